@@ -1,0 +1,67 @@
+/**
+ * Text forms of bytes. Decoding is strict: there is exactly one spelling of a byte string, so a changed character is
+ * a changed value and nothing can hide in padding bits. Uses Node's Buffer; a browser build replaces this file too.
+ */
+import { FormatError } from './format-error.js';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** UTF-8 bytes of a text. */
+export function utf8(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
+/** Text of UTF-8 bytes; throws FormatError when they are not valid UTF-8. A byte order mark is kept. */
+export function fromUtf8(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new FormatError('not valid UTF-8');
+  }
+}
+
+/** Lower-case hex. */
+export function toHex(bytes: Uint8Array): string {
+  return view(bytes).toString('hex');
+}
+
+/** Bytes of lower-case hex; throws FormatError on anything else, or when there are not `length` bytes. */
+export function fromHex(text: string, length?: number): Uint8Array {
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new FormatError('not lower-case hex');
+  return ofLength(new Uint8Array(Buffer.from(text, 'hex')), length);
+}
+
+/** Standard base64 with padding (RFC 4648, section 4). */
+export function toBase64(bytes: Uint8Array): string {
+  return view(bytes).toString('base64');
+}
+
+/** Bytes of canonical standard base64; throws FormatError on anything else, or when there are not `length` bytes. */
+export function fromBase64(text: string, length?: number): Uint8Array {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) throw new FormatError('not canonical base64');
+  return ofLength(new Uint8Array(bytes), length);
+}
+
+/** One byte string out of several. */
+export function concatBytes(...parts: Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    joined.set(part, offset);
+    offset += part.length;
+  }
+  return joined;
+}
+
+function view(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function ofLength(bytes: Uint8Array, length: number | undefined): Uint8Array {
+  if (length !== undefined && bytes.length !== length) {
+    throw new FormatError(`${bytes.length} bytes where ${length} belong`);
+  }
+  return bytes;
+}
