@@ -1,0 +1,33 @@
+/** DSSE v1: the statement's bytes, signed together with their type. */
+import { concatBytes, toBase64, utf8 } from './encoding.js';
+import { sha256 } from './primitives.js';
+
+/** The payload type of in-toto statements. */
+export const IN_TOTO_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
+
+/** A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. */
+export interface DsseEnvelope {
+  readonly payload: string;
+  readonly payloadType: string;
+  readonly signatures: readonly { readonly sig: string; readonly keyid: string }[];
+}
+
+/** The bytes that are signed: `DSSEv1 <len> <type> <len> <payload>`, lengths in bytes, decimal. */
+export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8Array {
+  const typeBytes = utf8(payloadType).length;
+  return concatBytes(utf8(`DSSEv1 ${typeBytes} ${payloadType} ${payload.length} `), payload);
+}
+
+/** The key id of a DSSE key: base64 of SHA-256 of its SPKI in DER. Trust roots publish the same hash in hex. */
+export function dsseKeyId(spki: Uint8Array): string {
+  return toBase64(sha256(spki));
+}
+
+/** The envelope of an in-toto statement with its one signature (DER). */
+export function dsseEnvelope(statement: Uint8Array, signature: Uint8Array, keyId: string): DsseEnvelope {
+  return {
+    payload: toBase64(statement),
+    payloadType: IN_TOTO_PAYLOAD_TYPE,
+    signatures: [{ sig: toBase64(signature), keyid: keyId }],
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * The leaf record of a submission: a Rekor v2 `hashedrekord` 0.0.2 entry about its DSSE envelope. It holds a hash, a
+ * signature and a public key, so the log can be public without telling what was attested.
+ */
+
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from './dsse.js';
+import { toBase64, utf8 } from './encoding.js';
+import { leafHash } from './merkle.js';
+import { sha256 } from './primitives.js';
+
+/** The log entry's kind and version, as a Sigstore bundle names them. */
+export const LEAF_KIND = 'hashedrekord';
+export const LEAF_VERSION = '0.0.2';
+
+/** What a leaf record is made of: SHA-256 of the signed bytes (PAE), the signature (DER), the public key (P-256 SPKI, DER). */
+export interface LeafFields {
+  readonly digest: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly publicKey: Uint8Array;
+}
+
+/** The leaf record's bytes: its JCS, written out directly because this runs for every submission. Base64 needs no escapes. */
+export function leafRecord({ digest, signature, publicKey }: LeafFields): Uint8Array {
+  return utf8(
+    `{"apiVersion":"${LEAF_VERSION}","kind":"${LEAF_KIND}","spec":{"hashedRekordV002":{` +
+      `"data":{"algorithm":"SHA2_256","digest":"${toBase64(digest)}"},` +
+      `"signature":{"content":"${toBase64(signature)}","verifier":{` +
+      `"keyDetails":"PKIX_ECDSA_P256_SHA_256","publicKey":{"rawBytes":"${toBase64(publicKey)}"}}}}}}`,
+  );
+}
+
+/** A submission's leaf: what was signed, the record that goes into the log, and the record's hash. */
+export interface Leaf {
+  readonly signature: Uint8Array;
+  readonly record: Uint8Array;
+  readonly hash: Uint8Array;
+}
+
+/** Signs a statement and makes its leaf. `sign` makes an ECDSA P-256 SHA-256 signature in DER by the key of `publicKey`. */
+export function createLeaf(
+  statement: Uint8Array,
+  signer: { readonly publicKey: Uint8Array; readonly sign: (data: Uint8Array) => Uint8Array },
+): Leaf {
+  const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
+  return leafOf(pae, signer.sign(pae), signer.publicKey);
+}
+
+/** The leaf of a statement that was signed before. */
+export function rebuildLeaf(statement: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
+  return leafOf(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), signature, publicKey);
+}
+
+function leafOf(pae: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
+  const record = leafRecord({ digest: sha256(pae), signature, publicKey });
+  return { signature, record, hash: leafHash(record) };
+}
