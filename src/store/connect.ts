@@ -1,0 +1,66 @@
+import postgres from 'postgres';
+
+/** A pool of connections, or one transaction of it: what every query runs on. */
+export type Sql = postgres.ISql<{ bigint: number }>;
+
+/** A pool of connections. */
+export type Pool = postgres.Sql<{ bigint: number }>;
+
+/** Log indexes, sizes and counters stay below 2^53, so `bigint` columns are read as numbers. */
+const NUMBER_FROM_BIGINT = {
+  to: 20,
+  from: [20],
+  serialize: (value: number) => String(value),
+  parse: (text: string) => Number(text),
+};
+
+/** How a pool is opened. `onClose` is told whenever a connection is lost. */
+export type PoolOptions = { url: string; name: string; max: number; statementTimeoutMs: number; onClose?: () => void };
+
+/**
+ * Opens a pool; connections are made when first needed. Every statement ends within `statementTimeoutMs`.
+ * Just-in-time compilation is off: it costs more than it saves on statements this short.
+ */
+export function connectPool({ url, name, max, statementTimeoutMs, onClose }: PoolOptions): Pool {
+  return postgres(url, {
+    max,
+    connect_timeout: 5,
+    idle_timeout: 0,
+    max_lifetime: null,
+    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
+    connection: { application_name: `attest ${name}`, statement_timeout: statementTimeoutMs, jit: 'off' as never },
+    onnotice: () => {},
+    ...(onClose ? { onclose: onClose } : {}),
+    types: { bigint: NUMBER_FROM_BIGINT },
+  });
+}
+
+/** Whether an error says that the connection failed, so that the statement's outcome is not known. */
+export function isConnectionLost(error: unknown): boolean {
+  const code = errorCode(error);
+  if (code === undefined) return false;
+  return CONNECTION_CODES.has(code) || code.startsWith('08') || code.startsWith('57P');
+}
+
+/** The SQLSTATE or the driver's code of an error, when it has one. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+const CONNECTION_CODES = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+]);
+
+/** A bytea parameter inside an array: the driver sends arrays as text. */
+export function byteaText(bytes: Uint8Array): string {
+  return `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
+}
