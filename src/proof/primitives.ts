@@ -23,12 +23,12 @@ const ED25519_SPKI_PREFIX = Uint8Array.of(
 /** SHA-256 of the parts in a row, 32 bytes. One part is hashed without a copy: 540,000 Merkle nodes a second. */
 export function sha256(...parts: Uint8Array[]): Uint8Array {
   const only = parts[0];
-  return hash('sha256', parts.length === 1 && only ? only : Buffer.concat(parts), 'buffer');
+  return plain(hash('sha256', parts.length === 1 && only ? only : Buffer.concat(parts), 'buffer'));
 }
 
 /** HMAC-SHA-256 (RFC 2104), 32 bytes. */
 export function hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array {
-  return createHmac('sha256', key).update(data).digest();
+  return plain(createHmac('sha256', key).update(data).digest());
 }
 
 /** Whether two byte strings are the same. For public values: it takes no care of timing. */
@@ -60,7 +60,12 @@ export async function verifyEd25519(
 
 /** SubjectPublicKeyInfo (DER, 44 bytes) of a raw 32-byte Ed25519 key. */
 export function ed25519Spki(raw: Uint8Array): Uint8Array {
-  return Buffer.concat([ED25519_SPKI_PREFIX, raw]);
+  return plain(Buffer.concat([ED25519_SPKI_PREFIX, raw]));
+}
+
+/** The same bytes as a plain Uint8Array: a Buffer's `slice` shares memory, and proofs must not depend on which one they hold. */
+function plain({ buffer, byteOffset, byteLength }: Buffer): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function findPublicKey(spki: Uint8Array): KeyObject | undefined {

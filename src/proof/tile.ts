@@ -162,7 +162,8 @@ function rootOfTile(tile: Tile): Uint8Array {
 
 /** Root over a row of joined hashes, as many as a power of two. */
 function rootOfRow(hashes: Uint8Array): Uint8Array {
-  const row = hashes.slice();
+  // Not slice(): a Buffer's is a view, and the caller's tile would be overwritten.
+  const row = new Uint8Array(hashes);
   const node = new Uint8Array(1 + 2 * HASH_BYTES);
   node[0] = 0x01;
   for (let nodes = row.length / HASH_BYTES / 2; nodes >= 1; nodes /= 2) {

@@ -1,0 +1,297 @@
+import { isDeepStrictEqual } from 'node:util';
+import t from 'tap';
+import { toHex, utf8 } from '../../src/proof/encoding.js';
+import { decodeEntries, encodeEntries } from '../../src/proof/entries.js';
+import { FormatError } from '../../src/proof/format-error.js';
+import {
+  emptyRoot,
+  HASH_BYTES,
+  leafHash,
+  rootOfLeafHashes,
+  verifyConsistency,
+  verifyInclusion,
+} from '../../src/proof/merkle.js';
+import { sha256 } from '../../src/proof/primitives.js';
+import {
+  extendTiles,
+  type ReadTile,
+  readFrom,
+  rightEdgeTiles,
+  rootFromTiles,
+  type Tile,
+  tileWidth,
+} from '../../src/proof/tile.js';
+import { parseTilePath, tilePath } from '../../src/proof/tile-path.js';
+import {
+  consistencyProof,
+  inclusionProof,
+  tilesForConsistency,
+  tilesForInclusion,
+  tilesForRoot,
+} from '../../src/proof/tile-proof.js';
+
+const LEAVES = 66_200;
+const leaves = Array.from({ length: LEAVES }, (_, i) => leafHash(utf8(`leaf ${i}`)));
+const roots = new Map<number, Uint8Array>();
+
+function rootAt(size: number): Uint8Array {
+  const known = roots.get(size) ?? rootOfLeafHashes(leaves.slice(0, size));
+  roots.set(size, known);
+  return known;
+}
+
+/** A stored log: one row per (level, index), as the service keeps it. */
+function emptyStore() {
+  const rows = new Map<string, Uint8Array>();
+  const read: ReadTile = (level, index) => rows.get(`${level}/${index}`);
+  const write = (tiles: readonly Tile[]) => {
+    for (const tile of tiles) rows.set(`${tile.level}/${tile.index}`, tile.hashes);
+  };
+  const edge = (size: number): Tile[] =>
+    rightEdgeTiles(size).map(({ level, index }) => ({ level, index, hashes: read(level, index)! }));
+  return { rows, read, write, edge };
+}
+
+function storeOf(size: number) {
+  const store = emptyStore();
+  store.write(extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size)).tiles);
+  return store;
+}
+
+/** Each tile's hash: comparing megabytes of them byte by byte takes seconds. */
+function digest(rows: ReadonlyMap<string, Uint8Array>): Record<string, string> {
+  return Object.fromEntries([...rows].sort().map(([place, hashes]) => [place, toHex(sha256(hashes))]));
+}
+
+/** Numbers that look random and are the same in every run. */
+function sequence(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * below);
+  };
+}
+
+const whole = storeOf(LEAVES);
+
+t.test('a log extended in any portions has the root of all its leaves', async (t) => {
+  for (const [seed, largest] of [
+    [1, 3],
+    [2, 40],
+    [3, 300],
+    [4, 9_000],
+  ] as const) {
+    const below = sequence(seed);
+    const store = emptyStore();
+    const end = Math.min(LEAVES, largest * 60);
+    for (let size = 0; size < end; ) {
+      const portion = leaves.slice(size, Math.min(end, size + 1 + below(largest)));
+      const extension = extendTiles({ size, tiles: store.edge(size) }, portion);
+      store.write(extension.tiles);
+      size = extension.size;
+      if (below(8) === 0 || size === end) t.strictSame(extension.root, rootAt(size), `size ${size}`);
+    }
+    const expected = storeOf(end);
+    t.strictSame(digest(store.rows), digest(expected.rows), 'the same tiles');
+  }
+});
+
+t.test(
+  'an extension hands back only tiles that are new or have grown, and leaves those before it alone',
+  async (t) => {
+    const before = storeOf(600);
+    const copies = before.edge(600).map((tile) => ({ ...tile, hashes: tile.hashes.slice() }));
+    const tiles = before.edge(600);
+    const extension = extendTiles({ size: 600, tiles }, leaves.slice(600, 700));
+    t.strictSame(
+      extension.tiles.map(({ level, index, hashes }) => [level, index, hashes.length / HASH_BYTES]),
+      [[0, 2, 188]],
+    );
+    t.strictSame(tiles, copies);
+    t.strictSame(extendTiles({ size: 600, tiles }, []), { size: 600, root: rootAt(600), tiles: [] });
+    t.strictSame(extendTiles({ size: 0, tiles: [] }, []), { size: 0, root: emptyRoot(), tiles: [] });
+  },
+);
+
+t.test('an extension refuses a right edge that is missing, too short or of odd hashes', async (t) => {
+  const tiles = storeOf(600).edge(600);
+  t.throws(() => extendTiles({ size: 600, tiles: tiles.slice(1) }, leaves.slice(0, 1)), FormatError);
+  t.throws(() => extendTiles({ size: 600, tiles: tiles.slice(0, 1) }, leaves.slice(0, 1)), FormatError);
+  const short = tiles.map((tile) => ({ ...tile, hashes: tile.hashes.slice(HASH_BYTES) }));
+  t.throws(() => extendTiles({ size: 600, tiles: short }, leaves.slice(0, 1)), FormatError);
+  t.throws(() => extendTiles({ size: 0, tiles: [] }, [new Uint8Array(31)]), FormatError);
+});
+
+t.test('a tile that holds more than the size asked about serves that size', async (t) => {
+  for (const size of [1, 2, 255, 256, 257, 300, 511, 512, 513, 65_535, 65_536, 65_537, 66_000]) {
+    t.strictSame(rootFromTiles(size, whole.read), rootAt(size), `root of ${size}`);
+    const extension = extendTiles({ size, tiles: whole.edge(size) }, leaves.slice(size, size + 100));
+    t.strictSame(extension.root, rootAt(size + 100), `${size} and 100 more`);
+  }
+});
+
+t.test('proofs read from tiles verify at every size to 70 and around the edges of tiles', async (t) => {
+  const small = Array.from({ length: 70 }, (_, i) => i);
+  for (const size of [...small.map((i) => i + 1), 255, 256, 257, 512, 513, 65_535, 65_536, 65_537, 66_000]) {
+    const root = rootAt(size);
+    const indexes = size <= 70 ? small.slice(0, size) : [0, 1, 255, 256, size - 2, size - 1];
+    const refused = indexes.filter((index) => {
+      const claim = { leafHash: leaves[index]!, index, size, root };
+      return index < size && !verifyInclusion(claim, inclusionProof(index, size, whole.read));
+    });
+    t.strictSame(refused, [], `inclusion at size ${size}`);
+    const broken = [0, ...indexes.map((i) => i + 1)].filter((oldSize) => {
+      const claim = { oldSize, oldRoot: rootAt(oldSize), newSize: size, newRoot: root };
+      return oldSize <= size && !verifyConsistency(claim, consistencyProof(oldSize, size, whole.read));
+    });
+    t.strictSame(broken, [], `consistency up to size ${size}`);
+  }
+});
+
+t.test('a proof reads no tile but those that were named for it, and few of them', async (t) => {
+  const below = sequence(7);
+  const same: boolean[] = [];
+  for (let round = 0; round < 200; round++) {
+    const size = 1 + below(LEAVES);
+    const index = below(size);
+    const oldSize = below(size + 1);
+    const cases: [{ level: number; index: number; width: number }[], (read: ReadTile) => unknown][] = [
+      [tilesForInclusion(index, size), (read) => inclusionProof(index, size, read)],
+      [tilesForConsistency(oldSize, size), (read) => consistencyProof(oldSize, size, read)],
+      [tilesForRoot(size), (read) => rootFromTiles(size, read)],
+    ];
+    for (const [refs, compute] of cases) {
+      // Each tile as an HTTP client gets it: cut to the width it has at this size.
+      const tiles = refs.map(({ level, index: at, width }) => ({
+        level,
+        index: at,
+        hashes: whole.read(level, at)!.slice(0, width * HASH_BYTES),
+      }));
+      same.push(isDeepStrictEqual(compute(readFrom(tiles)), compute(whole.read)));
+      same.push(refs.length <= 7);
+      same.push(refs.every((ref) => ref.width === tileWidth(ref.level, ref.index, size)));
+    }
+  }
+  t.ok(same.every(Boolean));
+});
+
+t.test('proofs that cannot be are refused', async (t) => {
+  for (const [index, size] of [
+    [0, 0],
+    [5, 5],
+    [-1, 5],
+    [0.5, 5],
+    [0, 2 ** 53],
+    [Number.NaN, 5],
+  ] as const) {
+    t.throws(() => inclusionProof(index, size, whole.read), FormatError, `leaf ${index} of ${size}`);
+    t.throws(() => tilesForInclusion(index, size), FormatError);
+  }
+  for (const [oldSize, newSize] of [
+    [6, 5],
+    [-1, 5],
+    [0.5, 5],
+    [1, 2 ** 53],
+  ] as const) {
+    t.throws(() => consistencyProof(oldSize, newSize, whole.read), FormatError, `${oldSize} to ${newSize}`);
+  }
+  t.throws(() => inclusionProof(0, LEAVES + 1, whole.read), FormatError, 'a size beyond the stored log');
+});
+
+t.test('the tiles of a log far beyond 32 bits are named exactly', async (t) => {
+  const size = 2 ** 52 + 3;
+  t.strictSame(rightEdgeTiles(size), [
+    { level: 0, index: 2 ** 44, width: 3 },
+    { level: 6, index: 0, width: 16 },
+  ]);
+  const refs = tilesForInclusion(2 ** 52, size);
+  t.strictSame(refs, [
+    { level: 0, index: 2 ** 44, width: 3 },
+    { level: 6, index: 0, width: 16 },
+  ]);
+});
+
+t.test('tile paths have one spelling, and only that is read', async (t) => {
+  const good: [Parameters<typeof tilePath>[0], string][] = [
+    [{ level: 0, index: 0, width: 256 }, 'tile/0/000'],
+    [{ level: 0, index: 999, width: 256 }, 'tile/0/999'],
+    [{ level: 0, index: 1000, width: 256 }, 'tile/0/x001/000'],
+    [{ level: 3, index: 1_234_067, width: 256 }, 'tile/3/x001/x234/067'],
+    [{ level: 63, index: 5, width: 1 }, 'tile/63/005.p/1'],
+    [{ level: 0, index: 1_234_067, width: 255 }, 'tile/0/x001/x234/067.p/255'],
+    [{ level: 'entries', index: 123_456_789, width: 256 }, 'tile/entries/x123/x456/789'],
+    [{ level: 'entries', index: 0, width: 17 }, 'tile/entries/000.p/17'],
+    [{ level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }, 'tile/0/x009/x007/x199/x254/x740/991'],
+  ];
+  for (const [address, path] of good) {
+    t.equal(tilePath(address), path);
+    t.strictSame(parseTilePath(path), address);
+  }
+  const bad = [
+    '',
+    'tile',
+    'tile/0',
+    '/tile/0/000',
+    'tile/0/000/',
+    'tile/0/0',
+    'tile/0/0000',
+    'tile/00/000',
+    'tile/01/000',
+    'tile/64/000',
+    'tile/-1/000',
+    'tile/0/x000/000',
+    'tile/0/x000/x001/000',
+    'tile/0/001/000',
+    'tile/0/x001/x000',
+    'tile/0/X001/000',
+    'tile/0/000.p',
+    'tile/0/000.p/',
+    'tile/0/000.p/0',
+    'tile/0/000.p/01',
+    'tile/0/000.p/256',
+    'tile/0/000.p/257',
+    'tile/0/000.p/999',
+    'tile/0/000.p/1/',
+    'tile/data/000',
+    'tile/entries/00a',
+    'tile/0/000\n',
+    'tile/0/../000',
+    'tile/0/%30%30%30',
+    'tile/0/x009/x007/x199/x254/x740/992',
+    'tile/0/x999/x999/x999/x999/x999/x999/999',
+    `tile/0/${'x001/'.repeat(1000)}000`,
+  ];
+  for (const path of bad) t.equal(parseTilePath(path), undefined, JSON.stringify(path.slice(0, 60)));
+});
+
+t.test('entry bundles read back, and only whole ones', async (t) => {
+  const records = [utf8(''), utf8('a'), new Uint8Array(65_535).fill(7), utf8('leaf')];
+  const bundle = encodeEntries(records);
+  t.strictSame(decodeEntries(bundle), records);
+  t.strictSame(decodeEntries(new Uint8Array(0)), []);
+  t.strictSame([...encodeEntries([utf8('ab')])], [0, 2, 0x61, 0x62]);
+  const small = encodeEntries(records.filter((record) => record.length < 10));
+  const boundaries = new Set([0, 2, 5, small.length]);
+  for (let length = 0; length < small.length; length++) {
+    if (boundaries.has(length)) t.ok(decodeEntries(small.subarray(0, length)));
+    else t.throws(() => decodeEntries(small.subarray(0, length)), FormatError, `cut at ${length}`);
+  }
+  const full = Array.from({ length: 256 }, () => utf8('x'));
+  t.equal(decodeEntries(encodeEntries(full)).length, 256);
+  t.throws(() => encodeEntries([...full, utf8('x')]), FormatError);
+  t.throws(() => decodeEntries(new Uint8Array(257 * 2)), FormatError);
+  t.throws(() => encodeEntries([new Uint8Array(65_536)]), FormatError);
+});
+
+t.test('tiles read from a database as Buffers are read, never written to', async (t) => {
+  const stored = storeOf(700)
+    .edge(700)
+    .map((tile) => ({ ...tile, hashes: Buffer.from(tile.hashes) }));
+  const copies = stored.map((tile) => Buffer.from(tile.hashes));
+  t.strictSame(extendTiles({ size: 700, tiles: stored }, leaves.slice(700, 1300)).root, rootAt(1300));
+  t.strictSame(rootFromTiles(700, readFrom(stored)), rootAt(700));
+  t.strictSame(
+    stored.map((tile) => tile.hashes),
+    copies,
+  );
+});
