@@ -69,7 +69,9 @@ async function createCluster(options: ClusterOptions): Promise<string> {
   const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
   const args = [...locale, '--username=postgres', '--auth=reject', '--no-instructions'];
   await runProgram({ ...options, dir: unfinished }, binaries.initdb, args);
-  await writeFile(join(unfinished, 'pg_hba.conf'), `host all ${ROLE} 127.0.0.1/32 scram-sha-256\n`, { flush: true });
+  await writeFile(join(unfinished, 'pg_hba.conf'), `host all ${ROLE} 127.0.0.1/32 scram-sha-256\n`, {
+    flush: true,
+  });
   const password = await setPassword(options, unfinished, 'CREATE');
   await rename(unfinished, dir);
   await syncDirectory(join(dir, '..'));
