@@ -1,0 +1,48 @@
+/**
+ * The RFC 3161 authority that `attest up` runs in its own process, so that the whole path is real with no network. Its
+ * clock is the operator's own: it vouches to nobody else.
+ */
+import type { CaDeps } from './timestamp-authority-ca.js';
+import { randomSerial } from './timestamp-authority-ca.js';
+import { certificatePem, loadAuthorityKeys } from './timestamp-authority-file.js';
+import { parseTimestampRequest, TimestampRejection } from './timestamp-request.js';
+import { grantTimestamp, rejectTimestamp, type TimestampSigner } from './timestamp-response.js';
+
+/** An open authority. It holds no resource: there is nothing to close. */
+export type TimestampAuthority = {
+  /** Leaf first, then the root. */
+  certChainPem: string[];
+  /** The same certificates in DER, as `verifyTimestamp` takes a chain. */
+  certChain: Uint8Array[];
+  policyOid: string;
+  /** TimeStampReq to TimeStampResp, DER both. What cannot be stamped is answered with a rejection. */
+  respond(request: Uint8Array): Promise<Uint8Array>;
+};
+
+/** The policy of embedded authorities, "no promise beyond the operator's clock"; a UUID as an arc (ITU-T X.667). */
+export const EMBEDDED_POLICY_OID = '2.25.277798158585258549510730547708933657753';
+
+/**
+ * Opens the authority whose keys are in `dir`; makes them, once, if there are none. Throws when they are damaged or the
+ * folder cannot be written.
+ */
+export async function openTimestampAuthority(deps: CaDeps & { dir: string }): Promise<TimestampAuthority> {
+  const { privateKey, chain } = await loadAuthorityKeys(deps);
+  const signer = { privateKey, certificate: chain[0], policyOid: EMBEDDED_POLICY_OID };
+  return {
+    certChainPem: chain.map(certificatePem),
+    certChain: [...chain],
+    policyOid: EMBEDDED_POLICY_OID,
+    respond: async (request) => respond(deps, signer, request),
+  };
+}
+
+function respond(deps: CaDeps, signer: TimestampSigner, request: Uint8Array): Uint8Array {
+  try {
+    const query = parseTimestampRequest(request, signer.policyOid);
+    return grantTimestamp(signer, query, { genTime: deps.clock(), serial: randomSerial(deps.randomBytes) });
+  } catch (error) {
+    if (error instanceof TimestampRejection) return rejectTimestamp(error.failure, error.message);
+    throw error;
+  }
+}

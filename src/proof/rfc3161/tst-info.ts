@@ -1,0 +1,55 @@
+/** TSTInfo (RFC 3161, section 2.4.2): what the authority signs. */
+import { contextTag, parseDer, TAG } from '../der.js';
+import {
+  booleanValue,
+  generalizedTime,
+  membersOf,
+  objectIdentifier,
+  smallInteger,
+  unsignedInteger,
+} from '../der-values.js';
+import { FormatError } from '../format-error.js';
+import { type AlgorithmOid, algorithmOid } from './algorithm.js';
+import { type Extension, readExtensionList } from './certificate.js';
+
+/** Serial number and nonce are magnitudes, big-endian, without leading zeros. */
+export type TstInfo = {
+  readonly policyOid: string;
+  readonly imprint: { readonly hashOid: AlgorithmOid; readonly digest: Uint8Array };
+  readonly serial: Uint8Array;
+  readonly genTime: Date;
+  readonly nonce: Uint8Array | undefined;
+  readonly extensions: readonly Extension[];
+};
+
+const MAX_TST_INFO_BYTES = 16 * 1024;
+/** RFC 3161 demands room for 160 bits of serial number; nonces of more than 256 bits are not asked for. */
+const MAX_INTEGER_BYTES = 32;
+
+/** Reads the DER of a TSTInfo of version 1. Throws FormatError. */
+export function parseTstInfo(der: Uint8Array): TstInfo {
+  const members = membersOf(parseDer(der, MAX_TST_INFO_BYTES), 'TSTInfo');
+  if (smallInteger(members.takeAny(), 'TSTInfo version') !== 1)
+    throw new FormatError('TSTInfo is not of version 1');
+  const policyOid = objectIdentifier(members.takeAny(), 'policy');
+  const imprint = membersOf(members.takeAny(), 'messageImprint');
+  const hashOid = algorithmOid(imprint.takeAny(), 'hashAlgorithm');
+  const digest = imprint.take(TAG.octetString).content;
+  imprint.end();
+  const serial = bounded(unsignedInteger(members.takeAny(), 'serialNumber'), 'serialNumber');
+  const genTime = generalizedTime(members.takeAny(), 'genTime');
+  members.takeIf(TAG.sequence);
+  const ordering = members.takeIf(TAG.boolean);
+  if (ordering !== undefined) booleanValue(ordering, 'ordering');
+  const nonceNode = members.takeIf(TAG.integer);
+  const nonce = nonceNode && bounded(unsignedInteger(nonceNode, 'nonce'), 'nonce');
+  members.takeIf(contextTag(0, true));
+  const extensions = readExtensionList(members.takeIf(contextTag(1, true)), 'TSTInfo extension');
+  members.end();
+  return { policyOid, imprint: { hashOid, digest }, serial, genTime, nonce, extensions };
+}
+
+function bounded(magnitude: Uint8Array, name: string): Uint8Array {
+  if (magnitude.length > MAX_INTEGER_BYTES) throw new FormatError(`${name} has ${magnitude.length} bytes`);
+  return magnitude;
+}
