@@ -1,0 +1,102 @@
+/** One HTTP request to a witness, bounded in time and size. */
+import { type Dispatcher, request } from 'undici';
+
+/** - `timeout`, `aborted`, `network`: no whole answer; `too_large`: more than was allowed; the others: not an answer. */
+export type WitnessRequestErrorCode =
+  | 'timeout'
+  | 'aborted'
+  | 'network'
+  | 'too_large'
+  | 'http_status'
+  | 'content_type';
+
+/** A request to a witness that failed. The message is one short line without the address's credentials or query. */
+export class WitnessRequestError extends Error {
+  override readonly name = 'WitnessRequestError';
+
+  constructor(
+    readonly code: WitnessRequestErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export type BoundedRequest = {
+  url: string;
+  method: 'GET' | 'POST';
+  headers?: Record<string, string>;
+  body?: Uint8Array;
+  /** From the start of the request to the last byte of the answer. */
+  timeoutMs: number;
+  maxBytes: number;
+};
+
+/** `contentType` is the lower-case media type without parameters, `""` when there is none. */
+export type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
+
+/** Where the operator's proxy, TLS and connection settings live; undici's own when left out. */
+export type RequestDeps = { dispatcher?: Dispatcher };
+
+/**
+ * Sends the request and reads the whole answer, whatever its status; a redirect is an answer like any other and is not
+ * followed. Throws WitnessRequestError `timeout`, `aborted`, `network` or `too_large`.
+ */
+export async function boundedRequest(
+  { dispatcher }: RequestDeps,
+  wanted: BoundedRequest,
+  signal: AbortSignal,
+): Promise<BoundedAnswer> {
+  const { url, method, headers, body, timeoutMs, maxBytes } = wanted;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    const answer = await request(url, {
+      method,
+      ...(dispatcher && { dispatcher }),
+      ...(headers && { headers }),
+      ...(body && { body }),
+      signal: AbortSignal.any([signal, timeout]),
+    });
+    const contentType = mediaType(answer.headers['content-type']);
+    return { status: answer.statusCode, contentType, body: await readBody(answer.body, maxBytes) };
+  } catch (error) {
+    if (error instanceof WitnessRequestError) throw error;
+    if (signal.aborted)
+      throw new WitnessRequestError('aborted', 'the request was given up', { cause: error });
+    if (timeout.aborted) {
+      throw new WitnessRequestError('timeout', `no whole answer within ${timeoutMs} ms`, { cause: error });
+    }
+    throw new WitnessRequestError('network', `${hostOf(url)} cannot be asked: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Leaving the loop early closes the connection. */
+async function readBody(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length > maxBytes)
+      throw new WitnessRequestError('too_large', `the answer has more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function mediaType(header: string | string[] | undefined): string {
+  const value = Array.isArray(header) ? header[0] : header;
+  return (value ?? '').split(';', 1).join('').trim().toLowerCase();
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : 'the address';
+}
+
+/** The system's error code where there is one: a message may quote the address with its credentials. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
+  return error instanceof Error ? error.name : 'unknown error';
+}
