@@ -1,5 +1,6 @@
 import type { DescMessage, DescMethodUnary, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { Principal } from './principal.js';
+import type { RateState } from './rate.js';
 
 /**
  * One RPC under way, whichever surface it came by. The server makes it, interceptors fill it in, the handler reads
@@ -17,6 +18,8 @@ export type Call = {
   principal: Principal | undefined;
   /** The checked `Idempotency-Key`, for methods that honour it. */
   idempotencyKey: string | undefined;
+  /** The rate windows the call was counted in, as they stand after it; the answer's headers speak of the tightest. */
+  rateStates: readonly RateState[];
   /** Headers of the answer (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };

@@ -15,7 +15,13 @@ const NUMBER_FROM_BIGINT = {
 };
 
 /** How a pool is opened. `onClose` is told whenever a connection is lost. */
-export type PoolOptions = { url: string; name: string; max: number; statementTimeoutMs: number; onClose?: () => void };
+export type PoolOptions = {
+  url: string;
+  name: string;
+  max: number;
+  statementTimeoutMs: number;
+  onClose?: () => void;
+};
 
 /**
  * Opens a pool; connections are made when first needed. Every statement ends within `statementTimeoutMs`.
@@ -28,7 +34,11 @@ export function connectPool({ url, name, max, statementTimeoutMs, onClose }: Poo
     idle_timeout: 0,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
-    connection: { application_name: `attest ${name}`, statement_timeout: statementTimeoutMs, jit: 'off' as never },
+    connection: {
+      application_name: `attest ${name}`,
+      statement_timeout: statementTimeoutMs,
+      jit: 'off' as never,
+    },
     onnotice: () => {},
     ...(onClose ? { onclose: onClose } : {}),
     types: { bigint: NUMBER_FROM_BIGINT },

@@ -12,7 +12,9 @@ const FOLDER = fileURLToPath(new URL('./migrations/', import.meta.url));
  * @returns the names of the files that ran
  */
 export async function migrate(pool: Pool): Promise<string[]> {
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.sql')).sort();
+  const names = readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
   const connection = await pool.reserve();
   try {
     await connection`SET statement_timeout = 0`;
@@ -25,13 +27,20 @@ export async function migrate(pool: Pool): Promise<string[]> {
   }
 }
 
-async function runMissing(connection: Awaited<ReturnType<Pool['reserve']>>, names: string[]): Promise<string[]> {
+async function runMissing(
+  connection: Awaited<ReturnType<Pool['reserve']>>,
+  names: string[],
+): Promise<string[]> {
   await connection`CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
-  const seen = new Set((await connection<{ name: string }[]>`SELECT name FROM migration`).map((row) => row.name));
+  const seen = new Set(
+    (await connection<{ name: string }[]>`SELECT name FROM migration`).map((row) => row.name),
+  );
   const unknown = [...seen].filter((name) => !names.includes(name)).sort();
   const newest = names.at(-1) ?? '';
   if (unknown.some((name) => name > newest)) {
-    throw new Error(`the database is of a newer version (it has ${unknown.at(-1)}); run that version or restore a backup`);
+    throw new Error(
+      `the database is of a newer version (it has ${unknown.at(-1)}); run that version or restore a backup`,
+    );
   }
   const missing = names.filter((name) => !seen.has(name));
   for (const name of missing) {

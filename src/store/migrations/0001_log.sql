@@ -365,3 +365,15 @@ BEGIN
 
   RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
 END $$;
+
+-- The names of the witnesses that a policy requires, save the log itself (kind 1), which always lands.
+CREATE FUNCTION required_witness(p policy) RETURNS SETOF text LANGUAGE sql IMMUTABLE AS $$
+  SELECT w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
+  WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::int <> 1
+$$;
+
+-- Whether a witness has vouched for a checkpoint of this size or a later one.
+CREATE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT FROM evidence e
+                 WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
+$$;

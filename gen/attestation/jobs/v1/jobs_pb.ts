@@ -13,10 +13,55 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/jobs/v1/jobs.proto.
  */
 export const file_attestation_jobs_v1_jobs: GenFile = /*@__PURE__*/
-  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIPCgd3aXRuZXNzGAEgASgJEg4KBmxvZ19pZBgCIAEoBSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFYgZwcm90bzM");
+  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEiogEKA0pvYhIsCgRzZWFsGAEgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TZWFsSm9iSAASMgoHd2l0bmVzcxgCIAEoCzIfLmF0dGVzdGF0aW9uLmpvYnMudjEuV2l0bmVzc0pvYkgAEjAKBnNldHRsZRgDIAEoCzIeLmF0dGVzdGF0aW9uLmpvYnMudjEuU2V0dGxlSm9iSABCBwoFc3RhZ2UiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIOCgZsb2dfaWQYASABKAUSDwoHd2l0bmVzcxgCIAEoCSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFYgZwcm90bzM");
 
 /**
- * `jobs.seal.<log>`: the log has unsealed leaves.
+ * One piece of work, on the subject of its stage.
+ *
+ * @generated from message attestation.jobs.v1.Job
+ */
+export type Job = Message<"attestation.jobs.v1.Job"> & {
+  /**
+   * Which stage, and of what.
+   *
+   * @generated from oneof attestation.jobs.v1.Job.stage
+   */
+  stage: {
+    /**
+     * On `jobs.seal.<log>`.
+     *
+     * @generated from field: attestation.jobs.v1.SealJob seal = 1;
+     */
+    value: SealJob;
+    case: "seal";
+  } | {
+    /**
+     * On `jobs.witness.<witness>.<log>`.
+     *
+     * @generated from field: attestation.jobs.v1.WitnessJob witness = 2;
+     */
+    value: WitnessJob;
+    case: "witness";
+  } | {
+    /**
+     * On `jobs.settle.<log>`.
+     *
+     * @generated from field: attestation.jobs.v1.SettleJob settle = 3;
+     */
+    value: SettleJob;
+    case: "settle";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message attestation.jobs.v1.Job.
+ * Use `create(JobSchema)` to create a new message.
+ */
+export const JobSchema: GenMessage<Job> = /*@__PURE__*/
+  messageDesc(file_attestation_jobs_v1_jobs, 0);
+
+/**
+ * The log has unsealed leaves.
  *
  * @generated from message attestation.jobs.v1.SealJob
  */
@@ -34,27 +79,27 @@ export type SealJob = Message<"attestation.jobs.v1.SealJob"> & {
  * Use `create(SealJobSchema)` to create a new message.
  */
 export const SealJobSchema: GenMessage<SealJob> = /*@__PURE__*/
-  messageDesc(file_attestation_jobs_v1_jobs, 0);
+  messageDesc(file_attestation_jobs_v1_jobs, 1);
 
 /**
- * `jobs.witness.<witness>.<log>`: the newest checkpoint lacks this witness's evidence.
+ * The newest checkpoint lacks this witness's evidence.
  *
  * @generated from message attestation.jobs.v1.WitnessJob
  */
 export type WitnessJob = Message<"attestation.jobs.v1.WitnessJob"> & {
   /**
-   * The witness's name.
-   *
-   * @generated from field: string witness = 1;
-   */
-  witness: string;
-
-  /**
    * The log's id.
    *
-   * @generated from field: int32 log_id = 2;
+   * @generated from field: int32 log_id = 1;
    */
   logId: number;
+
+  /**
+   * The witness's name.
+   *
+   * @generated from field: string witness = 2;
+   */
+  witness: string;
 };
 
 /**
@@ -62,10 +107,10 @@ export type WitnessJob = Message<"attestation.jobs.v1.WitnessJob"> & {
  * Use `create(WitnessJobSchema)` to create a new message.
  */
 export const WitnessJobSchema: GenMessage<WitnessJob> = /*@__PURE__*/
-  messageDesc(file_attestation_jobs_v1_jobs, 1);
+  messageDesc(file_attestation_jobs_v1_jobs, 2);
 
 /**
- * `jobs.settle.<log>`: evidence has landed, or a deadline has passed.
+ * Evidence has landed, or a deadline has passed.
  *
  * @generated from message attestation.jobs.v1.SettleJob
  */
@@ -83,5 +128,5 @@ export type SettleJob = Message<"attestation.jobs.v1.SettleJob"> & {
  * Use `create(SettleJobSchema)` to create a new message.
  */
 export const SettleJobSchema: GenMessage<SettleJob> = /*@__PURE__*/
-  messageDesc(file_attestation_jobs_v1_jobs, 2);
+  messageDesc(file_attestation_jobs_v1_jobs, 3);
 

@@ -1,0 +1,82 @@
+/**
+ * The register: per log the newest sealed size and root, kept outside the database. A database that lacks what the
+ * register has was restored from an older backup; signing on from there would be a second history.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findBatchBySize, findNewestBatch } from '../store/batches.js';
+import type { Pool, Sql } from '../store/connect.js';
+import { freezeLog, type Log } from '../store/logs.js';
+
+/** A size of a log and its root there. */
+export type RegisterEntry = { origin: string; size: number; rootHash: Uint8Array };
+
+/** Remembers the newest entry of each log through anything that happens to the database. */
+export type Register = {
+  /** The entry of a log, or undefined when there is none; throws when the register cannot be read. */
+  read(origin: string): RegisterEntry | undefined;
+  /** Keeps the entry, on disk when it returns, unless a larger one stands. */
+  write(entry: RegisterEntry): void;
+};
+
+/** A register of one small file per log in `folder`, each `<size> <hex root>`. `writeFile` is atomic and durable. */
+export function openFileRegister(folder: string, writeFile: (path: string, text: string) => void): Register {
+  const pathOf = (origin: string) => join(folder, origin);
+  const read = (origin: string) => {
+    const text = readIfThere(pathOf(origin));
+    return text === undefined ? undefined : parseEntry(origin, text);
+  };
+  return {
+    read,
+    write(entry) {
+      if ((read(entry.origin)?.size ?? -1) >= entry.size) return;
+      writeFile(pathOf(entry.origin), `${entry.size} ${Buffer.from(entry.rootHash).toString('hex')}\n`);
+    },
+  };
+}
+
+function parseEntry(origin: string, text: string): RegisterEntry {
+  const match = /^(\d{1,15}) ([0-9a-f]{64})\n$/.exec(text);
+  if (match === null) throw new Error(`the checkpoint register's file for ${origin} is damaged`);
+  return { origin, size: Number(match[1]), rootHash: Buffer.from(match[2] ?? '', 'hex') };
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** How the tables stand to the register. `missing`: checkpoints were published but the register knows of none. */
+export type Comparison = { state: 'consistent' } | { state: 'missing' } | { state: 'fork'; reason: string };
+
+/** Compares a log's tables with its entry in the register. */
+export async function compareWithRegister(sql: Sql, register: Register, log: Log): Promise<Comparison> {
+  const entry = register.read(log.origin);
+  const newest = await findNewestBatch(sql, log.id);
+  if (entry === undefined) {
+    return newest?.registeredAt ? { state: 'missing' } : { state: 'consistent' };
+  }
+  if (newest === undefined || newest.treeSize < entry.size) {
+    const has = newest?.treeSize ?? 0;
+    return {
+      state: 'fork',
+      reason: `the register has a checkpoint of size ${entry.size}, the database ends at ${has}`,
+    };
+  }
+  const sealed = await findBatchBySize(sql, log.id, entry.size);
+  if (sealed === undefined || Buffer.compare(sealed.rootHash, entry.rootHash) !== 0) {
+    return { state: 'fork', reason: `the register has another root at size ${entry.size} than the database` };
+  }
+  return { state: 'consistent' };
+}
+
+/** Compares, and freezes the log when the tables contradict the register. Says whether the log may go on. */
+export async function checkRegister(pool: Pool, register: Register, log: Log): Promise<Comparison> {
+  const comparison = await compareWithRegister(pool, register, log);
+  if (comparison.state === 'fork') await freezeLog(pool, log.id, comparison.reason);
+  return comparison;
+}

@@ -1,0 +1,119 @@
+/**
+ * Consumes: unsealed leaves of a log.
+ * Commit point: the transaction that stores tiles, batch and signed checkpoint; published once its root is in the
+ * register and the batch is marked so.
+ * Emits: a witness job per witness, a settle job.
+ * A crash leaves: no batch, or a whole one that the next run registers and publishes.
+ */
+import { checkpointBody, signCheckpoint } from '../proof/checkpoint.js';
+import { extendTiles, rightEdgeTiles, type Tile } from '../proof/tile.js';
+import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
+import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/batches.js';
+import type { Sql } from '../store/connect.js';
+import { readLeafHashes, readLogSize } from '../store/leaves.js';
+import { getLog, type Log, LogLock } from '../store/logs.js';
+import { getNewestPolicy } from '../store/policies.js';
+import { readTiles, writeTiles } from '../store/tiles.js';
+import { settleJob, witnessJob } from './job.js';
+import type { Pipeline } from './pipeline.js';
+import { checkRegister } from './register.js';
+
+const ANOTHER_SEALER_MS = 200;
+const REGISTER_MISSING_MS = 5_000;
+
+/** Seals what is due of a log: at most one batch a call, not more often than the batch interval. */
+export async function seal(pipeline: Pipeline, logId: number): Promise<Outcome> {
+  const log = await getLog(pipeline.pool, logId);
+  if (log.frozenAt !== null)
+    return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
+  const comparison = await checkRegister(pipeline.pool, pipeline.register, log);
+  if (comparison.state === 'fork') {
+    pipeline.log.fatal({ origin: log.origin, reason: comparison.reason }, 'the log is frozen');
+    return { type: 'giveUp', reason: comparison.reason };
+  }
+  if (comparison.state === 'missing') {
+    pipeline.log.error(
+      { origin: log.origin },
+      'the checkpoint register lacks this log; nothing is sealed until it is back',
+    );
+    return retryAfter(REGISTER_MISSING_MS);
+  }
+  const sealed = await pipeline.pool.begin((tx) => sealNext(pipeline, tx, log));
+  await publish(pipeline, log);
+  return sealed;
+}
+
+/** Extends the log's tiles to its present size and stores batch and checkpoint. */
+async function sealNext(pipeline: Pipeline, tx: Sql, log: Log): Promise<Outcome> {
+  const [lock] = await tx<
+    { held: boolean }[]
+  >`SELECT pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
+  if (!lock?.held) return retryAfter(ANOTHER_SEALER_MS);
+  const newest = await findNewestBatch(tx, log.id);
+  const firstIndex = newest?.treeSize ?? 0;
+  const logSize = await readLogSize(tx, log.id);
+  const { batchMaxLeaves } = pipeline.settings;
+  const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
+  if (treeSize === firstIndex) return DONE;
+  const waitMs = await untilDueMs(pipeline, tx, newest);
+  if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
+
+  const oldTiles = await readTiles(tx, log.id, rightEdgeTiles(firstIndex));
+  const leafHashes = await readLeafHashes(tx, log.id, firstIndex, treeSize);
+  const extension = extendTiles({ size: firstIndex, tiles: oldTiles as Tile[] }, leafHashes);
+  await writeTiles(tx, log.id, extension.tiles);
+  await storeBatch(pipeline, tx, log, firstIndex, treeSize, extension.root);
+  return logSize > treeSize ? retryAfter(1) : DONE;
+}
+
+/** How long until the batch interval has passed since the newest batch, by the database's clock. */
+async function untilDueMs(pipeline: Pipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
+  if (newest === undefined) return 0;
+  const [row] = await tx<{ age_ms: number }[]>`
+    SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms
+    FROM batch WHERE log_id = ${newest.logId} AND tree_size = ${newest.treeSize}`;
+  return pipeline.settings.batchIntervalMs - (row?.age_ms ?? 0);
+}
+
+async function storeBatch(
+  pipeline: Pipeline,
+  tx: Sql,
+  log: Log,
+  firstIndex: number,
+  treeSize: number,
+  rootHash: Uint8Array,
+): Promise<void> {
+  const policy = await getNewestPolicy(tx, log.environment);
+  await insertBatch(tx, {
+    logId: log.id,
+    treeSize,
+    id: pipeline.newBatchId(),
+    firstIndex,
+    rootHash,
+    note: signCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
+    policyVersion: policy.version,
+    deadlineMs: policy.deadlineMs,
+  });
+}
+
+/** Writes the newest batch's root to the register, then publishes every batch up to it and asks the witnesses. */
+async function publish(pipeline: Pipeline, log: Log): Promise<void> {
+  const published = await pipeline.pool.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${LogLock.REGISTER}, ${log.id})`;
+    const newest = await findNewestBatch(tx, log.id);
+    if (newest === undefined || newest.registeredAt !== null) return false;
+    pipeline.register.write({ origin: log.origin, size: newest.treeSize, rootHash: newest.rootHash });
+    await markRegistered(tx, log.id, newest.treeSize);
+    return true;
+  });
+  if (!published) return;
+  for (const { witness, environments } of pipeline.witnesses) {
+    if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
+  }
+  pipeline.send(settleJob(log.id));
+}
+
+/** The bytes every witness vouches for, of a stored batch. */
+export function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
+  return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
+}

@@ -1,0 +1,133 @@
+/**
+ * Consumes: a published checkpoint that a witness has not vouched for.
+ * Commit point: the transaction that stores the evidence under (log, witness, tree size).
+ * Emits: a settle job.
+ * A crash leaves: a lease that runs out; then another worker asks again.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
+import { findNewestPublishedBatch } from '../store/batches.js';
+import { getLog, type Log } from '../store/logs.js';
+import {
+  leaseWitness,
+  listWitnessStates,
+  recordEvidence,
+  recordWitnessFailure,
+  releaseWitness,
+  type WitnessState,
+} from '../store/witnesses.js';
+import { settleJob } from './job.js';
+import type { ConfiguredWitness, Pipeline } from './pipeline.js';
+import { batchCheckpointBody } from './seal.js';
+
+const FIRST_BACKOFF_MS = 1_000;
+const LAST_BACKOFF_MS = 10 * 60_000;
+const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
+/** How much longer a lease lasts than the request it covers. */
+const LEASE_MARGIN_MS = 10_000;
+
+/** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
+export async function witness(pipeline: Pipeline, logId: number, name: string): Promise<Outcome> {
+  const configured = pipeline.witnesses.find((candidate) => candidate.witness.name === name);
+  if (configured === undefined) return { type: 'giveUp', reason: `this worker has no witness named ${name}` };
+  const state = await findState(pipeline, logId, name);
+  const newest = await findNewestPublishedBatch(pipeline.pool, logId);
+  if (state === undefined || newest === undefined || state.coversTreeSize >= newest.treeSize) return DONE;
+  const { witnessTimeoutMs } = pipeline.settings;
+  const attempt = await leaseWitness(pipeline.pool, logId, name, witnessTimeoutMs + LEASE_MARGIN_MS);
+  if (attempt === undefined) return DONE;
+  const log = await getLog(pipeline.pool, logId);
+  if (log.frozenAt !== null) {
+    await releaseWitness(pipeline.pool, logId, name, attempt);
+    return { type: 'giveUp', reason: `log ${log.origin} is frozen` };
+  }
+  return ask(pipeline, configured, log, attempt, state);
+}
+
+async function findState(pipeline: Pipeline, logId: number, name: string): Promise<WitnessState | undefined> {
+  return (await listWitnessStates(pipeline.pool, logId)).find((state) => state.witness === name);
+}
+
+/** The request itself, outside any transaction; the checkpoint is read after the lease, so it is the newest. */
+async function ask(
+  pipeline: Pipeline,
+  configured: ConfiguredWitness,
+  log: Log,
+  attempt: number,
+  state: WitnessState,
+): Promise<Outcome> {
+  const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
+  if (batch === undefined) return DONE;
+  const { witness: asked, kind, everyMs } = configured;
+  const checkpoint = {
+    origin: log.origin,
+    treeSize: batch.treeSize,
+    rootHash: Buffer.from(batch.rootHash).toString('hex'),
+    body: batchCheckpointBody(log, batch),
+    note: batch.note,
+  };
+  try {
+    const { evidence, detail } = await withTimeout(pipeline.settings.witnessTimeoutMs, (signal) =>
+      asked.ask(checkpoint, signal),
+    );
+    const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, evidence, detail };
+    await recordEvidence(pipeline.pool, attempt, landed, everyMs);
+  } catch (error) {
+    return failed(pipeline, log, asked.name, attempt, state.failures, batch.deadlineAt, error);
+  }
+  pipeline.send(settleJob(log.id));
+  return DONE;
+}
+
+async function withTimeout<T>(timeoutMs: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const done = new AbortController();
+  const timeout = delay(timeoutMs, undefined, { signal: done.signal, ref: false }).then(() => {
+    controller.abort(new Error(`no answer within ${timeoutMs} ms`));
+    throw controller.signal.reason;
+  });
+  try {
+    return await Promise.race([run(controller.signal), timeout]);
+  } finally {
+    done.abort();
+    timeout.catch(() => {});
+  }
+}
+
+async function failed(
+  pipeline: Pipeline,
+  log: Log,
+  name: string,
+  attempt: number,
+  failures: number,
+  deadlineAt: Date,
+  error: unknown,
+): Promise<Outcome> {
+  const message = error instanceof Error ? error.message : String(error);
+  const retryAfterMs = backoffMs(failures, Date.now() > deadlineAt.getTime(), pipeline.random());
+  pipeline.log.warn(
+    { origin: log.origin, witness: name, attempt, retryAfterMs, reason: message },
+    'the witness did not vouch',
+  );
+  await recordWitnessFailure(pipeline.pool, {
+    logId: log.id,
+    witness: name,
+    attempt,
+    error: message,
+    retryAfterMs,
+  });
+  pipeline.send(settleJob(log.id));
+  return retryAfter(retryAfterMs);
+}
+
+/**
+ * 1 s doubling to 10 min, hourly once the newest batch's deadline has passed, each less up to a fifth at random.
+ *
+ * @param failures how many attempts failed in a row before this one
+ * @param random in [0, 1)
+ */
+export function backoffMs(failures: number, afterDeadline: boolean, random: number): number {
+  const longest = afterDeadline ? AFTER_DEADLINE_BACKOFF_MS : LAST_BACKOFF_MS;
+  const base = afterDeadline ? longest : Math.min(longest, FIRST_BACKOFF_MS * 2 ** Math.min(failures, 20));
+  return Math.round(base * (1 - random / 5));
+}

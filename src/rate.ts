@@ -1,0 +1,42 @@
+import { getOption } from '@bufbuild/protobuf';
+import type { Bucket } from '../gen/attestation/options/v1/options_pb.js';
+import { BucketSchema, spelling } from '../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../gen/attestation/v1/errors_pb.js';
+import { ApiError } from './errors.js';
+
+/** One rate window of an API key as it stands after a call: what an answer's `X-RateLimit-*` headers speak of. */
+export type RateState = {
+  bucket: Bucket;
+  windowSeconds: number;
+  limit: number;
+  remaining: number;
+  /** When the next window starts, Unix milliseconds. */
+  resetAtMs: number;
+};
+
+/** The window with the least left; of equals the longest. */
+export function tightestWindow(states: readonly RateState[]): RateState | undefined {
+  return [...states].sort((a, b) => a.remaining - b.remaining || b.windowSeconds - a.windowSeconds)[0];
+}
+
+/** The error of a spent window: 429 with the window in `details` and `Retry-After`. */
+export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
+  const bucket = bucketName(spent.bucket);
+  return new ApiError(
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached`,
+    {
+      bucket,
+      window: spent.windowSeconds,
+      limit: spent.limit,
+      reset: new Date(spent.resetAtMs).toISOString(),
+    },
+    { 'retry-after': String(Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000))) },
+  );
+}
+
+/** A bucket's documented spelling. */
+export function bucketName(bucket: Bucket): string {
+  const value = BucketSchema.value[bucket];
+  return value === undefined ? '' : getOption(value, spelling);
+}

@@ -1,0 +1,116 @@
+import type { Sql } from './connect.js';
+
+/** A batch as stored. `status` is a proto BatchStatus number. Not published while `registeredAt` is null. */
+export type BatchRow = {
+  logId: number;
+  treeSize: number;
+  id: string;
+  firstIndex: number;
+  rootHash: Uint8Array;
+  note: string;
+  policyVersion: number;
+  sealedAt: Date;
+  deadlineAt: Date;
+  registeredAt: Date | null;
+  status: number;
+  witnessedAt: Date | null;
+};
+
+/** The columns of {@link BatchRow}, for queries of this folder that join batches under the alias `b`. */
+export const batchColumns = (sql: Sql) => sql`
+  b.log_id AS "logId", b.tree_size AS "treeSize", b.id, b.first_index AS "firstIndex", b.root_hash AS "rootHash",
+  b.note, b.policy_version AS "policyVersion", b.sealed_at AS "sealedAt", b.deadline_at AS "deadlineAt",
+  b.registered_at AS "registeredAt", b.status, b.witnessed_at AS "witnessedAt"`;
+
+/** The newest batch of a log, published or not. */
+export async function findNewestBatch(sql: Sql, logId: number): Promise<BatchRow | undefined> {
+  const rows = await sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} ORDER BY b.tree_size DESC LIMIT 1`;
+  return rows[0];
+}
+
+/** The newest published batch of a log: the one whose checkpoint witnesses are asked about. */
+export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise<BatchRow | undefined> {
+  const rows = await sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} AND b.registered_at IS NOT NULL
+    ORDER BY b.tree_size DESC LIMIT 1`;
+  return rows[0];
+}
+
+/** The batch that ends at this size, published or not. */
+export async function findBatchBySize(
+  sql: Sql,
+  logId: number,
+  treeSize: number,
+): Promise<BatchRow | undefined> {
+  const rows = await sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize}`;
+  return rows[0];
+}
+
+/** Adds a sealed batch and, counted from its submissions, what it holds of each project and schema. */
+export async function insertBatch(
+  sql: Sql,
+  batch: Omit<BatchRow, 'sealedAt' | 'deadlineAt' | 'registeredAt' | 'status' | 'witnessedAt'> & {
+    deadlineMs: number;
+  },
+): Promise<void> {
+  await sql`
+    INSERT INTO batch (log_id, tree_size, id, first_index, root_hash, note, policy_version, sealed_at, deadline_at)
+    VALUES (${batch.logId}, ${batch.treeSize}, ${batch.id}, ${batch.firstIndex}, ${batch.rootHash}, ${batch.note},
+            ${batch.policyVersion}, clock_timestamp(),
+            clock_timestamp() + ${batch.deadlineMs}::bigint * interval '1 millisecond')`;
+  await sql`
+    INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
+    SELECT ${batch.logId}, ${batch.treeSize}, project_id, schema, count(*), min(log_index), max(log_index)
+    FROM submission
+    WHERE log_id = ${batch.logId} AND log_index >= ${batch.firstIndex} AND log_index < ${batch.treeSize}
+    GROUP BY project_id, schema`;
+}
+
+/** Marks every batch of the log up to `treeSize` as standing in the register, and so published. */
+export async function markRegistered(sql: Sql, logId: number, treeSize: number): Promise<void> {
+  await sql`
+    UPDATE batch SET registered_at = clock_timestamp()
+    WHERE log_id = ${logId} AND tree_size <= ${treeSize} AND registered_at IS NULL`;
+}
+
+/** A batch of the project by id; undefined when it is another project's, or not published. */
+export async function findProjectBatch(
+  sql: Sql,
+  projectId: string,
+  environment: number,
+  id: string,
+): Promise<BatchRow | undefined> {
+  const rows = await sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)} FROM batch b JOIN log l ON l.id = b.log_id AND l.environment = ${environment}
+    WHERE b.id = ${id} AND b.registered_at IS NOT NULL AND EXISTS (
+      SELECT FROM batch_content c
+      WHERE c.project_id = ${projectId} AND c.log_id = b.log_id AND c.tree_size = b.tree_size)`;
+  return rows[0];
+}
+
+/** The project's published batches below a position, newest first. */
+export async function listProjectBatches(
+  sql: Sql,
+  query: {
+    projectId: string;
+    logIds: number[];
+    status: number | undefined;
+    before: BatchPosition | undefined;
+    limit: number;
+  },
+): Promise<BatchRow[]> {
+  const { projectId, logIds, status, before, limit } = query;
+  return sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)} FROM batch b
+    WHERE b.log_id = ANY(${logIds}) AND b.registered_at IS NOT NULL
+      AND EXISTS (SELECT FROM batch_content c
+                  WHERE c.project_id = ${projectId} AND c.log_id = b.log_id AND c.tree_size = b.tree_size)
+      ${status === undefined ? sql`` : sql`AND b.status = ${status}`}
+      ${before === undefined ? sql`` : sql`AND (b.log_id, b.tree_size) < (${before.logId}, ${before.treeSize})`}
+    ORDER BY b.log_id DESC, b.tree_size DESC LIMIT ${limit}`;
+}
+
+/** Where a page of batches ended. */
+export type BatchPosition = { logId: number; treeSize: number };

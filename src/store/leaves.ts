@@ -1,0 +1,27 @@
+import type { Sql } from './connect.js';
+
+/** How many leaves the log has: the index the next one will get. */
+export async function readLogSize(sql: Sql, logId: number): Promise<number> {
+  const rows = await sql<{ size: number }[]>`
+    SELECT coalesce(max(log_index) + 1, 0) AS size FROM submission WHERE log_id = ${logId}`;
+  return rows[0]?.size ?? 0;
+}
+
+/**
+ * The leaf hashes of `[first, end)` in order. Throws when any is missing: a log has no gaps.
+ */
+export async function readLeafHashes(
+  sql: Sql,
+  logId: number,
+  first: number,
+  end: number,
+): Promise<Uint8Array[]> {
+  const rows = await sql<{ hashes: Uint8Array | null }[]>`
+    SELECT string_agg(leaf_hash, ''::bytea ORDER BY log_index) AS hashes FROM submission
+    WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end}`;
+  const joined = rows[0]?.hashes ?? new Uint8Array();
+  if (joined.length !== (end - first) * 32) {
+    throw new Error(`log ${logId} has ${joined.length / 32} leaves in [${first}, ${end})`);
+  }
+  return Array.from({ length: end - first }, (_, i) => joined.subarray(i * 32, i * 32 + 32));
+}

@@ -1,0 +1,58 @@
+import type { Pool, Sql } from './connect.js';
+
+/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key. */
+export type Log = {
+  id: number;
+  environment: number;
+  epoch: number;
+  origin: string;
+  publicKey: Uint8Array;
+  frozenAt: Date | null;
+  frozenReason: string | null;
+};
+
+/** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `accept_submissions` as well. */
+export const LogLock = { WRITE: 1, SEAL: 2, REGISTER: 3 } as const;
+
+/** Every log, oldest first. */
+export async function listLogs(sql: Sql): Promise<Log[]> {
+  return sql<Log[]>`
+    SELECT id, environment, epoch, origin, public_key AS "publicKey", frozen_at AS "frozenAt",
+           frozen_reason AS "frozenReason"
+    FROM log ORDER BY id`;
+}
+
+/** One log; throws when there is none of this id. */
+export async function getLog(sql: Sql, id: number): Promise<Log> {
+  const log = (await listLogs(sql)).find((candidate) => candidate.id === id);
+  if (log === undefined) throw new Error(`there is no log ${id}`);
+  return log;
+}
+
+/** The log that an environment writes to: its newest epoch. */
+export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
+  return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
+}
+
+/** Adds the log of an environment's epoch unless it exists. */
+export async function ensureLog(
+  sql: Sql,
+  log: { environment: number; epoch: number; origin: string; publicKey: Uint8Array },
+): Promise<void> {
+  await sql`
+    INSERT INTO log (environment, epoch, origin, public_key)
+    VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey})
+    ON CONFLICT (environment, epoch) DO NOTHING`;
+}
+
+/**
+ * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
+ * way. Keeps the first reason.
+ */
+export async function freezeLog(pool: Pool, id: number, reason: string): Promise<void> {
+  await pool.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${id})`;
+    await tx`
+      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${reason} WHERE id = ${id} AND frozen_at IS NULL`;
+  });
+}

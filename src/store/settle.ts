@@ -1,0 +1,63 @@
+import type { Sql } from './connect.js';
+
+/** A change of a batch's status. */
+export type Transition = { treeSize: number; status: number };
+
+/**
+ * Moves every published batch of a log whose required witnesses all cover it to witnessed, at most `limit` a call,
+ * and records each transition, all in one statement. A witness named `log` needs no evidence: publishing is its
+ * vouching.
+ */
+export async function settleWitnessed(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
+  return sql<Transition[]>`
+    WITH due AS (
+      SELECT b.tree_size FROM batch b
+      JOIN log l ON l.id = b.log_id
+      JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version
+      WHERE b.log_id = ${logId} AND b.status <> ${WITNESSED} AND b.registered_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM required_witness(p) r WHERE NOT covered(b.log_id, r, b.tree_size))
+      ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED),
+    moved AS (
+      UPDATE batch b SET status = ${WITNESSED}, witnessed_at = clock_timestamp() FROM due
+      WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status <> ${WITNESSED} RETURNING b.tree_size)
+    INSERT INTO batch_transition (log_id, tree_size, status)
+    SELECT ${logId}, tree_size, ${WITNESSED} FROM moved ON CONFLICT DO NOTHING
+    RETURNING tree_size AS "treeSize", status`;
+}
+
+/**
+ * Moves sealed batches whose deadline has passed to partial, when some required witness covers them, or failed. Only
+ * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing.
+ */
+export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
+  return sql<Transition[]>`
+    WITH due AS (
+      SELECT b.tree_size,
+             CASE WHEN EXISTS (SELECT FROM required_witness(p) r WHERE covered(b.log_id, r, b.tree_size))
+                  THEN ${PARTIAL}::smallint ELSE ${FAILED}::smallint END AS status
+      FROM batch b
+      JOIN log l ON l.id = b.log_id
+      JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version
+      WHERE b.log_id = ${logId} AND b.status = ${SEALED} AND b.registered_at IS NOT NULL
+        AND b.deadline_at < clock_timestamp()
+        AND NOT EXISTS (
+          SELECT FROM required_witness(p) r
+          LEFT JOIN witness_state w ON w.log_id = b.log_id AND w.witness = r
+          WHERE NOT covered(b.log_id, r, b.tree_size)
+            AND (w.last_failed_at IS NULL
+                 OR w.last_failed_at < greatest(b.sealed_at, b.deadline_at - interval '10 minutes')))
+        AND EXISTS (SELECT FROM required_witness(p) r WHERE NOT covered(b.log_id, r, b.tree_size))
+      ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED),
+    moved AS (
+      UPDATE batch b SET status = due.status FROM due
+      WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status = ${SEALED}
+      RETURNING b.tree_size, b.status)
+    INSERT INTO batch_transition (log_id, tree_size, status)
+    SELECT ${logId}, tree_size, status FROM moved ON CONFLICT DO NOTHING
+    RETURNING tree_size AS "treeSize", status`;
+}
+
+const SEALED = 1;
+const WITNESSED = 2;
+const PARTIAL = 3;
+const FAILED = 4;

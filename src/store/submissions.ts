@@ -1,0 +1,101 @@
+import type { Sql } from './connect.js';
+
+/** A submission with what its batch says of it; the batch members are null until a published batch holds it. */
+export type SubmissionRow = {
+  logId: number;
+  logIndex: number;
+  id: string;
+  projectId: string;
+  submittedAt: Date;
+  artifactSha256: Uint8Array;
+  schema: string;
+  metadata: string | null;
+  /** Proto MetadataState number. */
+  metadataState: number;
+  /** JSON text of `[{path, message}]`. */
+  metadataErrors: string | null;
+  attestedSchema: string | null;
+  attestedMetadata: string | null;
+  salt: Uint8Array | null;
+  commitment: Uint8Array;
+  dsseKeyId: number;
+  signature: Uint8Array;
+  leafHash: Uint8Array;
+  redactedAt: Date | null;
+  batchId: string | null;
+  batchTreeSize: number | null;
+  /** Proto BatchStatus number. */
+  batchStatus: number | null;
+  witnessedAt: Date | null;
+};
+
+const columns = (sql: Sql) => sql`
+  s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
+  s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
+  s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
+  s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
+  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
+  b.status AS "batchStatus", b.witnessed_at AS "witnessedAt"`;
+
+/** The batch that holds a submission, if published: the first that ends behind its index. */
+const withBatch = (sql: Sql) => sql`
+  LEFT JOIN LATERAL (
+    SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
+  ) b ON b.registered_at IS NOT NULL`;
+
+/** The submissions with these ids that exist, of any project, in no particular order. */
+export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
+  return sql<SubmissionRow[]>`
+    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
+}
+
+/** A stretch of a log, `[first, end)`, of the submissions a public reader may rebuild leaf records from. */
+export async function readSubmissions(
+  sql: Sql,
+  logId: number,
+  first: number,
+  end: number,
+): Promise<SubmissionRow[]> {
+  return sql<SubmissionRow[]>`
+    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)}
+    WHERE s.log_id = ${logId} AND s.log_index >= ${first} AND s.log_index < ${end} ORDER BY s.log_index`;
+}
+
+/** A place in the order of lists: logs by id, submissions by index. */
+export type SubmissionPosition = { logId: number; logIndex: number };
+
+/** Which submissions of a project to list; `status` is a proto SubmissionStatus number. Times are exclusive. */
+export type SubmissionQuery = {
+  projectId: string;
+  logIds: readonly number[];
+  schema: string | undefined;
+  status: number | undefined;
+  submittedAfter: Date | undefined;
+  submittedBefore: Date | undefined;
+  before: SubmissionPosition | undefined;
+  limit: number;
+};
+
+const QUEUED = 1;
+const SEALED_BATCH = 1;
+
+/** The project's submissions that the query asks for, newest first. */
+export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionRow[]> {
+  const { schema, status, submittedAfter, submittedBefore, before } = query;
+  const none = sql``;
+  return sql<SubmissionRow[]>`
+    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)}
+    WHERE s.project_id = ${query.projectId} AND s.log_id = ANY(${[...query.logIds]})
+      ${schema === undefined ? none : sql`AND s.schema = ${schema}`}
+      ${status === undefined ? none : statusIs(sql, status)}
+      ${submittedAfter === undefined ? none : sql`AND s.submitted_at > ${submittedAfter}`}
+      ${submittedBefore === undefined ? none : sql`AND s.submitted_at < ${submittedBefore}`}
+      ${before === undefined ? none : sql`AND (s.log_id, s.log_index) < (${before.logId}, ${before.logIndex})`}
+    ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${query.limit}`;
+}
+
+function statusIs(sql: Sql, status: number) {
+  return status === QUEUED
+    ? sql`AND (b.status IS NULL OR b.status = ${SEALED_BATCH})`
+    : sql`AND b.status = ${status}`;
+}

@@ -1,0 +1,31 @@
+import { byteaText, type Sql } from './connect.js';
+
+/** A tile's place. */
+export type TilePlace = { level: number; index: number };
+
+/** A stored tile: 1 to 256 joined hashes. */
+export type StoredTile = TilePlace & { hashes: Uint8Array };
+
+/** The tiles at these places that exist, in no particular order. */
+export async function readTiles(
+  sql: Sql,
+  logId: number,
+  places: readonly TilePlace[],
+): Promise<StoredTile[]> {
+  if (places.length === 0) return [];
+  return sql<StoredTile[]>`
+    SELECT t.level, t.tile_index AS index, t.hashes
+    FROM unnest(${places.map((p) => p.level)}::smallint[], ${places.map((p) => p.index)}::bigint[]) AS p(level, index)
+    JOIN tile t ON t.log_id = ${logId} AND t.level = p.level AND t.tile_index = p.index`;
+}
+
+/** Stores tiles. A tile that is there already is only ever replaced by a longer one. */
+export async function writeTiles(sql: Sql, logId: number, tiles: readonly StoredTile[]): Promise<void> {
+  await sql`
+    INSERT INTO tile (log_id, level, tile_index, hashes)
+    SELECT ${logId}, * FROM unnest(
+      ${tiles.map((t) => t.level)}::smallint[], ${tiles.map((t) => t.index)}::bigint[],
+      ${tiles.map((t) => byteaText(t.hashes))}::bytea[])
+    ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes
+    WHERE length(excluded.hashes) > length(tile.hashes)`;
+}

@@ -1,0 +1,122 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { Pool, Sql } from './connect.js';
+
+/** The asking of one witness about one log. */
+export type WitnessState = {
+  logId: number;
+  witness: string;
+  failures: number;
+  lastFailedAt: Date | null;
+  lastError: string | null;
+  coversTreeSize: number;
+};
+
+/** What a witness handed over about the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
+export type Evidence = {
+  logId: number;
+  witness: string;
+  treeSize: number;
+  kind: number;
+  evidence: Uint8Array;
+  detail: JsonObject;
+  landedAt: Date;
+};
+
+/** Adds the states of these witnesses for a log, where missing. */
+export async function ensureWitnessStates(
+  sql: Sql,
+  logId: number,
+  witnesses: readonly string[],
+): Promise<void> {
+  await sql`
+    INSERT INTO witness_state (log_id, witness) SELECT ${logId}, unnest(${[...witnesses]}::text[]) ON CONFLICT DO NOTHING`;
+}
+
+/**
+ * Takes the lease to ask a witness about a log, when it is due and nobody else holds one.
+ *
+ * @returns the attempt's number, which fences what follows, or undefined
+ */
+export async function leaseWitness(
+  sql: Sql,
+  logId: number,
+  witness: string,
+  leaseMs: number,
+): Promise<number | undefined> {
+  const rows = await sql<{ attempt: number }[]>`
+    UPDATE witness_state
+    SET attempt = attempt + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
+    WHERE log_id = ${logId} AND witness = ${witness} AND next_attempt_at <= clock_timestamp()
+      AND (leased_until IS NULL OR leased_until < clock_timestamp())
+    RETURNING attempt`;
+  return rows[0]?.attempt;
+}
+
+/** Stores evidence and ends the lease, in one transaction. Evidence that came after its lease ran out is kept too. */
+export async function recordEvidence(
+  pool: Pool,
+  attempt: number,
+  evidence: Omit<Evidence, 'landedAt'>,
+  nextAfterMs: number,
+): Promise<void> {
+  const { logId, witness, treeSize } = evidence;
+  await pool.begin(async (tx) => {
+    await tx`
+      INSERT INTO evidence (log_id, witness, tree_size, kind, evidence, detail)
+      VALUES (${logId}, ${witness}, ${treeSize}, ${evidence.kind}, ${evidence.evidence}, ${tx.json(evidence.detail)})
+      ON CONFLICT DO NOTHING`;
+    await tx`
+      UPDATE witness_state SET
+        covers_tree_size = greatest(covers_tree_size, ${treeSize}),
+        failures = CASE WHEN attempt = ${attempt} THEN 0 ELSE failures END,
+        last_error = CASE WHEN attempt = ${attempt} THEN NULL ELSE last_error END,
+        leased_until = CASE WHEN attempt = ${attempt} THEN NULL ELSE leased_until END,
+        next_attempt_at = CASE WHEN attempt = ${attempt}
+          THEN clock_timestamp() + ${nextAfterMs}::bigint * interval '1 millisecond' ELSE next_attempt_at END
+      WHERE log_id = ${logId} AND witness = ${witness}`;
+  });
+}
+
+/** Records that an attempt failed and when to try next; nothing when a newer attempt has begun. */
+export async function recordWitnessFailure(
+  sql: Sql,
+  failed: { logId: number; witness: string; attempt: number; error: string; retryAfterMs: number },
+): Promise<void> {
+  await sql`
+    UPDATE witness_state SET
+      failures = failures + 1, last_failed_at = clock_timestamp(), last_error = ${failed.error.slice(0, 500)},
+      leased_until = NULL, next_attempt_at = clock_timestamp() + ${failed.retryAfterMs}::bigint * interval '1 millisecond'
+    WHERE log_id = ${failed.logId} AND witness = ${failed.witness} AND attempt = ${failed.attempt}`;
+}
+
+/** Ends a lease without an attempt having been made. */
+export async function releaseWitness(
+  sql: Sql,
+  logId: number,
+  witness: string,
+  attempt: number,
+): Promise<void> {
+  await sql`
+    UPDATE witness_state SET leased_until = NULL
+    WHERE log_id = ${logId} AND witness = ${witness} AND attempt = ${attempt}`;
+}
+
+/** The states of all witnesses of a log. */
+export async function listWitnessStates(sql: Sql, logId: number): Promise<WitnessState[]> {
+  return sql<WitnessState[]>`
+    SELECT log_id AS "logId", witness, failures, last_failed_at AS "lastFailedAt", last_error AS "lastError",
+           covers_tree_size AS "coversTreeSize"
+    FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
+}
+
+/** Of each witness the evidence that covers a size first: the one with the smallest tree size from there on. */
+export async function findCoveringEvidence(sql: Sql, logId: number, treeSize: number): Promise<Evidence[]> {
+  return sql<Evidence[]>`
+    SELECT e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.evidence, e.detail,
+           e.landed_at AS "landedAt"
+    FROM witness_state w CROSS JOIN LATERAL (
+      SELECT * FROM evidence e
+      WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= ${treeSize}
+      ORDER BY e.tree_size LIMIT 1) e
+    WHERE w.log_id = ${logId} ORDER BY e.witness`;
+}
