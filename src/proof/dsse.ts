@@ -6,11 +6,11 @@ import { sha256 } from './primitives.js';
 export const IN_TOTO_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
 /** A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. */
-export interface DsseEnvelope {
+export type DsseEnvelope = {
   readonly payload: string;
   readonly payloadType: string;
-  readonly signatures: readonly { readonly sig: string; readonly keyid: string }[];
-}
+  readonly signatures: { readonly sig: string; readonly keyid: string }[];
+};
 
 /** The bytes that are signed: `DSSEv1 <len> <type> <len> <payload>`, lengths in bytes, decimal. */
 export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8Array {
