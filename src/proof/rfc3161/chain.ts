@@ -5,6 +5,19 @@ import { TimestampError } from './error.js';
 const BASIC_CONSTRAINTS_OID = '2.5.29.19';
 const MAX_CHAIN = 10;
 
+/** Extensions that may be critical because pkijs, this file or `checkUsage` acts on them (RFC 5280, section 4.2). */
+const PROCESSED_EXTENSIONS: ReadonlySet<string> = new Set([
+  BASIC_CONSTRAINTS_OID,
+  '2.5.29.15', // keyUsage
+  '2.5.29.17', // subjectAltName: names more subjects, none of which matters here
+  '2.5.29.30', // nameConstraints
+  '2.5.29.32', // certificatePolicies
+  '2.5.29.33', // policyMappings
+  '2.5.29.36', // policyConstraints
+  '2.5.29.37', // extKeyUsage
+  '2.5.29.54', // inhibitAnyPolicy
+]);
+
 /**
  * Checks that `chain` (DER; leaf first, each issued by the next, root last) was valid at `at`. The last certificate is
  * the trust anchor. Throws TimestampError `chain_order`, `chain_expired` or `chain_invalid`.
@@ -74,10 +87,10 @@ function checkPathLengths(certificates: readonly Certificate[]): void {
   });
 }
 
-/** pkijs looks for critical extensions it cannot read above the leaf only. */
+/** pkijs takes any extension that it can parse for one that it understands. */
 function checkCriticalExtensions(certificates: readonly Certificate[]): void {
   const extensions = certificates.flatMap((certificate) => certificate.extensions ?? []);
-  const unknown = extensions.find(({ critical, parsedValue }) => critical && !parsedValue);
+  const unknown = extensions.find(({ critical, extnID }) => critical && !PROCESSED_EXTENSIONS.has(extnID));
   if (unknown === undefined) return;
   throw new TimestampError(
     'chain_invalid',
