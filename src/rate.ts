@@ -1,8 +1,7 @@
-import { getOption } from '@bufbuild/protobuf';
-import type { Bucket } from '../gen/attestation/options/v1/options_pb.js';
-import { BucketSchema, spelling } from '../gen/attestation/options/v1/options_pb.js';
+import { type Bucket, BucketSchema } from '../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../gen/attestation/v1/errors_pb.js';
 import { ApiError } from './errors.js';
+import { spellingOf } from './spelling.js';
 
 /** One rate window of an API key as it stands after a call: what an answer's `X-RateLimit-*` headers speak of. */
 export type RateState = {
@@ -21,7 +20,7 @@ export function tightestWindow(states: readonly RateState[]): RateState | undefi
 
 /** The error of a spent window: 429 with the window in `details` and `Retry-After`. */
 export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
-  const bucket = bucketName(spent.bucket);
+  const bucket = spellingOf(BucketSchema, spent.bucket);
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
     `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached`,
@@ -33,10 +32,4 @@ export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
     },
     { 'retry-after': String(Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000))) },
   );
-}
-
-/** A bucket's documented spelling. */
-export function bucketName(bucket: Bucket): string {
-  const value = BucketSchema.value[bucket];
-  return value === undefined ? '' : getOption(value, spelling);
 }

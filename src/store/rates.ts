@@ -1,13 +1,16 @@
 import type { WindowUse } from './accept.js';
 import type { Sql } from './connect.js';
 
+/** Tokens granted, the use of the windows after it, and how long the window of a second still lasts. */
+export type Grant = WindowUse & { granted: number; leftMs: number };
+
 /** Takes up to `wanted` tokens of a key's bucket, as far as its window has room, and says how many it got. */
 export async function takeTokens(
   sql: Sql,
   request: { apiKeyId: string; bucket: number; wanted: number; perSecond: number },
-): Promise<WindowUse & { granted: number }> {
-  const [row] = await sql<(WindowUse & { granted: number })[]>`
-    SELECT granted, second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay"
+): Promise<Grant> {
+  const [row] = await sql<Grant[]>`
+    SELECT granted, left_ms AS "leftMs", second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay"
     FROM take_tokens(${request.apiKeyId}, ${request.bucket}::smallint, ${request.wanted}::bigint,
                      ${request.perSecond}::bigint, NULL, NULL)`;
   if (row === undefined) throw new Error('take_tokens answered nothing');

@@ -209,21 +209,24 @@ CREATE TABLE rate_counter (
 
 -- Counts up to `p_wanted` calls of a key in one bucket, as far as its three windows have room, and says what was
 -- granted. The caller's transaction holds the key's lock until it commits, so the count is exact over all processes.
--- A NULL limit does not bind.
+-- A NULL limit does not bind. `left_ms`: how long the window of `second` still lasts.
 CREATE FUNCTION take_tokens(
   p_api_key_id text, p_bucket smallint, p_wanted bigint,
   p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint,
-  OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint
+  OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint, OUT left_ms bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
   c rate_counter;
+  v_now numeric;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended(p_api_key_id, p_bucket));
-  second := floor(extract(epoch FROM clock_timestamp()));
+  v_now := extract(epoch FROM clock_timestamp());
+  second := floor(v_now);
   SELECT * INTO c FROM rate_counter r
     WHERE r.api_key_id = p_api_key_id AND r.bucket = p_bucket ORDER BY r.second DESC LIMIT 1;
   -- The clock may step back; the windows do not.
   second := greatest(second, coalesce(c.second, 0));
+  left_ms := greatest(0, (second + 1 - v_now) * 1000);
   n_second := CASE WHEN c.second = second THEN c.n_second ELSE 0 END;
   n_hour := CASE WHEN c.second / 3600 = second / 3600 THEN c.n_hour ELSE 0 END;
   n_day := CASE WHEN c.second / 86400 = second / 86400 THEN c.n_day ELSE 0 END;

@@ -1,0 +1,213 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  type AttestationService,
+  type ListAttestationsRequest,
+  ListAttestationsResponseSchema,
+  type Submission,
+  SubmissionStatus,
+} from '../../gen/attestation/v1/attestations_pb.js';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { HttpBodySchema } from '../../gen/google/api/httpbody_pb.js';
+import { type Call, getPrincipal, type Handlers } from '../call.js';
+import { ApiError } from '../errors.js';
+import type { Accepter } from '../pipeline/accept.js';
+import type { Principal } from '../principal.js';
+import { jcs } from '../proof/jcs.js';
+import { tlogProof } from '../proof/tlog-proof.js';
+import { rateLimitExceeded, tightestWindow } from '../rate.js';
+import { type AcceptedRow, type NewSubmission, Outcome } from '../store/accept.js';
+import type { Pool } from '../store/connect.js';
+import { listSubmissions, type SubmissionRow } from '../store/submissions.js';
+import type { BundleReader } from './bundles.js';
+import { metadataWarnings, type Prepare, prepareSubmission } from './create-attestation.js';
+import type { Cursors } from './cursor.js';
+import type { Directory } from './directory.js';
+import { submissionStates } from './rate-windows.js';
+import { submissionMessage, submissionStatus } from './submission-message.js';
+
+/** What the handlers work with. */
+export type AttestationDeps = Prepare & {
+  pool: Pool;
+  directory: Directory;
+  accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
+  /** A submission of any project, by id. */
+  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+  bundles: BundleReader;
+  cursors: Cursors;
+  /** Renders a bundle as the REST surface does, so that a downloaded one has the same bytes. */
+  writeBundle: (bundle: Awaited<ReturnType<BundleReader['read']>>) => string;
+  /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
+  noteUse: (principal: Principal, states: Call['rateStates']) => void;
+};
+
+const DEFAULT_LIMIT = 50;
+/** How soon a bundle that is not ready is worth asking for again. */
+const BUNDLE_RETRY_SECONDS = '1';
+
+/** The handlers of AttestationService. */
+export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
+  return {
+    createAttestation: (request, call) =>
+      createAttestation(deps, call, () => prepareSubmission(deps, request, call)),
+    getAttestation: async ({ id }, call) => {
+      const row = await getOwnSubmission(deps, id, call);
+      const message = submissionMessage(row, getPrincipal(call).environment);
+      if (isBundleReady(row)) message.bundle = await deps.bundles.read(row);
+      return message;
+    },
+    listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
+    getBundle: async ({ id }, call) => deps.bundles.read(await getReadySubmission(deps, id, call)),
+    downloadBundle: async ({ id, format }, call) => {
+      const row = await getReadySubmission(deps, id, call);
+      call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
+      return create(HttpBodySchema, await renderBundle(deps, row, format));
+    },
+  };
+}
+
+async function createAttestation(
+  deps: AttestationDeps,
+  call: Call,
+  prepare: () => Promise<NewSubmission>,
+): Promise<Submission> {
+  const principal = getPrincipal(call);
+  const row = await prepare();
+  const accepter = await deps.accepterOf(principal.environment);
+  const result = await accepter.accept(row);
+  noteUse(deps, principal, call, result);
+  switch (result.outcome) {
+    case Outcome.STORED:
+      return storedMessage(row, result, principal);
+    case Outcome.REPLAYED:
+      return replay(deps, result.resourceId, principal, call);
+    case Outcome.LIMITED: {
+      const spent = tightestWindow(call.rateStates);
+      if (spent === undefined) throw new Error('a submission was over the limit of no window');
+      throw rateLimitExceeded(spent, deps.clock());
+    }
+    default:
+      throw new ApiError(
+        ErrorCode.IDEMPOTENCY_KEY_REUSED,
+        'this idempotency key was used for another request; use a new one',
+      );
+  }
+}
+
+function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
+  if (use === undefined) return;
+  call.rateStates = submissionStates(principal, use, use.second);
+  deps.noteUse(principal, call.rateStates);
+}
+
+/** The answer to a creation, from the row as it was sent to be stored. */
+function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal: Principal): Submission {
+  const stored: SubmissionRow = {
+    ...row,
+    logId: 0,
+    logIndex: logIndex ?? 0,
+    submittedAt: new Date(row.submittedAtMs),
+    attestedSchema: null,
+    attestedMetadata: null,
+    redactedAt: null,
+    batchId: null,
+    batchTreeSize: null,
+    batchStatus: null,
+    witnessedAt: null,
+  };
+  return withWarnings(submissionMessage(stored, principal.environment), stored);
+}
+
+async function replay(
+  deps: AttestationDeps,
+  id: string | null,
+  principal: Principal,
+  call: Call,
+): Promise<Submission> {
+  const row = id === null ? undefined : await deps.findSubmission(id);
+  if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
+  call.responseHeaders.set('idempotent-replayed', 'true');
+  return withWarnings(submissionMessage(row, principal.environment), row);
+}
+
+function withWarnings(message: Submission, row: SubmissionRow): Submission {
+  message.warnings = metadataWarnings(row.schema, JSON.parse(row.metadataErrors ?? '[]'));
+  return message;
+}
+
+/** The caller's own submission; another project's is not found, as one that never was. */
+async function getOwnSubmission(deps: AttestationDeps, id: string, call: Call): Promise<SubmissionRow> {
+  const { projectId, environment } = getPrincipal(call);
+  const row = await deps.findSubmission(id);
+  const own =
+    row?.projectId === projectId && (await deps.directory.getLog(row.logId)).environment === environment;
+  if (row === undefined || !own) {
+    throw new ApiError(ErrorCode.SUBMISSION_NOT_FOUND, 'the project has no submission with this id');
+  }
+  return row;
+}
+
+function isBundleReady(row: SubmissionRow): boolean {
+  const status = submissionStatus(row);
+  return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
+}
+
+async function getReadySubmission(deps: AttestationDeps, id: string, call: Call): Promise<SubmissionRow> {
+  const row = await getOwnSubmission(deps, id, call);
+  if (isBundleReady(row)) return row;
+  const failed = submissionStatus(row) === SubmissionStatus.FAILED;
+  throw new ApiError(
+    ErrorCode.BUNDLE_NOT_READY,
+    failed
+      ? 'the batch failed: no required witness vouched for it'
+      : 'the batch of this submission is not witnessed yet',
+    {},
+    failed ? {} : { 'retry-after': BUNDLE_RETRY_SECONDS },
+  );
+}
+
+async function renderBundle(deps: AttestationDeps, row: SubmissionRow, format: string) {
+  const bundle = await deps.bundles.read(row);
+  switch (format) {
+    case 'bundle.json':
+      return { contentType: 'application/json', data: Buffer.from(deps.writeBundle(bundle)) };
+    case 'bundle.sigstore.json':
+      return { contentType: 'application/json', data: Buffer.from(jcs(bundle.sigstoreBundle ?? {})) };
+    case 'bundle.tlog-proof': {
+      const { note = '', inclusionProof = [] } = bundle.checkpoints[0] ?? {};
+      return {
+        contentType: 'text/plain; charset=utf-8',
+        data: Buffer.from(tlogProof(row.logIndex, inclusionProof, note)),
+      };
+    }
+    default:
+      throw new Error(`bundles have no format ${format}`);
+  }
+}
+
+async function listAttestations(
+  deps: AttestationDeps,
+  request: ListAttestationsRequest,
+  principal: Principal,
+) {
+  const { projectId, environment } = principal;
+  const limit = request.limit ?? DEFAULT_LIMIT;
+  const filters = {
+    schema: request.schema === '' ? undefined : request.schema,
+    status: request.status === SubmissionStatus.UNSPECIFIED ? undefined : request.status,
+    submittedAfter: request.submittedAfter && timestampDate(request.submittedAfter),
+    submittedBefore: request.submittedBefore && timestampDate(request.submittedBefore),
+  };
+  const bound = ['attestations', projectId, environment, ...Object.values(filters)];
+  const [logId, logIndex] = deps.cursors.open(request.cursor, bound) ?? [];
+  const before = logId === undefined || logIndex === undefined ? undefined : { logId, logIndex };
+  const logIds = await deps.directory.logIds(environment);
+  const rows = await listSubmissions(deps.pool, { projectId, logIds, ...filters, before, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  const more = rows.length > limit && last !== undefined;
+  return create(ListAttestationsResponseSchema, {
+    data: page.map((row) => submissionMessage(row, environment)),
+    nextCursor: more ? deps.cursors.seal([last.logId, last.logIndex], bound) : '',
+  });
+}

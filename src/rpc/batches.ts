@@ -1,0 +1,152 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Batch,
+  BatchSchema,
+  type BatchService,
+  BatchStatus,
+  type BatchWitnessSchema,
+  ListBatchesResponseSchema,
+  WitnessStatus,
+} from '../../gen/attestation/v1/batches_pb.js';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { getPrincipal, type Handlers } from '../call.js';
+import { ApiError } from '../errors.js';
+import { toHex } from '../proof/encoding.js';
+import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/batches.js';
+import type { Pool } from '../store/connect.js';
+import { listPolicies, type Policy } from '../store/policies.js';
+import {
+  type Evidence,
+  findCoveringEvidence,
+  listWitnessStates,
+  type WitnessState,
+} from '../store/witnesses.js';
+import { LOG_WITNESS_NAME } from './bundles.js';
+import type { Cursors } from './cursor.js';
+import type { Directory } from './directory.js';
+
+/** What the handlers work with. */
+export type BatchDeps = { pool: Pool; directory: Directory; cursors: Cursors; clock: () => number };
+
+const DEFAULT_LIMIT = 50;
+
+/** The handlers of BatchService. */
+export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
+  return {
+    getBatch: async ({ id }, call) => {
+      const { projectId, environment } = getPrincipal(call);
+      const batch = await findProjectBatch(deps.pool, projectId, environment, id);
+      if (batch === undefined) {
+        throw new ApiError(
+          ErrorCode.BATCH_NOT_FOUND,
+          'no batch with this id holds a submission of the project',
+        );
+      }
+      return batchMessage(deps, batch, environment);
+    },
+    listBatches: async (request, call) => {
+      const { projectId, environment } = getPrincipal(call);
+      const limit = request.limit ?? DEFAULT_LIMIT;
+      const status = request.status === BatchStatus.UNSPECIFIED ? undefined : request.status;
+      const bound = ['batches', projectId, environment, status];
+      const [logId, treeSize] = deps.cursors.open(request.cursor, bound) ?? [];
+      const before = logId === undefined || treeSize === undefined ? undefined : { logId, treeSize };
+      const logIds = await deps.directory.logIds(environment);
+      const rows = await listProjectBatches(deps.pool, {
+        projectId,
+        logIds,
+        status,
+        before,
+        limit: limit + 1,
+      });
+      const page = rows.slice(0, limit);
+      const last = page.at(-1);
+      const more = rows.length > limit && last !== undefined;
+      return create(ListBatchesResponseSchema, {
+        data: await Promise.all(page.map((row) => batchMessage(deps, row, environment))),
+        nextCursor: more ? deps.cursors.seal([last.logId, last.treeSize], bound) : '',
+      });
+    },
+  };
+}
+
+async function batchMessage(deps: BatchDeps, batch: BatchRow, environment: number): Promise<Batch> {
+  const [policies, evidence, states] = await Promise.all([
+    listPolicies(deps.pool),
+    findCoveringEvidence(deps.pool, batch.logId, batch.treeSize),
+    listWitnessStates(deps.pool, batch.logId),
+  ]);
+  const policy = policies.find((p) => p.environment === environment && p.version === batch.policyVersion);
+  return create(BatchSchema, {
+    id: batch.id,
+    environment,
+    status: batch.status,
+    rootHash: toHex(batch.rootHash),
+    firstIndex: BigInt(batch.firstIndex),
+    treeSize: BigInt(batch.treeSize),
+    leafCount: BigInt(batch.treeSize - batch.firstIndex),
+    sealedAt: timestampFromDate(batch.sealedAt),
+    ...(batch.witnessedAt === null ? {} : { witnessedAt: timestampFromDate(batch.witnessedAt) }),
+    checkpoint: batch.note,
+    witnesses: batchWitnesses(batch, policy, evidence, states, deps.clock()),
+  });
+}
+
+type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
+
+/** The log itself first, then those of the batch's policy, then others that vouched all the same. */
+function batchWitnesses(
+  batch: BatchRow,
+  policy: Policy | undefined,
+  evidence: readonly Evidence[],
+  states: readonly WitnessState[],
+  nowMs: number,
+): WitnessInit[] {
+  const asked = (policy?.witnesses ?? []).filter(({ kind }) => kind !== WitnessKind.TRANSPARENCY_LOG);
+  const others = evidence.filter((piece) => !asked.some(({ name }) => name === piece.witness));
+  const named = [...asked, ...others.map(({ witness, kind }) => ({ name: witness, kind, required: false }))];
+  return [
+    logWitness(batch),
+    ...named.map(({ name, kind, required }) => {
+      const landed = evidence.find((piece) => piece.witness === name);
+      const state = states.find((candidate) => candidate.witness === name);
+      return {
+        name,
+        kind,
+        required,
+        ...(landed ? landedWitness(landed) : missingWitness(batch, state, nowMs)),
+      };
+    }),
+  ];
+}
+
+function logWitness(batch: BatchRow): WitnessInit {
+  return {
+    name: LOG_WITNESS_NAME,
+    kind: WitnessKind.TRANSPARENCY_LOG,
+    status: WitnessStatus.LANDED,
+    required: true,
+    landedAt: timestampFromDate(batch.registeredAt ?? batch.sealedAt),
+    coversTreeSize: BigInt(batch.treeSize),
+    detail: { log_index: batch.firstIndex },
+  };
+}
+
+function landedWitness({ landedAt, treeSize, detail }: Evidence): WitnessInit {
+  return {
+    status: WitnessStatus.LANDED,
+    landedAt: timestampFromDate(landedAt),
+    coversTreeSize: BigInt(treeSize),
+    detail,
+  };
+}
+
+function missingWitness(batch: BatchRow, state: WitnessState | undefined, nowMs: number): WitnessInit {
+  const overdue = nowMs > batch.deadlineAt.getTime();
+  return {
+    status: overdue ? WitnessStatus.FAILED : WitnessStatus.PENDING,
+    ...(state?.lastError ? { lastError: state.lastError } : {}),
+  };
+}

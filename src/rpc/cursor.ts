@@ -1,0 +1,48 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../errors.js';
+import type { KeyRing } from '../secret-key.js';
+
+/** Makes and opens list cursors: where a page ended, authenticated and bound to the query it belongs to. */
+export type Cursors = {
+  /** `cur_` and base64url. `query` is everything the page depends on: project, filters. */
+  seal(position: readonly number[], query: readonly unknown[]): string;
+  /** The position; throws `cursor.invalid` when the cursor was not made for this query. Empty gives undefined. */
+  open(cursor: string, query: readonly unknown[]): number[] | undefined;
+};
+
+const MAC_BYTES = 16;
+const PREFIX = 'cur_';
+
+/** @param keys sub-keys for cursors; the first makes new ones, all open */
+export function createCursors(keys: KeyRing): Cursors {
+  const mac = (key: KeyRing[number], body: string, query: readonly unknown[]) =>
+    createHmac('sha256', key.key)
+      .update(JSON.stringify([body, query]))
+      .digest()
+      .subarray(0, MAC_BYTES);
+  return {
+    seal(position, query) {
+      const body = position.join('.');
+      return PREFIX + Buffer.concat([mac(keys[0], body, query), Buffer.from(body)]).toString('base64url');
+    },
+    open(cursor, query) {
+      if (cursor === '') return undefined;
+      const bytes = cursor.startsWith(PREFIX)
+        ? Buffer.from(cursor.slice(PREFIX.length), 'base64url')
+        : Buffer.alloc(0);
+      const body = bytes.subarray(MAC_BYTES).toString('latin1');
+      const given = bytes.subarray(0, MAC_BYTES);
+      const known = keys.some(
+        (key) => given.length === MAC_BYTES && timingSafeEqual(mac(key, body, query), given),
+      );
+      if (!known) {
+        throw new ApiError(
+          ErrorCode.CURSOR_INVALID,
+          'the cursor was not issued for this query; start again without one',
+        );
+      }
+      return body.split('.').map(Number);
+    },
+  };
+}

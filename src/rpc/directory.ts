@@ -1,0 +1,41 @@
+import type { Pool } from '../store/connect.js';
+import { type DsseKey, listDsseKeys } from '../store/keys.js';
+import { findActiveLog, type Log, listLogs } from '../store/logs.js';
+
+/** The logs and signing keys there are: few, rarely new, looked up all the time. */
+export type Directory = {
+  getLog(id: number): Promise<Log>;
+  /** The log an environment writes to now. */
+  getActiveLog(environment: number): Promise<Log>;
+  /** The ids of all logs of an environment, old epochs included. */
+  logIds(environment: number): Promise<number[]>;
+  getDsseKey(id: number): Promise<DsseKey>;
+  /** Reads the tables again. */
+  refresh(): Promise<void>;
+};
+
+/** A directory that reads the tables when asked for something it does not know, or to refresh. */
+export async function openDirectory(pool: Pool): Promise<Directory> {
+  let logs = await listLogs(pool);
+  let keys = await listDsseKeys(pool);
+  const refresh = async () => {
+    logs = await listLogs(pool);
+    keys = await listDsseKeys(pool);
+  };
+  const get = async <T>(find: () => T | undefined, what: string): Promise<T> => {
+    const known = find();
+    if (known !== undefined) return known;
+    await refresh();
+    const found = find();
+    if (found === undefined) throw new Error(`there is no ${what}`);
+    return found;
+  };
+  return {
+    getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
+    getActiveLog: (environment) =>
+      get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+    logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
+    getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
+    refresh,
+  };
+}

@@ -1,0 +1,60 @@
+import { LRUCache } from 'lru-cache';
+import { parseApiKey } from '../api-key.js';
+import type { Principal } from '../principal.js';
+import { hmacApiKey, type KeyRing } from '../secret-key.js';
+import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/api-keys.js';
+import type { Pool } from '../store/connect.js';
+
+/** Finds out who holds an API key. */
+export type Principals = {
+  /** The principal of a usable key; undefined when it is unknown, malformed, revoked or expired. */
+  find(apiKey: string): Promise<Principal | undefined>;
+  /** Forgets a key at once, because it was revoked or changed. */
+  forget(apiKeyId: string): void;
+};
+
+/** A revoked key works for at most this long in a process that does not hear of it. */
+const TTL_MS = 10_000;
+const KEYS_CACHED = 10_000;
+
+type Known = { principal: Principal; expiresAtMs: number };
+
+/** @param keys sub-keys for API keys: keys are looked up under each of them */
+export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number): Principals {
+  const known = new LRUCache<string, Known>({ max: KEYS_CACHED, ttl: TTL_MS });
+  return {
+    async find(apiKey) {
+      if (parseApiKey(apiKey) === undefined) return undefined;
+      const hmacs = hmacApiKey(keys, apiKey);
+      const cacheKey = Buffer.from(hmacs[0]).toString('latin1');
+      const cached = known.get(cacheKey);
+      if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
+      const row = await findUsableApiKey(pool, hmacs);
+      if (row === undefined) return undefined;
+      void touchApiKey(pool, row.id).catch(() => {});
+      const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
+      known.set(cacheKey, { principal: principalOf(row), expiresAtMs });
+      return principalOf(row);
+    },
+    forget(apiKeyId) {
+      for (const [cacheKey, { principal }] of known.entries()) {
+        if (principal.apiKeyId === apiKeyId) known.delete(cacheKey);
+      }
+    },
+  };
+}
+
+function principalOf(row: ApiKeyRow): Principal {
+  return {
+    apiKeyId: row.id,
+    projectId: row.projectId,
+    environment: row.environment,
+    scopes: row.scopes,
+    submissionWindows: [
+      { windowSeconds: 1, limit: row.submissionsPerSecond },
+      { windowSeconds: 3_600, limit: row.submissionsPerHour },
+      { windowSeconds: 86_400, limit: row.submissionsPerDay },
+    ],
+    readWindow: { windowSeconds: 1, limit: row.readsPerSecond },
+  };
+}

@@ -1,0 +1,83 @@
+import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
+import type { Principal } from '../principal.js';
+import { type RateState, rateLimitExceeded } from '../rate.js';
+import type { Pool } from '../store/connect.js';
+import { type Grant, takeTokens } from '../store/rates.js';
+import { readState } from './rate-windows.js';
+
+/** Counts reads of API keys. */
+export type ReadLimits = {
+  /** Counts one read; throws the error of a spent window. */
+  take(principal: Principal): Promise<RateState>;
+};
+
+/** Tokens of one key leased from the database; they die with their window. */
+type Lease = { grant: Grant; left: number; untilMs: number };
+
+const BLOCKS_PER_WINDOW = 20;
+const KEYS_REMEMBERED = 10_000;
+
+/**
+ * Leases tokens in blocks of a twentieth of the limit, in smaller ones near its end, so most reads cost no query.
+ * Over all processes never more than the limit is granted; what a process leased and did not use goes unused. A lease
+ * ends no later than its window does by the database's clock, as seen from when it was asked for.
+ *
+ * @param monotonicMs a clock that never steps, for instance `performance.now`
+ */
+export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
+  const leases = new Map<string, Lease>();
+  const asking = new Map<string, Promise<Lease>>();
+
+  const lease = async (principal: Principal): Promise<Lease> => {
+    const askedMs = monotonicMs();
+    const { apiKeyId, readWindow } = principal;
+    const wanted = blockSize(leases.get(apiKeyId), readWindow.limit, askedMs);
+    const grant = await takeTokens(pool, {
+      apiKeyId,
+      bucket: Bucket.READS,
+      wanted,
+      perSecond: readWindow.limit,
+    });
+    const made = { grant, left: grant.granted, untilMs: askedMs + grant.leftMs };
+    if (leases.size >= KEYS_REMEMBERED) leases.clear();
+    leases.set(apiKeyId, made);
+    return made;
+  };
+  const leaseOnce = (principal: Principal): Promise<Lease> => {
+    const under = asking.get(principal.apiKeyId);
+    if (under !== undefined) return under;
+    const started = lease(principal).finally(() => asking.delete(principal.apiKeyId));
+    asking.set(principal.apiKeyId, started);
+    return started;
+  };
+
+  return {
+    async take(principal) {
+      for (;;) {
+        const held = leases.get(principal.apiKeyId);
+        if (held !== undefined && monotonicMs() < held.untilMs) {
+          if (held.left > 0) {
+            held.left--;
+            return stateAfter(principal, held);
+          }
+          if (held.grant.granted === 0)
+            throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
+        }
+        await leaseOnce(principal);
+      }
+    },
+  };
+}
+
+function blockSize(held: Lease | undefined, limit: number, nowMs: number): number {
+  const block = Math.ceil(limit / BLOCKS_PER_WINDOW);
+  if (held === undefined || nowMs >= held.untilMs) return block;
+  const remaining = limit - held.grant.nSecond;
+  return Math.max(1, Math.min(block, Math.floor(remaining / 4)));
+}
+
+/** What is left for this process to see: the window's rest and what it holds of its own lease. */
+function stateAfter(principal: Principal, { grant, left }: Lease): RateState {
+  const state = readState(principal, grant, grant.second);
+  return { ...state, remaining: state.remaining + left };
+}

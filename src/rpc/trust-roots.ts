@@ -1,0 +1,144 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import {
+  type DsseSigningKeySchema,
+  type TimestampAuthoritySchema,
+  type TransparencyLogSchema,
+  type TrustRoots,
+  TrustRootsSchema,
+  type WitnessPolicySchema,
+} from '../../gen/attestation/v1/service_pb.js';
+import { toHex } from '../proof/encoding.js';
+import { encodeVerifierKey, noteKey } from '../proof/note.js';
+import { fromPem, toPem } from '../proof/pem.js';
+import { ed25519Spki, sha256 } from '../proof/primitives.js';
+import { type TrustedRoot, trustedRoot } from '../proof/trusted-root.js';
+import type { Pool } from '../store/connect.js';
+import {
+  type DsseKey,
+  listDsseKeys,
+  listTimestampAuthorities,
+  type TimestampAuthorityRow,
+} from '../store/keys.js';
+import { type Log, listLogs } from '../store/logs.js';
+import { listPolicies, type Policy } from '../store/policies.js';
+
+/** The trust roots and the tables they are made from. */
+export type TrustRootsReader = {
+  read(): Promise<TrustRoots>;
+  /** One environment's logs and authorities in Sigstore's TrustedRoot form. */
+  readSigstore(environment: number): Promise<TrustedRoot>;
+};
+
+type Sources = { logs: Log[]; keys: DsseKey[]; authorities: TimestampAuthorityRow[]; policies: Policy[] };
+
+const TTL_MS = 5_000;
+
+/** A reader that looks at the tables at most every five seconds. */
+export function createTrustRootsReader(pool: Pool, verifyUrl: string, clock: () => number): TrustRootsReader {
+  let cached: { sources: Promise<Sources>; untilMs: number } | undefined;
+  const sources = (): Promise<Sources> => {
+    if (cached === undefined || clock() >= cached.untilMs) {
+      const reading = readSources(pool);
+      cached = { sources: reading, untilMs: clock() + TTL_MS };
+      reading.catch(() => {
+        cached = undefined;
+      });
+    }
+    return cached.sources;
+  };
+  return {
+    read: async () => trustRootsMessage(await sources(), verifyUrl),
+    readSigstore: async (environment) => sigstoreRoot(await sources(), environment),
+  };
+}
+
+async function readSources(pool: Pool): Promise<Sources> {
+  const [logs, keys, authorities, policies] = await Promise.all([
+    listLogs(pool),
+    listDsseKeys(pool),
+    listTimestampAuthorities(pool),
+    listPolicies(pool),
+  ]);
+  return { logs, keys, authorities, policies };
+}
+
+function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verifyUrl: string): TrustRoots {
+  const newest = policies.filter(
+    (policy) =>
+      !policies.some((other) => other.environment === policy.environment && other.version > policy.version),
+  );
+  const changes = [...keys, ...authorities].flatMap(({ validFrom, validTo }) =>
+    validTo ? [validFrom, validTo] : [validFrom],
+  );
+  const times = [...changes, ...policies.map(({ createdAt }) => createdAt)].map((date) => date.getTime());
+  return create(TrustRootsSchema, {
+    timestampAuthorities: authorities.map(authorityMessage),
+    transparencyLogs: logs.map((log) => logMessage(log, verifyUrl)),
+    dsseSigningKeys: keys.map(keyMessage),
+    policies: newest.map(policyMessage),
+    updatedAt: timestampFromDate(new Date(Math.max(0, ...times))),
+  });
+}
+
+function authorityMessage(row: TimestampAuthorityRow): MessageInitShape<typeof TimestampAuthoritySchema> {
+  const { name, url, operator, certChainPem } = row;
+  return { name, url, operator, certChainPem, ...validity(row) };
+}
+
+function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof TransparencyLogSchema> {
+  return {
+    environment: log.environment,
+    origin: log.origin,
+    verifierKey: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
+    publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
+    url: `${verifyUrl}/log/${logPath(log)}`,
+  };
+}
+
+/** A log's folder below `{verify_url}/log/`: the environment, with the epoch's number from the second on. */
+export function logPath(log: Pick<Log, 'environment' | 'epoch'>): string {
+  const name = log.environment === Environment.LIVE ? 'live' : 'test';
+  return log.epoch === 1 ? name : `${name}-${log.epoch}`;
+}
+
+function keyMessage(key: DsseKey): MessageInitShape<typeof DsseSigningKeySchema> {
+  return {
+    environment: key.environment,
+    fingerprintSha256: toHex(sha256(key.spki)),
+    algorithm: 'ecdsa-p256-sha256',
+    publicKeyPem: toPem('PUBLIC KEY', key.spki),
+    ...validity(key),
+  };
+}
+
+function policyMessage(policy: Policy): MessageInitShape<typeof WitnessPolicySchema> {
+  return {
+    environment: policy.environment,
+    version: policy.version,
+    required: policy.witnesses.filter(({ required }) => required).map(({ name }) => name),
+    deadline: durationFromMs(policy.deadlineMs),
+  };
+}
+
+function validity({ validFrom, validTo }: { validFrom: Date; validTo: Date | null }) {
+  return {
+    validFrom: timestampFromDate(validFrom),
+    ...(validTo === null ? {} : { validTo: timestampFromDate(validTo) }),
+  };
+}
+
+function sigstoreRoot({ logs, authorities }: Sources, environment: number): TrustedRoot {
+  return trustedRoot(
+    logs.filter((log) => log.environment === environment),
+    authorities.map(({ name, url, operator, certChainPem, validFrom, validTo }) => ({
+      name,
+      operator,
+      uri: url,
+      certChain: certChainPem.map((pem) => fromPem('CERTIFICATE', pem)),
+      validFrom,
+      ...(validTo === null ? {} : { validTo }),
+    })),
+  );
+}
