@@ -34,18 +34,19 @@ export async function cached(
   const path = join(cacheDir, name);
   if (await exists(path)) return path;
   const lock = await findFileLock(join(cacheDir, 'lock'), { wait: true });
+  // Whatever is here was left by a process that died while it held the lock.
+  const partial = join(cacheDir, 'partial');
   try {
     if (await exists(path)) return path;
-    // Whatever is here was left by a process that died while it held the lock.
-    const partial = join(cacheDir, 'partial');
     await rm(partial, { recursive: true, force: true });
-    await mkdir(partial, { mode: 0o755 });
+    await mkdir(partial);
     await chmod(partial, 0o755);
     await build(partial);
     await syncTree(partial);
     await rename(partial, path);
     return path;
   } finally {
+    await rm(partial, { recursive: true, force: true });
     await lock?.release();
   }
 }

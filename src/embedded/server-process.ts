@@ -44,8 +44,8 @@ export interface ServerCommand {
   levelOf(line: string): keyof ServerLog;
   /** Called for each log line until it returns true, which means that the server accepts connections. */
   isReady(line: string): boolean;
-  /** The operator's message for a server that ended before it was ready. */
-  explainFailure(lastLines: string[]): string;
+  /** The error for a server that ended before it was ready. */
+  explainFailure(lastLines: string[]): EmbeddedError;
 }
 
 const MAX_LAST_LINES = 50;
@@ -111,6 +111,6 @@ function watchLines(
     child.once('error', (cause) => {
       reject(new EmbeddedError('start_failed', `Cannot run ${command.file}: ${cause.message}.`, { cause }));
     });
-    void exited.then(() => reject(new EmbeddedError('start_failed', command.explainFailure(lastLines))));
+    void exited.then(() => reject(command.explainFailure(lastLines)));
   });
 }
