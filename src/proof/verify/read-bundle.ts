@@ -1,0 +1,135 @@
+/** Step 1: takes a bundle apart. What comes out is well-formed and agrees with itself; nothing in it is proven yet. */
+import { isMessage, toJson } from '@bufbuild/protobuf';
+import {
+  type BundleBatch,
+  type BundleSubmission,
+  type ProofBundle,
+  ProofBundleSchema,
+} from '../../../gen/attestation/v1/bundle_pb.js';
+import { BUNDLE_MEDIA_TYPE } from '../bundle.js';
+import { parseCheckpoint } from '../checkpoint.js';
+import { fromHex, fromUtf8, toHex } from '../encoding.js';
+import { FormatError } from '../format-error.js';
+import { HASH_BYTES } from '../merkle.js';
+import type { BundleFacts, CheckpointFacts } from './facts.js';
+import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
+import { readSigstoreBundle } from './read-sigstore.js';
+
+/** Longest bundle that is read as text, in characters. */
+export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
+
+const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+type Problems = ShapeProblem[];
+
+/** The parts of a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message; or everything that is wrong with it. */
+export function readBundle(
+  input: unknown,
+): { facts: BundleFacts; problems: [] } | { facts?: never; problems: Problems } {
+  const { message, problems } = readMessage(ProofBundleSchema, jsonOf(input), 'refuse');
+  if (message === undefined) return { problems };
+  const wrong: Problems = [];
+  const facts = factsOf(message, wrong);
+  return facts === undefined || wrong.length > 0 ? { problems: wrong } : { facts, problems: [] };
+}
+
+/** Undefined, which is no bundle, for what is not JSON. */
+function jsonOf(input: unknown): unknown {
+  try {
+    if (isMessage(input, ProofBundleSchema)) return toJson(ProofBundleSchema, input);
+    if (input instanceof Uint8Array)
+      return jsonOf(input.length > MAX_BUNDLE_CHARACTERS ? '' : fromUtf8(input));
+    if (typeof input !== 'string') return input;
+    return input.length > MAX_BUNDLE_CHARACTERS ? undefined : JSON.parse(input);
+  } catch {
+    return undefined;
+  }
+}
+
+function factsOf(bundle: ProofBundle, problems: Problems): BundleFacts | undefined {
+  const { submission, batch, sigstoreBundle: sigstore } = bundle;
+  const check = (isRight: boolean, path: string, message: string) =>
+    isRight || problems.push({ path, message });
+  check(bundle.mediaType === BUNDLE_MEDIA_TYPE, '/media_type', `must be ${BUNDLE_MEDIA_TYPE}`);
+  check(submission !== undefined, '/submission', 'is missing');
+  check(batch !== undefined, '/batch', 'is missing');
+  check(sigstore !== undefined, '/sigstore_bundle', 'is missing');
+  if (submission !== undefined) checkSubmission(submission, check);
+  const checkpoints = bundle.checkpoints.flatMap((_, i) => readCheckpoint(bundle, i, problems) ?? []);
+  const [first] = checkpoints;
+  check(bundle.checkpoints.length > 0, '/checkpoints', 'is empty');
+  if (batch !== undefined && first !== undefined) checkBatch(batch, first, check);
+  checkWitnesses(bundle, check);
+  if (submission === undefined || batch === undefined || sigstore === undefined || first === undefined)
+    return undefined;
+  const sigstoreFacts = readSigstoreBundle(sigstore, first, problems);
+  return sigstoreFacts && { submission, batch, checkpoints, witnesses: bundle.witnesses, ...sigstoreFacts };
+}
+
+type Checker = (isRight: boolean, path: string, message: string) => unknown;
+
+function checkSubmission(submission: BundleSubmission, check: Checker): void {
+  check(SUBMISSION_ID.test(submission.id), '/submission/id', 'is not a submission id');
+  check(submission.environment !== 0, '/submission/environment', 'is missing');
+  check(submission.submittedAt !== undefined, '/submission/submitted_at', 'is missing');
+  check(
+    isSha256(submission.artifactSha256),
+    '/submission/artifact_sha256',
+    'is not a SHA-256 in lower-case hex',
+  );
+  check(isSha256(submission.leafSha256), '/submission/leaf_sha256', 'is not a SHA-256 in lower-case hex');
+}
+
+function checkBatch(batch: BundleBatch, first: CheckpointFacts, check: Checker): void {
+  check(BATCH_ID.test(batch.id), '/batch/id', 'is not a batch id');
+  check(Number(batch.treeSize) === first.size, '/batch/tree_size', 'is not that of the first checkpoint');
+  check(batch.rootHash === toHex(first.rootHash), '/batch/root_hash', 'is not that of the first checkpoint');
+  check(
+    batch.firstIndex >= 0n && batch.firstIndex < batch.treeSize,
+    '/batch/first_index',
+    'is not in the batch',
+  );
+}
+
+function checkWitnesses({ witnesses }: ProofBundle, check: Checker): void {
+  const seen = new Set<string>();
+  for (const [i, witness] of witnesses.entries()) {
+    const path = `/witnesses/${i}`;
+    const isNamed = witness.name !== '' && witness.name.length <= 255;
+    check(isNamed, `${path}/name`, 'is empty or too long');
+    check(witness.kind !== 0, `${path}/kind`, 'is missing');
+    check(witness.landedAt !== undefined, `${path}/landed_at`, 'is missing');
+    const place = `${witness.treeSize} ${witness.name}`;
+    check(!seen.has(place), `${path}/name`, 'is there twice for this size');
+    seen.add(place);
+  }
+}
+
+function readCheckpoint(bundle: ProofBundle, i: number, problems: Problems): CheckpointFacts | undefined {
+  const { note, treeSize, inclusionProof } = bundle.checkpoints[i]!;
+  const path = `/checkpoints/${i}`;
+  const before = bundle.checkpoints[i - 1];
+  if (before !== undefined && before.treeSize >= treeSize) {
+    problems.push({ path: `${path}/tree_size`, message: 'is not larger than the one before' });
+  }
+  try {
+    const checkpoint = parseCheckpoint(note);
+    if (BigInt(checkpoint.size) !== treeSize) throw new FormatError('is of another size');
+    if (before !== undefined && !before.note.startsWith(`${checkpoint.origin}\n`)) {
+      throw new FormatError('is of another log');
+    }
+    return { ...checkpoint, envelope: note, inclusionProof };
+  } catch (error) {
+    problems.push({ path: `${path}/note`, message: problemOf(error) });
+    return undefined;
+  }
+}
+
+function isSha256(text: string): boolean {
+  try {
+    return fromHex(text, HASH_BYTES).length === HASH_BYTES;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Reads a message from JSON of either spelling: the REST surface's (snake_case, documented enum spellings, numbers) or
+ * ProtoJSON. Strict and bounded, and it collects every wrong member instead of stopping at the first.
+ */
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  getOption,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import { fromBase64 } from '../encoding.js';
+import { FormatError } from '../format-error.js';
+
+/** A member that is not as it must be; `path` is a JSON pointer. */
+export type ShapeProblem = { readonly path: string; readonly message: string };
+
+/** Whether members that the message does not have are refused, or passed over as those of a later version. */
+export type UnknownMembers = 'refuse' | 'ignore';
+
+type Reading = { readonly problems: ShapeProblem[]; readonly unknownMembers: UnknownMembers };
+
+const MAX_LIST_ITEMS = 256;
+const MAX_STRING_CHARACTERS = 256 * 1024;
+const MAX_STRUCT_DEPTH = 16;
+const MAX_STRUCT_VALUES = 4096;
+const MAX_PROBLEMS = 100;
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
+
+/** The message, or everything that is wrong with the JSON. */
+export function readMessage<D extends DescMessage>(
+  schema: D,
+  json: unknown,
+  unknownMembers: UnknownMembers,
+): { message: MessageShape<D>; problems: [] } | { message?: never; problems: ShapeProblem[] } {
+  const reading: Reading = { problems: [], unknownMembers };
+  const protoJson = readObject(schema, json, '', reading);
+  if (reading.problems.length > 0) return { problems: reading.problems.slice(0, MAX_PROBLEMS) };
+  try {
+    return { message: fromJson(schema, protoJson), problems: [] };
+  } catch {
+    return { problems: [{ path: '', message: `is not a ${schema.name}` }] };
+  }
+}
+
+function readObject(schema: DescMessage, json: unknown, path: string, reading: Reading): JsonObject {
+  const object: JsonObject = {};
+  if (!isPlainObject(json)) return refuse(reading, path, 'must be an object', object);
+  for (const [name, value] of Object.entries(json)) {
+    const at = `${path}/${escapePointer(name)}`;
+    const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
+    if (field === undefined) {
+      if (reading.unknownMembers === 'refuse') refuse(reading, at, 'is not known', undefined);
+    } else if (Object.hasOwn(object, field.jsonName)) {
+      refuse(reading, at, 'is there in both spellings', undefined);
+    } else {
+      object[field.jsonName] = readField(field, value, at, reading);
+    }
+  }
+  return object;
+}
+
+function readField(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
+  if (field.fieldKind !== 'list') return readSingle(field, json, path, reading);
+  if (!Array.isArray(json)) return refuse(reading, path, 'must be an array', []);
+  if (json.length > MAX_LIST_ITEMS) return refuse(reading, path, `has more than ${MAX_LIST_ITEMS} items`, []);
+  return json.map((item, i) => readSingle(field, item, `${path}/${i}`, reading));
+}
+
+function readSingle(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
+  if (field.message) return readMessageValue(field.message, json, path, reading);
+  if (field.enum) return readEnum(field.enum, json, path, reading);
+  return readScalar(field.scalar, json, path, reading);
+}
+
+function readMessageValue(schema: DescMessage, json: unknown, path: string, reading: Reading): JsonValue {
+  switch (schema.typeName) {
+    case 'google.protobuf.Struct':
+      return readStruct(json, path, reading);
+    case 'google.protobuf.Timestamp':
+      return readText(
+        json,
+        path,
+        reading,
+        'an RFC 3339 time',
+        (text) => TIMESTAMP.test(text) && !Number.isNaN(Date.parse(text)),
+      );
+    case 'google.protobuf.Duration':
+      return readText(json, path, reading, 'a duration in seconds', (text) =>
+        /^\d{1,12}(\.\d{1,9})?s$/.test(text),
+      );
+    default:
+      return readObject(schema, json, path, reading);
+  }
+}
+
+function readEnum(schema: DescEnum, json: unknown, path: string, reading: Reading): string {
+  const known = schema.values.find(
+    (value) => json === value.name || (json !== '' && json === getOption(value, spelling)),
+  );
+  return known?.name ?? refuse(reading, path, `is not a known ${schema.name}`, '');
+}
+
+function readScalar(type: ScalarType | undefined, json: unknown, path: string, reading: Reading): JsonValue {
+  switch (type) {
+    case ScalarType.STRING:
+      return readText(json, path, reading, 'a text', () => true);
+    case ScalarType.BYTES:
+      return readText(json, path, reading, 'base64', isBase64);
+    case ScalarType.INT32:
+    case ScalarType.INT64:
+      return isInteger(json) ? String(json) : refuse(reading, path, 'must be an integer below 2^53', '0');
+    default:
+      throw new Error(`scalar type ${type} is not read at ${path}`);
+  }
+}
+
+function readText(
+  json: unknown,
+  path: string,
+  reading: Reading,
+  what: string,
+  isRight: (text: string) => boolean,
+): string {
+  if (typeof json !== 'string') return refuse(reading, path, `must be ${what}`, '');
+  if (json.length > MAX_STRING_CHARACTERS) return refuse(reading, path, 'is too long', '');
+  return isRight(json) ? json : refuse(reading, path, `must be ${what}`, '');
+}
+
+/** Free-form JSON, as it is, when it is bounded in depth, in number of values and in length of texts. */
+function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
+  if (!isPlainObject(json)) return refuse(reading, path, 'must be an object', {});
+  return isBounded(json)
+    ? (json as JsonObject)
+    : refuse(reading, path, 'is too large, too deep or not plain JSON', {});
+}
+
+function isBounded(root: object): boolean {
+  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
+  for (let seen = 0; open.length > 0; seen++) {
+    const { value, depth } = open.pop()!;
+    if (seen > MAX_STRUCT_VALUES || depth > MAX_STRUCT_DEPTH) return false;
+    if (typeof value === 'string' && value.length > MAX_STRING_CHARACTERS) return false;
+    if (typeof value === 'object' && value !== null) {
+      const keys = Object.keys(value);
+      // `__proto__` as an own member is a message to somebody's unguarded copy.
+      if (keys.length > MAX_STRUCT_VALUES || keys.includes('__proto__')) return false;
+      for (const item of Object.values(value)) open.push({ value: item, depth: depth + 1 });
+    } else if (!['string', 'number', 'boolean'].includes(typeof value) && value !== null) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function refuse<T>(reading: Reading, path: string, message: string, instead: T): T {
+  if (reading.problems.length < MAX_PROBLEMS) reading.problems.push({ path, message });
+  return instead;
+}
+
+function isPlainObject(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+function isInteger(json: unknown): boolean {
+  const isSpelledRight = typeof json === 'number' || (typeof json === 'string' && INTEGER.test(json));
+  return isSpelledRight && Number.isSafeInteger(Number(json));
+}
+
+function isBase64(text: string): boolean {
+  try {
+    return fromBase64(text).length >= 0;
+  } catch {
+    return false;
+  }
+}
+
+/** What to say of a member whose parser threw. */
+export function problemOf(error: unknown): string {
+  return error instanceof FormatError ? error.message : 'cannot be read';
+}
+
+/** A member name as a segment of a JSON pointer (RFC 6901), cut to what a report can show. */
+export function escapePointer(name: string): string {
+  return name.slice(0, 64).replaceAll('~', '~0').replaceAll('/', '~1');
+}

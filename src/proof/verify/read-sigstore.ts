@@ -1,0 +1,84 @@
+/** The part of step 1 that reads the Sigstore bundle inside. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { fromBase64, toBase64 } from '../encoding.js';
+import { FormatError } from '../format-error.js';
+import { HASH_BYTES } from '../merkle.js';
+import { sigstoreBundle } from '../sigstore-bundle.js';
+import type { CheckpointFacts, SigstoreFacts } from './facts.js';
+import { escapePointer, problemOf, type ShapeProblem } from './read-json.js';
+
+/** Reads what is new in the Sigstore bundle, builds the one bundle there can be of it, and compares. */
+export function readSigstoreBundle(
+  json: JsonObject,
+  first: CheckpointFacts,
+  problems: ShapeProblem[],
+): SigstoreFacts | undefined {
+  const base = '/sigstore_bundle';
+  const before = problems.length;
+  const read = <T>(path: string, parse: (text: string) => T): T | undefined => {
+    try {
+      return parse(textAt(json, path));
+    } catch (error) {
+      problems.push({ path: `${base}${path}`, message: problemOf(error) });
+      return undefined;
+    }
+  };
+  const entryPath = '/verificationMaterial/tlogEntries/0';
+  const payload = read('/dsseEnvelope/payload', fromBase64);
+  const signature = read('/dsseEnvelope/signatures/0/sig', fromBase64);
+  const keyId = read('/dsseEnvelope/signatures/0/keyid', parseKeyId);
+  const logIndex = read(`${entryPath}/logIndex`, parseIndex);
+  const logId = read(`${entryPath}/logId/keyId`, (text) => fromBase64(text, HASH_BYTES));
+  const body = read(`${entryPath}/canonicalizedBody`, fromBase64);
+  if (!payload || !signature || keyId === undefined || logIndex === undefined || !logId || !body)
+    return undefined;
+  const parts = { statement: payload, signature, keyId, leafRecord: body, logIndex, logId };
+  const { size, rootHash, envelope: note, inclusionProof } = first;
+  const expected = sigstoreBundle({ ...parts, checkpoint: { size, rootHash, note, inclusionProof } });
+  compare(expected, json, base, problems);
+  if (problems.length > before) return undefined;
+  return { envelope: { payload, signature, keyId }, entry: { logIndex, logId, body } };
+}
+
+/** Reports every place where `actual` is not `expected`. Walks what is expected, so its cost does not depend on the input. */
+function compare(expected: unknown, actual: unknown, path: string, problems: ShapeProblem[]): void {
+  if (typeof expected !== 'object' || expected === null) {
+    if (expected !== actual) problems.push({ path, message: 'is not what the rest of the bundle says' });
+    return;
+  }
+  if (typeof actual !== 'object' || actual === null || Array.isArray(actual) !== Array.isArray(expected)) {
+    problems.push({ path, message: 'is missing or of another type' });
+    return;
+  }
+  const members = new Map(Object.entries(actual));
+  for (const [name, value] of Object.entries(expected)) {
+    compare(value, members.get(name), `${path}/${escapePointer(name)}`, problems);
+    members.delete(name);
+  }
+  for (const name of members.keys())
+    problems.push({ path: `${path}/${escapePointer(name)}`, message: 'is not known' });
+}
+
+/** The text at a JSON pointer made of plain names. Follows own members only. */
+function textAt(json: JsonObject, pointer: string): string {
+  let value: unknown = json;
+  for (const name of pointer.split('/').slice(1)) {
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name]
+        : undefined;
+  }
+  if (typeof value !== 'string') throw new FormatError('must be a text');
+  return value;
+}
+
+function parseKeyId(text: string): string {
+  return toBase64(fromBase64(text, HASH_BYTES));
+}
+
+function parseIndex(text: string): number {
+  if (!/^(0|[1-9]\d{0,15})$/.test(text) || !Number.isSafeInteger(Number(text))) {
+    throw new FormatError('must be an index below 2^53');
+  }
+  return Number(text);
+}

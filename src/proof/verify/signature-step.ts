@@ -1,0 +1,73 @@
+/** Steps 3 and 4: the statement is signed by a trusted key, and it is this signature that the leaf is made of. */
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../dsse.js';
+import { toHex } from '../encoding.js';
+import { type Leaf, rebuildLeaf } from '../leaf.js';
+import { equalBytes, verifyEcdsaP256Sha256 } from '../primitives.js';
+import type { BundleFacts } from './facts.js';
+import { type Check, failed, missing, passed } from './report.js';
+import { environmentNumber } from './statement-step.js';
+import { isValidAt, type Trust, type TrustedDsseKey } from './trust.js';
+
+const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
+
+/**
+ * Checks the DSSE signature. The key must have been trusted at the earliest time a witness vouches for; when none
+ * does, it must be trusted now, because then nothing but the signer says that the statement is not new.
+ */
+export async function checkSignature(
+  { envelope }: BundleFacts,
+  trust: Trust,
+  asked: { readonly environment: 'live' | 'test'; readonly now: Date; readonly existedBy: Date | undefined },
+): Promise<Check[]> {
+  const key = findKey(envelope.keyId, trust);
+  if (key === undefined) {
+    return [
+      failed(
+        'signature.untrusted_key',
+        'the signing key is not in the trust roots',
+        `${SIGNATURE_PATH}/keyid`,
+      ),
+    ];
+  }
+  const checks: Check[] = [];
+  const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, envelope.payload);
+  checks.push(
+    (await verifyEcdsaP256Sha256(key.spki, pae, envelope.signature))
+      ? passed('signature.valid', 'the statement is signed by a trusted key')
+      : failed('signature.invalid', 'the signature over the statement is not valid', `${SIGNATURE_PATH}/sig`),
+  );
+  if (key.environment !== environmentNumber(asked.environment)) {
+    checks.push(failed('signature.wrong_environment', 'the signing key is of the other environment'));
+  }
+  const at = asked.existedBy ?? asked.now;
+  if (!isValidAt(key, at)) {
+    checks.push(failed('signature.key_not_valid', `the signing key was not trusted at ${at.toISOString()}`));
+  }
+  return checks;
+}
+
+/** Rebuilds the leaf from statement, signature and trusted key; it must be the one in the log. */
+export function checkLeaf({ envelope, entry, submission }: BundleFacts, trust: Trust): Check[] {
+  const key = findKey(envelope.keyId, trust);
+  if (key === undefined) return [missing('leaf.no_key', 'without a trusted key the leaf cannot be rebuilt')];
+  const leaf: Leaf = rebuildLeaf(envelope.payload, envelope.signature, key.spki);
+  const checks = [
+    equalBytes(leaf.record, entry.body)
+      ? passed('leaf.matches', 'the leaf is made of this statement and signature')
+      : failed(
+          'leaf.body_mismatch',
+          'the leaf record is not that of this statement and signature',
+          '/sigstore_bundle/verificationMaterial/tlogEntries/0/canonicalizedBody',
+        ),
+  ];
+  if (submission.leafSha256 !== toHex(leaf.hash)) {
+    checks.push(
+      failed('leaf.hash_mismatch', 'leaf_sha256 is not the hash of the leaf', '/submission/leaf_sha256'),
+    );
+  }
+  return checks;
+}
+
+function findKey(keyId: string, trust: Trust): TrustedDsseKey | undefined {
+  return trust.dsseKeys.find((key) => key.keyId === keyId);
+}

@@ -1,0 +1,114 @@
+/** Step 2: what the statement says is what was asked: this artifact, this environment, this metadata. */
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { fromHex, toHex } from '../encoding.js';
+import { jcsBytes } from '../jcs.js';
+import { sha256 } from '../primitives.js';
+import { metadataCommitment, parseStatement, SALT_BYTES, type StatementFields } from '../statement.js';
+import type { BundleFacts } from './facts.js';
+import { problemOf } from './read-json.js';
+import { type Check, failed, missing, notChecked, passed } from './report.js';
+
+/** What the caller holds and asks. */
+export type Asked = {
+  /** The artifact's bytes. */
+  readonly artifact?: Uint8Array | undefined;
+  /** The artifact's SHA-256 in hex, of either case. */
+  readonly artifactSha256?: string | undefined;
+  /** The attested metadata, `schema` included, as the submission shows it. */
+  readonly metadata?: unknown;
+  /** Opens the commitment: 32 bytes, or hex as the submission shows it. */
+  readonly metadataSalt?: string | Uint8Array | undefined;
+  readonly environment: 'live' | 'test';
+};
+
+/** Checks the statement; it is handed back when it can be read, signed or not. */
+export function checkStatement(
+  facts: BundleFacts,
+  asked: Asked,
+): { checks: Check[]; statement?: StatementFields } {
+  try {
+    const statement = parseStatement(facts.envelope.payload);
+    const checks = [
+      ...checkSubmission(facts, statement),
+      ...checkArtifact(statement, asked),
+      checkEnvironment(statement, asked),
+      checkMetadata(statement, asked),
+    ];
+    return { checks, statement };
+  } catch (error) {
+    const path = '/sigstore_bundle/dsseEnvelope/payload';
+    return { checks: [failed('statement.malformed', problemOf(error), path)] };
+  }
+}
+
+/** The bundle's plain members must not tell another story than the signed statement. */
+function checkSubmission({ submission }: BundleFacts, statement: StatementFields): Check[] {
+  const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();
+  const hasSubMillis = submission.submittedAt !== undefined && submission.submittedAt.nanos % 1_000_000 !== 0;
+  const told: [member: string, isSame: boolean][] = [
+    ['id', submission.id === statement.submissionId],
+    ['submitted_at', submittedAt === statement.submittedAt && !hasSubMillis],
+    ['environment', submission.environment === environmentNumber(statement.environment)],
+    ['artifact_sha256', submission.artifactSha256 === statement.artifactSha256],
+  ];
+  return told
+    .filter(([, isSame]) => !isSame)
+    .map(([member]) =>
+      failed(
+        'statement.mismatch',
+        `the bundle's ${member} is not that of the signed statement`,
+        `/submission/${member}`,
+      ),
+    );
+}
+
+function checkArtifact(statement: StatementFields, { artifact, artifactSha256 }: Asked): Check[] {
+  const digests = [artifact && toHex(sha256(artifact)), artifactSha256?.toLowerCase()].filter(
+    (digest) => digest !== undefined,
+  );
+  if (digests.length === 0) return [missing('artifact.not_given', 'no artifact was given to compare with')];
+  return digests.map((digest) => {
+    if (!/^[0-9a-f]{64}$/.test(digest)) {
+      return missing('artifact.invalid_digest', 'the digest given is not a SHA-256 in hex');
+    }
+    return digest === statement.artifactSha256
+      ? passed('artifact.matches', 'the artifact is the one that was attested')
+      : failed('artifact.mismatch', 'the artifact is not the one that was attested');
+  });
+}
+
+function checkEnvironment({ environment }: StatementFields, asked: Asked): Check {
+  return environment === asked.environment
+    ? passed('environment.matches', `the environment is ${environment}`)
+    : failed(
+        'environment.mismatch',
+        `the bundle is of the ${environment} environment, not ${asked.environment}`,
+      );
+}
+
+function checkMetadata({ schema, commitment }: StatementFields, { metadata, metadataSalt }: Asked): Check {
+  if (metadata === undefined)
+    return notChecked('metadata.not_given', 'no metadata was given to compare with');
+  if (metadataSalt === undefined) return missing('metadata.no_salt', 'metadata was given without its salt');
+  try {
+    const salt =
+      typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
+    const isOpened = metadataCommitment(salt, jcsBytes(metadata)) === commitment;
+    return isOpened && schemaOf(metadata) === schema
+      ? passed('metadata.matches', 'the metadata is what was attested')
+      : failed('metadata.mismatch', 'the metadata is not what was attested');
+  } catch (error) {
+    return missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`);
+  }
+}
+
+function schemaOf(metadata: unknown): unknown {
+  const isObject = typeof metadata === 'object' && metadata !== null;
+  return isObject && Object.hasOwn(metadata, 'schema') && 'schema' in metadata ? metadata.schema : undefined;
+}
+
+/** The environment as messages have it. */
+export function environmentNumber(environment: 'live' | 'test'): Environment {
+  return environment === 'live' ? Environment.LIVE : Environment.TEST;
+}

@@ -1,0 +1,32 @@
+import type { StatementFields } from '../statement.js';
+import type { Step } from './report.js';
+import type { WitnessFinding } from './witness-step.js';
+
+/** One sentence that says what is proven, or the first reason why nothing is. */
+export function summarize(
+  verdict: 'verified' | 'not_verified' | 'could_not_check',
+  steps: readonly Step[],
+  witnesses: readonly WitnessFinding[],
+  proven: { readonly statement?: StatementFields; readonly existedBy?: Date },
+): string {
+  if (verdict === 'verified' && proven.statement) return proof(proven.statement, witnesses, proven.existedBy);
+  const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
+  const reason = steps.find((step) => step.status === status);
+  const opening = verdict === 'not_verified' ? 'Not verified' : 'Could not be checked';
+  return `${opening}: ${reason?.message ?? 'unknown'}.`;
+}
+
+function proof(
+  { submissionId, environment }: StatementFields,
+  witnesses: readonly WitnessFinding[],
+  existedBy: Date | undefined,
+): string {
+  const what = `This artifact was attested under ${submissionId}${environment === 'test' ? ' (test)' : ''}`;
+  if (existedBy === undefined) return `${what}; no witness says when.`;
+  const names = witnesses.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
+  return `${what} and existed no later than ${existedBy.toISOString()} according to ${names.join(' and ')}.`;
+}
+
+function nameOf({ name, operator }: WitnessFinding): string {
+  return operator === 'self' ? `${name} (the operator’s own clock)` : name;
+}

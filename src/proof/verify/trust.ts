@@ -1,0 +1,128 @@
+/** What a verifier trusts, read from a trust roots document and checked for inner agreement. */
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import {
+  type TrustRoots,
+  TrustRootsSchema,
+  type WitnessPolicy,
+} from '../../../gen/attestation/v1/service_pb.js';
+import { dsseKeyId } from '../dsse.js';
+import { fromHex, toBase64 } from '../encoding.js';
+import { FormatError } from '../format-error.js';
+import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../note.js';
+import { pemToDer } from '../pem.js';
+import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
+
+/** From when to when a key is trusted; without an end while it is in use. */
+export type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
+
+export type TrustedDsseKey = Validity & {
+  readonly environment: Environment;
+  readonly keyId: string;
+  readonly spki: Uint8Array;
+};
+
+export type TrustedTimestampAuthority = Validity & {
+  readonly name: string;
+  readonly operator: string;
+  readonly chain: readonly Uint8Array[];
+};
+
+export type Trust = {
+  readonly logs: readonly { readonly environment: Environment; readonly key: NoteKey }[];
+  readonly cosigners: readonly { readonly name: string; readonly key: NoteKey }[];
+  readonly dsseKeys: readonly TrustedDsseKey[];
+  readonly authorities: readonly TrustedTimestampAuthority[];
+  readonly policies: readonly WitnessPolicy[];
+};
+
+/** Our clock and a witness's may differ by this much at the moment a key comes into use. */
+const CLOCK_SKEW_MS = 60_000;
+
+/** The trust that a trust_roots.json document (REST spelling or ProtoJSON) gives, or everything that is wrong with it. */
+export function readTrust(
+  json: unknown,
+): { trust: Trust; problems: [] } | { trust?: never; problems: ShapeProblem[] } {
+  const { message, problems } = readMessage(TrustRootsSchema, json, 'ignore');
+  if (message === undefined) return { problems };
+  const wrong: ShapeProblem[] = [];
+  const trust = trustOf(message, wrong);
+  return wrong.length > 0 ? { problems: wrong } : { trust, problems: [] };
+}
+
+/** Whether a key was trusted at a time. */
+export function isValidAt({ validFrom, validTo }: Validity, at: Date): boolean {
+  const started = validFrom === undefined || at.getTime() >= validFrom.getTime() - CLOCK_SKEW_MS;
+  return started && (validTo === undefined || at <= validTo);
+}
+
+function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
+  return {
+    logs: readEach(
+      roots.transparencyLogs,
+      '/transparency_logs',
+      problems,
+      ({ environment, origin, verifierKey }) => ({
+        environment,
+        key: noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin),
+      }),
+    ),
+    cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, ({ name, verifierKey }) => ({
+      name,
+      key: noteKeyOf(verifierKey, COSIGNATURE_V1_KEY),
+    })),
+    dsseKeys: readEach(roots.dsseSigningKeys, '/dsse_signing_keys', problems, (key) => {
+      const spki = pemToDer(key.publicKeyPem, 'PUBLIC KEY');
+      const keyId = toBase64(fromHex(key.fingerprintSha256, 32));
+      if (dsseKeyId(spki) !== keyId) throw new FormatError('the fingerprint is not the key’s');
+      return { environment: key.environment, keyId, spki, ...validity(key) };
+    }),
+    authorities: readEach(roots.timestampAuthorities, '/timestamp_authorities', problems, (authority) => ({
+      name: authority.name,
+      operator: authority.operator,
+      chain: authority.certChainPem.map((pem) => pemToDer(pem, 'CERTIFICATE')),
+      ...validity(authority),
+    })),
+    policies: roots.policies,
+  };
+}
+
+function noteKeyOf(verifierKey: string, type: number, name?: string): NoteKey {
+  const key = parseVerifierKey(verifierKey);
+  if (key.type !== type) throw new FormatError('the verifier key is of another type');
+  if (name !== undefined && key.name !== name) throw new FormatError('the verifier key is of another log');
+  return key;
+}
+
+function validity({
+  validFrom,
+  validTo,
+}: {
+  validFrom?: Timestamp | undefined;
+  validTo?: Timestamp | undefined;
+}): Validity {
+  return {
+    ...(validFrom && { validFrom: timestampDate(validFrom) }),
+    ...(validTo && { validTo: timestampDate(validTo) }),
+  };
+}
+
+function readEach<I, O>(
+  items: readonly I[],
+  path: string,
+  problems: ShapeProblem[],
+  read: (item: I) => O,
+): O[] {
+  return items.flatMap((item, i) => {
+    try {
+      return [read(item)];
+    } catch (error) {
+      problems.push({
+        path: `${path}/${i}`,
+        message: problemOf(error),
+      });
+      return [];
+    }
+  });
+}
