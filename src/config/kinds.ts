@@ -1,0 +1,164 @@
+/** The kinds of values that settings have. */
+import { isIP } from 'node:net';
+import { InvalidValue, type Kind } from './settings.js';
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A whole number between two bounds, both included. */
+export function wholeNumber(min: number, max: number): Kind<number> {
+  return {
+    expected: `a whole number from ${min} to ${max}`,
+    parse: (text) => {
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      if (!(value >= min && value <= max)) throw new InvalidValue();
+      return value;
+    },
+  };
+}
+
+/** A TCP port to listen on; 0 is any free one. */
+export const port: Kind<number> = {
+  ...wholeNumber(0, 65_535),
+  expected: 'a port from 0 to 65535, where 0 picks a free one',
+};
+
+/** A span of time in milliseconds: a whole number and a unit, `500ms`, `1s`, `5m`, `1h`, `30d`; bounds in the same form. */
+export function duration(min: string, max: string): Kind<number> {
+  return {
+    expected: `a span of time from ${min} to ${max}, such as 500ms, 10s, 5m, 24h or 30d`,
+    parse: (text) => {
+      const valueMs = parseDurationMs(text);
+      if (valueMs === undefined || valueMs < parseDurationMs(min)! || valueMs > parseDurationMs(max)!) {
+        throw new InvalidValue();
+      }
+      return valueMs;
+    },
+  };
+}
+
+function parseDurationMs(text: string): number | undefined {
+  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
+  return match === null ? undefined : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS];
+}
+
+/** One of a few words. */
+export function oneOf<T extends string>(...words: readonly T[]): Kind<T> {
+  return {
+    expected: `one of ${words.join(', ')}`,
+    parse: (text) => {
+      const word = words.find((candidate) => candidate === text);
+      if (word === undefined) throw new InvalidValue();
+      return word;
+    },
+  };
+}
+
+/** Text without control characters, of at most `maxLength` UTF-16 units. */
+export function plainText(maxLength: number): Kind<string> {
+  return {
+    expected: `at most ${maxLength} characters without line breaks`,
+    parse: (text) => {
+      if (text.length > maxLength || /\p{Cc}/u.test(text)) throw new InvalidValue();
+      return text;
+    },
+  };
+}
+
+/** A path of the file system. */
+export const path: Kind<string> = {
+  expected: 'a path',
+  parse: (text) => {
+    if (text.includes('\0') || text.length > 4096) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** A host name in lower case with dots but no port; its last part is no number, so that it cannot be read as an address. */
+export const hostName: Kind<string> = {
+  expected: 'a bare host name in lower case, such as log.example.com',
+  parse: (text) => {
+    if (text.length > 240 || !isHostName(text)) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** An address or name to listen on. */
+export const bindAddress: Kind<string> = {
+  expected: 'an IP address or host name to listen on, such as 127.0.0.1 or 0.0.0.0',
+  parse: (text) => {
+    if (isIP(text) === 0 && !isHostName(text.toLowerCase())) throw new InvalidValue();
+    return text;
+  },
+};
+
+function isHostName(text: string): boolean {
+  const labels = text.split('.');
+  return (
+    labels.every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(label)) &&
+    !/^\d+$/.test(labels.at(-1)!)
+  );
+}
+
+/** A public address of the service: http or https, without credentials, query or fragment; a closing slash is dropped. */
+export const publicUrl: Kind<string> = {
+  expected: 'an http or https address without user, query or fragment, such as https://attest.example.com',
+  secret: true,
+  parse: (text) => {
+    const url = parseHttpUrl(text);
+    if (url.search !== '' || url.hash !== '') throw new InvalidValue('it has a query or fragment');
+    return url.href.replace(/\/+$/, '');
+  },
+};
+
+/** An address that this service calls: http or https; it may have a query, which may be a secret, but no user. */
+export const callUrl: Kind<string> = {
+  expected: 'an http or https address without user or fragment',
+  secret: true,
+  parse: (text) => {
+    const url = parseHttpUrl(text);
+    if (url.hash !== '') throw new InvalidValue('it has a fragment');
+    return url.href;
+  },
+};
+
+function parseHttpUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) throw new InvalidValue('it is not a URL');
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new InvalidValue('it is not http or https');
+  if (url.username !== '' || url.password !== '') throw new InvalidValue('it names a user');
+  return url;
+}
+
+/** Web origins separated by commas, or `*` alone for all. */
+export const origins: Kind<string[]> = {
+  expected: '* or web origins separated by commas, such as https://app.example.com',
+  parse: (text) => {
+    const list = text.split(',').map((origin) => origin.trim());
+    const isOrigin = (origin: string) => URL.canParse(origin) && new URL(origin).origin === origin;
+    if (text !== '*' && !list.every((origin) => isOrigin(origin) && origin !== 'null'))
+      throw new InvalidValue();
+    return list;
+  },
+};
+
+/** A Postgres connection string. */
+export const postgresUrl: Kind<string> = {
+  expected: 'a connection string, such as postgres://user:password@host:5432/database',
+  secret: true,
+  parse: (text) => {
+    if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** NATS servers separated by commas. */
+export const natsUrl: Kind<string> = {
+  expected: 'a server or several separated by commas, such as nats://host:4222',
+  secret: true,
+  parse: (text) => {
+    if (!text.split(',').every((server) => /^(nats|tls):\/\/[^\s/,]+\/?$/.test(server)))
+      throw new InvalidValue();
+    return text;
+  },
+};

@@ -1,0 +1,200 @@
+/** WITNESSES: the witnesses that are asked besides the service's own log, as JSON or as the path of a JSON file. */
+import { dirname, resolve } from 'node:path';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
+import type { Principal } from '../principal.js';
+import { findBySpelling, spellings } from '../spelling.js';
+import { certificateChain } from './certificate-chain.js';
+import { readSettingFile } from './files.js';
+import { callUrl, duration, plainText } from './kinds.js';
+import { InvalidValue, type Kind, parseValue, quote, type Settings } from './settings.js';
+
+/** A time-stamping authority to ask (RFC 3161). */
+export type WitnessConfig = {
+  readonly name: string;
+  readonly kind: WitnessKind.RFC3161;
+  readonly environments: readonly Principal['environment'][];
+  readonly url: string;
+  /** Whether a batch needs it to become witnessed. */
+  readonly required: boolean;
+  /** How often it is asked for the newest checkpoint; 0 is for each one. */
+  readonly everyMs: number;
+  /** Who runs it. */
+  readonly operator: string;
+  /** The certificates its answers must chain to, in PEM, the signing one first, the root last. */
+  readonly chainPem: readonly string[];
+  /** The policy its answers must be under, as a dotted object identifier. */
+  readonly policyOid: string | undefined;
+};
+
+type Report = Settings['report'];
+
+/** One witness's members while they are read; `at` is where it stands, such as `WITNESSES[0]`. */
+type Entry = { at: string; members: Readonly<Record<string, unknown>>; baseDir: string; report: Report };
+
+const MAX_WITNESSES = 64;
+const MEMBERS = new Set([
+  'name',
+  'kind',
+  'environments',
+  'url',
+  'required',
+  'every',
+  'operator',
+  'chain_file',
+  'chain_pem',
+  'policy_oid',
+]);
+
+const list: Kind<{ entries: unknown[]; baseDir: string }> = {
+  expected: 'a JSON array of witnesses, or the path of a file that holds one',
+  secret: true,
+  parse: (text) => {
+    const isInline = text.trimStart().startsWith('[');
+    const entries = parseJson(isInline ? text : readSettingFile(text));
+    if (!Array.isArray(entries)) throw new InvalidValue('it is not a JSON array');
+    if (entries.length > MAX_WITNESSES) throw new InvalidValue(`it has more than ${MAX_WITNESSES} witnesses`);
+    return { entries, baseDir: isInline ? '.' : dirname(text) };
+  },
+};
+
+const witnessName: Kind<string> = {
+  expected: '1 to 32 lower-case letters, digits or "-"; "log" is the service\'s own',
+  parse: (text) => {
+    if (!/^[a-z0-9-]{1,32}$/.test(text) || text === 'log') throw new InvalidValue();
+    return text;
+  },
+};
+
+const witnessKind: Kind<WitnessKind.RFC3161> = {
+  expected: 'rfc3161',
+  parse: (text) => {
+    if (text !== 'rfc3161') throw new InvalidValue();
+    return WitnessKind.RFC3161;
+  },
+};
+
+const objectIdentifier: Kind<string> = {
+  expected: 'a dotted object identifier, such as 1.3.6.1.4.1.13762.3',
+  parse: (text) => {
+    if (text.length > 128 || !/^[0-2](\.(0|[1-9]\d{0,38}))+$/.test(text)) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** Reads WITNESSES; every wrong member is reported under its place, such as `WITNESSES[0].every`. */
+export function readWitnesses(settings: Settings): WitnessConfig[] {
+  const { entries, baseDir } = settings.get('WITNESSES', list, { entries: [], baseDir: '.' });
+  const witnesses = entries.map((members, index) => {
+    const at = `WITNESSES[${index}]`;
+    if (isObject(members)) return readWitness({ at, members, baseDir, report: settings.report });
+    settings.report({ name: at, problem: 'is not an object', expected: 'an object with name, kind and url' });
+    return undefined;
+  });
+  const read = witnesses.filter((witness) => witness !== undefined);
+  reportRepeatedNames(settings.report, read);
+  return read;
+}
+
+function readWitness(entry: Entry): WitnessConfig {
+  reportUnknownMembers(entry);
+  const url = needText(entry, 'url', callUrl);
+  return {
+    name: needText(entry, 'name', witnessName),
+    kind: needText(entry, 'kind', witnessKind),
+    environments: readEnvironments(entry),
+    url,
+    required: readRequired(entry),
+    everyMs: findText(entry, 'every', duration('1s', '30d')) ?? 0,
+    operator: findText(entry, 'operator', plainText(200)) ?? hostOf(url),
+    chainPem: readChain(entry),
+    policyOid: findText(entry, 'policy_oid', objectIdentifier),
+  };
+}
+
+function reportUnknownMembers({ at, members, report }: Entry): void {
+  for (const member of Object.keys(members).filter((name) => !MEMBERS.has(name))) {
+    report({
+      name: at,
+      problem: `has a member ${quote(member)}`,
+      expected: `only ${[...MEMBERS].join(', ')}`,
+    });
+  }
+}
+
+function reportRepeatedNames(report: Report, witnesses: readonly WitnessConfig[]): void {
+  const names = witnesses.map(({ name }) => name);
+  const repeated = names.filter((name, index) => name !== undefined && names.indexOf(name) !== index);
+  for (const name of new Set(repeated)) {
+    report({
+      name: 'WITNESSES',
+      problem: `has two named ${quote(name)}`,
+      expected: 'a name of its own for each',
+    });
+  }
+}
+
+function findText<T>({ at, members, report }: Entry, member: string, kind: Kind<T>): T | undefined {
+  const value = members[member];
+  const name = `${at}.${member}`;
+  if (value === undefined) return undefined;
+  if (typeof value === 'string') return parseValue(report, name, kind, value);
+  report({ name, problem: 'is not a text', expected: kind.expected });
+  return undefined;
+}
+
+/** As with `Settings.need`, a missing value is reported and stays behind its type until the settings are asserted. */
+function needText<T>(entry: Entry, member: string, kind: Kind<T>): T {
+  if (entry.members[member] === undefined) {
+    entry.report({ name: `${entry.at}.${member}`, problem: 'is not set', expected: kind.expected });
+  }
+  return findText(entry, member, kind) as T;
+}
+
+function readEnvironments({ at, members, report }: Entry): Principal['environment'][] {
+  const known = spellings(EnvironmentSchema);
+  const { environments = known } = members;
+  const isList = Array.isArray(environments) && environments.length > 0;
+  if (!isList || !environments.every((text) => known.includes(text))) {
+    const expected = `an array of ${known.join(' and ')}, or one of them`;
+    report({ name: `${at}.environments`, problem: 'is wrong', expected });
+    return [];
+  }
+  const numbers = environments.map((text) => findBySpelling(EnvironmentSchema, text));
+  return [...new Set(numbers)] as Principal['environment'][];
+}
+
+function readRequired({ at, members, report }: Entry): boolean {
+  const { required = true } = members;
+  if (typeof required === 'boolean') return required;
+  report({ name: `${at}.required`, problem: 'is wrong', expected: 'true or false' });
+  return false;
+}
+
+function readChain(entry: Entry): string[] {
+  const { at, members, baseDir, report } = entry;
+  const { expected } = certificateChain;
+  if ((members.chain_file === undefined) === (members.chain_pem === undefined)) {
+    report({ name: at, problem: 'needs one of chain_file and chain_pem', expected });
+    return [];
+  }
+  if (members.chain_pem !== undefined) return findText(entry, 'chain_pem', certificateChain) ?? [];
+  const parse = (path: string) => certificateChain.parse(readSettingFile(resolve(baseDir, path)));
+  return findText(entry, 'chain_file', { expected: `a file with ${expected}`, parse }) ?? [];
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidValue('it is not JSON');
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function hostOf(url: string | undefined): string {
+  return url === undefined ? '' : new URL(url).hostname;
+}
