@@ -1,42 +1,17 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import t from 'tap';
-import { contextTag, parseDer } from '../../src/proof/der.js';
-import {
-  generalizedTime,
-  objectIdentifier,
-  smallInteger,
-  unsignedInteger,
-} from '../../src/proof/der-values.js';
-import {
-  derElement,
-  derInteger,
-  derObjectIdentifier,
-  derOctetString,
-  derSequence,
-  derSetOf,
-  derTrue,
-  derUtf8String,
-} from '../../src/proof/der-write.js';
-import { concatBytes, fromHex, toHex, utf8 } from '../../src/proof/encoding.js';
-import { FormatError } from '../../src/proof/format-error.js';
+import { derElement, derInteger, derSequence, derSetOf, derTrue } from '../../src/proof/der-write.js';
+import { concatBytes, fromHex, utf8 } from '../../src/proof/encoding.js';
 import { sha256 } from '../../src/proof/primitives.js';
 import { TimestampError, type TimestampErrorCode } from '../../src/proof/rfc3161/error.js';
-import { nameText } from '../../src/proof/rfc3161/name.js';
 import { type TimestampExpectation, verifyTimestamp } from '../../src/proof/rfc3161.js';
 import { timestampRequest } from '../../src/witness/timestamp-request.js';
 import { makeOpensslTsa, type OpensslTsaOptions, openssl } from '../support/openssl-tsa.js';
 import {
-  ATTRIBUTES,
   bits,
   type CaChanges,
   caExtensions,
-  derAttribute,
-  derImprint,
-  derIssuerSerial,
-  derSid,
-  essCertificate,
   extendedKeyUsage,
-  type Forgery,
   forgeCa,
   forgeResponse,
   GEN_TIME,
@@ -44,6 +19,7 @@ import {
   POLICY,
   VALIDITY,
 } from '../support/timestamp-forge.js';
+import { withByte, wrongTimestamps } from '../support/wrong-timestamps.js';
 
 const digest = sha256(utf8('checkpoint'));
 const nonce = fromHex('00f1e2d3c4b5a697');
@@ -166,167 +142,15 @@ t.test('a nonce is compared as a number', async (t) => {
 
 t.test('each wrong response is refused with its own code', async (t) => {
   const ca = forgeCa();
-  const stranger = forgeCa();
   const [leaf = new Uint8Array(), middle = new Uint8Array(), root = new Uint8Array()] = ca.chain;
-  const without = (oid: string) => (usual: Uint8Array[]) =>
-    usual.filter((attribute) => !toHex(attribute).includes(toHex(derObjectIdentifier(oid))));
-  const replaced =
-    (oid: string, ...values: Uint8Array[]) =>
-    (usual: Uint8Array[]) => [...without(oid)(usual), derAttribute(oid, ...values)];
-  const named = (value: Uint8Array) => replaced(ATTRIBUTES.signingCertificateV2, value);
-  const repeated = extendedKeyUsage(true, TIME_STAMPING);
-  const doubled = forgeCa({ leaf: { extensions: [repeated, repeated] } }).leaf;
-  const { contentType, messageDigest, signingCertificate, signingCertificateV2 } = ATTRIBUTES;
-  const criticalExtension = derSequence(derObjectIdentifier('1.2.3'), derTrue(), derOctetString());
-  const plainExtension = derSequence(derObjectIdentifier('1.2.3'), derOctetString());
-  const refused = (status: number) => derSequence(derInteger(status));
-  const cases: [string, TimestampErrorCode | 'verified', Omit<Forgery, 'digest'>][] = [
-    ['nothing is wrong', 'verified', {}],
-    ['granted with modifications', 'not_granted', { status: refused(1) }],
-    ['rejected, with a token all the same', 'not_granted', { status: refused(2) }],
-    ['waiting', 'not_granted', { status: refused(3) }],
-    ['granted with a reason for failure', 'malformed', { status: derSequence(derInteger(0), bits(0, 0x80)) }],
-    ['not signed data', 'content_type', { contentType: '1.2.840.113549.1.7.1' }],
-    ['not a TSTInfo inside', 'content_type', { eContentType: '1.2.840.113549.1.7.1' }],
-    ['no signer', 'signer_count', { signers: () => [] }],
-    ['two signers', 'signer_count', { signers: (usual) => [usual, usual] }],
-    [
-      'imprint by SHA-1',
-      'imprint_algorithm',
-      { imprint: derImprint('1.3.14.3.2.26', digest.subarray(0, 20)) },
-    ],
-    [
-      'imprint by SHA-512 of 32 bytes',
-      'imprint_algorithm',
-      { imprint: derImprint('2.16.840.1.101.3.4.2.3', digest) },
-    ],
-    [
-      'imprint cut short',
-      'imprint_length',
-      { imprint: derImprint('2.16.840.1.101.3.4.2.1', digest.subarray(0, 31)) },
-    ],
-    [
-      'imprint of something else',
-      'imprint_mismatch',
-      { imprint: derImprint('2.16.840.1.101.3.4.2.1', sha256(digest)) },
-    ],
-    ['another policy', 'policy_mismatch', { policyOid: '1.2.3.4' }],
-    ['an unknown critical extension', 'critical_extension', { tstExtensions: criticalExtension }],
-    ['an unknown extension', 'verified', { tstExtensions: plainExtension }],
-    ['no signed attributes', 'signed_attributes', { withoutAttributes: true }],
-    ['no content type', 'signed_attributes', { attributes: without(contentType) }],
-    ['no message digest', 'signed_attributes', { attributes: without(messageDigest) }],
-    [
-      'an attribute twice',
-      'signed_attributes',
-      { attributes: (usual) => [...usual, ...without(contentType)(usual)] },
-    ],
-    [
-      'an attribute of two values',
-      'signed_attributes',
-      { attributes: replaced(contentType, derTrue(), derTrue()) },
-    ],
-    ['an attribute of no value', 'signed_attributes', { attributes: replaced(contentType) }],
-    [
-      'another content type',
-      'content_type',
-      { attributes: replaced(contentType, derObjectIdentifier('1.2.3')) },
-    ],
-    [
-      'another message digest',
-      'message_digest',
-      { attributes: replaced(messageDigest, derOctetString(digest)) },
-    ],
-    ['altered TSTInfo', 'message_digest', { alterTstInfo: (bytes) => withByte(bytes, -2, 0x31) }],
-    [
-      'altered signature',
-      'signature',
-      { signature: (bytes) => withByte(bytes, -1, (bytes.at(-1) ?? 0) ^ 1) },
-    ],
-    ['a signature that is no DER', 'signature', { signature: () => new Uint8Array(64) }],
-    ['an empty signature', 'signature', { signature: () => new Uint8Array() }],
-    [
-      'a signature with a long scalar',
-      'signature',
-      { signature: () => derSequence(derInteger(randomBytes(40)), derInteger(1)) },
-    ],
-    [
-      'a signature with bytes after it',
-      'signature',
-      { signature: (bytes) => concatBytes(bytes, Uint8Array.of(0)) },
-    ],
-    [
-      'an RSA signature by an EC key',
-      'signature',
-      { signatureAlgorithm: derSequence(derObjectIdentifier('1.2.840.113549.1.1.11')) },
-    ],
-    [
-      'ECDSA with SHA-1',
-      'algorithm_unsupported',
-      { signatureAlgorithm: derSequence(derObjectIdentifier('1.2.840.10045.4.1')) },
-    ],
-    ['no ESSCertID', 'ess_missing', { attributes: without(signingCertificateV2) }],
-    ['an empty list of ESSCertIDs', 'ess_missing', { attributes: named(derSequence(derSequence())) }],
-    [
-      "ESSCertID of the signer's issuer",
-      'ess_mismatch',
-      { attributes: named(essCertificate(middle, 'sha256')) },
-    ],
-    [
-      'ESSCertID with the right issuer and serial',
-      'verified',
-      { attributes: named(essCertificate(leaf, 'sha256', derIssuerSerial(leaf))) },
-    ],
-    [
-      'ESSCertID with another serial',
-      'ess_mismatch',
-      { attributes: named(essCertificate(leaf, 'sha256', derIssuerSerial(stranger.leaf))) },
-    ],
-    [
-      'SHA-1 ESSCertID alone',
-      'verified',
-      {
-        attributes: (usual) => [
-          ...without(signingCertificateV2)(usual),
-          derAttribute(signingCertificate, essCertificate(leaf, 'sha1')),
-        ],
-      },
-    ],
-    [
-      'SHA-1 ESSCertID of another, beside a right one',
-      'ess_mismatch',
-      { attributes: (usual) => [...usual, derAttribute(signingCertificate, essCertificate(middle, 'sha1'))] },
-    ],
-    [
-      'signer identifier of another certificate',
-      'ess_mismatch',
-      { certificates: [leaf, middle], sid: derSid(middle) },
-    ],
-    ['signer identifier of none', 'signer_missing', { sid: derSid(stranger.leaf) }],
-    ["the signer's certificate after another one", 'verified', { certificates: [middle, leaf] }],
-    ['certificates without the signer', 'signer_missing', { certificates: [middle, root] }],
-    ["a stranger's stamp", 'signer_untrusted', { certificates: [stranger.leaf], sid: derSid(stranger.leaf) }],
-    [
-      'something else than a certificate',
-      'malformed',
-      { certificates: [derElement(contextTag(2, true)), leaf] },
-    ],
-    ['a certificate that is none', 'malformed', { certificates: [derSequence(), leaf] }],
-    ['an extension twice', 'malformed', { certificates: [doubled, leaf] }],
-    ['no certificates', 'verified', { certificates: [] }],
-    ['by subject key identifier', 'signer_missing', { sid: derElement(contextTag(0, false), digest) }],
-    [
-      'by right subject key identifier',
-      'verified',
-      { sid: derElement(contextTag(0, false), keyIdentifier(leaf)) },
-    ],
-    ['a genTime with offset', 'malformed', { genTime: derElement(0x18, utf8('20240301120000+0100')) }],
-  ];
-  const chains = [[leaf, middle, root]];
-  for (const [name, code, forgery] of cases) {
-    const usable = code === 'ess_mismatch' && forgery.sid ? [...chains, [middle, root]] : chains;
+  for (const [name, code, forgery] of wrongTimestamps(ca, digest)) {
+    // With a chain that starts at the intermediate too, it takes the ESSCertID to tell the two certificates apart.
+    const chains = [
+      [leaf, middle, root],
+      [middle, root],
+    ];
     const response = forgeResponse(ca, { digest, ...forgery });
-    t.equal(await codeOf({ response, digest, policyOid: POLICY, chains: usable }), code, name);
+    t.equal(await codeOf({ response, digest, policyOid: POLICY, chains }), code, name);
   }
 });
 
@@ -492,82 +316,8 @@ t.test('a response with any bit flipped does not verify', async (t) => {
   t.same(accepted, []);
 });
 
-t.test('values have one spelling each', async (t) => {
-  const time = (text: string) =>
-    generalizedTime(parseDer(derElement(0x18, utf8(text)), 100), 'time').toISOString();
-  t.equal(time('20240229235959Z'), '2024-02-29T23:59:59.000Z');
-  t.equal(time('20240229235959.5Z'), '2024-02-29T23:59:59.500Z');
-  t.equal(time('20240229235959.123999999Z'), '2024-02-29T23:59:59.123Z');
-  t.equal(time('20240229235959.120Z'), '2024-02-29T23:59:59.120Z');
-  const badTimes = [
-    '20230229000000Z',
-    '20241301000000Z',
-    '20240101240000Z',
-    '20240101235960Z',
-    '202401010000Z',
-    '',
-  ];
-  for (const text of [
-    ...badTimes,
-    '20240101000000',
-    '20240101000000,5Z',
-    '20240101000000.Z',
-    `20240101000000.${'1'.repeat(40)}Z`,
-  ]) {
-    t.throws(() => time(text), FormatError, text);
-  }
-
-  const oids = [
-    '2.25.277798158585258549510730547708933657753',
-    '1.2.840.113549',
-    '2.999.3',
-    '0.39.0',
-    '1.3.6.1.4.1',
-  ];
-  for (const oid of oids) t.equal(objectIdentifier(parseDer(derObjectIdentifier(oid), 100), 'oid'), oid);
-  for (const hex of ['0600', '060180', '0602802a', '06022a80', `0641${'2a'.repeat(65)}`]) {
-    t.throws(() => objectIdentifier(parseDer(fromHex(hex), 100), 'oid'), FormatError, hex);
-  }
-  for (const text of ['', '1', '3.1', '1.02', '1.a', '1..2'])
-    t.throws(() => derObjectIdentifier(text), RangeError, text);
-
-  t.equal(toHex(derInteger(fromHex('000080'))), '02020080');
-  t.equal(toHex(derInteger(0)), '020100');
-  t.equal(toHex(unsignedInteger(parseDer(fromHex('02020080'), 100), 'integer')), '80');
-  t.equal(smallInteger(parseDer(fromHex('02017f'), 100), 'integer'), 127);
-  for (const hex of ['0200', '0201ff', '0202007f', '02020000']) {
-    t.throws(() => unsignedInteger(parseDer(fromHex(hex), 100), 'integer'), FormatError, hex);
-  }
-  t.throws(() => smallInteger(parseDer(fromHex('02020080'), 100), 'integer'), FormatError);
-});
-
-t.test('a name is one line of text', (t) => {
-  const attribute = (oid: string, value: Uint8Array) => derSequence(derObjectIdentifier(oid), value);
-  const name = derSequence(
-    derSetOf(attribute('2.5.4.6', derElement(0x13, utf8('DE')))),
-    derSetOf(attribute('2.5.4.10', derElement(0x1e, fromHex('00dc0062')))),
-    derSetOf(
-      attribute('2.5.4.3', derUtf8String(' a,b\n')),
-      attribute('1.2.3', derElement(0x14, fromHex('fc'))),
-    ),
-  );
-  t.equal(nameText(parseDer(name, 200)), '1.2.3=ü+CN=\\ a\\,b\\0a,O=Üb,C=DE');
-  t.end();
-});
-
-function withByte(bytes: Uint8Array, index: number, value: number): Uint8Array {
-  return Uint8Array.from(bytes).with(index, value);
-}
-
 function publicKeyOf(kind: string) {
   if (kind === 'ed25519') return generateKeyPairSync('ed25519').publicKey;
   if (kind === 'rsa') return generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
   return generateKeyPairSync('ec', { namedCurve: kind }).publicKey;
-}
-
-/** The subject key identifier that the forged certificate carries: 20 bytes after its OID. */
-function keyIdentifier(certificate: Uint8Array): Uint8Array {
-  const marker = Buffer.from('0603551d0e04160414', 'hex');
-  const start = Buffer.from(certificate).indexOf(marker) + marker.length;
-  return certificate.subarray(start, start + 20);
 }
