@@ -1,12 +1,24 @@
-import { fromBase64 } from './encoding.js';
+/** PEM (RFC 7468): DER in base64 between two lines that say what it is. */
+import { fromBase64, toBase64 } from './encoding.js';
 import { FormatError } from './format-error.js';
+
+export type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY';
 
 const MAX_PEM_CHARACTERS = 64 * 1024;
 
-/** The DER inside a PEM text that holds exactly one block with this label, `CERTIFICATE` say (RFC 7468). Throws FormatError otherwise. */
-export function pemToDer(pem: string, label: 'CERTIFICATE' | 'PUBLIC KEY'): Uint8Array {
+/** PEM of DER bytes, in lines of 64 characters, with a newline at the end. */
+export function toPem(label: PemLabel, der: Uint8Array): string {
+  const lines = toBase64(der).match(/.{1,64}/g) ?? [];
+  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
+}
+
+/** The DER inside a PEM text of exactly one block with this label; white space around and inside it is free. Throws FormatError otherwise. */
+export function fromPem(label: PemLabel, pem: string): Uint8Array {
   if (pem.length > MAX_PEM_CHARACTERS) throw new FormatError('PEM is longer than 64 KiB');
-  const match = /^\s*-----BEGIN ([A-Z ]+)-----\s([A-Za-z0-9+/=\s]+)-----END ([A-Z ]+)-----\s*$/.exec(pem);
-  if (!match || match[1] !== label || match[3] !== label) throw new FormatError(`not PEM of one ${label}`);
-  return fromBase64((match[2] ?? '').replaceAll(/\s/g, ''));
+  const text = pem.trim();
+  const [begin, end] = [`-----BEGIN ${label}-----`, `-----END ${label}-----`];
+  if (!text.startsWith(begin) || !text.endsWith(end) || text.length < begin.length + end.length) {
+    throw new FormatError(`not PEM of one ${label}`);
+  }
+  return fromBase64(text.slice(begin.length, -end.length).replaceAll(/\s/g, ''));
 }

@@ -11,7 +11,7 @@ import { dsseKeyId } from '../dsse.js';
 import { fromHex, toBase64 } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../note.js';
-import { pemToDer } from '../pem.js';
+import { fromPem } from '../pem.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 
 /** From when to when a key is trusted; without an end while it is in use. */
@@ -73,7 +73,7 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
       key: noteKeyOf(verifierKey, COSIGNATURE_V1_KEY),
     })),
     dsseKeys: readEach(roots.dsseSigningKeys, '/dsse_signing_keys', problems, (key) => {
-      const spki = pemToDer(key.publicKeyPem, 'PUBLIC KEY');
+      const spki = fromPem('PUBLIC KEY', key.publicKeyPem);
       const keyId = toBase64(fromHex(key.fingerprintSha256, 32));
       if (dsseKeyId(spki) !== keyId) throw new FormatError('the fingerprint is not the key’s');
       return { environment: key.environment, keyId, spki, ...validity(key) };
@@ -81,7 +81,7 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
     authorities: readEach(roots.timestampAuthorities, '/timestamp_authorities', problems, (authority) => ({
       name: authority.name,
       operator: authority.operator,
-      chain: authority.certChainPem.map((pem) => pemToDer(pem, 'CERTIFICATE')),
+      chain: authority.certChainPem.map((pem) => fromPem('CERTIFICATE', pem)),
       ...validity(authority),
     })),
     policies: roots.policies,
