@@ -6,7 +6,7 @@ import { sha256 } from '../../src/proof/primitives.js';
 import { TimestampError, type TimestampErrorCode } from '../../src/proof/rfc3161/error.js';
 import { type TimestampExpectation, verifyTimestamp } from '../../src/proof/rfc3161.js';
 import { timestampRequest } from '../../src/witness/timestamp-request.js';
-import { makeOpensslTsa, type OpensslTsaOptions, openssl } from '../support/openssl-tsa.js';
+import { makeOpensslTsa, type OpensslTsaOptions } from '../support/openssl-tsa.js';
 import {
   bits,
   type CaChanges,
@@ -57,7 +57,6 @@ t.test('a token of openssl verifies, whatever its algorithms', async (t) => {
       t.ok(verified.genTime.getTime() >= before - 1000 && verified.genTime.getTime() <= Date.now());
       t.equal(verified.subject, 'CN=Foreign tsa,O=Foreign\\, Inc.,C=DE');
       t.equal(verified.policyOid, tsa.policyOid);
-      t.match(await openssl(t.testdirName, 'version'), /OpenSSL/);
       t.equal(verified.serial, '01');
       t.equal(await codeOf({ ...expected, digest: sha256(utf8('other')) }), 'imprint_mismatch');
       t.equal(await codeOf({ ...expected, policyOid: tsa.otherPolicyOid }), 'policy_mismatch');
