@@ -23,13 +23,18 @@ export async function findDueJobs(pipeline: Pipeline): Promise<Job[]> {
   return jobs;
 }
 
+/** Work of one stage makes the next stage's due: seal, witness, settle. */
+const ROUNDS = 3;
+
 /** Runs what is due here and now, for while JetStream cannot be reached. One job's failure does not stop the others. */
 export async function runDueJobs(pipeline: Pipeline): Promise<void> {
-  for (const job of await findDueJobs(pipeline)) {
-    try {
-      await runJob(pipeline, job);
-    } catch (error) {
-      pipeline.log.error({ err: error, job: jobSubject(job) }, 'a job failed');
+  for (let round = 0; round < ROUNDS; round++) {
+    const jobs = await findDueJobs(pipeline);
+    for (const job of jobs) {
+      await runJob(pipeline, job).catch((error: unknown) => {
+        pipeline.log.error({ err: error, job: jobSubject(job) }, 'a job failed');
+      });
     }
+    if (jobs.length === 0) return;
   }
 }

@@ -16,11 +16,14 @@ export type Register = {
   /** The entry of a log, or undefined when there is none; throws when the register cannot be read. */
   read(origin: string): RegisterEntry | undefined;
   /** Keeps the entry, on disk when it returns, unless a larger one stands. */
-  write(entry: RegisterEntry): void;
+  write(entry: RegisterEntry): Promise<void>;
 };
 
 /** A register of one small file per log in `folder`, each `<size> <hex root>`. `writeFile` is atomic and durable. */
-export function openFileRegister(folder: string, writeFile: (path: string, text: string) => void): Register {
+export function openFileRegister(
+  folder: string,
+  writeFile: (path: string, text: string) => Promise<void>,
+): Register {
   const pathOf = (origin: string) => join(folder, origin);
   const read = (origin: string) => {
     const text = readIfThere(pathOf(origin));
@@ -28,9 +31,9 @@ export function openFileRegister(folder: string, writeFile: (path: string, text:
   };
   return {
     read,
-    write(entry) {
+    async write(entry) {
       if ((read(entry.origin)?.size ?? -1) >= entry.size) return;
-      writeFile(pathOf(entry.origin), `${entry.size} ${Buffer.from(entry.rootHash).toString('hex')}\n`);
+      await writeFile(pathOf(entry.origin), `${entry.size} ${Buffer.from(entry.rootHash).toString('hex')}\n`);
     },
   };
 }

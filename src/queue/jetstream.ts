@@ -21,6 +21,8 @@ export type Queue = {
   readonly stream: string;
   /** `<prefix>.<rest>`. */
   subject(rest: string): string;
+  /** Whether the connection stands now. */
+  isUp(): boolean;
   /** Makes the stream and the consumers of these stages, where missing. */
   ensure(stages: readonly string[]): Promise<void>;
   /** Hands a message on. Waiting already is as good. Rejects when JetStream does not confirm it. */
@@ -39,9 +41,11 @@ const ACK_WAIT_MS = 60_000;
  * the server cannot be reached now.
  */
 export async function openQueue({ url, prefix, name, log }: QueueOptions): Promise<Queue> {
-  const { username, password, host } = new URL(url);
+  const servers = url.split(',').map((server) => new URL(server));
+  const { username, password } = servers[0] ?? new URL(url);
   const connection = await connect({
-    servers: host,
+    servers: servers.map(({ host }) => host),
+    ...(servers.some(({ protocol }) => protocol === 'tls:') ? { tls: {} } : {}),
     name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
@@ -49,7 +53,10 @@ export async function openQueue({ url, prefix, name, log }: QueueOptions): Promi
     maxPingOut: 2,
     ...(username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : {}),
   });
-  void reportStatus(connection, log);
+  let up = true;
+  void followStatus(connection, log, (now) => {
+    up = now;
+  });
   const jetstream = connection.jetstream({ timeout: PUBLISH_TIMEOUT_MS });
   const stream = prefix.toUpperCase().replaceAll('.', '_');
   const subject = (rest: string) => `${prefix}.${rest}`;
@@ -58,6 +65,7 @@ export async function openQueue({ url, prefix, name, log }: QueueOptions): Promi
     jetstream,
     stream,
     subject,
+    isUp: () => up && !connection.isClosed(),
     ensure: async (stages) => {
       const manager = await connection.jetstreamManager({ timeout: PUBLISH_TIMEOUT_MS });
       await ensureStream(manager, stream, subject('>'));
@@ -106,9 +114,18 @@ async function ensureConsumer(
   });
 }
 
-async function reportStatus(connection: NatsConnection, log: Logger): Promise<void> {
+async function followStatus(
+  connection: NatsConnection,
+  log: Logger,
+  set: (up: boolean) => void,
+): Promise<void> {
   for await (const status of connection.status()) {
-    if (status.type === 'disconnect') log.warn('JetStream is away; due work is run from the tables');
-    if (status.type === 'reconnect') log.info('JetStream is back');
+    if (status.type === 'disconnect') {
+      set(false);
+      log.warn('JetStream is away; due work is run from the tables');
+    } else if (status.type === 'reconnect') {
+      set(true);
+      log.info('JetStream is back');
+    }
   }
 }

@@ -1,0 +1,121 @@
+import { createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import type { ConfiguredWitness } from '../pipeline/pipeline.js';
+import type { Principal } from '../principal.js';
+import type { CheckpointSigner } from '../proof/checkpoint.js';
+import { LOG_WITNESS_NAME } from '../rpc/bundles.js';
+import type { DsseSigner } from '../rpc/create-attestation.js';
+import type { SigningKeys } from '../secrets.js';
+import type { Pool } from '../store/connect.js';
+import { ensureDsseKey, ensureTimestampAuthority, listDsseKeys } from '../store/keys.js';
+import { ensureLog, type Log, listLogs } from '../store/logs.js';
+import { ensurePolicy } from '../store/policies.js';
+import { ensureWitnessStates } from '../store/witnesses.js';
+
+type EnvironmentNumber = Principal['environment'];
+
+const ENVIRONMENTS = [
+  { number: Environment.LIVE, name: 'live' },
+  { number: Environment.TEST, name: 'test' },
+] as const;
+
+/** A raw Ed25519 public key is the end of its SPKI. */
+const RAW_ED25519_BYTES = 32;
+
+/**
+ * Adds the first log of each environment where missing. Throws when one exists under another origin or key: both are
+ * fixed at the first start.
+ */
+export async function setUpLogs(pool: Pool, logDomain: string, keys: SigningKeys): Promise<void> {
+  const logs = await listLogs(pool);
+  for (const { number, name } of ENVIRONMENTS) {
+    const origin = `${name}.${logDomain}`;
+    const publicKey = rawPublicKey(keys[name]);
+    const first = logs.find((log) => log.environment === number && log.epoch === 1);
+    if (first === undefined) {
+      await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey });
+    } else if (first.origin !== origin) {
+      throw new Error(
+        `LOG_DOMAIN cannot change: the log is ${first.origin}, the setting would make it ${origin}`,
+      );
+    }
+  }
+}
+
+/** The signing of checkpoints by this process's keys; throws for a log that was made with another key. */
+export function checkpointSigners(keys: SigningKeys): (log: Log) => CheckpointSigner {
+  return (log) => {
+    const key = log.environment === Environment.LIVE ? keys.live : keys.test;
+    const publicKey = rawPublicKey(key);
+    if (Buffer.compare(publicKey, log.publicKey) !== 0) {
+      throw new Error(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
+    }
+    return { publicKey, sign: (data) => sign(null, data, key) };
+  };
+}
+
+/** Makes this process's DSSE keys the environments' signing keys, and the signing by them on the thread pool. */
+export async function setUpDsseSigners(
+  pool: Pool,
+  keys: SigningKeys,
+): Promise<(environment: EnvironmentNumber) => DsseSigner> {
+  const signers = new Map<EnvironmentNumber, DsseSigner>();
+  for (const { number, name } of ENVIRONMENTS) {
+    const spki = createPublicKey(keys[name]).export({ type: 'spki', format: 'der' });
+    await ensureDsseKey(pool, number, spki);
+    const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
+    if (row === undefined || row.environment !== number) {
+      throw new Error(`DSSE_KEY_FILE has the key of another environment for ${name}`);
+    }
+    signers.set(number, { keyId: row.id, spki, sign: (data) => signDsse(keys[name], data) });
+  }
+  return (environment) => {
+    const signer = signers.get(environment);
+    if (signer === undefined) throw new Error(`environment ${environment} has no DSSE key`);
+    return signer;
+  };
+}
+
+function signDsse(key: KeyObject, data: Uint8Array): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    sign('sha256', data, { key, dsaEncoding: 'der' }, (error, signature) => {
+      if (error) reject(error);
+      else resolve(signature);
+    });
+  });
+}
+
+/** A configured witness and, for a time-stamping authority, what the trust roots say of it. */
+export type WitnessSetup = ConfiguredWitness & {
+  authority?: { url: string; operator: string; certChainPem: string[] };
+};
+
+/** Makes the tables say which witnesses there are: policies, trusted chains, and a state of asking per log. */
+export async function setUpWitnesses(
+  pool: Pool,
+  witnesses: readonly WitnessSetup[],
+  deadlineMs: number,
+): Promise<void> {
+  for (const { witness, authority } of witnesses) {
+    if (authority) await ensureTimestampAuthority(pool, { name: witness.name, ...authority });
+  }
+  const logs = await listLogs(pool);
+  for (const { number } of ENVIRONMENTS) {
+    const here = witnesses.filter(({ environments }) => environments.includes(number));
+    const named = here.map(({ witness, kind, required }) => ({ name: witness.name, kind, required }));
+    const log = { name: LOG_WITNESS_NAME, kind: WitnessKind.TRANSPARENCY_LOG, required: true };
+    await ensurePolicy(pool, { environment: number, witnesses: [log, ...named], deadlineMs });
+    for (const { id } of logs.filter(({ environment }) => environment === number)) {
+      await ensureWitnessStates(
+        pool,
+        id,
+        named.map(({ name }) => name),
+      );
+    }
+  }
+}
+
+function rawPublicKey(key: KeyObject): Uint8Array {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-RAW_ED25519_BYTES);
+}

@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ulid } from 'ulid';
+import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
+import type { Logger } from '../logger.js';
+import { jobSubject, type Stage } from '../pipeline/job.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+import { findDueJobs, runDueJobs } from '../pipeline/reconcile.js';
+import type { Register } from '../pipeline/register.js';
+import { runJob } from '../pipeline/stages.js';
+import { consume, type StopConsuming } from '../queue/consume.js';
+import type { Queue } from '../queue/jetstream.js';
+import type { SigningKeys } from '../secrets.js';
+import { connectPool } from '../store/connect.js';
+import { pruneIdempotencyKeys, pruneRateCounters } from '../store/rates.js';
+import { createJobSender, type JobSender, readJob } from './jobs.js';
+import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
+
+/** What a worker is started with. */
+export type WorkerOptions = {
+  databaseUrl: string;
+  natsUrl: string;
+  /** Sets the stream apart from others on the same servers. */
+  queuePrefix: string;
+  logDomain: string;
+  logKeys: SigningKeys;
+  register: Register;
+  witnesses: readonly WitnessSetup[];
+  witnessDeadlineMs: number;
+  batchIntervalMs: number;
+  batchMaxLeaves: number;
+  idempotencyRetentionMs: number;
+  poolSize: number;
+  log: Logger;
+};
+
+/** A running worker. */
+export type Worker = { pipeline: Pipeline; jobs: JobSender; stop(): Promise<void> };
+
+/** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
+const CONCURRENCY: Readonly<Record<Stage, number>> = { seal: 4, witness: 16, settle: 4 };
+const STAGES = Object.keys(CONCURRENCY) as Stage[];
+const RECONCILE_MS = 1_000;
+const PRUNE_MS = 60_000;
+const PRUNE_ROWS = 10_000;
+const WITNESS_TIMEOUT_MS = 30_000;
+const STATEMENT_TIMEOUT_MS = 60_000;
+
+/** Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. */
+export async function startWorker(options: WorkerOptions): Promise<Worker> {
+  const { log } = options;
+  const pool = connectPool({
+    url: options.databaseUrl,
+    name: 'worker',
+    max: options.poolSize,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  await setUpLogs(pool, options.logDomain, options.logKeys);
+  await setUpWitnesses(pool, options.witnesses, options.witnessDeadlineMs);
+  const consuming: StopConsuming[] = [];
+  const jobs = createJobSender({
+    url: options.natsUrl,
+    prefix: options.queuePrefix,
+    name: 'attest worker',
+    log,
+    onQueue: async (queue) => {
+      await queue.ensure(STAGES);
+      consuming.push(...STAGES.map((stage) => consumeStage(pipeline, queue, jobs, stage)));
+    },
+  });
+  const pipeline: Pipeline = {
+    pool,
+    log,
+    register: options.register,
+    witnesses: options.witnesses,
+    signerOf: checkpointSigners(options.logKeys),
+    settings: {
+      batchIntervalMs: options.batchIntervalMs,
+      batchMaxLeaves: options.batchMaxLeaves,
+      witnessTimeoutMs: WITNESS_TIMEOUT_MS,
+    },
+    newBatchId: () => `btc_${ulid()}`,
+    random: Math.random,
+    send: jobs.send,
+  };
+  const stopping = new AbortController();
+  const loops = [
+    every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs)),
+    every(PRUNE_MS, stopping.signal, log, async () => {
+      await pruneRateCounters(pool);
+      await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
+    }),
+  ];
+  return {
+    pipeline,
+    jobs,
+    stop: async () => {
+      stopping.abort();
+      await Promise.all([...loops, ...consuming.map((stop) => stop())]);
+      await jobs.close();
+      await pool.end({ timeout: 5 });
+    },
+  };
+}
+
+function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: Stage): StopConsuming {
+  return consume(
+    queue,
+    {
+      stage,
+      concurrency: CONCURRENCY[stage],
+      handle: (payload) => runJob(pipeline, readJob(payload)),
+      afterDone:
+        stage === 'settle' ? async () => {} : (payload) => sendAgainIfDue(pipeline, jobs, readJob(payload)),
+    },
+    pipeline.log,
+  );
+}
+
+/** What came up while a job was worked on could not be sent, because its like was still there. */
+async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
+  const due = await findDueJobs(pipeline);
+  for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
+}
+
+/** Hands on what is due; what JetStream does not take is run here. */
+async function reconcile(pipeline: Pipeline, jobs: JobSender): Promise<void> {
+  if (jobs.queue() === undefined) {
+    await runDueJobs(pipeline);
+    return;
+  }
+  for (const job of await findDueJobs(pipeline)) {
+    try {
+      await jobs.publish(job);
+    } catch {
+      await jobs
+        .queue()
+        ?.ensure(STAGES)
+        .catch(() => {});
+      await runDueJobs(pipeline);
+      return;
+    }
+  }
+}
+
+async function every(
+  ms: number,
+  stopping: AbortSignal,
+  log: Logger,
+  run: () => Promise<void>,
+): Promise<void> {
+  while (!stopping.aborted) {
+    await run().catch((error: unknown) =>
+      log.error({ err: error }, 'periodic work failed; it is tried again'),
+    );
+    await delay(ms, undefined, { signal: stopping }).catch(() => {});
+  }
+}
