@@ -20,6 +20,9 @@ import { type StatementFields, statementBytes } from './statement.js';
 
 export const BUNDLE_MEDIA_TYPE = 'application/vnd.attestation-service.bundle.v1+json';
 
+/** The name of the log itself among a batch's witnesses, and in policies, where its origin does as well. */
+export const LOG_WITNESS_NAME = 'log';
+
 /** What a bundle is assembled from. */
 export type BundleParts = {
   readonly statement: StatementFields;

@@ -57,6 +57,14 @@ export type Verification = {
  * throws: whatever is wrong is in the result.
  */
 export async function verifyBundle(bundle: unknown, options: VerifyOptions): Promise<Verification> {
+  try {
+    return await verify(bundle, options);
+  } catch {
+    return report([], [], {}, 'the verification itself failed');
+  }
+}
+
+async function verify(bundle: unknown, options: VerifyOptions): Promise<Verification> {
   const read = readBundle(bundle);
   if (read.facts === undefined) {
     const checks = read.problems.map(({ path, message }) =>

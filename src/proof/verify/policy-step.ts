@@ -1,9 +1,10 @@
 /** Step 8: the witnesses that must have vouched, have. */
+import { LOG_WITNESS_NAME } from '../bundle.js';
 import type { BundleFacts } from './facts.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
 import { environmentNumber } from './statement-step.js';
 import type { Trust } from './trust.js';
-import { LOG_WITNESS_NAME, type WitnessFinding } from './witness-step.js';
+import type { WitnessFinding } from './witness-step.js';
 
 /** Which witnesses must have vouched, by name. */
 export type Policy = { readonly required: readonly string[] };

@@ -23,6 +23,9 @@ const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 type Problems = ShapeProblem[];
 
+/** A configured name, or a log's origin: nothing that could play tricks where a report is shown. */
+const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
+
 /** The parts of a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message; or everything that is wrong with it. */
 export function readBundle(
   input: unknown,
@@ -96,8 +99,7 @@ function checkWitnesses({ witnesses }: ProofBundle, check: Checker): void {
   const seen = new Set<string>();
   for (const [i, witness] of witnesses.entries()) {
     const path = `/witnesses/${i}`;
-    const isNamed = witness.name !== '' && witness.name.length <= 255;
-    check(isNamed, `${path}/name`, 'is empty or too long');
+    check(WITNESS_NAME.test(witness.name), `${path}/name`, 'is not the name of a witness');
     check(witness.kind !== 0, `${path}/kind`, 'is missing');
     check(witness.landedAt !== undefined, `${path}/landed_at`, 'is missing');
     const place = `${witness.treeSize} ${witness.name}`;

@@ -187,7 +187,11 @@ export function problemOf(error: unknown): string {
   return error instanceof FormatError ? error.message : 'cannot be read';
 }
 
-/** A member name as a segment of a JSON pointer (RFC 6901), cut to what a report can show. */
+/** A member name as a segment of a JSON pointer (RFC 6901), cut to what a report can show on any terminal. */
 export function escapePointer(name: string): string {
-  return name.slice(0, 64).replaceAll('~', '~0').replaceAll('/', '~1');
+  return name
+    .slice(0, 64)
+    .replaceAll(/[^\x20-\x7e]/g, '?')
+    .replaceAll('~', '~0')
+    .replaceAll('/', '~1');
 }

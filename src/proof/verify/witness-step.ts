@@ -2,6 +2,7 @@
 import { getOption } from '@bufbuild/protobuf';
 import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
+import { LOG_WITNESS_NAME } from '../bundle.js';
 import { checkpointDigest } from '../checkpoint.js';
 import { verifyCosignature } from '../cosignature.js';
 import { fromHex, fromUtf8 } from '../encoding.js';
@@ -25,9 +26,6 @@ export type WitnessFinding = Check & {
 };
 
 type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
-
-/** The name under which a policy may ask for the log itself, beside its origin. */
-export const LOG_WITNESS_NAME = 'log';
 
 /** Checks every witness of the bundle against the trust roots. A kind that needs more than the bundle is not checked. */
 export async function checkWitnesses(facts: BundleFacts, trust: Trust): Promise<WitnessFinding[]> {

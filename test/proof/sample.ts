@@ -1,0 +1,250 @@
+/** A small log with real keys, and bundles out of it, for the tests of bundles and their verification. */
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import {
+  create,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageInitShape,
+  type MessageShape,
+  toJson,
+} from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { type TrustRoots, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { openTimestampAuthority, type TimestampAuthority } from '../../src/embedded/timestamp-authority.js';
+import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../../src/proof/bundle.js';
+import { parseCheckpoint, signCheckpoint } from '../../src/proof/checkpoint.js';
+import { cosign } from '../../src/proof/cosignature.js';
+import { toHex, utf8 } from '../../src/proof/encoding.js';
+import { jcsBytes } from '../../src/proof/jcs.js';
+import { createLeaf } from '../../src/proof/leaf.js';
+import { leafHash } from '../../src/proof/merkle.js';
+import { COSIGNATURE_V1_KEY, encodeSignatureLine, encodeVerifierKey, noteKey } from '../../src/proof/note.js';
+import { toPem } from '../../src/proof/pem.js';
+import { ed25519Spki, sha256 } from '../../src/proof/primitives.js';
+import { metadataCommitment, type StatementFields, statementBytes } from '../../src/proof/statement.js';
+import { extendTiles, readFrom } from '../../src/proof/tile.js';
+import { inclusionProof } from '../../src/proof/tile-proof.js';
+import { requestTimestamp } from '../../src/witness/rfc3161.js';
+
+export const NOW = new Date('2025-06-07T12:00:00.000Z');
+export const SUBMITTED_AT = '2025-06-07T11:59:59.123Z';
+export const STAMPED_AT = new Date('2025-06-07T12:00:01.000Z');
+export const COSIGNED_AT = new Date('2025-06-07T12:00:02.000Z');
+export const ARTIFACT = utf8('the artifact that was tested');
+export const METADATA = { schema: 'purl', purl: 'pkg:npm/tap@21.8.0' };
+export const SUBMISSION_ID = 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ';
+
+/** Where the leaf stands, where its batch ends, and a later checkpoint that a slower witness vouches for. */
+export const LOG_INDEX = 700;
+export const BATCH = { id: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ', firstIndex: 650, treeSize: 1000 };
+export const LATER_SIZE = 1300;
+
+export function ed25519() {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  return {
+    publicKey: rawPublicKey(privateKey),
+    sign: (data: Uint8Array) => plainSign(null, data, privateKey),
+  };
+}
+
+function rawPublicKey(privateKey: KeyObject): Uint8Array {
+  return new Uint8Array(Buffer.from(privateKey.export({ format: 'jwk' }).x!, 'base64url'));
+}
+
+function plainSign(algorithm: string | null, data: Uint8Array, key: KeyObject): Uint8Array {
+  return new Uint8Array(sign(algorithm, data, key));
+}
+
+/** A service's keys. */
+export type Service = {
+  origin: string;
+  environment: 'live' | 'test';
+  dsse: { publicKey: Uint8Array; sign: (data: Uint8Array) => Uint8Array };
+  log: ReturnType<typeof ed25519>;
+  cosigner: ReturnType<typeof ed25519> & { name: string };
+  authority: TimestampAuthority;
+};
+
+export async function makeService(dir: string, environment: 'live' | 'test' = 'live'): Promise<Service> {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    origin: `${environment}.log.example`,
+    environment,
+    dsse: {
+      publicKey: new Uint8Array(publicKey.export({ type: 'spki', format: 'der' })),
+      sign: (data) => plainSign('sha256', data, privateKey),
+    },
+    log: ed25519(),
+    cosigner: { name: 'witness.example/w1', ...ed25519() },
+    authority: await openTimestampAuthority({ dir, clock: () => STAMPED_AT, randomBytes }),
+  };
+}
+
+/** One attested submission with what opens its commitment. */
+export type Sample = { service: Service; statement: StatementFields; salt: Uint8Array; bundle: ProofBundle };
+
+/** Which witnesses the bundle has: the log and the authority are on the batch's checkpoint, the cosigner on the later one. */
+export type SampleWitness = 'log' | 'tsa' | 'cosigner' | 'calendar';
+
+export async function makeSample(
+  service: Service,
+  witnesses: readonly SampleWitness[] = ['log', 'tsa', 'cosigner'],
+): Promise<Sample> {
+  const salt = new Uint8Array(randomBytes(32));
+  const statement: StatementFields = {
+    artifactSha256: toHex(sha256(ARTIFACT)),
+    submissionId: SUBMISSION_ID,
+    project: 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZZ',
+    submittedAt: SUBMITTED_AT,
+    environment: service.environment,
+    schema: METADATA.schema,
+    commitment: metadataCommitment(salt, jcsBytes(METADATA)),
+  };
+  const leaf = createLeaf(statementBytes(statement), service.dsse);
+  const leaves = Array.from({ length: LATER_SIZE }, (_, i) =>
+    i === LOG_INDEX ? leaf.hash : leafHash(utf8(`leaf ${i}`)),
+  );
+  const checkpoints = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])].map(
+    (size) => {
+      const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
+      return {
+        note: signCheckpoint({ origin: service.origin, size, rootHash: root }, service.log),
+        inclusionProof: inclusionProof(LOG_INDEX, size, readFrom(tiles)),
+      };
+    },
+  );
+  const said = await Promise.all(
+    witnesses.map((witness) =>
+      ask(
+        witness,
+        service,
+        checkpoints.map(({ note }) => note),
+      ),
+    ),
+  );
+  const bundle = assembleBundle({
+    statement,
+    signature: leaf.signature,
+    dsseKey: service.dsse.publicKey,
+    logIndex: LOG_INDEX,
+    logKey: service.log.publicKey,
+    batch: BATCH,
+    checkpoints,
+    witnesses: said,
+  });
+  return { service, statement, salt, bundle };
+}
+
+async function ask(
+  witness: SampleWitness,
+  service: Service,
+  notes: readonly string[],
+): Promise<WitnessParts> {
+  const [first = '', later = ''] = notes;
+  const body = parseCheckpoint(first).note.text;
+  const base = { treeSize: BATCH.treeSize, detail: {}, landedAt: NOW };
+  switch (witness) {
+    case 'log':
+      return {
+        ...base,
+        name: LOG_WITNESS_NAME,
+        kind: WitnessKind.TRANSPARENCY_LOG,
+        evidence: utf8(first),
+        detail: { log_index: BATCH.firstIndex },
+      };
+    case 'calendar':
+      return {
+        ...base,
+        name: 'calendar',
+        kind: WitnessKind.OPENTIMESTAMPS,
+        evidence: utf8('ots'),
+        detail: { pending: true },
+      };
+    case 'cosigner': {
+      const line = cosign(parseCheckpoint(later).note.text, COSIGNED_AT.getTime() / 1000, service.cosigner);
+      return {
+        ...base,
+        name: 'w1',
+        kind: WitnessKind.LOG_WITNESS,
+        treeSize: LATER_SIZE,
+        evidence: utf8(encodeSignatureLine(line)),
+      };
+    }
+    case 'tsa': {
+      const question = {
+        digest: sha256(utf8(body)),
+        nonce: new Uint8Array(randomBytes(16)),
+        chains: [service.authority.certChain],
+      };
+      const { evidence, detail } = await requestTimestamp(
+        { send: (request) => service.authority.respond(request) },
+        question,
+        new AbortController().signal,
+      );
+      return { ...base, name: 'tsa', kind: WitnessKind.RFC3161, evidence, detail };
+    }
+  }
+}
+
+/** The service's trust roots; the authority is required. */
+export function makeTrustRoots(
+  service: Service,
+  change: MessageInitShape<typeof TrustRootsSchema> = {},
+): TrustRoots {
+  const environment = service.environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const validFrom = timestampFromDate(new Date('2025-01-01T00:00:00Z'));
+  return create(TrustRootsSchema, {
+    timestampAuthorities: [
+      { name: 'tsa', operator: 'self', certChainPem: service.authority.certChainPem, validFrom },
+    ],
+    transparencyLogs: [
+      {
+        environment,
+        origin: service.origin,
+        verifierKey: encodeVerifierKey(noteKey(service.origin, service.log.publicKey)),
+        publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(service.log.publicKey)),
+        url: `https://${service.origin}`,
+      },
+    ],
+    logWitnesses: [
+      {
+        name: 'w1',
+        verifierKey: encodeVerifierKey(
+          noteKey(service.cosigner.name, service.cosigner.publicKey, COSIGNATURE_V1_KEY),
+        ),
+      },
+    ],
+    dsseSigningKeys: [
+      {
+        environment,
+        fingerprintSha256: toHex(sha256(service.dsse.publicKey)),
+        algorithm: 'ecdsa-p256-sha256',
+        publicKeyPem: toPem('PUBLIC KEY', service.dsse.publicKey),
+        validFrom,
+      },
+    ],
+    policies: [{ environment, version: 1, required: ['tsa'], deadline: { seconds: 3600n } }],
+    ...change,
+  });
+}
+
+/** A message in the REST surface's spelling, as far as bundles and trust roots go. */
+export function restJson<D extends DescMessage>(schema: D, message: MessageShape<D>): JsonObject {
+  return respell(toJson(schema, message, { useProtoFieldName: true })) as JsonObject;
+}
+
+const ENUM_NAME = /^(?:ENVIRONMENT|WITNESS_KIND)_([A-Z0-9_]+)$/;
+const NUMERIC = new Set(['tree_size', 'first_index', 'chain_id']);
+
+function respell(json: JsonValue, name = ''): JsonValue {
+  if (name === 'sigstore_bundle' || name === 'detail') return json;
+  if (Array.isArray(json)) return json.map((item) => respell(item));
+  if (typeof json === 'object' && json !== null) {
+    return Object.fromEntries(Object.entries(json).map(([key, value]) => [key, respell(value, key)]));
+  }
+  if (typeof json !== 'string') return json;
+  return NUMERIC.has(name) ? Number(json) : (ENUM_NAME.exec(json)?.[1]?.toLowerCase() ?? json);
+}
