@@ -95,7 +95,8 @@ t.test(
       t.throws(() => verifyWithSigstore(json), what);
     }
     const bytes = Buffer.from(entry.inclusionProof.checkpoint.envelope);
-    for (let at = 0; at < bytes.length; at += 3) {
+    // That library reads base64 leniently: the last characters of a signature line have several spellings there.
+    for (let at = 0; at < bytes.length - 5; at += 3) {
       const flipped = Buffer.from(bytes);
       flipped[at]! ^= 1;
       const json = structuredClone(sigstore);
