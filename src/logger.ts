@@ -1,0 +1,77 @@
+import {
+  type DestinationStream,
+  destination as openDestination,
+  type Logger as PinoLogger,
+  pino,
+} from 'pino';
+
+/** Writes JSON lines: `log.info({ field }, 'what happened')`. */
+export type Logger = PinoLogger;
+
+export type LoggerOptions = {
+  level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  /** Where lines go; standard output, buffered, when left out. */
+  destination?: DestinationStream;
+};
+
+/** Standard output is written in blocks: a write per line costs a tenth of a process at 10,000 requests a second. */
+const BLOCK_BYTES = 4096;
+const FLUSH_MS = 200;
+
+/** Members that would hold a credential, at the top of a line or one level below. */
+const SECRET_MEMBERS = ['authorization', 'token', 'secret', 'password', 'apiKey', 'cookie'];
+
+/**
+ * A logger of one JSON line per event: `level` as a word, `time` as RFC 3339. An error given as `err` is written with
+ * its type, message, code and stack and those of its causes, never with other members: drivers put row values there.
+ */
+export function createLogger({ level, destination }: LoggerOptions): Logger {
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      formatters: { level: (label) => ({ level: label }) },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: describeError },
+      redact: {
+        paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]),
+        censor: '[redacted]',
+      },
+    },
+    destination ??
+      openDestination({
+        dest: 1,
+        sync: false,
+        minLength: BLOCK_BYTES,
+        periodicFlush: FLUSH_MS,
+        mkdir: false,
+      }),
+  );
+}
+
+/** Writes out what is buffered; resolves when the operating system has it. */
+export function flushLogger(log: Logger): Promise<void> {
+  return new Promise((resolve) => log.flush(() => resolve()));
+}
+
+type ErrorDescription = {
+  type: string;
+  message: string;
+  code?: string;
+  stack?: string;
+  cause?: ErrorDescription;
+};
+
+const MAX_CAUSES = 5;
+
+function describeError(error: unknown, depth = 0): ErrorDescription {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error) };
+  const { code, cause } = error as Error & { code?: unknown };
+  return {
+    type: error.name,
+    message: error.message,
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(cause === undefined || depth === MAX_CAUSES ? {} : { cause: describeError(cause, depth + 1) }),
+  };
+}
