@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
+import type { Directory } from '../rpc/directory.js';
+import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
+import type { Pool } from '../store/connect.js';
+import { listLogs } from '../store/logs.js';
+import type { LogReader } from './log-reader.js';
+
+/** What the public mirror is made of. */
+export type MirrorDeps = {
+  pool: Pool;
+  directory: Directory;
+  trustRoots: TrustRootsReader;
+  logs: LogReader;
+  /** Renders trust roots as the REST surface does: the API's answer and the mirror are the same bytes. */
+  writeTrustRoots: (roots: TrustRoots) => string;
+};
+
+/** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
+export const MIRROR_PATH = '/verify';
+
+const SHORT = 'public, max-age=5';
+const TRUST = 'public, max-age=60';
+const FOREVER = 'public, max-age=31536000, immutable';
+
+/** Adds the public, unauthenticated routes: trust roots, and each log's checkpoint and tiles. */
+export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
+  const json = 'application/json';
+  app.get(`${MIRROR_PATH}/trust_roots.json`, async (request, reply) =>
+    send(request, reply, deps.writeTrustRoots(await deps.trustRoots.read()), json, TRUST),
+  );
+  app.get(`${MIRROR_PATH}/trusted_root.json`, async (request, reply) =>
+    send(request, reply, JSON.stringify(await deps.trustRoots.readSigstore(Environment.LIVE)), json, TRUST),
+  );
+  app.get(`${MIRROR_PATH}/trusted_root.test.json`, async (request, reply) =>
+    send(request, reply, JSON.stringify(await deps.trustRoots.readSigstore(Environment.TEST)), json, TRUST),
+  );
+  app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log/checkpoint`, async (request, reply) => {
+    const log = await findLog(deps, request.params.log);
+    const note = log && (await deps.logs.checkpoint(log));
+    return note === undefined
+      ? notFound(reply)
+      : send(request, reply, note, 'text/plain; charset=utf-8', SHORT);
+  });
+  app.get<{ Params: { log: string; '*': string } }>(
+    `${MIRROR_PATH}/log/:log/tile/*`,
+    async (request, reply) => {
+      const log = await findLog(deps, request.params.log);
+      const tile = log && (await deps.logs.tile(log, `tile/${request.params['*']}`));
+      return tile === undefined
+        ? notFound(reply)
+        : send(request, reply, tile.bytes, tile.contentType, FOREVER);
+    },
+  );
+}
+
+async function findLog({ pool }: MirrorDeps, path: string) {
+  return (await listLogs(pool)).find((log) => logPath(log) === path);
+}
+
+function send(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: string | Uint8Array,
+  contentType: string,
+  cacheControl: string,
+): FastifyReply {
+  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
+  void reply
+    .header('access-control-allow-origin', '*')
+    .header('cache-control', cacheControl)
+    .header('etag', etag)
+    .header('x-content-type-options', 'nosniff');
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  return reply.type(contentType).send(typeof body === 'string' ? body : Buffer.from(body));
+}
+
+function notFound(reply: FastifyReply): FastifyReply {
+  return reply
+    .code(404)
+    .header('access-control-allow-origin', '*')
+    .header('cache-control', SHORT)
+    .type('text/plain; charset=utf-8')
+    .send('not found\n');
+}
