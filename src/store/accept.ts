@@ -1,4 +1,4 @@
-import { byteaText, type Pool } from './connect.js';
+import { byteaArray, type Pool } from './connect.js';
 
 /** A submission ready to be stored; `metadataErrors` is JSON text. Times in Unix milliseconds. */
 export type NewSubmission = {
@@ -62,7 +62,7 @@ export async function acceptSubmissions(
   retentionMs: number,
 ): Promise<AcceptedRow[]> {
   const column = <T>(pick: (row: NewSubmission) => T) => rows.map(pick);
-  const bytes = (pick: (row: NewSubmission) => Uint8Array) => rows.map((row) => byteaText(pick(row)));
+  const bytes = (pick: (row: NewSubmission) => Uint8Array | null) => byteaArray(pool, rows.map(pick));
   const result = await pool.unsafe<ResultRow[]>(
     CALL,
     [
@@ -84,7 +84,7 @@ export async function acceptSubmissions(
       bytes((row) => row.signature),
       bytes((row) => row.leafHash),
       column((row) => row.idempotency?.key ?? null),
-      rows.map((row) => (row.idempotency ? byteaText(row.idempotency.requestHash) : null)),
+      bytes((row) => row.idempotency?.requestHash ?? null),
       column((row) => row.limits.perSecond),
       column((row) => row.limits.perHour),
       column((row) => row.limits.perDay),

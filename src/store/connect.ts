@@ -70,7 +70,10 @@ const CONNECTION_CODES = new Set([
   'ETIMEDOUT',
 ]);
 
-/** A bytea parameter inside an array: the driver sends arrays as text. */
-export function byteaText(bytes: Uint8Array): string {
-  return `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
+/** The type `bytea[]` (pg_type.dat). */
+const BYTEA_ARRAY_OID = 1001;
+
+/** A `bytea[]` parameter; the driver would take an array of bytes for one `bytea`. */
+export function byteaArray(sql: Sql | Pool, values: readonly (Uint8Array | null)[]) {
+  return sql.typed(values as never, BYTEA_ARRAY_OID);
 }

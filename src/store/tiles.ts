@@ -1,4 +1,4 @@
-import { byteaText, type Sql } from './connect.js';
+import { byteaArray, type Sql } from './connect.js';
 
 /** A tile's place. */
 export type TilePlace = { level: number; index: number };
@@ -25,7 +25,10 @@ export async function writeTiles(sql: Sql, logId: number, tiles: readonly Stored
     INSERT INTO tile (log_id, level, tile_index, hashes)
     SELECT ${logId}, * FROM unnest(
       ${tiles.map((t) => t.level)}::smallint[], ${tiles.map((t) => t.index)}::bigint[],
-      ${tiles.map((t) => byteaText(t.hashes))}::bytea[])
+      ${byteaArray(
+        sql,
+        tiles.map((t) => t.hashes),
+      )})
     ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes
     WHERE length(excluded.hashes) > length(tile.hashes)`;
 }
