@@ -1,4 +1,5 @@
 /** Settings that name files whose content is checked at start. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { InvalidValue, type Kind, type Settings } from './settings.js';
@@ -49,9 +50,12 @@ export function readTlsFiles(settings: Settings, path: Kind<string>): TlsFiles |
 
 function findTlsProblem({ certFile, keyFile }: TlsFiles): string | undefined {
   try {
-    createSecureContext({ cert: readSettingFile(certFile), key: readSettingFile(keyFile) });
-    return undefined;
+    const cert = readSettingFile(certFile);
+    const key = readSettingFile(keyFile);
+    // OpenSSL itself takes a certificate and a key of different algorithms side by side.
+    const isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    return isPair && createSecureContext({ cert, key }) ? undefined : 'they do not belong together';
   } catch (error) {
-    return error instanceof InvalidValue ? error.message : 'they cannot be used together';
+    return error instanceof InvalidValue ? error.message : 'they cannot be read';
   }
 }
