@@ -11,6 +11,7 @@ import {
   type Check,
   failed,
   missing,
+  notChecked,
   passed,
   STEP_NAMES,
   type Step,
@@ -83,6 +84,7 @@ async function verify(bundle: unknown, options: VerifyOptions): Promise<Verifica
   return verifyFacts(read.facts, roots.trust, { ...options, environment: options.environment ?? 'live' });
 }
 
+const NO_WITNESS: Check = notChecked('witness.none', 'no witness is in the bundle');
 const WELL_FORMED: Check = passed('shape.valid', 'the bundle is well-formed');
 
 async function verifyFacts(
@@ -93,8 +95,9 @@ async function verifyFacts(
   const { environment, now } = options;
   const { checks, statement } = checkStatement(facts, options);
   const inclusion = step('inclusion', checkInclusion(facts));
-  const checkpoint = step('checkpoint', await checkCheckpoints(facts, trust, environment));
-  const witnesses = await checkWitnesses(facts, trust);
+  const signed = await checkCheckpoints(facts, trust, environment);
+  const checkpoint = step('checkpoint', signed.checks);
+  const witnesses = await checkWitnesses(facts, trust, signed.signedSizes);
   const existedBy = earliest(witnesses);
   const policy = options.policy ?? findPolicy(trust, environment);
   const steps = [
@@ -104,7 +107,7 @@ async function verifyFacts(
     step('leaf', checkLeaf(facts, trust)),
     inclusion,
     checkpoint,
-    step('witnesses', witnesses),
+    step('witnesses', witnesses.length > 0 ? witnesses : [NO_WITNESS]),
     step('policy', checkPolicy(policy, facts, witnesses, [inclusion, checkpoint])),
   ];
   return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
@@ -122,7 +125,7 @@ function report(
     (name) => byName.get(name) ?? step(name, [missing(`${name}.not_checked`, reason)]),
   );
   const verdict = verdictOf(steps);
-  const unproven = ['/batch/id', '/batch/first_index', ...witnesses.flatMap((_, i) => unprovenOf(i))];
+  const unproven = ['/batch/id', '/batch/first_index', ...witnesses.flatMap(unprovenOf)];
   return {
     verdict,
     summary: summarize(verdict, steps, witnesses, proven),
@@ -139,8 +142,9 @@ function verdictOf(steps: readonly Step[]): Verdict {
   return isOpen ? 'could_not_check' : 'verified';
 }
 
-function unprovenOf(witness: number): string[] {
-  return [`/witnesses/${witness}/detail`, `/witnesses/${witness}/landed_at`];
+/** Of a witness that is not checked, all it is said to have said. */
+function unprovenOf({ status }: WitnessFinding, i: number): string[] {
+  return status === 'not_checked' ? [`/witnesses/${i}`] : [`/witnesses/${i}/landed_at`];
 }
 
 function earliest(witnesses: readonly WitnessFinding[]): Date | undefined {

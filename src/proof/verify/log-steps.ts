@@ -7,7 +7,7 @@ import { equalBytes } from '../primitives.js';
 import type { BundleFacts, CheckpointFacts } from './facts.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 import { environmentNumber } from './statement-step.js';
-import type { Trust } from './trust.js';
+import type { Trust, TrustedLog } from './trust.js';
 
 /** Checks the leaf's inclusion in every checkpoint, and that its index lies in its batch. */
 export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Check[] {
@@ -27,41 +27,48 @@ export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Chec
   return checks;
 }
 
-/** Checks the log's signature on every checkpoint, and the other signatures as far as their keys are known. */
+/**
+ * Checks the log's signature on every checkpoint, and the other signatures as far as their keys are known.
+ * `signedSizes` are those of the checkpoints that hold.
+ */
 export async function checkCheckpoints(
   { entry, checkpoints }: BundleFacts,
   trust: Trust,
   environment: 'live' | 'test',
-): Promise<Check[]> {
+): Promise<{ checks: Check[]; signedSizes: Set<number> }> {
   const checks: Check[] = [];
+  const signedSizes = new Set<number>();
   for (const [i, checkpoint] of checkpoints.entries()) {
-    checks.push(
-      await checkLogSignature(checkpoint, entry.logId, trust, environment, `/checkpoints/${i}/note`),
-    );
-    for (const line of checkpoint.note.signatures) {
-      if (!isLogLine(line, trust))
-        checks.push(await checkCosigner(checkpoint, line, trust, `/checkpoints/${i}/note`));
-    }
+    const path = `/checkpoints/${i}/note`;
+    const log = findLog(checkpoint.origin, entry.logId, trust);
+    const signed = await checkLogSignature(checkpoint, log, environment, path);
+    if (signed.status === 'passed') signedSizes.add(checkpoint.size);
+    const others = checkpoint.note.signatures.filter((line) => !(log && isSameKey(line, log.key)));
+    const cosigned = await Promise.all(others.map((line) => checkCosigner(checkpoint, line, trust, path)));
+    checks.push(signed, ...cosigned);
   }
-  return checks;
+  return { checks, signedSizes };
+}
+
+/** The bundle names its log by origin and log id, the hash over origin and key; the log must be one that is trusted. */
+function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | undefined {
+  return trust.logs.find(
+    ({ key }) => key.name === origin && equalBytes(noteKeyHash(origin, key.publicKey), logId),
+  );
 }
 
 async function checkLogSignature(
-  { origin, size, note }: CheckpointFacts,
-  logId: Uint8Array,
-  trust: Trust,
+  { size, note }: CheckpointFacts,
+  log: TrustedLog | undefined,
   environment: 'live' | 'test',
   path: string,
 ): Promise<Check> {
-  const log = trust.logs.find(
-    ({ key }) => key.name === origin && equalBytes(noteKeyHash(origin, key.publicKey), logId),
-  );
   if (log === undefined) return failed('checkpoint.unknown_log', 'the log is not in the trust roots', path);
   if (log.environment !== environmentNumber(environment)) {
     return failed('checkpoint.wrong_environment', 'the log is of the other environment', path);
   }
   return (await verifyNoteSignature(note, log.key))
-    ? passed('checkpoint.signed', `the log ${origin} signed its checkpoint of ${size} leaves`)
+    ? passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${size} leaves`)
     : failed('checkpoint.bad_signature', `the checkpoint of ${size} leaves is not signed by its log`, path);
 }
 
@@ -82,8 +89,4 @@ async function checkCosigner(
   return times.some((time) => time !== undefined)
     ? passed('checkpoint.cosigned', `${line.name} cosigned the checkpoint`)
     : failed('checkpoint.bad_cosignature', 'a cosignature is not valid', path);
-}
-
-function isLogLine(line: NoteSignature, trust: Trust): boolean {
-  return trust.logs.some(({ key }) => isSameKey(key, line));
 }

@@ -29,8 +29,11 @@ export type TrustedTimestampAuthority = Validity & {
   readonly chain: readonly Uint8Array[];
 };
 
+export type TrustedLog = { readonly environment: Environment; readonly key: NoteKey };
+
+/** Everything a verifier trusts. Names are the witnesses' own, as bundles have them. */
 export type Trust = {
-  readonly logs: readonly { readonly environment: Environment; readonly key: NoteKey }[];
+  readonly logs: readonly TrustedLog[];
   readonly cosigners: readonly { readonly name: string; readonly key: NoteKey }[];
   readonly dsseKeys: readonly TrustedDsseKey[];
   readonly authorities: readonly TrustedTimestampAuthority[];

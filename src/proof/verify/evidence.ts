@@ -1,0 +1,53 @@
+/** What the checks of each kind of evidence have in common. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
+import type { CheckpointFacts } from './facts.js';
+import { type Check, failed, notChecked, passed } from './report.js';
+
+/** One witness's evidence, the checkpoint it is about, and where in the bundle it stands (a JSON pointer). */
+export type Evidence = {
+  readonly witness: BundleWitness;
+  readonly checkpoint: CheckpointFacts;
+  readonly path: string;
+};
+
+/** What was found about it. `time` is when the witness vouched, `operator` who runs it, as far as either is known. */
+export type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
+
+/** Evidence that holds; `detail` must not contradict it. */
+export function vouched(
+  { witness, path }: Evidence,
+  time: Date,
+  expectedDetail: JsonObject,
+  operator?: string,
+): Finding {
+  if (!agrees(witness.detail, expectedDetail)) {
+    return {
+      check: failed(
+        'witness.detail_mismatch',
+        `${witness.name}: detail is not what the evidence says`,
+        `${path}/detail`,
+      ),
+    };
+  }
+  const check = passed('witness.verified', `${witness.name} vouched at ${time.toISOString()}`);
+  return { check, time, ...(operator !== undefined && { operator }) };
+}
+
+/** Evidence that does not hold. */
+export function refuted({ witness, path }: Evidence, code: string, message: string): Finding {
+  return { check: failed(`witness.${code}`, `${witness.name}: ${message}`, `${path}/evidence`) };
+}
+
+/** Evidence of a witness that the trust roots do not have: it may be newer than they are, and counts for nothing. */
+export function unknownWitness({ witness }: Evidence): Finding {
+  return { check: notChecked('witness.unknown', `${witness.name} is not in the trust roots`) };
+}
+
+/** `detail` is an account for readers and proves nothing; it may say less than the evidence does, but nothing else. */
+export function agrees(detail: JsonObject | undefined, expected: JsonObject): boolean {
+  const known = new Map(Object.entries(expected));
+  return Object.entries(detail ?? {}).every(
+    ([member, value]) => known.has(member) && known.get(member) === value,
+  );
+}

@@ -1,0 +1,77 @@
+/** Evidence of the log itself and of the C2SP witnesses that cosign it: signature lines of the checkpoint's note. */
+import type { BundleBatch } from '../../../gen/attestation/v1/bundle_pb.js';
+import { LOG_WITNESS_NAME } from '../bundle.js';
+import { verifyCosignature } from '../cosignature.js';
+import { fromUtf8 } from '../encoding.js';
+import {
+  encodeSignatureLine,
+  type Note,
+  type NoteSignature,
+  parseNote,
+  parseSignatureLines,
+} from '../note.js';
+import { agrees, type Evidence, type Finding, refuted, unknownWitness, vouched } from './evidence.js';
+import { problemOf } from './read-json.js';
+import { failed, passed } from './report.js';
+import type { Trust } from './trust.js';
+
+/** The log vouches by signing, which step 6 has checked (`isSigned`); what stands here must be the same checkpoint. */
+export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
+  const { witness, checkpoint, path } = evidence;
+  const { name, detail } = witness;
+  if (name !== checkpoint.origin && name !== LOG_WITNESS_NAME) {
+    return { check: failed('witness.wrong_name', 'the log goes by another name', `${path}/name`) };
+  }
+  if (!isSigned) return refuted(evidence, 'not_signed', 'the checkpoint is not signed by a trusted log');
+  if (!isCopy(witness.evidence, checkpoint.note)) {
+    return refuted(evidence, 'not_in_note', 'the evidence is another checkpoint');
+  }
+  if (!agrees(detail, { log_index: Number(batch.firstIndex) })) {
+    return {
+      check: failed(
+        'witness.detail_mismatch',
+        `${name}: detail is not what the bundle says`,
+        `${path}/detail`,
+      ),
+    };
+  }
+  return { check: passed('witness.verified', `${name} signed the checkpoint`) };
+}
+
+/** Checks a cosignature/v1: it must stand in the note, and be by a key that the trust roots have under the witness's name. */
+export async function checkCosignature(evidence: Evidence, trust: Trust): Promise<Finding> {
+  const { witness, checkpoint } = evidence;
+  try {
+    const lines = parseSignatureLines(fromUtf8(witness.evidence));
+    if (!areIn(checkpoint.note, lines)) {
+      return refuted(evidence, 'not_in_note', 'the checkpoint lacks this cosignature');
+    }
+    const keys = trust.cosigners.filter(({ name }) => name === witness.name);
+    if (keys.length === 0) return unknownWitness(evidence);
+    const checks = keys.flatMap(({ key }) =>
+      lines.map((line) => verifyCosignature(checkpoint.note.text, line, key)),
+    );
+    const times = (await Promise.all(checks)).filter((time) => time !== undefined);
+    if (times.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
+    const time = new Date(Math.min(...times) * 1000);
+    return vouched(evidence, time, { cosigned_at: time.toISOString() });
+  } catch (error) {
+    return refuted(evidence, 'malformed', problemOf(error));
+  }
+}
+
+/** Nothing, or the same text with no signature line that the note does not have: cosignatures may have joined it since. */
+function isCopy(evidence: Uint8Array, note: Note): boolean {
+  if (evidence.length === 0) return true;
+  try {
+    const copy = parseNote(fromUtf8(evidence));
+    return copy.text === note.text && areIn(note, copy.signatures);
+  } catch {
+    return false;
+  }
+}
+
+function areIn(note: Note, lines: readonly NoteSignature[]): boolean {
+  const known = note.signatures.map(encodeSignatureLine);
+  return lines.every((line) => known.includes(encodeSignatureLine(line)));
+}

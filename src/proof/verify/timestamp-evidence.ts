@@ -1,0 +1,46 @@
+/** Evidence of a time-stamping authority (RFC 3161): a TimeStampResp over SHA-256 of the checkpoint body. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { checkpointDigest } from '../checkpoint.js';
+import { fromHex } from '../encoding.js';
+import { TimestampError } from '../rfc3161/error.js';
+import { verifyTimestamp } from '../rfc3161.js';
+import { type Evidence, type Finding, refuted, unknownWitness, vouched } from './evidence.js';
+import { isValidAt, type Trust, type TrustedTimestampAuthority } from './trust.js';
+
+/** An authority may have several chains, retired ones among them: one that was trusted when it stamped is enough. */
+export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<Finding> {
+  const authorities = trust.authorities.filter(({ name }) => name === evidence.witness.name);
+  const findings = await Promise.all(authorities.map((authority) => checkTimestampBy(authority, evidence)));
+  const verified = findings.find(({ check }) => check.status === 'passed');
+  const closest = findings.find(({ check }) => check.code !== 'witness.rfc3161.signer_untrusted');
+  return verified ?? closest ?? findings[0] ?? unknownWitness(evidence);
+}
+
+async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: Evidence): Promise<Finding> {
+  const { witness, checkpoint } = evidence;
+  try {
+    const { bytes, member } = nonceOf(witness.detail);
+    const { genTime, policyOid, serial } = await verifyTimestamp({
+      response: witness.evidence,
+      digest: checkpointDigest(checkpoint.note.text),
+      chains: [authority.chain],
+      nonce: bytes,
+    });
+    if (!isValidAt(authority, genTime)) {
+      return refuted(evidence, 'not_trusted_then', `it was not trusted at ${genTime.toISOString()}`);
+    }
+    const told = { policy_oid: policyOid, serial, gen_time: genTime.toISOString(), ...member };
+    return vouched(evidence, genTime, told, authority.operator);
+  } catch (error) {
+    return error instanceof TimestampError
+      ? refuted(evidence, `rfc3161.${error.code}`, error.message)
+      : refuted(evidence, 'malformed', 'the time stamp cannot be read');
+  }
+}
+
+/** The nonce as `detail` tells it: once the token has the same one, it is no longer merely told. */
+function nonceOf(detail: JsonObject = {}): { bytes: Uint8Array | undefined; member: JsonObject } {
+  if (!Object.hasOwn(detail, 'nonce')) return { bytes: undefined, member: {} };
+  const nonce = String(detail.nonce);
+  return { bytes: fromHex(nonce), member: { nonce } };
+}
