@@ -64,7 +64,7 @@ t.test('a directory reached by two names is one directory', async (t) => {
 
 t.test('a holder killed with SIGKILL frees the directory', async (t) => {
   const path = closedHome(t);
-  const holder = startEmbeddedProcess({ dataDir: path, cacheDir: path, servers: [] });
+  const holder = startEmbeddedProcess({ dataDir: path, servers: [] });
   await holder.answer;
   await t.rejects(lockDataDir({ path }), { message: new RegExp(`in use by process ${holder.pid} `) });
   await holder.kill();

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
 import t, { type Test } from 'tap';
-import { openCacheDir } from '../../src/embedded/cache.js';
 import { lockDataDir } from '../../src/embedded/data-dir.js';
 import { startNats } from '../../src/embedded/nats.js';
 import type { LocalServer } from '../../src/embedded/postgres.js';
@@ -70,9 +69,9 @@ t.test('a stored message is there after a restart, for the holder of the passwor
 
 t.test('a server left by a killed process is stopped, and its messages are there', async (t) => {
   const home = closedHome(t);
-  const child = startEmbeddedProcess({ dataDir: home, cacheDir: await openCacheDir(), servers: ['nats'] });
-  const answer = await child.answer;
-  await putMessage(answer!.natsUrl!);
+  const child = startEmbeddedProcess({ dataDir: home, servers: ['nats'] });
+  const answer = await child.running();
+  await putMessage(answer.natsUrl);
   await child.kill();
   await withNats(t, home, async (server) => {
     const running = await findProcessesIn(join(home, 'nats'), 'nats-server');
@@ -115,10 +114,9 @@ t.test(
       startEmbeddedProcess({ dataDir: join(home, name), cacheDir, servers: ['nats'], user, env }),
     );
     for (const child of children) {
-      const answer = await child.answer;
-      t.match(answer, { natsUrl: /^nats:/ });
-      await putMessage(answer!.natsUrl!);
-      const program = readFileSync(`/proc/${answer!.pids![0]}/cmdline`, 'utf8');
+      const answer = await child.running();
+      await putMessage(answer.natsUrl);
+      const program = readFileSync(`/proc/${answer.pids[0]}/cmdline`, 'utf8');
       t.ok(program.startsWith(`${cacheDir}/nats-server_`));
     }
     for (const child of children) await child.stop();

@@ -51,11 +51,11 @@ const assertNote = async (t: Test, url: string) =>
 
 /** Runs the servers in a process that is then killed, with a note in the database. */
 async function leaveRunning(dataDir: string): Promise<number> {
-  const child = startEmbeddedProcess({ dataDir, cacheDir: '', servers: ['postgres'] });
-  const answer = await child.answer;
-  await putNote(answer!.databaseUrl!);
+  const child = startEmbeddedProcess({ dataDir, servers: ['postgres'] });
+  const answer = await child.running();
+  await putNote(answer.databaseUrl);
   await child.kill();
-  return answer!.pids![0]!;
+  return answer.pids[0]!;
 }
 
 /** Cluster with a note, made by the first test; below a closed home, so that every test is about one. */
@@ -113,18 +113,17 @@ t.test('an ordinary user starts it, is refused twice, and finds the data again',
   const home = closedHome(t, user);
   const options = {
     dataDir: join(home, 'data'),
-    cacheDir: join(home, 'cache'),
     servers: ['postgres' as const],
     user,
   };
   const first = startEmbeddedProcess({ ...options, env: { HOME: home } });
-  const answer = await first.answer;
-  await putNote(answer!.databaseUrl!);
+  const { databaseUrl } = await first.running();
+  await putNote(databaseUrl);
   const refused = await startEmbeddedProcess(options).answer;
   t.match(refused, { code: 'data_dir_in_use', message: new RegExp(`in use by process ${first.pid} `) });
   await first.stop();
   const second = startEmbeddedProcess(options);
-  await assertNote(t, (await second.answer)!.databaseUrl!);
+  await assertNote(t, (await second.running()).databaseUrl);
   await second.stop();
   t.same(await findProcessesIn(join(home, 'data/postgres'), 'postgres'), []);
 });
@@ -155,8 +154,8 @@ t.test('a first start that is killed half-way leaves nothing in the way of the n
   const begun = new Promise<void>((resolve) => {
     watcher.on('change', (_event, name) => name === 'postgres.unfinished' && resolve());
   });
-  const child = startEmbeddedProcess({ dataDir: home, cacheDir: '', servers: ['postgres'] });
-  await begun;
+  const child = startEmbeddedProcess({ dataDir: home, servers: ['postgres'] });
+  await Promise.race([begun, child.running()]);
   watcher.close();
   await child.kill();
   t.notOk(existsSync(join(home, 'postgres')));

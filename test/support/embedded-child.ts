@@ -10,7 +10,7 @@ const log = { debug: () => {}, warn: () => {}, error: () => {} };
 
 try {
   const dataDir = await lockDataDir({ path: dataDirPath });
-  const options = { dataDir, cacheDir, log };
+  const options = { dataDir, log, ...(cacheDir === '' ? {} : { cacheDir }) };
   const postgres = wanted.includes('postgres') ? await startPostgres(options) : undefined;
   const nats = wanted.includes('nats') ? await startNats(options) : undefined;
   const servers = [postgres, nats].filter((server) => server !== undefined);

@@ -7,11 +7,11 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 
-/** What the child says when its servers run, or why they do not. */
+/** What the child says when its servers run: URLs of those that were wanted; or why they do not. */
 export interface ChildAnswer {
-  databaseUrl?: string;
-  natsUrl?: string;
-  pids?: number[];
+  databaseUrl: string;
+  natsUrl: string;
+  pids: number[];
   code?: string;
   message?: string;
 }
@@ -23,8 +23,9 @@ export interface ChildUser {
 
 export interface EmbeddedProcess {
   pid: number;
-  /** Resolves with the first line it prints; undefined when it ended without one. */
-  answer: Promise<ChildAnswer | undefined>;
+  answer: Promise<ChildAnswer>;
+  /** Its answer, when its servers run; throws what it says when they do not. */
+  running(): Promise<ChildAnswer>;
   /** Lets it stop its servers; waits for its end. */
   stop(): Promise<void>;
   /** SIGKILL; its servers are left running. Waits for its end. */
@@ -36,7 +37,8 @@ const CHILD = fileURLToPath(new URL(`./embedded-child${extname(import.meta.url)}
 /** Starts the servers from a process of its own, optionally as another user and with other environment variables. */
 export function startEmbeddedProcess(options: {
   dataDir: string;
-  cacheDir: string;
+  /** The usual place when left out. */
+  cacheDir?: string;
   servers: ('postgres' | 'nats')[];
   user?: ChildUser | undefined;
   env?: NodeJS.ProcessEnv;
@@ -45,7 +47,7 @@ export function startEmbeddedProcess(options: {
   const loaders = CHILD.endsWith('.ts') ? process.execArgv : [];
   const child = spawn(
     process.execPath,
-    [...loaders, CHILD, options.dataDir, options.cacheDir, ...options.servers],
+    [...loaders, CHILD, options.dataDir, options.cacheDir ?? '', ...options.servers],
     {
       env: { ...process.env, ...options.env },
       cwd: '/',
@@ -55,8 +57,8 @@ export function startEmbeddedProcess(options: {
   );
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout! });
-  const answer = Promise.race([once(lines, 'line'), ended.then(() => [])]).then(([line]) =>
-    line === undefined ? undefined : (JSON.parse(line) as ChildAnswer),
+  const answer = Promise.race([once(lines, 'line'), ended.then(() => ['{"code":"ended"}'])]).then(
+    ([line]) => JSON.parse(line) as ChildAnswer,
   );
   const end = async (act: () => void) => {
     act();
@@ -65,6 +67,11 @@ export function startEmbeddedProcess(options: {
   return {
     pid: child.pid!,
     answer,
+    running: async () => {
+      const { code, message } = await answer;
+      if (code !== undefined) throw new Error(`${code}: ${message}`);
+      return answer;
+    },
     stop: () => end(() => child.stdin!.end()),
     kill: () => end(() => child.kill('SIGKILL')),
   };
