@@ -1,0 +1,85 @@
+/** One call with its retries. */
+import {
+  type DescMessage,
+  type DescMethodUnary,
+  getOption,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
+import type { Transport } from '@connectrpc/connect';
+import { rules } from '../../gen/attestation/options/v1/options_pb.js';
+import { type AttestationError, toAttestationError } from './error.js';
+
+/** What may be said with a call. */
+export type CallOptions = {
+  /** Ends the call, its retries and its waits; what is thrown then is the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Of each attempt. */
+  readonly timeoutMs?: number | undefined;
+  /** Of a call that changes something; made up when left out, and the same on every attempt. */
+  readonly idempotencyKey?: string | undefined;
+};
+
+/** How calls are made. */
+export type Caller = {
+  readonly transport: Transport;
+  readonly apiKey: string;
+  readonly timeoutMs: number;
+  readonly maxRetries: number;
+  readonly now: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  readonly delay: (ms: number, signal?: AbortSignal) => Promise<void>;
+};
+
+const FIRST_DELAY_MS = 250;
+const MAX_DELAY_MS = 8_000;
+/** A service that asks for a longer wait is not waited for: the caller is told. */
+const MAX_RETRY_AFTER_MS = 60_000;
+
+/**
+ * Calls a method and returns its answer. Failures that may pass are tried again with growing, jittered pauses or after
+ * the time the service asks for; a method that changes something carries one `Idempotency-Key` through all attempts.
+ * Throws AttestationError.
+ */
+export async function callUnary<I extends DescMessage, O extends DescMessage>(
+  caller: Caller,
+  method: DescMethodUnary<I, O>,
+  request: MessageInitShape<I>,
+  options: CallOptions = {},
+): Promise<MessageShape<O>> {
+  const { signal, timeoutMs = caller.timeoutMs } = options;
+  const headers = requestHeaders(caller, method, options);
+  for (let attempt = 0; ; attempt++) {
+    signal?.throwIfAborted();
+    try {
+      const { message } = await caller.transport.unary(method, signal, timeoutMs, headers, request);
+      return message;
+    } catch (thrown) {
+      signal?.throwIfAborted();
+      const error = toAttestationError(thrown, caller.now());
+      const delayMs = attempt < caller.maxRetries ? retryDelayMs(caller, error, attempt) : undefined;
+      if (delayMs === undefined) throw error;
+      await caller.delay(delayMs, signal);
+    }
+  }
+}
+
+function requestHeaders(
+  { apiKey }: Caller,
+  method: DescMethodUnary,
+  { idempotencyKey }: CallOptions,
+): Record<string, string> {
+  const authorization = { authorization: `Bearer ${apiKey}` };
+  if (!getOption(method, rules).idempotentByKey) return authorization;
+  return { ...authorization, 'idempotency-key': idempotencyKey ?? crypto.randomUUID() };
+}
+
+/** How long to wait before the next attempt; undefined when there should be none. */
+function retryDelayMs({ random }: Caller, error: AttestationError, attempt: number): number | undefined {
+  const { retryable, retryAfterMs = 0 } = error;
+  if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
+  const backoffMs = Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
+  // Callers turned away together must not come back together.
+  return Math.max(retryAfterMs, backoffMs / 2) + (backoffMs / 2) * random();
+}

@@ -1,0 +1,98 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+
+/**
+ * A call that failed. `code` is the service's dotted code, or one of this library's own: `connection.failed` (nobody
+ * answered), `connection.timeout`, `connection.unexpected_answer` (what answered is not the service), and
+ * `wait.timeout`, `wait.partial`, `wait.failed` of `waitUntilWitnessed`.
+ */
+export class AttestationError extends Error {
+  override readonly name = 'AttestationError';
+  readonly code: string;
+  /** As the code's documentation says. */
+  readonly details: JsonObject;
+  /** For the service's operator; undefined when the request did not reach the service. */
+  readonly requestId: string | undefined;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+  /** How long the service asks to wait before that. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(fields: AttestationErrorFields, options?: ErrorOptions) {
+    super(fields.message, options);
+    this.code = fields.code;
+    this.details = fields.details ?? {};
+    this.requestId = fields.requestId;
+    this.retryable = fields.retryable ?? false;
+    this.retryAfterMs = fields.retryAfterMs;
+  }
+}
+
+/** What an AttestationError is made of. */
+export type AttestationErrorFields = {
+  code: string;
+  message: string;
+  details?: JsonObject | undefined;
+  requestId?: string | undefined;
+  retryable?: boolean;
+  retryAfterMs?: number | undefined;
+};
+
+const RETRYABLE_CODES = new Set([
+  'service.unavailable',
+  'service.deadline_exceeded',
+  'rate_limit.exceeded',
+  'idempotency.in_progress',
+]);
+
+/** What a transport threw as an AttestationError. `now` is in milliseconds since 1970, to read dates in `Retry-After`. */
+export function toAttestationError(thrown: unknown, now: number): AttestationError {
+  const error = ConnectError.from(thrown);
+  const requestId = error.metadata.get('x-request-id') ?? undefined;
+  const retryAfterMs = parseRetryAfterMs(error.metadata.get('retry-after'), now);
+  const [detail] = error.findDetails(ErrorDetailSchema);
+  if (detail === undefined) {
+    return new AttestationError({ ...describeConnection(error), requestId, retryAfterMs }, { cause: thrown });
+  }
+  const { code, details } = detail;
+  return new AttestationError(
+    {
+      code,
+      message: error.rawMessage,
+      details,
+      requestId: detail.requestId || requestId,
+      retryable: RETRYABLE_CODES.has(code),
+      retryAfterMs,
+    },
+    { cause: thrown },
+  );
+}
+
+/** An answer without our detail is not from the service but from the network, a proxy or this side's deadline. */
+function describeConnection(error: ConnectError): AttestationErrorFields {
+  const { code, cause, rawMessage: message } = error;
+  if (code === Code.DeadlineExceeded) {
+    return { code: 'connection.timeout', message: 'no answer in time', retryable: true };
+  }
+  if (code === Code.Unavailable) return { code: 'service.unavailable', message, retryable: true };
+  // fetch reports every failure of the network as a TypeError.
+  if (cause instanceof TypeError) {
+    return { code: 'connection.failed', message: reasonOf(cause), retryable: true };
+  }
+  return { code: 'connection.unexpected_answer', message: `the answer is not the service's: ${message}` };
+}
+
+function reasonOf({ message, cause }: Error): string {
+  if (!(cause instanceof Error)) return message;
+  // Trying several addresses fails with an AggregateError, whose own message is empty.
+  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+  return first instanceof Error && first.message !== '' ? first.message : message;
+}
+
+function parseRetryAfterMs(text: string | null, now: number): number | undefined {
+  if (text === null) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}
