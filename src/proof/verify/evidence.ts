@@ -44,6 +44,12 @@ export function unknownWitness({ witness }: Evidence): Finding {
   return { check: notChecked('witness.unknown', `${witness.name} is not in the trust roots`) };
 }
 
+/** Evidence of a witness that the trust roots have under another name. */
+export function wrongName({ witness, path }: Evidence): Finding {
+  const message = `what ${witness.name} is said to have said is by another witness`;
+  return { check: failed('witness.wrong_name', message, `${path}/name`) };
+}
+
 /** `detail` is an account for readers and proves nothing; it may say less than the evidence does, but nothing else. */
 export function agrees(detail: JsonObject | undefined, expected: JsonObject): boolean {
   const known = new Map(Object.entries(expected));

@@ -5,12 +5,21 @@ import { verifyCosignature } from '../cosignature.js';
 import { fromUtf8 } from '../encoding.js';
 import {
   encodeSignatureLine,
+  isSameKey,
   type Note,
   type NoteSignature,
   parseNote,
   parseSignatureLines,
 } from '../note.js';
-import { agrees, type Evidence, type Finding, refuted, unknownWitness, vouched } from './evidence.js';
+import {
+  agrees,
+  type Evidence,
+  type Finding,
+  refuted,
+  unknownWitness,
+  vouched,
+  wrongName,
+} from './evidence.js';
 import { problemOf } from './read-json.js';
 import { failed, passed } from './report.js';
 import type { Trust } from './trust.js';
@@ -19,9 +28,7 @@ import type { Trust } from './trust.js';
 export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
   const { witness, checkpoint, path } = evidence;
   const { name, detail } = witness;
-  if (name !== checkpoint.origin && name !== LOG_WITNESS_NAME) {
-    return { check: failed('witness.wrong_name', 'the log goes by another name', `${path}/name`) };
-  }
+  if (name !== checkpoint.origin && name !== LOG_WITNESS_NAME) return wrongName(evidence);
   if (!isSigned) return refuted(evidence, 'not_signed', 'the checkpoint is not signed by a trusted log');
   if (!isCopy(witness.evidence, checkpoint.note)) {
     return refuted(evidence, 'not_in_note', 'the evidence is another checkpoint');
@@ -47,7 +54,10 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
       return refuted(evidence, 'not_in_note', 'the checkpoint lacks this cosignature');
     }
     const keys = trust.cosigners.filter(({ name }) => name === witness.name);
-    if (keys.length === 0) return unknownWitness(evidence);
+    if (keys.length === 0) {
+      const isKnown = trust.cosigners.some(({ key }) => lines.some((line) => isSameKey(line, key)));
+      return isKnown ? wrongName(evidence) : unknownWitness(evidence);
+    }
     const checks = keys.flatMap(({ key }) =>
       lines.map((line) => verifyCosignature(checkpoint.note.text, line, key)),
     );

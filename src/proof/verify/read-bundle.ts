@@ -18,6 +18,9 @@ import { readSigstoreBundle } from './read-sigstore.js';
 /** Longest bundle that is read as text, in characters. */
 export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
 
+/** Most checkpoints, witnesses and hashes of a proof that are read. */
+const MAX_ITEMS = 64;
+
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
@@ -30,7 +33,10 @@ const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 export function readBundle(
   input: unknown,
 ): { facts: BundleFacts; problems: [] } | { facts?: never; problems: Problems } {
-  const { message, problems } = readMessage(ProofBundleSchema, jsonOf(input), 'refuse');
+  const { message, problems } = readMessage(ProofBundleSchema, jsonOf(input), {
+    unknownMembers: 'refuse',
+    maxItems: MAX_ITEMS,
+  });
   if (message === undefined) return { problems };
   const wrong: Problems = [];
   const facts = factsOf(message, wrong);

@@ -20,12 +20,16 @@ import { FormatError } from '../format-error.js';
 /** A member that is not as it must be; `path` is a JSON pointer. */
 export type ShapeProblem = { readonly path: string; readonly message: string };
 
-/** Whether members that the message does not have are refused, or passed over as those of a later version. */
-export type UnknownMembers = 'refuse' | 'ignore';
+/** How strictly to read. */
+export type ReadOptions = {
+  /** Members that the message does not have are refused, or passed over as those of a later version. */
+  readonly unknownMembers: 'refuse' | 'ignore';
+  /** Longest list that is read, at every place. */
+  readonly maxItems: number;
+};
 
-type Reading = { readonly problems: ShapeProblem[]; readonly unknownMembers: UnknownMembers };
+type Reading = ReadOptions & { readonly problems: ShapeProblem[] };
 
-const MAX_LIST_ITEMS = 256;
 const MAX_STRING_CHARACTERS = 256 * 1024;
 const MAX_STRUCT_DEPTH = 16;
 const MAX_STRUCT_VALUES = 4096;
@@ -38,9 +42,9 @@ const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 export function readMessage<D extends DescMessage>(
   schema: D,
   json: unknown,
-  unknownMembers: UnknownMembers,
+  options: ReadOptions,
 ): { message: MessageShape<D>; problems: [] } | { message?: never; problems: ShapeProblem[] } {
-  const reading: Reading = { problems: [], unknownMembers };
+  const reading: Reading = { ...options, problems: [] };
   const protoJson = readObject(schema, json, '', reading);
   if (reading.problems.length > 0) return { problems: reading.problems.slice(0, MAX_PROBLEMS) };
   try {
@@ -70,7 +74,9 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
 function readField(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
   if (field.fieldKind !== 'list') return readSingle(field, json, path, reading);
   if (!Array.isArray(json)) return refuse(reading, path, 'must be an array', []);
-  if (json.length > MAX_LIST_ITEMS) return refuse(reading, path, `has more than ${MAX_LIST_ITEMS} items`, []);
+  if (json.length > reading.maxItems) {
+    return refuse(reading, path, `has more than ${reading.maxItems} items`, []);
+  }
   return json.map((item, i) => readSingle(field, item, `${path}/${i}`, reading));
 }
 

@@ -4,16 +4,24 @@ import { checkpointDigest } from '../checkpoint.js';
 import { fromHex } from '../encoding.js';
 import { TimestampError } from '../rfc3161/error.js';
 import { verifyTimestamp } from '../rfc3161.js';
-import { type Evidence, type Finding, refuted, unknownWitness, vouched } from './evidence.js';
+import { type Evidence, type Finding, refuted, unknownWitness, vouched, wrongName } from './evidence.js';
 import { isValidAt, type Trust, type TrustedTimestampAuthority } from './trust.js';
 
 /** An authority may have several chains, retired ones among them: one that was trusted when it stamped is enough. */
 export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<Finding> {
   const authorities = trust.authorities.filter(({ name }) => name === evidence.witness.name);
+  if (authorities.length === 0) return checkStranger(evidence, trust);
   const findings = await Promise.all(authorities.map((authority) => checkTimestampBy(authority, evidence)));
   const verified = findings.find(({ check }) => check.status === 'passed');
   const closest = findings.find(({ check }) => check.code !== 'witness.rfc3161.signer_untrusted');
-  return verified ?? closest ?? findings[0] ?? unknownWitness(evidence);
+  return verified ?? closest ?? findings[0]!;
+}
+
+/** A name that the trust roots do not have is no witness of theirs, unless the stamp is by one that has another name. */
+async function checkStranger(evidence: Evidence, trust: Trust): Promise<Finding> {
+  const findings = await Promise.all(trust.authorities.map((known) => checkTimestampBy(known, evidence)));
+  const isKnown = findings.some(({ check }) => check.status === 'passed');
+  return isKnown ? wrongName(evidence) : unknownWitness(evidence);
 }
 
 async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: Evidence): Promise<Finding> {

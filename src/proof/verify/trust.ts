@@ -1,4 +1,5 @@
 /** What a verifier trusts, read from a trust roots document and checked for inner agreement. */
+import { isMessage, toJson } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
@@ -43,11 +44,18 @@ export type Trust = {
 /** Our clock and a witness's may differ by this much at the moment a key comes into use. */
 const CLOCK_SKEW_MS = 60_000;
 
-/** The trust that a trust_roots.json document (REST spelling or ProtoJSON) gives, or everything that is wrong with it. */
+/**
+ * The trust that a trust_roots.json document gives (parsed JSON in the REST spelling or ProtoJSON, or a message), or
+ * everything that is wrong with it. Members of a later version are passed over: new ones may only add trust.
+ */
 export function readTrust(
   json: unknown,
 ): { trust: Trust; problems: [] } | { trust?: never; problems: ShapeProblem[] } {
-  const { message, problems } = readMessage(TrustRootsSchema, json, 'ignore');
+  const { message, problems } = readMessage(
+    TrustRootsSchema,
+    isMessage(json, TrustRootsSchema) ? toJson(TrustRootsSchema, json) : json,
+    { unknownMembers: 'ignore', maxItems: 1024 },
+  );
   if (message === undefined) return { problems };
   const wrong: ShapeProblem[] = [];
   const trust = trustOf(message, wrong);
