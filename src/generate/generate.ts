@@ -4,4 +4,6 @@ import { writeThirdPartyProtos } from './third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeThirdPartyProtos(root);
-execFileSync('npx', ['buf', 'generate'], { cwd: root, stdio: 'inherit' });
+for (const template of ['buf.gen.yaml', 'test/buf.gen.yaml']) {
+  execFileSync('npx', ['buf', 'generate', '--template', template], { cwd: root, stdio: 'inherit' });
+}

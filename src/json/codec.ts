@@ -1,0 +1,48 @@
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
+import { listCodec, mapCodec } from './container.js';
+import { enumCodec } from './enum.js';
+import { objectCodec } from './message.js';
+import { scalarCodec } from './scalar.js';
+import type { ValueCodec } from './value.js';
+import { findWellKnownCodec } from './well-known.js';
+
+/** The codecs made so far, by message type: what lets a message hold its own type. Owned by one compilation. */
+export type Compiled = Map<DescMessage, ValueCodec>;
+
+/** How a message is spelled as a JSON object. Throws, naming the field, when one has no spelling. */
+export function messageCodec(desc: DescMessage, compiled: Compiled): ValueCodec {
+  const known = compiled.get(desc);
+  if (known !== undefined) return known;
+  if (findWellKnownCodec(desc, false) !== undefined) {
+    throw new Error(`${desc.typeName} is spelled where a field has it, not on its own`);
+  }
+  const { codec, addField } = objectCodec(desc);
+  compiled.set(desc, codec);
+  for (const field of desc.fields) addField(field, fieldCodec(field, compiled));
+  return codec;
+}
+
+/** How a field's whole value is spelled, lists and maps included. Throws, naming the field, when it has no spelling. */
+export function fieldCodec(field: DescField, compiled: Compiled): ValueCodec {
+  const item = itemCodec(field, compiled);
+  if (field.fieldKind === 'list') return listCodec(item);
+  return field.fieldKind === 'map' ? mapCodec(field.mapKey, item) : item;
+}
+
+/** How a field's value is spelled, or one item of its list or map. */
+export function itemCodec(field: DescField, compiled: Compiled): ValueCodec {
+  try {
+    if (field.enum !== undefined) return enumCodec(field.enum);
+    if (field.message === undefined)
+      return scalarCodec(field.scalar, 'longAsString' in field && field.longAsString);
+    return findWellKnownCodec(field.message, isUnwrapped(field)) ?? messageCodec(field.message, compiled);
+  } catch (error) {
+    throw new Error(`${field.parent.typeName}.${field.name}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Whether messages hold the scalar itself where the field's type is a wrapper. */
+function isUnwrapped(field: DescField): boolean {
+  return field.fieldKind === 'message' && field.oneof === undefined && isWrapperDesc(field.message);
+}

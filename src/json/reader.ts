@@ -1,0 +1,41 @@
+import type { DescField, DescMessage, JsonValue, MessageShape } from '@bufbuild/protobuf';
+import { fieldCodec, messageCodec } from './codec.js';
+import { fieldSetter } from './field.js';
+import { invalidRequest, type Reading, startReading } from './problems.js';
+import type { Fields } from './value.js';
+
+/**
+ * Makes the function that reads messages of a type from JSON spelled as the writer does. Compile once per type.
+ * Throws when a field's type has no spelling; what it returns throws `request.invalid` with every problem: unknown
+ * members, wrong types, values out of range, text that cannot be stored. The depth of the JSON must be bounded by
+ * the caller.
+ */
+export function compileReader<D extends DescMessage>(desc: D): (json: JsonValue) => MessageShape<D> {
+  const read = compileMessageReader(desc);
+  return (json) => {
+    const reading = startReading();
+    const message = read(json, reading);
+    if (message === undefined || reading.problems.length > 0) throw invalidRequest(reading.problems);
+    return message as MessageShape<D>;
+  };
+}
+
+/** The same within a reading that others note problems in as well; undefined when the JSON is no object. */
+export function compileMessageReader(
+  desc: DescMessage,
+): (json: JsonValue, reading: Reading) => Fields | undefined {
+  const { read } = messageCodec(desc, new Map());
+  return (json, reading) => read(json, reading) as Fields | undefined;
+}
+
+/** Makes the function that reads one field of a message from JSON and sets it. */
+export function compileFieldReader(
+  field: DescField,
+): (json: JsonValue, message: Fields, reading: Reading) => void {
+  const { read } = fieldCodec(field, new Map());
+  const set = fieldSetter(field);
+  return (json, message, reading) => {
+    const value = read(json, reading);
+    if (value !== undefined) set(message, value, reading);
+  };
+}

@@ -1,0 +1,44 @@
+import { type DescField, type JsonValue, ScalarType } from '@bufbuild/protobuf';
+import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
+import { itemCodec } from './codec.js';
+import type { Reading } from './problems.js';
+import { isTextual } from './well-known.js';
+
+/** Reads a field's value, or one item of its list, from a path segment or query parameter. */
+export type TextReader = (text: string, reading: Reading) => unknown;
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/**
+ * Makes the reader for a field of a type that one text can spell: scalars, enums, time stamps, durations, wrappers.
+ * Undefined for other types, and for maps.
+ */
+export function findTextReader(field: DescField): TextReader | undefined {
+  if (field.fieldKind === 'map') return undefined;
+  if (field.message !== undefined && !isWrapperDesc(field.message) && !isTextual(field.message))
+    return undefined;
+  const { read } = itemCodec(field, new Map());
+  const toJson = textToJson(field);
+  return (text, reading) => read(toJson(text), reading);
+}
+
+/** What JSON would have in the place of the text; text that fits no such type stays text and is refused as that. */
+function textToJson(field: DescField): (text: string) => JsonValue {
+  if (field.enum !== undefined) return (text) => text;
+  if (field.message !== undefined && isTextual(field.message)) return restorePlus;
+  switch (field.message === undefined ? field.scalar : field.message.fields[0]?.scalar) {
+    case ScalarType.STRING:
+      return (text) => text;
+    case ScalarType.BYTES:
+      return restorePlus;
+    case ScalarType.BOOL:
+      return (text) => (text === 'true' ? true : text === 'false' ? false : text);
+    default:
+      return (text) => (NUMBER.test(text) ? Number(text) : text);
+  }
+}
+
+/** A `+` that its sender did not escape has become a space on the way; where no space can be, it was a `+`. */
+function restorePlus(text: string): string {
+  return text.replaceAll(' ', '+');
+}

@@ -1,0 +1,64 @@
+/** What `google.protobuf.Timestamp` and `google.protobuf.Duration` hold. */
+export type Seconds = { seconds: bigint; nanos: number };
+
+const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+const MIN_SECONDS = -62_135_596_800; // 0001-01-01T00:00:00Z
+const MAX_SECONDS = 253_402_300_799; // 9999-12-31T23:59:59Z
+
+const DURATION = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;
+const MAX_DURATION_SECONDS = 315_576_000_000;
+
+/** Reads an RFC 3339 time stamp with any offset and up to nine digits of a second; undefined when it is not one. */
+export function parseTimestamp(text: string): Seconds | undefined {
+  const match = RFC3339.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, hour, minute, second, fraction, sign, offsetHour = '0', offsetMinute = '0'] =
+    match;
+  const isTime = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  const isOffset = Number(offsetHour) < 24 && Number(offsetMinute) < 60;
+  if (!isTime || !isOffset) return undefined;
+  const midnight = new Date(0);
+  // Not Date.UTC, which takes the years 0 to 99 for 1900 to 1999.
+  midnight.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
+  if (midnight.getUTCMonth() !== Number(month) - 1 || midnight.getUTCDate() !== Number(day)) return undefined;
+  const offset = (Number(offsetHour) * 60 + Number(offsetMinute)) * (sign === '-' ? -60 : 60);
+  const timeOfDay = Number(hour) * 3600 + Number(minute) * 60 + Number(second);
+  const seconds = midnight.getTime() / 1000 + timeOfDay - offset;
+  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) return undefined;
+  return { seconds: BigInt(seconds), nanos: nanosOf(fraction) };
+}
+
+/** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
+export function formatTimestamp({ seconds, nanos }: Seconds): string {
+  const wholeSeconds = Number(seconds);
+  if (wholeSeconds < MIN_SECONDS || wholeSeconds > MAX_SECONDS)
+    throw new RangeError('time stamp out of range');
+  return new Date(wholeSeconds * 1000 + Math.floor(nanos / 1e6)).toISOString();
+}
+
+/** Reads a duration in seconds as ProtoJSON spells it (`3600s`, `-0.5s`); undefined when it is not one. */
+export function parseDuration(text: string): Seconds | undefined {
+  const match = DURATION.exec(text);
+  if (match === null) return undefined;
+  const seconds = Number(match[2]);
+  const nanos = nanosOf(match[3]);
+  if (seconds > MAX_DURATION_SECONDS || (seconds === MAX_DURATION_SECONDS && nanos > 0)) return undefined;
+  const sign = match[1] === '-' ? -1 : 1;
+  // `0 * -1` is -0, which is not what a decoded message holds.
+  return { seconds: BigInt(seconds * sign), nanos: nanos === 0 ? 0 : nanos * sign };
+}
+
+/** A duration as ProtoJSON spells it: seconds with no, three, six or nine digits after the point. */
+export function formatDuration({ seconds, nanos }: Seconds): string {
+  const isNegative = seconds < 0n || nanos < 0;
+  const whole = seconds < 0n ? -seconds : seconds;
+  const digits = String(Math.abs(nanos))
+    .padStart(9, '0')
+    .replace(/^(\d{3})(\d{3})000$/, '$1$2')
+    .replace(/^(\d{3})000$/, '$1');
+  return `${isNegative ? '-' : ''}${whole}${nanos === 0 ? '' : `.${digits}`}s`;
+}
+
+function nanosOf(fraction: string | undefined): number {
+  return fraction === undefined ? 0 : Number(fraction.padEnd(9, '0'));
+}

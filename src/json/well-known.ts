@@ -1,0 +1,119 @@
+import { create, type DescMessage, fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
+import {
+  DurationSchema,
+  isWrapperDesc,
+  ListValueSchema,
+  type StringValue,
+  TimestampSchema,
+  ValueSchema,
+} from '@bufbuild/protobuf/wkt';
+import canonicalize from 'canonicalize';
+import { type Reading, report } from './problems.js';
+import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
+import { findForbiddenText } from './strict-json.js';
+import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, type Seconds } from './timestamp.js';
+import { isJsonObject, type ValueCodec, type ValueReader } from './value.js';
+
+/**
+ * How a message type of `google.protobuf` is spelled where a field has it; undefined for other types. Throws for
+ * those without a spelling on the REST surface.
+ *
+ * @param unwrapped whether the field holds the scalar itself in place of a wrapper message
+ */
+export function findWellKnownCodec(desc: DescMessage, unwrapped: boolean): ValueCodec | undefined {
+  if (isWrapperDesc(desc)) return wrapperCodec(desc, unwrapped);
+  const codec = CODECS.get(desc.typeName);
+  if (codec === undefined && UNSPELLED.has(desc.typeName))
+    throw new Error(`${desc.typeName} has no spelling on REST`);
+  return codec;
+}
+
+/** Whether a field of this type is one JSON string, and so can be one query parameter. */
+export function isTextual(desc: DescMessage): boolean {
+  return desc.typeName === TimestampSchema.typeName || desc.typeName === DurationSchema.typeName;
+}
+
+const UNSPELLED: ReadonlySet<string> = new Set(['google.protobuf.Any', 'google.protobuf.FieldMask']);
+
+const CODECS: ReadonlyMap<string, ValueCodec> = new Map([
+  [
+    TimestampSchema.typeName,
+    {
+      write: (value) => `"${formatTimestamp(value as Seconds)}"`,
+      read: secondsReader(TimestampSchema, parseTimestamp, 'must be an RFC 3339 time stamp'),
+    },
+  ],
+  [
+    DurationSchema.typeName,
+    {
+      write: (value) => `"${formatDuration(value as Seconds)}"`,
+      read: secondsReader(DurationSchema, parseDuration, 'must be a duration in seconds, as in "1.5s"'),
+    },
+  ],
+  // Fields hold a Struct as a plain JSON object.
+  ['google.protobuf.Struct', { write: canonical, read: readStruct }],
+  [
+    ValueSchema.typeName,
+    {
+      write: (value) => canonical(toJson(ValueSchema, value as never)),
+      read: (json, reading) => withoutForbiddenText(json, reading) && fromJson(ValueSchema, json),
+    },
+  ],
+  [
+    ListValueSchema.typeName,
+    {
+      write: (value) => canonical(toJson(ListValueSchema, value as never)),
+      read: (json, reading) => {
+        if (!Array.isArray(json)) return report(reading, 'must be an array');
+        return withoutForbiddenText(json, reading) && fromJson(ListValueSchema, json);
+      },
+    },
+  ],
+]);
+
+function wrapperCodec(desc: DescMessage, unwrapped: boolean): ValueCodec {
+  const [field] = desc.fields;
+  if (field?.fieldKind !== 'scalar') throw new Error(`${desc.typeName} is not a wrapper`);
+  const scalar = scalarCodec(field.scalar, field.longAsString);
+  if (unwrapped) return scalar;
+  return {
+    write: (message) => scalar.write((message as StringValue).value),
+    read: (json, reading) => {
+      const value = scalar.read(json, reading);
+      return value === undefined ? undefined : create(desc, { value } as never);
+    },
+  };
+}
+
+function secondsReader(
+  desc: DescMessage,
+  parse: (text: string) => Seconds | undefined,
+  expected: string,
+): ValueReader {
+  return (json, reading) => {
+    const value = typeof json === 'string' ? parse(json) : undefined;
+    return value === undefined ? report(reading, expected) : create(desc, value as never);
+  };
+}
+
+function readStruct(json: JsonValue, reading: Reading): unknown {
+  if (!isJsonObject(json)) return report(reading, 'must be an object');
+  return withoutForbiddenText(json, reading) ? json : undefined;
+}
+
+/** Whether no text in the value is forbidden; notes the first one otherwise. */
+function withoutForbiddenText(json: JsonValue, reading: Reading): true | undefined {
+  const found = findForbiddenText(json);
+  if (found === undefined) return true;
+  // A pointer from here on: its steps are escaped already, and so are taken apart by hand.
+  const steps = found.split('/').slice(1);
+  const at = steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return report({ path: [...reading.path, ...at], problems: reading.problems }, FORBIDDEN_TEXT);
+}
+
+/** The value as canonical JSON (RFC 8785). */
+function canonical(value: unknown): string {
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError('not a JSON value');
+  return text;
+}

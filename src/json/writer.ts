@@ -1,0 +1,24 @@
+import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { fieldCodec, messageCodec } from './codec.js';
+import { findFieldValue } from './field.js';
+import type { Fields } from './value.js';
+
+/**
+ * Makes the function that spells messages of a type as the REST surface does: snake_case names in the proto's order,
+ * time stamps in UTC with milliseconds, enum values by their spelling, 64-bit integers as numbers, Structs as
+ * canonical JSON (RFC 8785). Compile once per type. Throws when a field's type has no spelling; what it returns
+ * throws RangeError for a value that JSON cannot hold exactly.
+ */
+export function compileWriter<D extends DescMessage>(desc: D): (message: MessageShape<D>) => string {
+  const { write } = messageCodec(desc, new Map());
+  return write;
+}
+
+/** The same for the value of one field of a message: `null` when it is not set. */
+export function compileFieldWriter(field: DescField): (message: Fields) => string {
+  const { write } = fieldCodec(field, new Map());
+  return (message) => {
+    const value = findFieldValue(field, message);
+    return (value === undefined ? '' : write(value)) || 'null';
+  };
+}
