@@ -25,8 +25,13 @@ export async function lockDataDir(options: { path: string; now?: () => Date }): 
     const holder = await describeHolder(lockPath);
     throw new EmbeddedError('data_dir_in_use', `The data directory ${path} is already in use by ${holder}.`);
   }
-  ftruncateSync(lock.fd);
-  writeSync(lock.fd, JSON.stringify({ pid: process.pid, started_at: now().toISOString() }), 0);
+  try {
+    ftruncateSync(lock.fd);
+    writeSync(lock.fd, JSON.stringify({ pid: process.pid, started_at: now().toISOString() }), 0);
+  } catch (error) {
+    await lock.release();
+    throw unusable(path, error);
+  }
   return { path, release: () => lock.release() };
 }
 
@@ -38,8 +43,7 @@ async function openDirectory(wanted: string): Promise<string> {
     return path;
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
-    const message = `The data directory ${wanted} cannot be used: ${(error as Error).message}.`;
-    throw new EmbeddedError('data_dir_unusable', message, { cause: error });
+    throw unusable(wanted, error);
   }
 }
 
@@ -61,4 +65,9 @@ async function describeHolder(lockPath: string): Promise<string> {
   const content = await readFile(lockPath, 'utf8').catch(() => '');
   const match = /^\{"pid":(\d+),"started_at":"([0-9TZ:.-]+)"\}$/.exec(content);
   return match === null ? 'another process' : `process ${match[1]} (started ${match[2]})`;
+}
+
+function unusable(path: string, cause: unknown): EmbeddedError {
+  const message = `The data directory ${path} cannot be used: ${(cause as Error).message}.`;
+  return new EmbeddedError('data_dir_unusable', message, { cause });
 }
