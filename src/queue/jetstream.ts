@@ -19,6 +19,8 @@ export type Queue = {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly stream: string;
+  /** Subjects below it are plain NATS, outside the stream. */
+  readonly broadcastPrefix: string;
   /** `<prefix>.<rest>`. */
   subject(rest: string): string;
   /** Whether the connection stands now. */
@@ -64,6 +66,7 @@ export async function openQueue({ url, prefix, name, log }: QueueOptions): Promi
     connection,
     jetstream,
     stream,
+    broadcastPrefix: `${prefix}-broadcast`,
     subject,
     isUp: () => up && !connection.isClosed(),
     ensure: async (stages) => {

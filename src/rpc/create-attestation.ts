@@ -1,6 +1,5 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { create, type JsonObject, toJson } from '@bufbuild/protobuf';
-import { ulid } from 'ulid';
 import {
   type CreateAttestationRequest,
   CreateAttestationRequestSchema,
@@ -20,6 +19,7 @@ import { fromHex, utf8 } from '../proof/encoding.js';
 import { jcs } from '../proof/jcs.js';
 import { rebuildLeaf } from '../proof/leaf.js';
 import { metadataCommitment, SALT_BYTES, statementBytes } from '../proof/statement.js';
+import type { RandomSource } from '../random.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
 import type { KeyRing } from '../secret-key.js';
 import type { NewSubmission } from '../store/accept.js';
@@ -34,6 +34,7 @@ export type Prepare = {
   /** Sub-keys for hashing requests under idempotency keys; the first is used. */
   idempotencyKeys: KeyRing;
   clock: () => number;
+  random: RandomSource;
 };
 
 const MAX_METADATA_BYTES = 64 * 1024;
@@ -49,10 +50,10 @@ export async function prepareSubmission(
   const metadata = request.metadata ?? {};
   const canonical = canonicalMetadata(metadata);
   const checked = checkMetadata(deps.schemas, metadata, request.validation);
-  const salt = randomBytes(SALT_BYTES);
+  const salt = deps.random.bytes(SALT_BYTES);
   const commitment = metadataCommitment(salt, utf8(canonical));
   const submittedAtMs = deps.clock();
-  const id = `sub_${ulid(submittedAtMs)}`;
+  const id = `sub_${deps.random.ulid(submittedAtMs)}`;
   const artifactSha256 = (request.artifact?.sha256 ?? '').toLowerCase();
   const statement = statementBytes({
     artifactSha256,
