@@ -6,7 +6,7 @@
  */
 import { FormatError } from './format-error.js';
 import { foldRight, HASH_BYTES } from './merkle.js';
-import { sha256 } from './primitives.js';
+import { tileNode } from './tile-nodes.js';
 import { TILE_WIDTH } from './tile-path.js';
 
 /** A tile's place, and how many hashes it holds in the tree in question. */
@@ -23,7 +23,7 @@ export interface Tile {
   readonly hashes: Uint8Array;
 }
 
-/** Looks up a tile's hashes. They may be more than the tree in question needs. */
+/** Looks up a tile's hashes. They may be more than the tree in question needs; their bytes must not change later. */
 export type ReadTile = (level: number, index: number) => Uint8Array | undefined;
 
 /** The root of a full subtree: it covers the leaves from `index * 2^height` to before `(index + 1) * 2^height`. */
@@ -125,8 +125,8 @@ export function locateSubtree({ height, index }: Subtree): {
 
 function subtreeRoot(subtree: Subtree, readTile: ReadTile): Uint8Array {
   const { level, index, first, count } = locateSubtree(subtree);
-  const hashes = prefix(readTile(level, index), level, index, first + count);
-  return rootOfRow(hashes.subarray(first * HASH_BYTES));
+  const hashes = checkWidth(readTile(level, index), level, index, first + count);
+  return tileNode(hashes, subtree.height % TILE_HEIGHT, first);
 }
 
 /** Lays `added` hashes behind the `entries` that a level has, and cuts the row into tiles from the one that grows first. */
@@ -139,7 +139,10 @@ function extendLevel(
   const width = entries % TILE_WIDTH;
   const firstIndex = Math.floor(entries / TILE_WIDTH);
   const row = new Uint8Array((width + added.length) * HASH_BYTES);
-  if (width > 0) row.set(prefix(readOld(level, firstIndex), level, firstIndex, width));
+  if (width > 0) {
+    const old = checkWidth(readOld(level, firstIndex), level, firstIndex, width);
+    row.set(old.subarray(0, width * HASH_BYTES));
+  }
   for (const [i, hash] of added.entries()) {
     if (hash.length !== HASH_BYTES) throw new FormatError('a leaf hash is not 32 bytes long');
     row.set(hash, (width + i) * HASH_BYTES);
@@ -156,30 +159,15 @@ function extendLevel(
   return tiles;
 }
 
-function rootOfTile(tile: Tile): Uint8Array {
-  return rootOfRow(tile.hashes);
+function rootOfTile({ hashes }: Tile): Uint8Array {
+  return tileNode(hashes, TILE_HEIGHT, 0);
 }
 
-/** Root over a row of joined hashes, as many as a power of two. */
-function rootOfRow(hashes: Uint8Array): Uint8Array {
-  // Not slice(): a Buffer's is a view, and the caller's tile would be overwritten.
-  const row = new Uint8Array(hashes);
-  const node = new Uint8Array(1 + 2 * HASH_BYTES);
-  node[0] = 0x01;
-  for (let nodes = row.length / HASH_BYTES / 2; nodes >= 1; nodes /= 2) {
-    for (let i = 0; i < nodes; i++) {
-      node.set(row.subarray(i * 2 * HASH_BYTES, (i + 1) * 2 * HASH_BYTES), 1);
-      row.set(sha256(node), i * HASH_BYTES);
-    }
-  }
-  return row.slice(0, HASH_BYTES);
-}
-
-function prefix(hashes: Uint8Array | undefined, level: number, index: number, width: number): Uint8Array {
+function checkWidth(hashes: Uint8Array | undefined, level: number, index: number, width: number): Uint8Array {
   if (hashes === undefined || hashes.length < width * HASH_BYTES) {
     throw new FormatError(`tile ${level}/${index} holds fewer than the ${width} hashes needed`);
   }
-  return hashes.subarray(0, width * HASH_BYTES);
+  return hashes;
 }
 
 /** Looks tiles up in a list. */
