@@ -31,6 +31,9 @@ export function createRandomSource(): RandomSource {
     block.fill(0, start, used);
     return taken;
   };
-  const fraction = () => block.readUInt8(take(1)) / 256;
+  const fraction = () => {
+    const at = take(1);
+    return block.readUInt8(at) / 256;
+  };
   return { bytes, ulid: (timeMs) => ulid(timeMs, fraction) };
 }
