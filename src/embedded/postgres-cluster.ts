@@ -140,10 +140,16 @@ function assertVersion({ dir, binaries }: ClusterOptions, version: number): void
 async function takeOwnership({ dir, user }: ClusterOptions): Promise<void> {
   await chmod(dir, 0o700);
   if (user === undefined || (await stat(dir)).uid === user.uid) return;
-  for (const entry of await readdir(dir, { recursive: true }))
-    await lchown(join(dir, entry), user.uid, user.gid);
-  // Last, so that an interrupted change is done again.
-  await lchown(dir, user.uid, user.gid);
+  await changeOwner(dir, user);
+}
+
+/** A directory after what is in it, so that an interrupted change is done again; links are not followed. */
+async function changeOwner(path: string, user: ServerUser): Promise<void> {
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    const child = join(path, entry.name);
+    await (entry.isDirectory() ? changeOwner(child, user) : lchown(child, user.uid, user.gid));
+  }
+  await lchown(path, user.uid, user.gid);
 }
 
 async function findPassword({ passwordFile }: ClusterOptions): Promise<string | undefined> {

@@ -35,7 +35,7 @@ const TELLING = /FATAL:|PANIC:|HINT:|DETAIL:|error:|could not/;
 export function explainPostgresFailure(dir: string, lines: string[], cause?: unknown): EmbeddedError {
   const trimmed = lines.map((line) => line.trim()).filter((line) => line !== '');
   const telling = trimmed.filter((line) => TELLING.test(line));
-  const detail = (telling.length === 0 ? trimmed.slice(-5) : telling).join(' ');
+  const detail = (telling.length === 0 ? trimmed.slice(-5) : telling).join(' ').replace(/\.?$/, '.');
   const known = KNOWN.find(({ pattern }) => pattern.test(detail));
   const message = `The local Postgres in ${dir} does not start: ${detail} ${known?.advice ?? ''}`;
   return new EmbeddedError(known?.code ?? 'start_failed', message.trim(), { cause });
