@@ -1,0 +1,56 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { errorEnvelope } from './envelope.js';
+
+type Refusal = { status: number; code: ErrorCode; message: string };
+
+const MALFORMED: Refusal = {
+  status: 400,
+  code: ErrorCode.REQUEST_INVALID,
+  message: 'the request is not well-formed HTTP',
+};
+
+/** By the code of Node's error; these have statuses of their own that no RPC answers with. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    code: ErrorCode.REQUEST_TOO_LARGE,
+    message: 'the request headers are too large',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    code: ErrorCode.REQUEST_INVALID,
+    message: 'the request was not received in time',
+  },
+};
+
+/**
+ * Answers what Node could not parse as HTTP/1.1 with our envelope, and closes the connection. When an answer is under
+ * way on it, only closes it: a second one would corrupt the first.
+ */
+export function refuseMalformed(
+  error: Error & { code?: string },
+  socket: Socket,
+  requestId: string,
+  answering: boolean,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || answering) {
+    socket.destroy();
+    return;
+  }
+  const { status, code, message } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const body = errorEnvelope(code, message, requestId);
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'content-type: application/json',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${requestId}`,
+      'connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+    () => socket.destroy(),
+  );
+}

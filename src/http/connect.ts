@@ -1,0 +1,113 @@
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import {
+  type ConnectRouter,
+  type ContextValues,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from '@connectrpc/connect';
+import type { Call } from '../call.js';
+import type { Logger } from '../logger.js';
+import { connectError } from './connect-error.js';
+import { beforeDeadline } from './deadline.js';
+import { asApiError } from './failure.js';
+import type { Interceptors } from './interceptors.js';
+import { completeError } from './protocol-error.js';
+import type { RequestRecord, Surface } from './requests.js';
+import { type ServiceEntry, unaryMethods } from './services.js';
+
+export type ConnectDeps = {
+  services: readonly ServiceEntry[];
+  interceptors: Interceptors;
+  log: Logger;
+};
+
+const recordKey = createContextKey<RequestRecord | undefined>(undefined);
+
+/** Hands a request's record to the RPC that Connect makes of it. */
+export function connectContext(record: RequestRecord): ContextValues {
+  return createContextValues().set(recordKey, record);
+}
+
+/**
+ * The services on Connect, gRPC and gRPC-Web. Connect reads and parses the body first; then a call goes the way of
+ * every surface: admitted, then invoked.
+ */
+export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => void {
+  return (router) => {
+    for (const method of unaryMethods(deps.services)) {
+      router.rpc(method, (message, context) => answer(deps, method, message, context));
+    }
+    const handlers = router.handlers;
+    handlers.forEach((handler, index) => {
+      handlers[index] = Object.assign(
+        async (request: Parameters<typeof handler>[0]) => {
+          const record = getRecord(request.contextValues);
+          record.surface = surfaceOf(request.header.get('content-type'));
+          return completeError(await handler(request), record);
+        },
+        {
+          service: handler.service,
+          method: handler.method,
+          requestPath: handler.requestPath,
+          supportedContentType: handler.supportedContentType,
+          protocolNames: handler.protocolNames,
+          allowedMethods: handler.allowedMethods,
+        },
+      );
+    });
+  };
+}
+
+async function answer(
+  { interceptors, log }: ConnectDeps,
+  method: DescMethodUnary,
+  message: Message,
+  context: HandlerContext,
+): Promise<Message> {
+  const record = getRecord(context.values);
+  const call = callOf(method, record, context.signal);
+  record.call = call;
+  try {
+    const work = run(interceptors, call, message);
+    const response = await (context.timeoutMs() === undefined ? work : beforeDeadline(context.signal, work));
+    for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
+    return response;
+  } catch (thrown) {
+    const error = asApiError(log, thrown, call);
+    record.error = error.code;
+    throw connectError(error, call);
+  }
+}
+
+async function run({ admit, invoke }: Interceptors, call: Call, message: Message): Promise<Message> {
+  await admit(call);
+  return invoke(call, message);
+}
+
+function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, signal: AbortSignal): Call {
+  return {
+    method,
+    requestId,
+    header: (name) => {
+      const value = req.headers[name];
+      return Array.isArray(value) ? value.join(', ') : value;
+    },
+    signal,
+    principal: undefined,
+    idempotencyKey: undefined,
+    rateStates: [],
+    responseHeaders: new Map(),
+  };
+}
+
+function getRecord(values: ContextValues | undefined): RequestRecord {
+  const record = values?.get(recordKey);
+  if (record === undefined) throw new Error('a request reached Connect without its record');
+  return record;
+}
+
+function surfaceOf(contentType: string | null): Surface {
+  if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
+  return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
+}

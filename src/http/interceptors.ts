@@ -1,0 +1,56 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { Call } from '../call.js';
+import { authenticate, type Credentials, checkScope } from './authenticate.js';
+import { readIdempotencyKey } from './idempotency-key.js';
+import { methodRules } from './method-rules.js';
+import { countCall, type RateLimits, writeRateHeaders } from './rate.js';
+import { handlersByMethod, type ServiceEntry, unaryMethods } from './services.js';
+
+/** What the steps of a call need; nothing here knows of SQL or sockets. */
+export type InterceptorDeps = Credentials &
+  RateLimits & {
+    services: readonly ServiceEntry[];
+    /** Throws `request.invalid` when a message breaks the rules of its proto. */
+    validate: (desc: DescMessage, message: Message) => void;
+    /** Unix milliseconds. */
+    nowMs: () => number;
+  };
+
+/** A call's way to its handler, the same for every surface. */
+export type Interceptors = {
+  /** The refusals that need no message, in the order of the API: 401, 403, 429. */
+  admit: (call: Call) => Promise<void>;
+  /** Checks the idempotency key and the message, and calls the handler. */
+  invoke: (call: Call, message: Message) => Promise<Message>;
+};
+
+/** Throws when a method has no handler or its options leave open who may call it. */
+export function createInterceptors(deps: InterceptorDeps): Interceptors {
+  const handlers = handlersByMethod(deps.services);
+  for (const method of unaryMethods(deps.services)) methodRules(method);
+  return {
+    async admit(call) {
+      const rules = methodRules(call.method);
+      await authenticate(deps, call, rules);
+      checkScope(call, rules);
+      const nowMs = deps.nowMs();
+      try {
+        await countCall(deps, call, rules, nowMs);
+      } finally {
+        writeRateHeaders(call, nowMs);
+      }
+    },
+    async invoke(call, message) {
+      const handler = handlers.get(call.method);
+      if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
+      readIdempotencyKey(call, methodRules(call.method));
+      deps.validate(call.method.input, message);
+      const countedBefore = call.rateStates;
+      try {
+        return await handler(message, call);
+      } finally {
+        if (call.rateStates !== countedBefore) writeRateHeaders(call, deps.nowMs());
+      }
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** What one listener allows: every wait is bounded, every buffer too. */
+export type Limits = {
+  /** Of a request body, after decompression. */
+  maxBodyBytes: number;
+  /** Of all request headers together. */
+  maxHeaderBytes: number;
+  /** Beyond it new connections are closed at once. */
+  maxConnections: number;
+  /** Concurrent streams of one HTTP/2 connection. */
+  maxStreams: number;
+  /** Memory of one HTTP/2 connection, in MiB. */
+  maxSessionMib: number;
+  /** From a connection's first byte, or a request's, to the end of its headers. */
+  headersTimeoutMs: number;
+  /** From a request's first byte to the end of its body. */
+  requestTimeoutMs: number;
+  /** An idle HTTP/1.1 connection; longer than the 60 s after which common proxies drop theirs. */
+  keepAliveTimeoutMs: number;
+  /** An HTTP/2 connection without traffic. */
+  sessionIdleMs: number;
+  /** How long `close` lets idle connections learn of it before it closes them. */
+  idleGraceMs: number;
+  /** How long `close` waits for requests under way. */
+  graceMs: number;
+};
+
+export const DEFAULT_LIMITS: Readonly<Limits> = {
+  maxBodyBytes: 1024 * 1024,
+  maxHeaderBytes: 16 * 1024,
+  maxConnections: 10_000,
+  maxStreams: 256,
+  maxSessionMib: 16,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 65_000,
+  sessionIdleMs: 300_000,
+  idleGraceMs: 250,
+  graceMs: 20_000,
+};

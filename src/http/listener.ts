@@ -1,0 +1,157 @@
+import { readFileSync } from 'node:fs';
+import {
+  createServer as createHttp1,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import {
+  createServer as createHttp2,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { detectProtocol } from './detect-protocol.js';
+import type { Limits } from './limits.js';
+import type { NodeRequest, NodeResponse } from './requests.js';
+
+/** Paths of PEM files. */
+export type TlsFiles = { readonly certFile: string; readonly keyFile: string };
+
+/** One port for HTTP/1.1 and HTTP/2. */
+export type Listener = {
+  /** Listens, and owns every connection of either version. */
+  server: Server;
+  /** Every TCP connection. */
+  connections: ReadonlySet<Socket>;
+  /** Connections of HTTP/1.1, and those that have not said yet what they speak. */
+  sockets: ReadonlySet<Socket>;
+  /** HTTP/2 connections. */
+  sessions: ReadonlySet<ServerHttp2Session>;
+  /** Reads certificate and key again, for new connections; throws when they do not fit and keeps the old. */
+  reloadTls: () => void;
+};
+
+export type ListenerOptions = {
+  limits: Limits;
+  tls: TlsFiles | undefined;
+  onRequest: (req: NodeRequest, res: NodeResponse) => void;
+};
+
+const KEEP_ALIVE_PROBE_MS = 30_000;
+const MAX_CHECK_MS = 5_000;
+
+/**
+ * Tells the versions apart by ALPN under TLS, else by the connection preface (RFC 9113, section 3.4). The HTTP/1.1
+ * server is the one that listens, so that its timeouts work; connections of the other kind are handed on.
+ */
+export function createListener({ limits, tls, onRequest }: ListenerOptions): Listener {
+  const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
+  const http2 = createSessions(limits);
+  const connections = new Set<Socket>();
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  server.maxConnections = limits.maxConnections;
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    boundBody(req, limits.requestTimeoutMs);
+    onRequest(req, res);
+  });
+  http2.on('session', (session) => {
+    remember(sessions, session);
+    session.setTimeout(limits.sessionIdleMs, () => session.close());
+  });
+  takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
+    remember(sockets, socket);
+    const serve = (protocol: 'http1' | 'h2') => {
+      if (protocol === 'http1') return serveHttp1(socket);
+      sockets.delete(socket);
+      http2.emit('connection', socket);
+    };
+    if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
+    else detectProtocol(socket, limits.headersTimeoutMs, serve);
+  });
+  server.prependListener('connection', (socket: Socket) => remember(connections, socket));
+  return {
+    server,
+    connections,
+    sockets,
+    sessions,
+    reloadTls: () => tls && (server as HttpsServer).setSecureContext(readPair(tls)),
+  };
+}
+
+function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {
+  set.add(one);
+  one.once('close', () => set.delete(one));
+}
+
+/** Puts `take` in the place of the server's own connection listener, which it gets to call. */
+function takeConnections(
+  server: Server,
+  event: 'connection' | 'secureConnection',
+  take: (socket: Socket, serveHttp1: (socket: Socket) => void) => void,
+): void {
+  const own = server.listeners(event);
+  server.removeAllListeners(event);
+  const serveHttp1 = (socket: Socket) => {
+    for (const listener of own) listener.call(server, socket);
+  };
+  server.on(event, (socket: Socket) => take(socket, serveHttp1));
+}
+
+function http1Options(limits: Limits) {
+  return {
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: Math.max(limits.requestTimeoutMs, limits.headersTimeoutMs),
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, MAX_CHECK_MS),
+    // A request without Host is refused by us, in the envelope; Node's refusal has no body.
+    requireHostHeader: false,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+    noDelay: true,
+  };
+}
+
+function createSecure(limits: Limits, tls: TlsFiles): HttpsServer {
+  return createHttps({
+    ...http1Options(limits),
+    ...readPair(tls),
+    ALPNProtocols: ['h2', 'http/1.1'],
+    handshakeTimeout: limits.headersTimeoutMs,
+    minVersion: 'TLSv1.2',
+  });
+}
+
+function createSessions(limits: Limits): Http2Server {
+  return createHttp2({
+    maxSessionMemory: limits.maxSessionMib,
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: limits.maxHeaderBytes,
+      enablePush: false,
+    },
+  });
+}
+
+/** HTTP/2 has no request timeout in Node: a stream whose body is not all there in time is cancelled. */
+function boundBody({ stream }: Http2ServerRequest, timeoutMs: number): void {
+  if (stream.endAfterHeaders) return;
+  const timer = setTimeout(() => stream.close(CANCEL), timeoutMs);
+  const clear = () => clearTimeout(timer);
+  stream.once('end', clear);
+  stream.once('close', clear);
+}
+
+/** RFC 9113, section 7. */
+const CANCEL = 0x8;
+
+function readPair({ certFile, keyFile }: TlsFiles): { cert: Buffer; key: Buffer } {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}

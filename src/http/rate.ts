@@ -1,0 +1,61 @@
+import { Bucket, type MethodRules } from '../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../call.js';
+import { ApiError } from '../errors.js';
+import type { Principal } from '../principal.js';
+import { type RateState, rateLimitExceeded } from '../rate.js';
+import { rateHeaders } from './rate-headers.js';
+
+/** Who counts calls. */
+export type RateLimits = {
+  /** Counts one read; throws the error of a spent window. */
+  takeRead: (principal: Principal, nowMs: number) => RateState | Promise<RateState>;
+  /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
+  peekSubmissions: (
+    principal: Principal,
+    nowMs: number,
+  ) => readonly RateState[] | Promise<readonly RateState[]>;
+};
+
+/** Counts the call in its bucket, or refuses it where the window is known to be spent. */
+export async function countCall(
+  deps: RateLimits,
+  call: Call,
+  { bucket }: MethodRules,
+  nowMs: number,
+): Promise<void> {
+  if (call.principal === undefined) return;
+  if (bucket === Bucket.READS) call.rateStates = [await takeRead(deps, call, call.principal, nowMs)];
+  if (bucket === Bucket.SUBMISSIONS) {
+    call.rateStates = await deps.peekSubmissions(call.principal, nowMs);
+    const spent = call.rateStates.filter(({ remaining }) => remaining <= 0).at(-1);
+    if (spent !== undefined) throw rateLimitExceeded(spent, nowMs);
+  }
+}
+
+async function takeRead(
+  deps: RateLimits,
+  call: Call,
+  principal: Principal,
+  nowMs: number,
+): Promise<RateState> {
+  try {
+    return await deps.takeRead(principal, nowMs);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED) {
+      call.rateStates = [spentReadWindow(principal, error, nowMs)];
+    }
+    throw error;
+  }
+}
+
+/** The window that the error is about: a refused call's headers speak of it like an admitted one's. */
+function spentReadWindow({ readWindow }: Principal, { details }: ApiError, nowMs: number): RateState {
+  const resetAtMs = typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
+  return { bucket: Bucket.READS, ...readWindow, remaining: 0, resetAtMs };
+}
+
+/** Puts the windows the call was counted in into the headers of its answer. */
+export function writeRateHeaders(call: Call, nowMs: number): void {
+  for (const [name, value] of rateHeaders(call.rateStates, nowMs)) call.responseHeaders.set(name, value);
+}

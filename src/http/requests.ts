@@ -1,0 +1,116 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../call.js';
+import { errorRules } from '../errors.js';
+import { methodRules } from './method-rules.js';
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** How a request came in; `other` is a public page or nothing we know. */
+export type Surface = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
+
+/** One HTTP request from its headers to the end of its answer. */
+export type RequestRecord = {
+  readonly requestId: string;
+  readonly req: NodeRequest;
+  readonly res: NodeResponse;
+  readonly startedMs: number;
+  surface: Surface;
+  /** Once the request is known to be an RPC. */
+  call: Call | undefined;
+  /** Why it was refused or failed, where that is known. */
+  error: ErrorCode | undefined;
+};
+
+/** What is told of a finished request: enough to count and find it, nothing of what it carried. */
+export type Observation = {
+  requestId: string;
+  surface: Surface;
+  method: string;
+  /** Without the query, cut to 256 characters. */
+  path: string;
+  /** `InfoService/GetHealth`; undefined when it was no RPC. */
+  rpc: string | undefined;
+  /** The HTTP status; on gRPC, that of the error's code; 499 when the client went away before the answer. */
+  status: number;
+  /** The dotted error code, where known. */
+  error: string | undefined;
+  durationMs: number;
+  apiKeyId: string | undefined;
+  projectId: string | undefined;
+};
+
+export type RequestsDeps = {
+  newRequestId: () => string;
+  /** Milliseconds of a clock that never steps. */
+  monotonicMs: () => number;
+  observe: (observation: Observation) => void;
+};
+
+/** The requests under way. */
+export type Requests = {
+  /** Notes a request; it is told to `observe` and forgotten when its answer ends. */
+  begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
+  find: (requestId: string) => RequestRecord | undefined;
+  all: () => Iterable<RequestRecord>;
+};
+
+const MAX_PATH_CHARACTERS = 256;
+const CLIENT_CLOSED_REQUEST = 499;
+
+export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
+  const underWay = new Map<string, RequestRecord>();
+  return {
+    begin(req, res) {
+      const record: RequestRecord = {
+        requestId: newRequestId(),
+        req,
+        res,
+        startedMs: monotonicMs(),
+        surface: 'other',
+        call: undefined,
+        error: undefined,
+      };
+      underWay.set(record.requestId, record);
+      res.once('close', () => {
+        underWay.delete(record.requestId);
+        observe(observation(record, monotonicMs()));
+      });
+      return record;
+    },
+    find: (requestId) => underWay.get(requestId),
+    all: () => underWay.values(),
+  };
+}
+
+/** The path of a request, without its query. */
+export function pathOf(req: NodeRequest): string {
+  const url = req.url ?? '';
+  const query = url.indexOf('?');
+  return query === -1 ? url : url.slice(0, query);
+}
+
+function observation(record: RequestRecord, nowMs: number): Observation {
+  const { call, error, req } = record;
+  return {
+    requestId: record.requestId,
+    surface: record.surface,
+    method: req.method ?? '',
+    path: pathOf(req).slice(0, MAX_PATH_CHARACTERS),
+    rpc: call === undefined ? undefined : `${call.method.parent.name}/${call.method.name}`,
+    status: statusOf(record),
+    error: error === undefined ? undefined : errorRules(error).code,
+    durationMs: nowMs - record.startedMs,
+    apiKeyId: call?.principal?.apiKeyId,
+    projectId: call?.principal?.projectId,
+  };
+}
+
+function statusOf({ surface, res, error, call }: RequestRecord): number {
+  if (!res.writableEnded) return CLIENT_CLOSED_REQUEST;
+  if (surface !== 'grpc' && surface !== 'grpc-web') return res.statusCode;
+  if (error !== undefined) return errorRules(error).httpStatus;
+  return call === undefined ? res.statusCode : methodRules(call.method).successStatus || res.statusCode;
+}
