@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import { readConfig } from '../config.js';
+import { type Cli, print } from './cli.js';
+import { loadApp } from './load-app.js';
+import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
+
+const HELP = `
+Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
+it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE, LOG_KEY_FILE and ADMIN_TOKEN are set.
+
+Example:
+  $ attest api --port 8080`;
+
+/** `attest api`. */
+export function addApi(program: Command, cli: Cli): void {
+  addServerFlags(program.command('api'))
+    .description('serve the API')
+    .addHelpText('after', HELP)
+    .action(async (flags: ServerFlags) => {
+      const config = readConfig(withFlags(cli.env, flags), { process: 'api' });
+      const { runApi } = await loadApp();
+      await runServer(
+        cli,
+        (options) => runApi(config, options),
+        ({ baseUrl }) => print(cli, `ready ${baseUrl}`),
+      );
+    });
+}

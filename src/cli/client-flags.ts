@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { type Command, Option } from 'commander';
+import { type Client, createClient } from '../client/client.js';
+import { readClientConfig } from '../config/client-config.js';
+import type { Env } from '../config/settings.js';
+import { type Cli, UsageError } from './cli.js';
+
+/** Flags of commands that call a service. */
+export type ClientFlags = {
+  url?: string;
+  apiKey?: string;
+  dataDir?: string;
+  environment?: 'live' | 'test';
+};
+
+/** What the help of such a command says of them. */
+export const CLIENT_HELP = `
+The service and the key are those of --url and --api-key, or of ATTEST_URL and ATTEST_API_KEY (better for the key: the
+arguments of a process can be seen by others), or those that \`attest up\` left in its data directory.`;
+
+/** Adds the flags that say which service to call and with which key. */
+export function addClientFlags(command: Command): Command {
+  return command
+    .option('--url <url>', 'address of the service (ATTEST_URL)')
+    .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
+    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .addOption(environmentFlag('which key of the data directory to use (live)'));
+}
+
+/** `--environment live|test`. */
+export function environmentFlag(description: string): Option {
+  return new Option('--environment <environment>', description).choices(['live', 'test']);
+}
+
+/** A client as flags and environment say. */
+export function openClient(cli: Cli, flags: ClientFlags): Client {
+  const config = readClientConfig(withClientFlags(cli.env, flags), flags.environment ?? 'live');
+  const { environment } = flags;
+  if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
+    throw new UsageError(`the API key is not one of the ${environment} environment`);
+  }
+  return createClient(config);
+}
+
+/** The environment with the flags that were given in place of their settings. */
+export function withClientFlags(env: Env, { url, apiKey, dataDir }: ClientFlags): Env {
+  return {
+    ...env,
+    ...(url !== undefined && { ATTEST_URL: url }),
+    ...(apiKey !== undefined && { ATTEST_API_KEY: apiKey }),
+    ...(dataDir !== undefined && { DATA_DIR: dataDir }),
+  };
+}
+
+/** Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. */
+export async function readJsonFlag(flag: string, text: string): Promise<JsonObject> {
+  const json = text.startsWith('@') ? await readTextFile(flag, text.slice(1)) : text;
+  try {
+    const value: unknown = JSON.parse(json);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  } catch (error) {
+    throw new UsageError(`${flag} is not JSON: ${(error as Error).message}`);
+  }
+  throw new UsageError(`${flag} is not a JSON object`);
+}
+
+async function readTextFile(flag: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${flag}: ${(error as Error).message}`);
+  }
+}
+
+/** A whole number from 1 to `max`, for flags. */
+export function parseCount(flag: string, text: string, max: number): number {
+  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > max) throw new UsageError(`${flag} is not a whole number from 1 to ${max}`);
+  return count;
+}

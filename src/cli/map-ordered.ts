@@ -1,0 +1,17 @@
+/**
+ * Works on items, at most `concurrency` at a time, and yields the results in the order of the items. `work` must not
+ * reject: its failures are results too. An item is begun only when its turn is at most `concurrency` away, so that
+ * whoever stops reading stops the work.
+ */
+export async function* mapOrdered<T, R>(
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T) => Promise<R>,
+): AsyncGenerator<R> {
+  const underWay: Promise<R>[] = [];
+  for (const item of items) {
+    underWay.push(work(item));
+    if (underWay.length === concurrency) yield await underWay.shift()!;
+  }
+  while (underWay.length > 0) yield await underWay.shift()!;
+}

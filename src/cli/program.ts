@@ -1,0 +1,50 @@
+import { createRequire } from 'node:module';
+import { Command } from 'commander';
+import type { AddCommand, Cli } from './cli.js';
+import { reportError } from './report-error.js';
+
+/** The commands in the order of their help. Each is loaded when it is called, so that none pays for another. */
+const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
+  ['up', async () => (await import('./up.js')).addUp],
+  ['api', async () => (await import('./api.js')).addApi],
+  ['worker', async () => (await import('./worker.js')).addWorker],
+  ['migrate', async () => (await import('./migrate.js')).addMigrate],
+  ['keys', async () => (await import('./keys.js')).addKeys],
+  ['submit', async () => (await import('./submit.js')).addSubmit],
+  ['bundle', async () => (await import('./bundle.js')).addBundle],
+  ['verify', async () => (await import('./verify.js')).addVerify],
+]);
+
+const EXIT_CODES = `
+Exit codes: 0 done (verify: verified), 1 failed (verify: not verified),
+            2 called wrongly or wrongly configured (verify: could not check)`;
+
+/** Runs the command that the arguments name. Never throws: `cli.exitCode` says how it went. */
+export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
+  const program = new Command('attest')
+    .description('Attest files in an append-only log that independent witnesses vouch for.')
+    .version(version(), '--version', 'print the version')
+    .helpOption('-h, --help', 'explain a command')
+    .addHelpText('after', EXIT_CODES)
+    .showHelpAfterError('(--help explains the command)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void cli.stdout.write(text),
+      writeErr: (text) => void cli.stderr.write(text),
+      getOutHelpWidth: () => cli.stdout.columns ?? 100,
+      getErrHelpWidth: () => cli.stderr.columns ?? 100,
+    });
+  try {
+    const called = COMMANDS.get(args[0] ?? '');
+    for (const load of called ? [called] : COMMANDS.values()) (await load())(program, cli);
+    if (args.length === 0) program.help({ error: true });
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    reportError(cli, error, { json: args.includes('--json') });
+  }
+}
+
+function version(): string {
+  const own: { version: string } = createRequire(import.meta.url)('attestation-service/package.json');
+  return own.version;
+}

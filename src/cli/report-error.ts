@@ -1,0 +1,54 @@
+import { CommanderError } from 'commander';
+import { AttestationError } from '../client/error.js';
+import { ConfigError } from '../config/settings.js';
+import { type Cli, printable, printError, UsageError } from './cli.js';
+
+/** Ends of commander that are no errors: help and version were asked for. */
+const ASKED_FOR = 0;
+
+/** Says on standard error what went wrong, in one line or as JSON, and sets the exit code. No stack, unless asked for. */
+export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
+  if (error instanceof CommanderError) {
+    // Commander has said it already.
+    cli.exitCode = error.exitCode === ASKED_FOR ? 0 : 2;
+    return;
+  }
+  const isUsage = error instanceof UsageError || error instanceof ConfigError;
+  cli.exitCode = isUsage ? 2 : Math.max(cli.exitCode, 1);
+  printError(cli, json ? JSON.stringify({ error: describeError(error) }) : `error: ${readableError(error)}`);
+  if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
+}
+
+/** An error as a person reads it; safe to print. */
+export function readableError(error: unknown): string {
+  if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
+  if (!(error instanceof AttestationError))
+    return printable(error instanceof Error ? error.message : String(error));
+  const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
+  return printable(`${error.message} (${error.code}${request})${failingPaths(error)}`);
+}
+
+/** An error as the REST surface spells errors. */
+export function describeError(error: unknown): {
+  code: string;
+  message: string;
+  details: object;
+  request_id?: string;
+} {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof AttestationError)) {
+    const isUsage = error instanceof UsageError || error instanceof ConfigError;
+    return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };
+  }
+  const { code, details, requestId } = error;
+  return { code, message, details, ...(requestId !== undefined && { request_id: requestId }) };
+}
+
+/** Where metadata fails its schema, and other details that are lists of places. */
+function failingPaths({ details: { errors } }: AttestationError): string {
+  if (!Array.isArray(errors)) return '';
+  const places = errors.map((one) =>
+    typeof one === 'object' && one !== null && !Array.isArray(one) ? `${one.path || '/'} ${one.message}` : '',
+  );
+  return `: ${places.filter((place) => place !== '').join('; ')}`;
+}

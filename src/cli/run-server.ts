@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import type { Env } from '../config/settings.js';
+import type { RunOptions } from './app-contract.js';
+import type { Cli } from './cli.js';
+
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** Flags of server commands that stand for settings. */
+export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string };
+
+/** Adds the flags that every server command has. */
+export function addServerFlags(command: Command): Command {
+  return command
+    .option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)')
+    .option('--ops-port <port>', 'port of health checks and metrics (OPS_PORT, 9090)')
+    .option('--data-dir <dir>', 'where files are kept (DATA_DIR, .data)');
+}
+
+/** The environment with the flags that were given in place of their settings. */
+export function withFlags(env: Env, { port, opsPort, dataDir }: ServerFlags): Env {
+  return {
+    ...env,
+    ...(port !== undefined && { PORT: port }),
+    ...(opsPort !== undefined && { OPS_PORT: opsPort }),
+    ...(dataDir !== undefined && { DATA_DIR: dataDir }),
+  };
+}
+
+/** Runs a server until a signal asks it to stop and it has; a second signal ends the process at once. */
+export async function runServer(
+  cli: Cli,
+  run: (options: RunOptions) => Promise<void>,
+  onReady: RunOptions['onReady'],
+): Promise<void> {
+  const stopping = new AbortController();
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
+    cli.stderr.write('stopping; once more to end at once\n');
+    stopping.abort();
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, stop);
+  try {
+    await run({ stop: stopping.signal, onReady });
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, stop);
+  }
+}

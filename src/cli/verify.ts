@@ -1,0 +1,112 @@
+import { readFile, stat } from 'node:fs/promises';
+import type { Command } from 'commander';
+import { hashArtifact } from '../client/hash.js';
+import { type Verification, verifyBundle } from '../proof/verify.js';
+import { type Cli, print, printable, UsageError } from './cli.js';
+import { environmentFlag, readJsonFlag } from './client-flags.js';
+import { openProgress } from './progress.js';
+import { reportError } from './report-error.js';
+import { getTrustRoots } from './trust-roots.js';
+import { formatVerification, verificationJson } from './verification-text.js';
+
+type Flags = {
+  bundle: string;
+  trustRoots?: string;
+  verifyUrl?: string;
+  dataDir?: string;
+  environment?: 'live' | 'test';
+  metadata?: string;
+  metadataSalt?: string;
+  json?: boolean;
+};
+
+const MAX_BUNDLE_BYTES = 16 * 1024 * 1024;
+const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
+
+const HELP = `
+Checks, here and with nobody's help, that the file is the one the bundle is about, that the bundle's statement about it
+is in the log, and that witnesses vouched for the log. Says what it found in each step and, in one sentence, what is
+proven.
+
+What to trust is never taken from the bundle. It comes from --trust-roots; without it, from trust_roots.json under
+--verify-url, ATTEST_VERIFY_URL, ATTEST_URL, or the address that attest up left in its data directory. Whoever answers
+there then decides what counts as proof: keep a copy of trust roots that you got another way, and use that.
+
+Exit codes: 0 verified, 1 not verified, 2 could not check
+
+Examples:
+  $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json
+  $ attest verify sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --bundle b.json --json
+  $ attest verify report.json --bundle b.json --metadata @metadata.json --metadata-salt 5f4e...`;
+
+/** `attest verify`. */
+export function addVerify(program: Command, cli: Cli): void {
+  program
+    .command('verify')
+    .description('check a file against its proof bundle')
+    .argument('<file>', 'the file, or sha256: and 64 hex digits')
+    .requiredOption('--bundle <file>', 'the proof bundle')
+    .option('--trust-roots <file>', 'whom to trust: a copy of trust_roots.json')
+    .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
+    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .addOption(environmentFlag('which environment the bundle must be of').default('live'))
+    .option('--metadata <json>', 'metadata the bundle must be about, as JSON or @ and a file with it')
+    .option('--metadata-salt <hex>', 'the salt that opens the commitment to the metadata')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', HELP)
+    .action(async (file: string, flags: Flags) => {
+      try {
+        await verify(cli, file, flags);
+      } catch (error) {
+        reportError(cli, error, { json: flags.json === true });
+        cli.exitCode = EXIT_CODES.could_not_check;
+      }
+    });
+}
+
+async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
+  const { metadata, metadataSalt } = flags;
+  if ((metadata === undefined) !== (metadataSalt === undefined)) {
+    throw new UsageError('--metadata and --metadata-salt belong together');
+  }
+  const bundle = await readBundleFile(flags.bundle);
+  const env = {
+    ...cli.env,
+    ...(flags.verifyUrl !== undefined && { ATTEST_VERIFY_URL: flags.verifyUrl }),
+    ...(flags.dataDir !== undefined && { DATA_DIR: flags.dataDir }),
+  };
+  const trustRoots = await getTrustRoots(env, flags.trustRoots);
+  const verification = await verifyBundle(bundle, {
+    artifactSha256: await digestOf(cli, file),
+    ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),
+    environment: flags.environment ?? 'live',
+    trustRoots: trustRoots.document,
+    now: cli.now(),
+  });
+  printVerification(cli, verification, trustRoots.origin, flags);
+}
+
+function printVerification(cli: Cli, verification: Verification, origin: string, { json }: Flags): void {
+  cli.exitCode = EXIT_CODES[verification.verdict];
+  if (json) print(cli, JSON.stringify(verificationJson(verification, origin)));
+  else for (const line of formatVerification(verification, origin)) print(cli, printable(line));
+}
+
+async function digestOf({ stderr, now }: Cli, file: string): Promise<string> {
+  if (file.startsWith('sha256:')) {
+    const digest = file.slice('sha256:'.length);
+    if (!/^[0-9a-fA-F]{64}$/.test(digest)) throw new UsageError('sha256: is not followed by 64 hex digits');
+    return digest;
+  }
+  const { size } = await stat(file);
+  const progress = openProgress({ output: stderr, now: () => now().getTime() }, 'hashing', size);
+  const digest = await hashArtifact(file, { onBytes: progress.addBytes });
+  progress.clear();
+  return digest;
+}
+
+async function readBundleFile(path: string): Promise<Uint8Array> {
+  const { size } = await stat(path);
+  if (size > MAX_BUNDLE_BYTES) throw new Error(`${path} is too large for a bundle`);
+  return readFile(path);
+}

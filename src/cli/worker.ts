@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import { readConfig } from '../config.js';
+import { type Cli, print } from './cli.js';
+import { loadApp } from './load-app.js';
+import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
+
+const HELP = `
+Seals batches and asks witnesses. Run as many as the load needs, over one Postgres and one NATS; it starts only when
+DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE, LOG_KEY_FILE and ADMIN_TOKEN are set.
+
+Example:
+  $ attest worker --ops-port 9091`;
+
+/** `attest worker`. */
+export function addWorker(program: Command, cli: Cli): void {
+  addServerFlags(program.command('worker'))
+    .description('seal batches and ask witnesses')
+    .addHelpText('after', HELP)
+    .action(async (flags: ServerFlags) => {
+      const config = readConfig(withFlags(cli.env, flags), { process: 'worker' });
+      const { runWorker } = await loadApp();
+      await runServer(
+        cli,
+        (options) => runWorker(config, options),
+        ({ opsUrl }) => print(cli, `ready ${opsUrl}`),
+      );
+    });
+}

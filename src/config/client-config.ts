@@ -1,0 +1,86 @@
+/** How the command line reaches a service: from the environment, or from what `attest up` left in its data directory. */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseApiKey } from '../api-key.js';
+import { readSettingFile } from './files.js';
+import { path, publicUrl } from './kinds.js';
+import { type Env, InvalidValue, type Kind, openSettings, type Settings } from './settings.js';
+
+/** The service to call and the key to call it with. */
+export type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
+
+/** Where trust roots are published, and the setting or file that said so. */
+export type VerifySource = { readonly url: string; readonly from: string };
+
+/** What a client needs of `<data dir>/credentials.json`. */
+type Credentials = { file: string; baseUrl: string; verifyUrl: string; live: string; test: string };
+
+const apiKey: Kind<string> = {
+  expected: 'an API key, svc_live_... or svc_test_...',
+  secret: true,
+  parse: (text) => {
+    if (parseApiKey(text) === undefined) throw new InvalidValue('it is cut off or mistyped');
+    return text;
+  },
+};
+
+/**
+ * ATTEST_URL and ATTEST_API_KEY; what is not set is taken from the credentials in DATA_DIR, whose key for
+ * `environment` goes to the address that stands beside it and to no other. Throws ConfigError.
+ */
+export function readClientConfig(env: Env, environment: 'live' | 'test'): ClientConfig {
+  const settings = openSettings(env);
+  const url = settings.find('ATTEST_URL', publicUrl);
+  const key = settings.find('ATTEST_API_KEY', apiKey);
+  const credentials = url !== undefined && key !== undefined ? undefined : findCredentials(settings);
+  settings.assertValid();
+  const baseUrl = url ?? credentials?.baseUrl ?? settings.need('ATTEST_URL', publicUrl);
+  const ownKey = credentials && credentials.baseUrl === baseUrl ? credentials[environment] : undefined;
+  const config = { baseUrl, apiKey: key ?? ownKey ?? settings.need('ATTEST_API_KEY', apiKey) };
+  settings.assertValid();
+  return config;
+}
+
+/** Where to fetch trust roots: ATTEST_VERIFY_URL, `verify` under ATTEST_URL, or the credentials in DATA_DIR. */
+export function findVerifySource(env: Env): VerifySource | undefined {
+  const settings = openSettings(env);
+  const verifyUrl = settings.find('ATTEST_VERIFY_URL', publicUrl);
+  const baseUrl = settings.find('ATTEST_URL', publicUrl);
+  const credentials = (verifyUrl ?? baseUrl) ? undefined : findCredentials(settings);
+  settings.assertValid();
+  if (verifyUrl !== undefined) return { url: verifyUrl, from: 'ATTEST_VERIFY_URL' };
+  if (baseUrl !== undefined) return { url: `${baseUrl}/verify`, from: 'ATTEST_URL' };
+  return credentials && { url: credentials.verifyUrl, from: credentials.file };
+}
+
+function findCredentials(settings: Settings): Credentials | undefined {
+  const file = join(resolve(settings.get('DATA_DIR', path, '.data')), 'credentials.json');
+  if (!existsSync(file)) return undefined;
+  try {
+    return parseCredentials(file, readSettingFile(file));
+  } catch (error) {
+    const problem = error instanceof InvalidValue ? error.message : 'it is damaged';
+    settings.report({
+      name: file,
+      problem: `is wrong (${problem})`,
+      expected: 'what `attest up` writes there',
+    });
+    return undefined;
+  }
+}
+
+function parseCredentials(file: string, text: string): Credentials {
+  const fields = new Map(Object.entries(JSON.parse(text)));
+  const read = <T>(name: string, kind: Kind<T>) => {
+    const value = fields.get(name);
+    if (typeof value !== 'string') throw new InvalidValue(`it has no ${name}`);
+    return kind.parse(value);
+  };
+  return {
+    file,
+    baseUrl: read('base_url', publicUrl),
+    verifyUrl: read('verify_url', publicUrl),
+    live: read('live_key', apiKey),
+    test: read('test_key', apiKey),
+  };
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+import { relative } from 'node:path';
+import type { Cli } from './cli/cli.js';
+import { runProgram } from './cli/program.js';
+import { processEnv } from './config.js';
+
+/** What a shell reports for a process that wrote to a pipe nobody reads any more: 128 and SIGPIPE. */
+const BROKEN_PIPE = 141;
+
+// The reader has what it wanted (`attest ... | head`): the rest is of no use, but it must not count as done.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(BROKEN_PIPE);
+    throw error;
+  });
+}
+
+const script = process.argv[1] ?? '';
+const cli: Cli = {
+  env: processEnv(),
+  stdout: process.stdout,
+  stderr: process.stderr,
+  now: () => new Date(),
+  self: script.endsWith('.js') ? `node ${relative(process.cwd(), script)}` : 'attest',
+  exitCode: 0,
+};
+await runProgram(cli, process.argv.slice(2));
+process.exitCode = cli.exitCode;
