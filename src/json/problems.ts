@@ -40,7 +40,8 @@ export function invalidRequest(problems: readonly Problem[]): ApiError {
   });
 }
 
-/** The JSON pointer of a path, with `~` and `/` escaped. */
+/** The JSON pointer of a path: `~` and `/` are escaped, and lone surrogates, which an answer cannot hold, replaced. */
 export function pointer(path: readonly (string | number)[]): string {
-  return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  const text = path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }

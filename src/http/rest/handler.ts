@@ -1,0 +1,120 @@
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../call.js';
+import { ApiError } from '../../errors.js';
+import { internalError } from '../failure.js';
+import type { NodeRequest, NodeResponse } from '../requests.js';
+import type { ServiceEntry } from '../services.js';
+import { errorAnswer, successAnswer } from './answer.js';
+import { ClientGone, readBody } from './body.js';
+import { restCall } from './rest-call.js';
+import { compileRoutes, type Route } from './route.js';
+import { createRouter, type Match, type Router } from './router.js';
+import { type Answer, send } from './send.js';
+
+/** What the REST surface is made with. */
+export type RestOptions = {
+  services: readonly ServiceEntry[];
+  /** Called once for each request, before `handle` returns. */
+  newRequestId: () => string;
+  /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
+  admit: (call: Call) => Promise<void>;
+  /** Checks the message and calls the handler. */
+  invoke: (call: Call, message: Message) => Promise<Message>;
+  /** Of a request body; larger ones are 413. */
+  maxBodyBytes: number;
+  /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
+  onInternalError: (error: unknown, requestId: string) => void;
+};
+
+/** The REST surface of some services. */
+export type RestHandler = {
+  /** Answers a request, 404 included. Never throws; resolves when the answer has been handed to the connection. */
+  handle: (req: NodeRequest, res: NodeResponse) => Promise<void>;
+  /** What it serves: HTTP method, path template, RPC. */
+  routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
+};
+
+/** One request on its way. */
+type Exchange = { req: NodeRequest; res: NodeResponse; requestId: string; call: Call | undefined };
+
+/**
+ * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
+ * its options do not fit its messages, and when two RPCs share a path and method.
+ */
+export function createRestHandler(options: RestOptions): RestHandler {
+  const routes = compileRoutes(options.services);
+  const router = createRouter<Route>();
+  for (const route of routes) router.add(route.binding.httpMethod, route.binding.template, route);
+  return {
+    routes: routes.map(({ binding, method }) => ({
+      method: binding.httpMethod,
+      path: binding.template.source,
+      rpc: method,
+    })),
+    async handle(req, res) {
+      const exchange: Exchange = { req, res, requestId: options.newRequestId(), call: undefined };
+      try {
+        send(req, res, await answer(options, router, exchange));
+      } catch (error) {
+        sendError(options, exchange, error);
+      }
+    },
+  };
+}
+
+async function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Promise<Answer> {
+  const { req, res, requestId } = exchange;
+  const url = req.url ?? '';
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  const match = router.find(req.method ?? '', path);
+  if (match === undefined) return answerUnmatched(router, path, exchange);
+  const route = match.target;
+  const call = restCall(route.method, requestId, req, res);
+  exchange.call = call;
+  await options.admit(call);
+  const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
+  return successAnswer(route, req.method, call, await options.invoke(call, message));
+}
+
+/** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
+function answerUnmatched(router: Router<Route>, path: string, { req, requestId }: Exchange): Answer {
+  const allow = router.allowedMethods(path).join(', ');
+  if (allow === '') throw new ApiError(ErrorCode.ROUTE_NOT_FOUND, 'no endpoint has this path');
+  if (req.method !== 'OPTIONS') {
+    const message = `this path has no ${req.method}, only ${allow}`;
+    throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
+  }
+  return { status: 204, headers: { allow, 'x-request-id': requestId }, body: undefined };
+}
+
+async function readMessage(
+  { maxBodyBytes }: RestOptions,
+  { target, segments }: Match<Route>,
+  { req }: Exchange,
+  query: string,
+): Promise<Message> {
+  const { bodyKind, read } = target.request;
+  const body = await readBody(req, bodyKind, maxBodyBytes);
+  return read({ segments, query, body, contentType: req.headers['content-type'] ?? '' });
+}
+
+function sendError(options: RestOptions, { req, res, requestId, call }: Exchange, error: unknown): void {
+  if (error instanceof ClientGone) return;
+  // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
+  if (!(error instanceof ApiError) && call?.signal.aborted) return;
+  if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  const told = error instanceof ApiError ? error : internalError(requestId, error);
+  try {
+    send(req, res, errorAnswer(told, requestId, call));
+  } catch (failure) {
+    // A header that HTTP cannot carry: without those of the call, then.
+    options.onInternalError(failure, requestId);
+    send(req, res, errorAnswer(internalError(requestId, failure), requestId, undefined));
+  }
+}

@@ -1,0 +1,36 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { HttpBody } from '../../../gen/google/api/httpbody_pb.js';
+import { findFieldValue } from '../../json/field.js';
+import type { Fields } from '../../json/value.js';
+import { compileFieldWriter, compileWriter } from '../../json/writer.js';
+import { isHttpBody } from './request.js';
+
+/** The body of an answer and its content type. */
+export type Payload = { contentType: string; body: string | Uint8Array };
+
+/** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
+export function compileResponse(desc: DescMessage, responseBody: string): (message: Message) => Payload {
+  if (responseBody === '') {
+    if (isHttpBody(desc)) return (message) => rawPayload(message as HttpBody);
+    const write = compileWriter(desc);
+    return (message) => ({ contentType: 'application/json', body: write(message) });
+  }
+  const field = desc.fields.find(({ name }) => name === responseBody);
+  if (field === undefined) throw new Error(`${desc.typeName} has no field ${responseBody} for the answer`);
+  if (field.fieldKind === 'message' && isHttpBody(field.message)) {
+    return (message) => rawPayload(findFieldValue(field, asFields(message)) as HttpBody | undefined);
+  }
+  const write = compileFieldWriter(field);
+  return (message) => ({ contentType: 'application/json', body: write(asFields(message)) });
+}
+
+function rawPayload(body: HttpBody | undefined): Payload {
+  return {
+    contentType: body?.contentType || 'application/octet-stream',
+    body: body?.data ?? new Uint8Array(),
+  };
+}
+
+function asFields(message: Message): Fields {
+  return message as unknown as Fields;
+}

@@ -1,0 +1,38 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { Path } from '@bufbuild/protobuf/reflect';
+import { createValidator, type Violation } from '@bufbuild/protovalidate';
+import { invalidRequest, MAX_PROBLEMS, type Problem, pointer } from '../json/problems.js';
+
+/**
+ * Makes the check of messages against the `buf.validate` rules of their protos. It throws `request.invalid` with
+ * every broken rule at the JSON pointer of its field; rules that cannot be evaluated are an ordinary Error.
+ */
+export function createValidate(): (desc: DescMessage, message: Message) => void {
+  const validator = createValidator();
+  return (desc, message) => {
+    const { kind, error, violations } = validator.validate(desc, message);
+    if (kind === 'error') throw error;
+    if (kind === 'invalid') throw invalidRequest(violations.slice(0, MAX_PROBLEMS).map(asProblem));
+  };
+}
+
+function asProblem({ field, message }: Violation): Problem {
+  // Ours read as a predicate after the pointer: "/limit must be …", "/title is required".
+  return { path: pointer(stepsOf(field)), message: message.replace(/^value /, '') };
+}
+
+/** The members that lead to a field; a oneof is none, so a rule of one stands at its message. */
+function stepsOf(path: Path): (string | number)[] {
+  return path.flatMap((step) => {
+    switch (step.kind) {
+      case 'field':
+        return [step.name];
+      case 'list_sub':
+        return [step.index];
+      case 'map_sub':
+        return [String(step.key)];
+      default:
+        return [];
+    }
+  });
+}
