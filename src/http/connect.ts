@@ -44,6 +44,8 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
         async (request: Parameters<typeof handler>[0]) => {
           const record = getRecord(request.contextValues);
           record.surface = surfaceOf(request.header.get('content-type'));
+          // From here on the id goes the way of the call's other metadata, lest it arrives twice.
+          record.res.removeHeader('x-request-id');
           return completeError(await handler(request), record);
         },
         {
@@ -71,6 +73,7 @@ async function answer(
   try {
     const work = run(interceptors, call, message);
     const response = await (context.timeoutMs() === undefined ? work : beforeDeadline(context.signal, work));
+    context.responseHeader.set('x-request-id', call.requestId);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
     return response;
   } catch (thrown) {

@@ -28,5 +28,5 @@ export function normalizeTarget(req: NodeRequest): void {
 }
 
 function invalid(message: string): ApiError {
-  return new ApiError(ErrorCode.REQUEST_INVALID, message, {}, { connection: 'close' });
+  return new ApiError(ErrorCode.REQUEST_INVALID, message);
 }

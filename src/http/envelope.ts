@@ -15,10 +15,11 @@ export function errorEnvelope(
   });
 }
 
-/** Answers a request that has no answer yet with an error, and notes it in the record. */
+/** Answers a request with an error and notes it in the record; one whose answer has begun is cut off instead. */
 export function sendError(record: RequestRecord, error: ApiError): void {
-  const body = errorEnvelope(error.code, error.message, record.requestId, error.details);
   record.error = error.code;
+  if (record.res.headersSent) return void record.res.destroy();
+  const body = errorEnvelope(error.code, error.message, record.requestId, error.details);
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = record.res as Extract<NodeResponse, { shouldKeepAlive: boolean }>;
   res.writeHead(errorRules(error.code).httpStatus, {

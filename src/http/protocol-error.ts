@@ -81,6 +81,7 @@ function refusal(response: UniversalServerResponse, record: RequestRecord): Univ
   const body = Buffer.from(errorEnvelope(code, message, record.requestId));
   const header = new Headers(response.header);
   header.set('content-type', 'application/json');
+  header.set('x-request-id', record.requestId);
   if (response.status === 405) header.set('allow', 'POST');
   return { ...response, header, body: createAsyncIterable([body]) };
 }

@@ -1,7 +1,6 @@
 import type { AddressInfo, Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
-import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Logger } from '../logger.js';
 import { createApp } from './app.js';
@@ -11,10 +10,11 @@ import { normalizeTarget, surfaceFor } from './dispatch.js';
 import { drain, endAfterAnswer } from './drain.js';
 import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
-import { createInterceptors, type InterceptorDeps, type Interceptors } from './interceptors.js';
+import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
 import { createListener, type TlsFiles } from './listener.js';
 import { createRequestIds } from './request-id.js';
+import { logRequest } from './request-log.js';
 import {
   createRequests,
   type NodeRequest,
@@ -23,18 +23,9 @@ import {
   type RequestRecord,
   type Requests,
 } from './requests.js';
+import { type RestDeps, type RestHandler, restSurface } from './rest-surface.js';
 import type { ServiceEntry } from './services.js';
-
-/** What the REST surface is made with. */
-export type RestDeps = Interceptors & {
-  services: readonly ServiceEntry[];
-  newRequestId: () => string;
-  maxBodyBytes: number;
-  onInternalError: (error: unknown, requestId: string) => void;
-};
-
-/** The REST surface: answers any request, 404 included. */
-export type RestHandler = { handle: (req: NodeRequest, res: NodeResponse) => void | Promise<void> };
+import { refuseUnknownRpc, wantsGrpc } from './unknown-rpc.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'services'> & {
   services: readonly ServiceEntry[];
@@ -76,7 +67,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   });
   const interceptors = createInterceptors(deps);
   const closing = new AbortController();
-  const rest = restSurface(deps, limits, requests, interceptors, newRequestId);
+  const rest = restSurface({ ...deps, ...limits, interceptors, requests, newRequestId });
   const records = new WeakMap<object, RequestRecord>();
   const onRequest = (req: NodeRequest, res: NodeResponse) => {
     const record = requests.begin(req, res);
@@ -107,7 +98,7 @@ export function createServer(deps: ServerDeps): ApiServer {
     },
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
-    notFound: rest,
+    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest(record)),
     closing: closing.signal,
   });
   let closed: Promise<void> | undefined;
@@ -135,64 +126,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   };
 }
 
-/** The REST surface, telling each request's record what becomes of it. */
-function restSurface(
-  deps: ServerDeps,
-  limits: Limits,
-  requests: Requests,
-  interceptors: Interceptors,
-  newRequestId: () => string,
-): (record: RequestRecord) => void {
-  let entering: RequestRecord | undefined;
-  const noted = async <T>(call: Call, work: Promise<T>): Promise<T> => {
-    const record = requests.find(call.requestId);
-    if (record !== undefined) record.call = call;
-    try {
-      return await work;
-    } catch (error) {
-      if (record !== undefined && error instanceof ApiError) record.error = error.code;
-      throw error;
-    }
-  };
-  const onInternalError = (error: unknown, requestId: string) =>
-    deps.log.error({ err: error, request_id: requestId }, 'a call failed');
-  const { handle } = deps.createRest({
-    services: deps.services,
-    // The surface asks for its id while it is entered, so it gets the one the record has.
-    newRequestId: () => entering?.requestId ?? newRequestId(),
-    admit: (call) => noted(call, interceptors.admit(call)),
-    invoke: (call, message) => noted(call, interceptors.invoke(call, message)),
-    maxBodyBytes: limits.maxBodyBytes,
-    onInternalError,
-  });
-  return (record) => {
-    record.surface = 'rest';
-    entering = record;
-    try {
-      void Promise.resolve(handle(record.req, record.res)).catch((error) =>
-        onInternalError(error, record.requestId),
-      );
-    } finally {
-      entering = undefined;
-    }
-  };
-}
-
 function isAnswering(requests: Requests, socket: Socket): boolean {
   for (const { req, res } of requests.all()) if (req.socket === socket && res.headersSent) return true;
   return false;
-}
-
-function logRequest(log: Logger, observation: Observation): void {
-  const { requestId, apiKeyId, projectId, durationMs, ...rest } = observation;
-  log.info(
-    {
-      request_id: requestId,
-      ...rest,
-      duration_ms: Math.round(durationMs * 100) / 100,
-      api_key_id: apiKeyId,
-      project_id: projectId,
-    },
-    'request',
-  );
 }

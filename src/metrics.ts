@@ -1,0 +1,86 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/** A finished request, as far as metrics care. */
+export type RequestSample = {
+  /** `InfoService/GetHealth`; undefined for what was no RPC. */
+  rpc: string | undefined;
+  surface: string;
+  /** HTTP status, on gRPC that of the error's code. */
+  status: number;
+  durationMs: number;
+};
+
+/** A value that is read when it is scraped. */
+export type GaugeSource = {
+  /** With unit, for example `attest_queue_oldest_seconds`. */
+  name: string;
+  help: string;
+  labelNames?: readonly string[];
+  /** The value, or one for each set of labels. */
+  read: () => GaugeValue | Promise<GaugeValue>;
+};
+export type GaugeValue = number | readonly { labels: Record<string, string>; value: number }[];
+
+/** The metrics of one process. */
+export type Metrics = {
+  observeRequest: (sample: RequestSample) => void;
+  addGauge: (source: GaugeSource) => void;
+  /** A counter to be increased by its owner. */
+  addCounter: (name: string, help: string) => { add: (n: number) => void };
+  /** Everything in the Prometheus text format, and its content type. */
+  read: () => Promise<{ contentType: string; text: string }>;
+};
+
+const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** A registry of its own, with the metrics of the process and of requests. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return {
+    observeRequest: requestMetrics(registry),
+    addGauge: (source) => addGauge(registry, source),
+    addCounter(name, help) {
+      const counter = new Counter({ name, help, registers: [registry] });
+      return { add: (n) => counter.inc(n) };
+    },
+    read: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+/** Requests by outcome, durations without it: each of the two labels more would multiply the buckets. */
+function requestMetrics(registry: Registry): Metrics['observeRequest'] {
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'attest_requests_total',
+    help: 'Requests answered, by RPC, surface and HTTP status (on gRPC that of the error)',
+    labelNames: ['rpc', 'surface', 'status'] as const,
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'attest_request_duration_seconds',
+    help: 'Time from the headers of a request to the end of its answer',
+    labelNames: ['rpc', 'surface'] as const,
+    buckets: DURATION_BUCKETS_SECONDS,
+    registers,
+  });
+  return ({ rpc = 'none', surface, status, durationMs }) => {
+    requests.inc({ rpc, surface, status: String(status) });
+    durations.observe({ rpc, surface }, durationMs / 1000);
+  };
+}
+
+function addGauge(registry: Registry, { name, help, labelNames = [], read }: GaugeSource): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: [...labelNames],
+    registers: [registry],
+    async collect() {
+      const value = await read();
+      this.reset();
+      if (typeof value === 'number') this.set(value);
+      else for (const { labels, value: one } of value) this.set(labels, one);
+    },
+  });
+}
