@@ -7,7 +7,7 @@ import type { Principal } from '../principal.js';
 /** Who can tell what a token is. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
-  findPrincipal: (token: string, signal: AbortSignal) => Promise<Principal | undefined>;
+  findPrincipal: (token: string) => Promise<Principal | undefined>;
   /** Whether a token is the operator's; takes the same time for every token. */
   isAdmin: (token: string) => boolean;
 };
@@ -25,7 +25,7 @@ export async function authenticate(deps: Credentials, call: Call, rules: MethodR
     if (!deps.isAdmin(token)) throw invalidKey('this call wants the admin token');
     return;
   }
-  call.principal = await deps.findPrincipal(token, call.signal);
+  call.principal = await deps.findPrincipal(token);
   if (call.principal === undefined) throw invalidKey('the API key is unknown, malformed, revoked or expired');
 }
 

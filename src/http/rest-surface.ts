@@ -2,23 +2,12 @@ import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Logger } from '../logger.js';
 import type { Interceptors } from './interceptors.js';
-import type { NodeRequest, NodeResponse, RequestRecord, Requests } from './requests.js';
+import type { RequestRecord, Requests } from './requests.js';
+import { createRestHandler } from './rest/handler.js';
 import type { ServiceEntry } from './services.js';
-
-/** What the REST surface is made with. */
-export type RestDeps = Interceptors & {
-  services: readonly ServiceEntry[];
-  newRequestId: () => string;
-  maxBodyBytes: number;
-  onInternalError: (error: unknown, requestId: string) => void;
-};
-
-/** The REST surface: answers any request, 404 included. */
-export type RestHandler = { handle: (req: NodeRequest, res: NodeResponse) => void | Promise<void> };
 
 export type RestSurfaceDeps = {
   services: readonly ServiceEntry[];
-  createRest: (deps: RestDeps) => RestHandler;
   interceptors: Interceptors;
   requests: Requests;
   newRequestId: () => string;
@@ -32,7 +21,7 @@ export function restSurface(deps: RestSurfaceDeps): (record: RequestRecord) => v
   let entering: RequestRecord | undefined;
   const onInternalError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a call failed');
-  const { handle } = deps.createRest({
+  const { handle } = createRestHandler({
     services: deps.services,
     // The surface asks for its id while it is entered, so it gets the one the record has.
     newRequestId: () => entering?.requestId ?? deps.newRequestId(),
@@ -45,7 +34,7 @@ export function restSurface(deps: RestSurfaceDeps): (record: RequestRecord) => v
     record.surface = 'rest';
     entering = record;
     try {
-      handle(record.req, record.res)?.catch((error) => onInternalError(error, record.requestId));
+      void handle(record.req, record.res);
     } finally {
       entering = undefined;
     }

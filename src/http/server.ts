@@ -23,13 +23,11 @@ import {
   type RequestRecord,
   type Requests,
 } from './requests.js';
-import { type RestDeps, type RestHandler, restSurface } from './rest-surface.js';
-import type { ServiceEntry } from './services.js';
+import { restSurface } from './rest-surface.js';
 import { refuseUnknownRpc, wantsGrpc } from './unknown-rpc.js';
+import { createValidate } from './validate.js';
 
-export type ServerDeps = Omit<InterceptorDeps, 'services'> & {
-  services: readonly ServiceEntry[];
-  createRest: (deps: RestDeps) => RestHandler;
+export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */
   moreRpcs?: (router: ConnectRouter) => void;
   /** Routes without authentication, outside `/v1/`. Their request bodies are not read. */
@@ -65,7 +63,7 @@ export function createServer(deps: ServerDeps): ApiServer {
       deps.observe?.(observation);
     },
   });
-  const interceptors = createInterceptors(deps);
+  const interceptors = createInterceptors({ ...deps, validate: createValidate() });
   const closing = new AbortController();
   const rest = restSurface({ ...deps, ...limits, interceptors, requests, newRequestId });
   const records = new WeakMap<object, RequestRecord>();
