@@ -1,22 +1,25 @@
 import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ulid } from 'ulid';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { createApiKey } from '../api-key.js';
-import { type Config, publicUrls, type UpConfig } from '../config.js';
+import type { Config, UpConfig } from '../config.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
 import { startNats } from '../embedded/nats.js';
 import { startPostgres } from '../embedded/postgres.js';
 import { openSecrets } from '../embedded/secrets.js';
+import type { ServerProcess } from '../embedded/server-process.js';
 import { openTimestampAuthority } from '../embedded/timestamp-authority.js';
 import { writeFileAtomic } from '../embedded/write-file-atomic.js';
 import type { Logger } from '../logger.js';
-import { deriveKeyRing, hmacApiKey } from '../secret-key.js';
-import { insertApiKey, insertProject } from '../store/api-keys.js';
+import type { Principal } from '../principal.js';
+import { listProjects } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
+import type { Ready } from './contract.js';
+import { makeKey, makeProject } from './keys.js';
 import type { WitnessSetup } from './setup.js';
+import type { Stops } from './stops.js';
 
 /** The name of the embedded time-stamping authority among the witnesses. */
 export const EMBEDDED_WITNESS = 'self-tsa';
@@ -32,30 +35,39 @@ export type Credentials = {
   admin_token: string;
 };
 
-/** The servers, secrets and witness that `attest up` provides for itself. Stop in reverse order of starting. */
-export type Embedded = { config: Config; witnesses: WitnessSetup[]; dataDir: DataDir; stop(): Promise<void> };
+/** What `attest up` provides for itself; `failed` rejects when a server it started ends by itself. */
+export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
 
 /** Locks the data directory, starts what no setting names, and makes missing secrets. */
-export async function startEmbedded(config: UpConfig, log: Logger): Promise<Embedded> {
+export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops): Promise<Embedded> {
   const dataDir = await lockDataDir({ path: config.dataDir });
-  const stops: (() => Promise<void>)[] = [() => dataDir.release()];
-  const stop = async () => {
-    for (const each of stops.splice(0).reverse()) await each();
+  stops.add(() => dataDir.release());
+  const secrets = await openSecrets(dataDir.path, config.secrets);
+  const postgres = config.databaseUrl === undefined ? await startPostgres({ dataDir, log }) : undefined;
+  if (postgres) stops.add(postgres.stop);
+  const nats = config.natsUrl === undefined ? await startNats({ dataDir, log }) : undefined;
+  if (nats) stops.add(nats.stop);
+  const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';
+  const natsUrl = config.natsUrl ?? nats?.url ?? '';
+  return {
+    config: { ...config, dataDir: dataDir.path, databaseUrl, natsUrl, secrets },
+    witnesses: [await embeddedWitness(dataDir)],
+    failed: firstFailure({ PostgreSQL: postgres, 'nats-server': nats }),
   };
-  try {
-    const secrets = await openSecrets(dataDir.path, config.secrets);
-    const postgres = config.databaseUrl === undefined ? await startPostgres({ dataDir, log }) : undefined;
-    if (postgres) stops.push(() => postgres.stop());
-    const nats = config.natsUrl === undefined ? await startNats({ dataDir, log }) : undefined;
-    if (nats) stops.push(() => nats.stop());
-    const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';
-    const natsUrl = config.natsUrl ?? nats?.url ?? '';
-    const witnesses = [await embeddedWitness(dataDir)];
-    return { config: { ...config, databaseUrl, natsUrl, secrets }, witnesses, dataDir, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+}
+
+/** Rejects when one of the servers ends without having been told to. */
+function firstFailure(servers: Record<string, ServerProcess | undefined>): Promise<never> {
+  const failed = new Promise<never>((_resolve, reject) => {
+    for (const [name, server] of Object.entries(servers)) {
+      void server?.exited.then(({ expected, lastLines }) => {
+        if (!expected)
+          reject(new Error(`${name} has stopped by itself: ${lastLines.at(-1) ?? 'it said nothing'}`));
+      });
+    }
+  });
+  failed.catch(() => {});
+  return failed;
 }
 
 /** The authority that runs in this process: the operator's own clock, and said to be so. */
@@ -74,69 +86,62 @@ async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
   };
 }
 
-/** Every scope there is: what the first keys may do. */
-const SCOPES = [
-  'attestations:read',
-  'attestations:write',
-  'batches:read',
-  'webhooks:read',
-  'webhooks:write',
-  'exports:read',
-  'exports:write',
-];
-
 /**
  * Makes the first project with one live and one test key, once, and writes `credentials.json` anew with the addresses
- * of this start.
+ * of this start. The keys are in that file and nowhere else: without it, new ones are made.
  */
-export async function writeCredentials(
-  pool: Pool,
-  config: Config,
-  ports: { api: number; ops: number },
-  previous: Credentials | undefined,
-): Promise<Credentials> {
-  const made = previous ?? (await makeFirstProject(pool, config));
-  const { baseUrl, verifyUrl } = publicUrls(config, ports.api);
-  const credentials = {
-    base_url: baseUrl,
-    verify_url: verifyUrl,
-    ops_url: `http://localhost:${ports.ops}`,
-    project_id: made.project_id,
-    live_key: made.live_key,
-    test_key: made.test_key,
+export async function writeCredentials(pool: Pool, config: Config, ready: Ready): Promise<void> {
+  const path = join(config.dataDir, 'credentials.json');
+  const keys = (await readKeys(path)) ?? (await makeFirstKeys(pool, config));
+  const credentials: Credentials = {
+    base_url: ready.baseUrl ?? '',
+    verify_url: ready.verifyUrl ?? '',
+    ops_url: ready.opsUrl,
+    ...keys,
     admin_token: config.secrets.adminToken,
   };
-  await writeFileAtomic(
-    join(config.dataDir, 'credentials.json'),
-    `${JSON.stringify(credentials, null, 2)}\n`,
-  );
-  return credentials;
+  await writeFileAtomic(path, `${JSON.stringify(credentials, null, 2)}\n`);
 }
 
-async function makeFirstProject(pool: Pool, config: Config) {
-  const project_id = `prj_${ulid()}`;
-  const live_key = createApiKey(Environment.LIVE, randomBytes);
-  const test_key = createApiKey(Environment.TEST, randomBytes);
-  await pool.begin(async (tx) => {
-    await insertProject(tx, { id: project_id, name: 'first project' });
-    for (const [key, environment] of [
-      [live_key, Environment.LIVE],
-      [test_key, Environment.TEST],
-    ] as const) {
-      const hmac = hmacApiKey(deriveKeyRing(config.secrets.secretKeys, 'api-key'), key)[0];
-      const [prefix, last4] = [key.slice(0, 9), key.slice(-4)];
-      await insertApiKey(tx, {
-        id: `key_${ulid()}`,
-        projectId: project_id,
-        environment,
-        name: 'first key',
-        prefix,
-        last4,
-        hmac,
-        scopes: SCOPES,
-        expiresAt: null,
-      });
-    }
+type FirstKeys = Pick<Credentials, 'project_id' | 'live_key' | 'test_key'>;
+
+async function readKeys(path: string): Promise<FirstKeys | undefined> {
+  try {
+    const { project_id, live_key, test_key } = JSON.parse(await readFile(path, 'utf8'));
+    return { project_id, live_key, test_key };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Error(
+      `${path} cannot be read: ${(error as Error).message}; move it away to have new keys made`,
+    );
+  }
+}
+
+async function makeFirstKeys(pool: Pool, config: Config): Promise<FirstKeys> {
+  return pool.begin(async (tx) => {
+    const [known] = await listProjects(tx, 1);
+    const projectId = known?.id ?? (await makeProject(tx, 'first project'));
+    const make = async (environment: Principal['environment']) => {
+      const wanted = { environment, projectId, name: 'first key', scopes: undefined, expiresAt: undefined };
+      return (await makeKey(tx, config.secrets.secretKeys, wanted)).key;
+    };
+    const live_key = await make(Environment.LIVE);
+    return { project_id: projectId, live_key, test_key: await make(Environment.TEST) };
   });
-  return { project_id, live_key, test_key };
+}
+
+/** Where commands beside a running `attest up` find its database and queue: a file only its owner can read. */
+const CONNECTIONS_FILE = 'connections.json';
+
+/** How to reach the servers of a running `attest up`. */
+export type Connections = { databaseUrl: string; natsUrl: string };
+
+export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {
+  await writeFileAtomic(join(dataDir, CONNECTIONS_FILE), JSON.stringify({ databaseUrl, natsUrl }));
+}
+
+/** The connections of the `attest up` that runs, or ran last, over a data directory; undefined when none ever did. */
+export async function findConnections(dataDir: string): Promise<Connections | undefined> {
+  const text = await readFile(join(dataDir, CONNECTIONS_FILE), 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as Connections);
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { Logger } from '../logger.js';
+import type { Check } from '../ops.js';
 import { jobSubject, type Stage } from '../pipeline/job.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import { findDueJobs, runDueJobs } from '../pipeline/reconcile.js';
@@ -34,7 +35,7 @@ export type WorkerOptions = {
 };
 
 /** A running worker. */
-export type Worker = { pipeline: Pipeline; jobs: JobSender; stop(): Promise<void> };
+export type Worker = { pipeline: Pipeline; checks: Check[]; stop(): Promise<void> };
 
 /** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
 const CONCURRENCY: Readonly<Record<Stage, number>> = { seal: 4, witness: 16, settle: 4 };
@@ -92,7 +93,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   ];
   return {
     pipeline,
-    jobs,
+    checks: [{ name: 'worker', check: async () => void (await findDueJobs(pipeline)) }],
     stop: async () => {
       stopping.abort();
       await Promise.all([...loops, ...consuming.map((stop) => stop())]);

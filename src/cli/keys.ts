@@ -4,7 +4,7 @@ import { duration } from '../config/kinds.js';
 import { readConfig } from '../config.js';
 import { spellingOf } from '../spelling.js';
 import type { ApiKeyRow } from '../store/api-keys.js';
-import type { KeyManager } from './app-contract.js';
+import type { KeyManager } from '../app/contract.js';
 import { type Cli, print, printable, printError, UsageError } from './cli.js';
 import { loadApp } from './load-app.js';
 import { withFlags } from './run-server.js';

@@ -1,4 +1,4 @@
-import type { App } from './app-contract.js';
+import type { App } from '../app/contract.js';
 
 /** Loads the server code, which other commands do without. */
 export async function loadApp(): Promise<App> {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
-import type { Ready } from './app-contract.js';
+import type { Ready } from '../app/contract.js';
 import { type Cli, print } from './cli.js';
 import { loadApp } from './load-app.js';
 import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';

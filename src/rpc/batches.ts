@@ -13,6 +13,7 @@ import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { getPrincipal, type Handlers } from '../call.js';
 import { ApiError } from '../errors.js';
+import { LOG_WITNESS_NAME } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/batches.js';
 import type { Pool } from '../store/connect.js';
@@ -23,7 +24,6 @@ import {
   listWitnessStates,
   type WitnessState,
 } from '../store/witnesses.js';
-import { LOG_WITNESS_NAME } from './bundles.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { assembleBundle, type WitnessParts } from '../proof/bundle.js';
+import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import type { StatementFields } from '../proof/statement.js';
 import { inclusionProof, tilesForInclusion } from '../proof/tile-proof.js';
@@ -113,9 +113,6 @@ function logWitness(batch: BatchRow): WitnessParts {
     landedAt: batch.registeredAt ?? batch.sealedAt,
   };
 }
-
-/** The name of the log's own vouching among a batch's witnesses; configured witnesses cannot have it. */
-export const LOG_WITNESS_NAME = 'log';
 
 async function loadTiles(
   pool: Pool,

@@ -36,7 +36,11 @@ type Sources = { logs: Log[]; keys: DsseKey[]; authorities: TimestampAuthorityRo
 const TTL_MS = 5_000;
 
 /** A reader that looks at the tables at most every five seconds. */
-export function createTrustRootsReader(pool: Pool, verifyUrl: string, clock: () => number): TrustRootsReader {
+export function createTrustRootsReader(
+  pool: Pool,
+  verifyUrl: () => string,
+  clock: () => number,
+): TrustRootsReader {
   let cached: { sources: Promise<Sources>; untilMs: number } | undefined;
   const sources = (): Promise<Sources> => {
     if (cached === undefined || clock() >= cached.untilMs) {
@@ -49,7 +53,7 @@ export function createTrustRootsReader(pool: Pool, verifyUrl: string, clock: () 
     return cached.sources;
   };
   return {
-    read: async () => trustRootsMessage(await sources(), verifyUrl),
+    read: async () => trustRootsMessage(await sources(), verifyUrl()),
     readSigstore: async (environment) => sigstoreRoot(await sources(), environment),
   };
 }

@@ -1,0 +1,240 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
+import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
+import { InfoService, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import type { Config } from '../config.js';
+import { unavailable } from '../errors.js';
+import type { Observation } from '../http/requests.js';
+import { type ApiServer, createServer } from '../http/server.js';
+import { compileWriter } from '../json/writer.js';
+import type { Logger } from '../logger.js';
+import { createLogReader } from '../mirror/log-reader.js';
+import { mirrorRoutes } from '../mirror/routes.js';
+import type { Check } from '../ops.js';
+import { sealJob } from '../pipeline/job.js';
+import { checkRegister, type Register } from '../pipeline/register.js';
+import { onKeyChange } from '../queue/broadcast.js';
+import { createRandomSource } from '../random.js';
+import { attestationHandlers } from '../rpc/attestations.js';
+import { batchHandlers } from '../rpc/batches.js';
+import { createBundleReader } from '../rpc/bundles.js';
+import { createCursors } from '../rpc/cursor.js';
+import { type Directory, openDirectory } from '../rpc/directory.js';
+import { infoHandlers } from '../rpc/info.js';
+import { createPrincipals } from '../rpc/principals.js';
+import { createReadLimits } from '../rpc/read-limits.js';
+import { createTrustRootsReader } from '../rpc/trust-roots.js';
+import { loadSchemas } from '../schema/registry.js';
+import { deriveKeyRing } from '../secret-key.js';
+import { connectPool, type Pool } from '../store/connect.js';
+import { gather } from '../store/gather.js';
+import { findSubmissions } from '../store/submissions.js';
+import { type Accepters, createAccepters } from './accepters.js';
+import { createJobSender, type JobSender } from './jobs.js';
+import { checkRegisters, findLogProblems } from './register-check.js';
+import { setUpDsseSigners, setUpLogs } from './setup.js';
+import { createSubmissionLimits } from './submission-limits.js';
+
+/** What an API process is started with; `verifyUrl` is read when first asked for, once the port is known. */
+export type ApiOptions = {
+  config: Config;
+  queuePrefix: string;
+  register: Register;
+  log: Logger;
+  verifyUrl: () => string;
+  observe: (observation: Observation) => void;
+};
+
+/** A running API process. */
+export type Api = {
+  server: ApiServer;
+  /** What `/readyz` asks. */
+  checks: Check[];
+  stop(): Promise<void>;
+};
+
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** The gathered write: measured in architecture terms, two calls under way keep the database busy. */
+const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
+const PATIENCE_MS = 5_000;
+const GATHER = { maxKeys: 200, maxInFlight: 4 };
+const DIRECTORY_REFRESH_MS = 5_000;
+/** A seal job is sent at most this often; one that is waiting already is as good. */
+const WAKE_MS = 100;
+
+/** Opens the database, keys and queue of an API process and makes its server, which does not listen yet. */
+export async function startApi(options: ApiOptions): Promise<Api> {
+  const { config, log, register } = options;
+  const pool = connectPool({
+    url: config.databaseUrl,
+    name: 'api',
+    max: config.poolSize,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  const writePool = connectPool({
+    url: config.databaseUrl,
+    name: 'accept',
+    max: ACCEPT_LIMITS.maxInFlight * 2,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  await setUpLogs(pool, config.logDomain, config.secrets.log);
+  const signerOf = await setUpDsseSigners(pool, config.secrets.dsse);
+  await checkRegisters(pool, register, log);
+  const directory = await openDirectory(pool);
+  const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
+  const jobs = createJobSender({
+    url: config.natsUrl,
+    prefix: options.queuePrefix,
+    name: 'attest api',
+    log,
+    onQueue: async (queue) => onKeyChange(queue, principals.forget),
+  });
+  const accepters = openAccepters(options, writePool, directory, jobs);
+  const server = createApiServer(options, { pool, directory, accepters, principals, signerOf });
+  const refreshing = setInterval(
+    () => void directory.refresh().catch(() => {}),
+    DIRECTORY_REFRESH_MS,
+  ).unref();
+  return {
+    server,
+    checks: [{ name: 'api', check: async () => assertNoProblem(await findProblem(pool, register)) }],
+    stop: async () => {
+      await server.close();
+      await accepters.close();
+      clearInterval(refreshing);
+      await jobs.close();
+      await Promise.all([pool.end({ timeout: 5 }), writePool.end({ timeout: 5 })]);
+    },
+  };
+}
+
+function openAccepters(
+  { config, register, log }: ApiOptions,
+  pool: Pool,
+  directory: Directory,
+  jobs: JobSender,
+): Accepters {
+  return createAccepters(directory, (logId) => ({
+    pool,
+    logId,
+    limits: ACCEPT_LIMITS,
+    retentionMs: config.idempotencyRetentionMs,
+    patienceMs: PATIENCE_MS,
+    clock: Date.now,
+    wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
+    afterReconnect: async () => {
+      const row = await directory.getLog(logId);
+      const comparison = await checkRegister(pool, register, row);
+      if (comparison.state !== 'fork') return;
+      log.fatal({ origin: row.origin, reason: comparison.reason }, 'the log is frozen');
+      throw unavailable(`the log is frozen: ${comparison.reason}`, 60);
+    },
+  }));
+}
+
+/** Runs now, and while calls keep coming once per interval; the last call is always followed by a run. */
+function atMostEvery(intervalMs: number, run: () => void): () => void {
+  let waiting = false;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (waiting) return;
+    const inMs = lastMs + intervalMs - performance.now();
+    waiting = true;
+    setTimeout(
+      () => {
+        waiting = false;
+        lastMs = performance.now();
+        run();
+      },
+      Math.max(0, inMs),
+    ).unref();
+  };
+}
+
+function assertNoProblem(problem: string | undefined): void {
+  if (problem !== undefined) throw new Error(problem);
+}
+
+async function findProblem(pool: Pool, register: Register): Promise<string | undefined> {
+  try {
+    return (await findLogProblems(pool, register))[0];
+  } catch (error) {
+    return `the database cannot be reached: ${(error as Error).message}`;
+  }
+}
+
+type Parts = {
+  pool: Pool;
+  directory: Directory;
+  accepters: Accepters;
+  principals: ReturnType<typeof createPrincipals>;
+  signerOf: Awaited<ReturnType<typeof setUpDsseSigners>>;
+};
+
+/** The handlers, put together with what they work with, behind the server of all surfaces. */
+function createApiServer(
+  options: ApiOptions,
+  { pool, directory, accepters, principals, signerOf }: Parts,
+): ApiServer {
+  const { config, log } = options;
+  const { secretKeys, adminToken } = config.secrets;
+  const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
+  const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
+  const submissionLimits = createSubmissionLimits();
+  const readLimits = createReadLimits(pool, () => performance.now());
+  const attestations = attestationHandlers({
+    pool,
+    directory,
+    accepterOf: accepters.of,
+    findSubmission: gather(
+      async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+      GATHER,
+    ),
+    bundles: createBundleReader(pool, directory),
+    cursors,
+    writeBundle: compileWriter(ProofBundleSchema),
+    noteUse: submissionLimits.note,
+    schemas: loadSchemas({ dir: config.schemaDir }),
+    signerOf,
+    idempotencyKeys: deriveKeyRing(secretKeys, 'idempotency'),
+    clock: Date.now,
+    random: createRandomSource(),
+  });
+  return createServer({
+    services: [
+      { desc: AttestationService, handlers: attestations },
+      { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
+      {
+        desc: InfoService,
+        handlers: infoHandlers({
+          pool,
+          trustRoots,
+          problem: () => findProblem(pool, options.register),
+          clock: Date.now,
+        }),
+      },
+    ],
+    findPrincipal: (token) => principals.find(token),
+    isAdmin: (token) => equalSecrets(token, adminToken),
+    takeRead: (principal) => readLimits.take(principal),
+    peekSubmissions: submissionLimits.peek,
+    nowMs: Date.now,
+    publicRoutes: (app) =>
+      mirrorRoutes(app, {
+        pool,
+        directory,
+        trustRoots,
+        logs: createLogReader(pool, directory),
+        writeTrustRoots: compileWriter(TrustRootsSchema),
+      }),
+    log,
+    observe: options.observe,
+    ...(config.tls ? { tls: config.tls } : {}),
+  });
+}
+
+function equalSecrets(a: string, b: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}

@@ -1,0 +1,83 @@
+import { type Config, publicUrls } from '../config.js';
+import type { Logger } from '../logger.js';
+import { createMetrics } from '../metrics.js';
+import { type Check, createOps } from '../ops.js';
+import type { Register } from '../pipeline/register.js';
+import { startApi } from './api.js';
+import type { Ready } from './contract.js';
+import { openRegister } from './register-file.js';
+import type { WitnessSetup } from './setup.js';
+import type { Stops } from './stops.js';
+import { startWorker, type WorkerOptions } from './worker.js';
+
+/** The queue's stream and subjects start with this. */
+const QUEUE_PREFIX = 'jobs';
+
+/** What a process is: `attest up` is both. */
+export type ProcessOptions = {
+  config: Config;
+  roles: { api: boolean; worker: boolean };
+  witnesses: readonly WitnessSetup[];
+  log: Logger;
+  stops: Stops;
+};
+
+/**
+ * Starts the parts of a process, and its ops listener, in the order in which they need each other. Stopping is the
+ * other way round: requests under way are answered, then jobs under way are finished.
+ */
+export async function startProcess({ config, roles, witnesses, log, stops }: ProcessOptions): Promise<Ready> {
+  const register = await openRegister(config.checkpointRegister);
+  const metrics = createMetrics();
+  const checks: Check[] = [];
+  if (roles.worker) {
+    const worker = await startWorker(workerOptions(config, witnesses, register, log));
+    stops.add(worker.stop);
+    checks.push(...worker.checks);
+  }
+  let apiPort = config.port;
+  const urls = () => publicUrls(config, apiPort);
+  if (roles.api) {
+    const api = await startApi({
+      config,
+      queuePrefix: QUEUE_PREFIX,
+      register,
+      log,
+      verifyUrl: () => urls().verifyUrl,
+      observe: metrics.observeRequest,
+    });
+    stops.add(api.stop);
+    checks.push(...api.checks);
+    apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
+  }
+  const ops = createOps({ checks, metrics, log });
+  stops.add(ops.close);
+  const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
+  const opsUrl = `http://localhost:${opsPort}`;
+  return roles.api ? { ...urls(), opsUrl } : { opsUrl };
+}
+
+function workerOptions(
+  config: Config,
+  witnesses: readonly WitnessSetup[],
+  register: Register,
+  log: Logger,
+): WorkerOptions {
+  const { databaseUrl, natsUrl, logDomain, witnessDeadlineMs, batchIntervalMs, batchMaxLeaves } = config;
+  const { idempotencyRetentionMs, poolSize, secrets } = config;
+  return {
+    databaseUrl,
+    natsUrl,
+    queuePrefix: QUEUE_PREFIX,
+    logDomain,
+    logKeys: secrets.log,
+    register,
+    witnesses,
+    witnessDeadlineMs,
+    batchIntervalMs,
+    batchMaxLeaves,
+    idempotencyRetentionMs,
+    poolSize,
+    log,
+  };
+}
