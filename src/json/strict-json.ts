@@ -1,0 +1,118 @@
+/// <reference lib="es2024.string" />
+import { isUtf8 } from 'node:buffer';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+
+/** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+
+/**
+ * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
+ * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. Names are unique within an object (RFC 7493);
+ * one named `__proto__` is a member like any other. Numbers beyond the range of doubles become infinite. Throws
+ * JsonSyntaxError.
+ */
+export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw new JsonSyntaxError('a JSON text must not begin with a byte order mark');
+  }
+  const { isAscii, names } = scan(bytes, maxDepth);
+  if (!isAscii && !isUtf8(bytes)) throw new JsonSyntaxError('a JSON text must be in UTF-8');
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
+    isAscii ? 'latin1' : 'utf8',
+  );
+  const value = parseText(text);
+  if (countNames(value) !== names) throw new JsonSyntaxError('an object has two members of the same name');
+  return value;
+}
+
+/**
+ * One pass over the bytes, strings skipped: refuses what opens too many levels, and counts the names given. The counts
+ * are right for every text that is JSON; in no other encoding that Node reads do these bytes stand for anything else.
+ */
+function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; names: number } {
+  let depth = 0;
+  let names = 0;
+  let seen = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    seen |= byte;
+    if (byte === QUOTE) {
+      for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) {
+        seen |= bytes[at] as number;
+        if (bytes[at] === BACKSLASH) at++;
+      }
+    } else if (byte === COLON) names++;
+    // Setting bit 5 makes { of [ and } of ].
+    else if ((byte | 0x20) === 0x7b) {
+      if (++depth > maxDepth) throw new JsonSyntaxError(`the JSON text is more than ${maxDepth} levels deep`);
+    } else if ((byte | 0x20) === 0x7d) depth--;
+  }
+  return { isAscii: seen < 0x80, names };
+}
+
+// V8's words are fine, where they do not quote the text: an error's message may be logged, a body must not.
+const QUOTED_TEXT = /, (?:\.\.\.)?".*" is not valid JSON$/s;
+
+function parseText(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new JsonSyntaxError((error as Error).message.replace(QUOTED_TEXT, ''));
+  }
+}
+
+/** How many members the objects in a value have together: fewer than were named when a name came twice. */
+function countNames(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) count += countNames(item);
+    return count;
+  }
+  const names = Object.keys(value);
+  for (const name of names) count += countNames(value[name] as JsonValue);
+  return count + names.length;
+}
+
+/** Whether a value has more than `depth` levels: a scalar has none, `{}` has one. Looks no deeper than that. */
+export function isDeeperThan(value: JsonValue, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (depth === 0) return true;
+  const items = Array.isArray(value) ? value : Object.values(value);
+  return items.some((item) => isDeeperThan(item, depth - 1));
+}
+
+/**
+ * The JSON pointer of the first string or member name that has U+0000, which PostgreSQL does not store, or a lone
+ * surrogate, which has no UTF-8. The value's depth must be bounded by the caller.
+ */
+export function findForbiddenText(value: JsonValue): string | undefined {
+  if (typeof value === 'string') return isForbidden(value) ? '' : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const found = findForbiddenText(value[index] as JsonValue);
+      if (found !== undefined) return `/${index}${found}`;
+    }
+    return undefined;
+  }
+  return findForbiddenMember(value);
+}
+
+function findForbiddenMember(value: JsonObject): string | undefined {
+  for (const name of Object.keys(value)) {
+    const found = isForbidden(name) ? '' : findForbiddenText(value[name] as JsonValue);
+    if (found !== undefined) return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}${found}`;
+  }
+  return undefined;
+}
+
+function isForbidden(text: string): boolean {
+  return text.includes('\0') || !text.isWellFormed();
+}
