@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import t from 'tap';
+import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
+
+const COMMANDS = ['up', 'api', 'worker', 'migrate', 'keys', 'submit', 'bundle', 'verify'];
+
+t.test('each command explains itself, with examples', async (t) => {
+  const { code, stdout, stderr } = await runHere(['--help']);
+  t.equal(code, 0);
+  t.equal(stderr, '');
+  for (const command of COMMANDS) {
+    t.match(stdout, new RegExp(`^  ${command} `, 'm'), command);
+    for (const args of [
+      [command, '--help'],
+      [command, '-h'],
+      ['help', command],
+    ]) {
+      const help = await runHere(args);
+      t.equal(help.code, 0, args.join(' '));
+      t.equal(help.stderr, '');
+      t.match(help.stdout, new RegExp(`^Usage: attest ${command} `));
+      t.match(help.stdout, new RegExp(`Examples?:\\n  \\$ .*attest ${command}`));
+    }
+  }
+});
+
+t.test('what is called wrongly ends with 2 and one readable line', async (t) => {
+  const table: [args: string[], message: string][] = [
+    [['nonsense'], "error: unknown command 'nonsense'"],
+    [['--nonsense'], "error: unknown option '--nonsense'"],
+    [['verfy'], "error: unknown command 'verfy'\n(Did you mean verify?)"],
+    [['verify', '--bundle', 'b'], "error: missing required argument 'file'"],
+    [['verify', 'f'], "error: required option '--bundle <file>' not specified"],
+    [['verify', 'f', '--bundle', 'b', '--jsn'], "error: unknown option '--jsn'\n(Did you mean --json?)"],
+    [['verify', 'f', '--bundle'], "error: option '--bundle <file>' argument missing"],
+    [
+      ['verify', 'f', 'g', '--bundle', 'b'],
+      "error: too many arguments for 'verify'. Expected 1 argument but got 2.",
+    ],
+    [
+      ['verify', 'f', '--bundle', 'b', '--environment', 'prod'],
+      "error: option '--environment <environment>' argument 'prod' is invalid. Allowed choices are live, test.",
+    ],
+    [
+      ['verify', 'f', '--bundle', 'b', '--metadata', '{}'],
+      'error: --metadata and --metadata-salt belong together',
+    ],
+    [['submit'], "error: missing required argument 'file'"],
+    [['submit', 'f', '--concurrency', '0'], 'error: --concurrency is not a whole number from 1 to 64'],
+    [['submit', 'f', '--concurrency', '1e1'], 'error: --concurrency is not a whole number from 1 to 64'],
+    [
+      ['submit', 'f', '--timeout', 'soon'],
+      'error: --timeout is not a span of time from 1s to 30d, such as 500ms, 10s, 5m, 24h or 30d',
+    ],
+    [['submit', 'f', '--schema', 'purl'], 'error: --schema needs --metadata'],
+    [['submit', 'f', '--metadata', '[]'], 'error: --metadata is not a JSON object'],
+    [
+      ['submit', 'f', '--metadata', '{}'],
+      'error: --metadata names no schema: add a member "schema", or use --schema',
+    ],
+    [
+      ['submit', 'f', '--schema', 'a', '--metadata', '{"schema":"b"}'],
+      'error: --schema is another than the one that --metadata names',
+    ],
+    [['keys', 'create'], "error: required option '--environment <environment>' not specified"],
+    [['keys', 'revoke'], "error: missing required argument 'id'"],
+    [
+      ['bundle', 'sub_1', '--format', 'pdf'],
+      "error: option '--format <format>' argument 'pdf' is invalid. Allowed choices are json, sigstore.json, tlog-proof.",
+    ],
+    [['migrate'], 'error: One setting is wrong:'],
+    [['api', '--port', 'http'], 'error: 7 settings are wrong:'],
+    [
+      ['up', '--port', '99999'],
+      'error: One setting is wrong:\n  PORT is "99999", expected a port from 0 to 65535',
+    ],
+    [
+      ['submit', 'f', '--url', 'nowhere'],
+      'error: One setting is wrong:\n  ATTEST_URL is wrong (it is not a URL)',
+    ],
+  ];
+  for (const [args, message] of table) {
+    const { code, stdout, stderr } = await runHere(args, { env: { DATA_DIR: '/nowhere' } });
+    t.equal(code, 2, args.join(' '));
+    t.equal(stdout, '');
+    t.ok(stderr.startsWith(message), stderr);
+    t.notMatch(stderr, /\n\s+at /, 'no stack');
+  }
+  const { code, stderr } = await runHere([]);
+  t.equal(code, 2);
+  t.match(stderr, /^Usage: attest/);
+});
+
+t.test('with --json an error is JSON, and no secret of a setting is in it', async (t) => {
+  const env = { DATABASE_URL: 'mysql://u:hunter2@h/d' };
+  const { code, stderr } = await runHere(['migrate', '--json'], { env });
+  t.equal(code, 2);
+  t.match(JSON.parse(stderr), {
+    error: { code: 'command.usage', message: /DATABASE_URL is wrong/, details: {} },
+  });
+  t.notMatch(stderr, 'hunter2');
+});
+
+t.test('the process ends as its command did, without a stack', async (t) => {
+  const [version, unknown, config, missing] = await Promise.all([
+    runProcess(['--version']),
+    runProcess(['nonsense']),
+    runProcess(['worker'], { PORT: 'x' }),
+    runProcess(['verify', join(t.testdir(), 'gone'), '--bundle', join(t.testdir(), 'gone')]),
+  ]);
+  t.match(version, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' });
+  t.match(unknown, {
+    code: 2,
+    stdout: '',
+    stderr: "error: unknown command 'nonsense'\n(--help explains the command)\n",
+  });
+  t.match(config, { code: 2, stdout: '', stderr: /^error: 7 settings are wrong:\n/ });
+  t.match(missing, { code: 2, stdout: '', stderr: /^error: ENOENT: .*gone'\n$/ });
+});
+
+t.test('a reader that goes away early ends the process quietly, and not as if it were done', async (t) => {
+  const child = spawn(process.execPath, [...PROGRAM, 'verify', '--help'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  const errors: Buffer[] = [];
+  child.stderr.on('data', (piece: Buffer) => errors.push(piece));
+  const [code] = await once(child, 'close');
+  t.equal(code, 141);
+  t.equal(Buffer.concat(errors).toString(), '');
+});

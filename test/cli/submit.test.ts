@@ -1,0 +1,259 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Code, ConnectError } from '@connectrpc/connect';
+import t, { type Test } from 'tap';
+import {
+  AttestationService,
+  type CreateAttestationRequest,
+  SubmissionStatus,
+  ValidationMode,
+} from '../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { createApiKey } from '../../src/api-key.js';
+import { mapOrdered } from '../../src/cli/map-ordered.js';
+import { formatBar } from '../../src/cli/progress.js';
+import { serveRpc, serviceError } from '../support/rpc-server.js';
+import { runHere, runProcess } from '../support/run-cli.js';
+
+const KEYS = {
+  live: createApiKey(Environment.LIVE, randomBytes),
+  test: createApiKey(Environment.TEST, randomBytes),
+};
+const BUNDLE = new TextEncoder().encode('{"media_type":"…"}');
+
+/** A service that numbers submissions and has them witnessed at the second look; `refuse` may refuse one. */
+async function serve(
+  t: Test,
+  refuse: (request: CreateAttestationRequest) => Error | undefined = () => undefined,
+) {
+  const created: CreateAttestationRequest[] = [];
+  const looks = new Map<string, number>();
+  const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, {
+      createAttestation: (request) => {
+        const error = refuse(request);
+        if (error) throw error;
+        created.push(request);
+        const id = `sub_${request.artifact?.sha256.slice(0, 4)}`;
+        return {
+          id,
+          status: SubmissionStatus.QUEUED,
+          artifact: request.artifact,
+          metadata: request.metadata,
+        };
+      },
+      getAttestation: ({ id }) => {
+        const look = (looks.get(id) ?? 0) + 1;
+        looks.set(id, look);
+        return { id, status: look < 2 ? SubmissionStatus.QUEUED : SubmissionStatus.WITNESSED };
+      },
+      downloadBundle: ({ id, format }) => {
+        if (id === 'sub_gone') throw serviceError('submission.not_found', Code.NotFound);
+        return { data: format === 'bundle.json' ? BUNDLE : new TextEncoder().encode(format) };
+      },
+    });
+  });
+  return { created, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test }, baseUrl };
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** Three files and their submissions' ids, in order; and beside them what else the folder should hold. */
+function files(t: Test, more: Record<string, string | object> = {}) {
+  const contents = ['first', 'second', 'third'];
+  const dir = t.testdir({ 'a b.txt': contents[0]!, 'é.txt': contents[1]!, 'c.txt': contents[2]!, ...more });
+  const paths = ['a b.txt', 'é.txt', 'c.txt'].map((name) => join(dir, name));
+  return {
+    dir,
+    paths,
+    digests: contents.map(digest),
+    ids: contents.map((text) => `sub_${digest(text).slice(0, 4)}`),
+  };
+}
+
+t.test('files are hashed here and submitted, and told of in their order', async (t) => {
+  const { created, env } = await serve(t);
+  const { paths, digests, ids } = files(t);
+  const { code, stdout, stderr } = await runHere(['submit', ...paths, '--concurrency', '3'], { env });
+  t.match({ code, stderr }, { code: 0, stderr: '' });
+  t.equal(stdout, paths.map((path, i) => `${ids[i]}  queued  ${path}\n`).join(''));
+  t.same(created.map(({ artifact }) => artifact?.sha256).sort(), [...digests].sort());
+  t.ok(created.every(({ validation }) => validation === ValidationMode.STRICT));
+  t.same(created.find(({ artifact }) => artifact?.sha256 === digests[0])?.metadata, {
+    schema: 'purl',
+    purl: `pkg:generic/a%20b.txt?checksum=sha256%3A${digests[0]}`,
+  });
+});
+
+t.test('metadata comes from the command or a file, the schema from either', async (t) => {
+  const { created, env } = await serve(t);
+  const file = join(t.testdir({ f: 'f', 'm.json': '{"purl":"pkg:npm/a"}' }), 'f');
+  const metadata = join(file, '..', 'm.json');
+  const commands = [
+    ['--schema', 'purl', '--metadata', '{"purl":"pkg:npm/a"}'],
+    ['--metadata', '{"purl":"pkg:npm/a","schema":"purl"}'],
+    ['--schema', 'purl', '--metadata', `@${metadata}`],
+  ];
+  for (const flags of commands) t.equal((await runHere(['submit', file, ...flags], { env })).code, 0);
+  for (const { metadata } of created) t.same(metadata, { schema: 'purl', purl: 'pkg:npm/a' });
+  const lenient = await runHere(['submit', file, '--lenient'], { env });
+  t.equal(lenient.code, 0);
+  t.equal(created.at(-1)?.validation, ValidationMode.LENIENT);
+});
+
+t.test('--json prints the submission as REST spells it, --quiet its id', async (t) => {
+  const { env } = await serve(t);
+  const { paths, digests, ids } = files(t);
+  const json = await runProcess(['submit', paths[0]!, '--json'], env);
+  t.equal(json.code, 0);
+  t.match(JSON.parse(json.stdout), {
+    file: paths[0],
+    submission: { id: ids[0], status: 'queued', artifact: { sha256: digests[0] }, warnings: [] },
+  });
+  const quiet = await runHere(['submit', ...paths, '--quiet'], { env });
+  t.equal(quiet.stdout, ids.map((id) => `${id}\n`).join(''));
+});
+
+t.test('--wait returns when the submission is witnessed', async (t) => {
+  const { env } = await serve(t);
+  const { paths, ids } = files(t);
+  const { code, stdout } = await runHere(['submit', paths[0]!, '--wait'], { env });
+  t.equal(code, 0);
+  t.equal(stdout, `${ids[0]}  witnessed  ${paths[0]}\n`);
+});
+
+t.test('a refused file is reported with the failing places, and the others go on', async (t) => {
+  const { paths, digests, ids } = files(t);
+  const { env } = await serve(t, ({ artifact }) =>
+    artifact?.sha256 === digests[1]
+      ? serviceError('submission.invalid_metadata', Code.InvalidArgument)
+      : undefined,
+  );
+  const { code, stdout, stderr } = await runHere(['submit', ...paths], { env });
+  t.equal(code, 1);
+  t.equal(stdout, `${ids[0]}  queued  ${paths[0]}\n${ids[2]}  queued  ${paths[2]}\n`);
+  t.equal(
+    stderr,
+    `error: ${paths[1]}: because of submission.invalid_metadata (submission.invalid_metadata, request req_1)\n`,
+  );
+});
+
+t.test('a refused key ends the whole command', async (t) => {
+  const { requests, env } = await serve(t, () => serviceError('auth.invalid_key', Code.Unauthenticated));
+  const { paths } = files(t);
+  const { code, stderr } = await runHere(['submit', ...paths, '--concurrency', '1'], { env });
+  t.equal(code, 1);
+  t.match(stderr, /^error: .*\(auth\.invalid_key, request req_1\)\n$/);
+  t.equal(requests.length, 1);
+});
+
+t.test('nothing is submitted when one of the files cannot be', async (t) => {
+  const { requests, env } = await serve(t);
+  const { dir, paths } = files(t);
+  for (const bad of [join(dir, 'gone'), dir]) {
+    const { code, stderr } = await runHere(['submit', paths[0]!, bad], { env });
+    t.equal(code, 2);
+    t.match(stderr, /cannot be read: ENOENT|is a directory/);
+  }
+  t.equal(requests.length, 0);
+});
+
+t.test('what the service says cannot write to the terminal as it likes', async (t) => {
+  const hostile = new ConnectError('evil\u001b[2J\u202egood', Code.InvalidArgument, undefined, [
+    { desc: ErrorDetailSchema, value: { code: 'submission.unknown_schema\u0007' } },
+  ]);
+  const { env } = await serve(t, () => hostile);
+  const { stderr } = await runHere(['submit', files(t).paths[0]!], { env });
+  t.match(stderr, 'evil\uFFFD[2J\uFFFDgood (submission.unknown_schema\uFFFD)');
+});
+
+t.test('a terminal shows a bar, which is gone at the end', async (t) => {
+  const { env } = await serve(t);
+  const times = [...Array(1000).keys()].map((second) => new Date(second * 1000));
+  const now = () => times.shift()!;
+  const { stderr } = await runHere(['submit', ...files(t).paths], { env, terminal: 60, now });
+  t.match(stderr, '\r\x1b[Khashing 3 files [');
+  t.ok(stderr.endsWith('\r\x1b[K'));
+  t.ok(stderr.split('\r').every((line) => line.length < 64));
+  t.equal(formatBar('a', 0, 0), `a [${'#'.repeat(24)}] 100%  0 B of 0 B`);
+  t.equal(formatBar('a', 1536, 3072), `a [${'#'.repeat(12)}${'.'.repeat(12)}]  50%  1.5 KiB of 3.0 KiB`);
+  t.equal(formatBar('a', 2 ** 60, 1), `a [${'#'.repeat(24)}] 100%  1048576.0 TiB of 1 B`);
+});
+
+t.test('a bundle is written to a file or standard output, byte for byte', async (t) => {
+  const { env } = await serve(t);
+  const output = join(t.testdir(), 'bundle');
+  const toFile = await runHere(['bundle', 'sub_1', '-o', output], { env });
+  t.match(toFile, { code: 0, stdout: '', stderr: `wrote ${output}, ${BUNDLE.length} bytes\n` });
+  t.same(new Uint8Array(await readFile(output)), BUNDLE);
+  const toOutput = await runHere(['bundle', 'sub_1', '--wait'], { env });
+  t.equal(toOutput.stdout, new TextDecoder().decode(BUNDLE));
+  const other = await runHere(['bundle', 'sub_1', '--format', 'tlog-proof'], { env });
+  t.equal(other.stdout, 'bundle.tlog-proof');
+  const gone = await runHere(['bundle', 'sub_gone', '--json'], { env });
+  t.equal(gone.code, 1);
+  t.match(JSON.parse(gone.stderr), { error: { code: 'submission.not_found', request_id: 'req_1' } });
+});
+
+t.test('what `attest up` left in its data directory is used, its keys at its own address only', async (t) => {
+  const { baseUrl, requests } = await serve(t);
+  const credentials = {
+    base_url: baseUrl,
+    verify_url: `${baseUrl}/verify`,
+    live_key: KEYS.live,
+    test_key: KEYS.test,
+  };
+  const { dir: dataDir, paths } = files(t, { 'credentials.json': JSON.stringify(credentials) });
+  const submit = (...flags: string[]) => runHere(['submit', paths[0]!, '--data-dir', dataDir, ...flags]);
+  t.equal((await submit()).code, 0);
+  t.equal(requests.at(-1)?.headers.authorization, `Bearer ${KEYS.live}`);
+  t.equal((await submit('--environment', 'test')).code, 0);
+  t.equal(requests.at(-1)?.headers.authorization, `Bearer ${KEYS.test}`);
+  t.equal((await submit('--url', `${baseUrl}/`)).code, 0, 'the same address');
+  const elsewhere = await submit('--url', 'http://127.0.0.1:9');
+  t.match(elsewhere, { code: 2, stderr: /ATTEST_API_KEY is not set/ });
+  const wrong = await submit('--environment', 'live', '--api-key', KEYS.test);
+  t.match(wrong, { code: 2, stderr: 'error: the API key is not one of the live environment\n' });
+  const mistyped = await submit('--api-key', `${KEYS.test.slice(0, -1)}!`);
+  t.match(mistyped, { code: 2, stderr: /ATTEST_API_KEY is wrong \(it is cut off or mistyped\)/ });
+  t.notMatch(mistyped.stderr, KEYS.test.slice(9, 30));
+});
+
+t.test('damaged credentials are reported by their file, without a secret', async (t) => {
+  for (const text of [
+    '',
+    '[]',
+    '{"base_url":7}',
+    `{"live_key":"${KEYS.live}x"}`,
+    `{"base_url":"${KEYS.live}"}`,
+  ]) {
+    const { dir, paths } = files(t, { 'credentials.json': text });
+    const { code, stderr } = await runHere(['submit', paths[0]!, '--data-dir', dir]);
+    t.equal(code, 2);
+    t.match(stderr, join(dir, 'credentials.json'));
+    t.notMatch(stderr, KEYS.live);
+  }
+});
+
+t.test('ordered work keeps its bounds and stops when nobody reads on', async (t) => {
+  let running = 0;
+  let most = 0;
+  const begun: number[] = [];
+  const work = async (item: number) => {
+    begun.push(item);
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    return item * 2;
+  };
+  const results: number[] = [];
+  for await (const result of mapOrdered([1, 2, 3, 4, 5, 6, 7], 3, work)) results.push(result);
+  t.same(results, [2, 4, 6, 8, 10, 12, 14]);
+  t.equal(most, 3);
+  begun.length = 0;
+  for await (const result of mapOrdered([1, 2, 3, 4, 5, 6, 7], 2, work)) if (result === 2) break;
+  t.same(begun, [1, 2]);
+  for await (const result of mapOrdered([], 2, work)) t.fail(String(result));
+});
