@@ -23,7 +23,7 @@ function asProblem({ field, message }: Violation): Problem {
 
 /** The members that lead to a field; a oneof is none, so a rule of one stands at its message. */
 function stepsOf(path: Path): (string | number)[] {
-  return path.flatMap((step) => {
+  return path.flatMap((step): (string | number)[] => {
     switch (step.kind) {
       case 'field':
         return [step.name];

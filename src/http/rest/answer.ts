@@ -3,6 +3,7 @@ import type { Call } from '../../call.js';
 import { type ApiError, errorRules } from '../../errors.js';
 import { errorEnvelope } from '../envelope.js';
 import { etagOf, isNoneMatch } from './etag.js';
+import { jsonPayload } from './response.js';
 import type { Route } from './route.js';
 import type { Answer } from './send.js';
 
@@ -29,15 +30,14 @@ export function successAnswer(
 
 /** The answer to a request that was refused or failed: the error envelope, and what the call had to say beside it. */
 export function errorAnswer(error: ApiError, requestId: string, call: Call | undefined): Answer {
-  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  const { contentType, body } = jsonPayload(
+    errorEnvelope(error.code, error.message, requestId, error.details),
+  );
+  const headers: Record<string, string> = { 'content-type': contentType };
   if (call !== undefined) for (const [name, value] of call.responseHeaders) headers[name] = value;
   Object.assign(headers, error.headers);
   headers['x-request-id'] = requestId;
-  return {
-    status: errorRules(error.code).httpStatus,
-    headers,
-    body: errorEnvelope(error.code, error.message, requestId, error.details),
-  };
+  return { status: errorRules(error.code).httpStatus, headers, body };
 }
 
 function answerHeaders(call: Call, contentType?: string): Record<string, string> {

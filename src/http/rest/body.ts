@@ -58,19 +58,21 @@ function readStream(req: NodeRequest, maxBytes: number, tooMuch: () => Error): P
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const gone = () => reject(new ClientGone());
-    if (req.destroyed) gone();
-    req.on('data', (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size <= maxBytes) chunks.push(chunk);
-      else {
-        chunks.length = 0;
-        reject(tooMuch());
-      }
-    });
-    req.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    req.once('error', gone);
-    req.once('close', gone);
+      else settle(() => reject(tooMuch()));
+    };
+    const onEnd = () =>
+      settle(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    // A request closes after its end as well, but then nobody listens any more.
+    const onClose = () => settle(() => reject(new ClientGone()));
+    const settle = (how: () => void) => {
+      req.off('data', onData).off('end', onEnd).off('close', onClose);
+      how();
+    };
+    req.on('data', onData).on('end', onEnd).on('close', onClose);
+    if (req.destroyed) onClose();
   });
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
 /** A strong entity tag (RFC 9110, 8.8.3) over the bytes of a body. */
-export function etagOf(body: string | Uint8Array): string {
+export function etagOf(body: Uint8Array): string {
   return `"${hash('sha256', body, 'base64url')}"`;
 }
 

@@ -6,14 +6,14 @@ import { compileFieldWriter, compileWriter } from '../../json/writer.js';
 import { isHttpBody } from './request.js';
 
 /** The body of an answer and its content type. */
-export type Payload = { contentType: string; body: string | Uint8Array };
+export type Payload = { contentType: string; body: Uint8Array };
 
 /** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
 export function compileResponse(desc: DescMessage, responseBody: string): (message: Message) => Payload {
   if (responseBody === '') {
     if (isHttpBody(desc)) return (message) => rawPayload(message as HttpBody);
     const write = compileWriter(desc);
-    return (message) => ({ contentType: 'application/json', body: write(message) });
+    return (message) => jsonPayload(write(message));
   }
   const field = desc.fields.find(({ name }) => name === responseBody);
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${responseBody} for the answer`);
@@ -21,7 +21,12 @@ export function compileResponse(desc: DescMessage, responseBody: string): (messa
     return (message) => rawPayload(findFieldValue(field, asFields(message)) as HttpBody | undefined);
   }
   const write = compileFieldWriter(field);
-  return (message) => ({ contentType: 'application/json', body: write(asFields(message)) });
+  return (message) => jsonPayload(write(asFields(message)));
+}
+
+/** As bytes at once: a string put together from many pieces is twice as slow to send. */
+export function jsonPayload(text: string): Payload {
+  return { contentType: 'application/json', body: Buffer.from(text) };
 }
 
 function rawPayload(body: HttpBody | undefined): Payload {

@@ -9,7 +9,7 @@ export type Answer = {
   /** By lower-case name, without `content-length`. */
   headers: Record<string, string>;
   /** Undefined for statuses that have no body. */
-  body: string | Uint8Array | undefined;
+  body: Uint8Array | undefined;
 };
 
 /** A body of at most this many bytes that nobody has read is left to Node to skip, so that the connection stays. */
@@ -23,7 +23,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, { status, headers,
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
   if (res.destroyed) return;
-  if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
+  if (body !== undefined) headers['content-length'] = String(body.byteLength);
   const sent = req.method === 'HEAD' ? undefined : body;
   if (!hasLargeUnreadBody(req)) {
     res.writeHead(status, headers);
@@ -50,7 +50,7 @@ function hasLargeUnreadBody(req: NodeRequest): boolean {
  * Sends the whole answer, then skips what the client is still sending before the connection closes: closing it with
  * unread data in it would reset it, and the client might lose the answer (RFC 9112, 9.6).
  */
-function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: string | Uint8Array | undefined): void {
+function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined) res.flushHeaders();
   else res.write(body);
   let left = LINGER_BYTES;
