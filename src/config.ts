@@ -75,6 +75,8 @@ export type MigrateConfig = { readonly databaseUrl: string; readonly logLevel: L
 /** What `attest keys` needs: without a database it is the one `attest up` runs over `dataDir`. */
 export type KeysConfig = {
   readonly databaseUrl: string | undefined;
+  /** Where running processes are told of a change; as with the database. */
+  readonly natsUrl: string | undefined;
   readonly dataDir: string;
   /** Undefined when they are in the data directory. */
   readonly secretKeys: KeyRing | undefined;
@@ -193,6 +195,7 @@ function readServerSettings(settings: Settings, defaultHost: string): ServerSett
 function readKeys(settings: Settings): KeysConfig {
   return {
     databaseUrl: settings.find('DATABASE_URL', postgresUrl),
+    natsUrl: settings.find('NATS_URL', natsUrl),
     dataDir: readDataDir(settings),
     secretKeys: settings.find('SECRET_KEY', secretKey),
     logLevel: readLogLevel(settings),

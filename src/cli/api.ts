@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { loadApp } from './load-app.js';
 import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
@@ -18,7 +17,7 @@ export function addApi(program: Command, cli: Cli): void {
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readConfig(withFlags(cli.env, flags), { process: 'api' });
-      const { runApi } = await loadApp();
+      const { runApi } = await import('../app.js');
       await runServer(
         cli,
         (options) => runApi(config, options),

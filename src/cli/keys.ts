@@ -1,12 +1,11 @@
 import { type Command, Option } from 'commander';
 import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
+import type { KeyManager } from '../app/contract.js';
 import { duration } from '../config/kinds.js';
 import { readConfig } from '../config.js';
 import { spellingOf } from '../spelling.js';
 import type { ApiKeyRow } from '../store/api-keys.js';
-import type { KeyManager } from '../app/contract.js';
 import { type Cli, print, printable, printError, UsageError } from './cli.js';
-import { loadApp } from './load-app.js';
 import { withFlags } from './run-server.js';
 import { formatTable } from './table.js';
 
@@ -66,7 +65,7 @@ function addCommonFlags(command: Command): Command {
 
 async function withKeys(cli: Cli, flags: Flags, use: (manager: KeyManager) => Promise<void>): Promise<void> {
   const config = readConfig(withFlags(cli.env, flags), { process: 'keys' });
-  await (await loadApp()).withKeys(config, use);
+  await (await import('../app.js')).withKeys(config, use);
 }
 
 async function create(cli: Cli, manager: KeyManager, flags: CreateFlags): Promise<void> {

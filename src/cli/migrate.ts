@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { loadApp } from './load-app.js';
 
 const HELP = `
 Brings the tables of DATABASE_URL up to this version. Processes of the version before keep working on them.
@@ -19,7 +18,7 @@ export function addMigrate(program: Command, cli: Cli): void {
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: boolean }) => {
       const config = readConfig(cli.env, { process: 'migrate' });
-      const applied = await (await loadApp()).runMigrate(config);
+      const applied = await (await import('../app.js')).runMigrate(config);
       if (json) print(cli, JSON.stringify({ applied }));
       else print(cli, applied.length === 0 ? 'already up to date' : `applied ${applied.join(', ')}`);
     });

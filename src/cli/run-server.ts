@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Env } from '../config/settings.js';
 import type { RunOptions } from '../app/contract.js';
+import type { Env } from '../config/settings.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;

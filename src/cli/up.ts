@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { readConfig } from '../config.js';
 import type { Ready } from '../app/contract.js';
+import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { loadApp } from './load-app.js';
 import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
@@ -23,7 +22,7 @@ export function addUp(program: Command, cli: Cli): void {
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags & { json?: boolean }) => {
       const config = readConfig(withFlags(cli.env, flags), { process: 'up' });
-      const { runUp } = await loadApp();
+      const { runUp } = await import('../app.js');
       await runServer(
         cli,
         (options) => runUp(config, options),
