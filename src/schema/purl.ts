@@ -1,0 +1,116 @@
+import { PackageURL } from 'packageurl-js';
+
+/** A purl's parts as they were given, decoded. */
+type PurlParts = {
+  type: string;
+  namespace: string;
+  name: string;
+  version: string;
+  qualifiers: Record<string, string>;
+  subpath: string;
+};
+
+/** Its message says what is wrong with a purl, to follow "is not a package URL: ". */
+class PurlProblem extends Error {
+  override readonly name = 'PurlProblem';
+}
+
+const TYPE = /^[a-z][a-z0-9.+-]*$/;
+const QUALIFIER_KEY = /^[a-z][a-z0-9._-]*$/;
+const URL_TEXT = /^[\x21-\x7e]+$/;
+
+/** Types whose packages have no namespace, and those that have one always, by the purl type definitions. */
+const NO_NAMESPACE: ReadonlySet<string> = new Set([]);
+const NEEDS_NAMESPACE: ReadonlySet<string> = new Set([]);
+
+/**
+ * What keeps a text from being a package URL by the purl specification (ECMA-427), or undefined. The text is taken
+ * apart here, as the specification says: packageurl-js goes through the WHATWG URL parser, which drops whitespace,
+ * repairs escapes, reads + as a space and lets the last of two equal qualifiers win. The library then checks the parts
+ * and the rules of their type.
+ */
+export function findPurlProblem(text: string): string | undefined {
+  try {
+    const { type, namespace, name, version, qualifiers, subpath } = splitPurl(text);
+    checkNamespace(type, namespace);
+    new PackageURL(type, namespace || null, name, version || null, qualifiers, subpath || null);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Error) return error.message;
+    throw error;
+  }
+}
+
+function splitPurl(text: string): PurlParts {
+  if (!URL_TEXT.test(text)) throw new PurlProblem('it has spaces or characters that must be percent-encoded');
+  const [beforeSubpath, subpath] = cut(text, text.lastIndexOf('#'));
+  const [beforeQualifiers, qualifiers] = cut(beforeSubpath, beforeSubpath.lastIndexOf('?'));
+  const [scheme, path] = cut(beforeQualifiers, beforeQualifiers.indexOf(':'));
+  if (scheme.toLowerCase() !== 'pkg') throw new PurlProblem('it does not begin with pkg:');
+  const [rawType, rest] = cut(path.replace(/^\/+/, ''), path.replace(/^\/+/, '').indexOf('/'));
+  const type = rawType.toLowerCase();
+  if (!TYPE.test(type))
+    throw new PurlProblem('its type must be letters, digits, ., + and -, from a letter on');
+  const [location, version] = cut(rest, versionAt(rest));
+  const segments = segmentsOf(location);
+  const name = segments.pop() ?? '';
+  if (name.trim() === '') throw new PurlProblem('it has no name');
+  if (segments.some((segment) => segment.includes('/'))) {
+    throw new PurlProblem('a segment of its namespace holds an encoded /');
+  }
+  return {
+    type,
+    namespace: segments.join('/'),
+    name,
+    version: decode(version),
+    qualifiers: splitQualifiers(qualifiers),
+    subpath: segmentsOf(subpath).join('/'),
+  };
+}
+
+/** What is before and after a separator; all of it and nothing when there is none. */
+function cut(text: string, at: number): [before: string, after: string] {
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** Where the version's @ is. One that begins a segment belongs to it: npm's scopes are often left unencoded. */
+function versionAt(rest: string): number {
+  const at = rest.lastIndexOf('@');
+  return at === 0 || rest[at - 1] === '/' ? -1 : at;
+}
+
+function segmentsOf(path: string): string[] {
+  return path
+    .split('/')
+    .filter((segment) => segment !== '')
+    .map(decode);
+}
+
+function splitQualifiers(text: string): Record<string, string> {
+  const qualifiers: Record<string, string> = Object.create(null);
+  if (text === '') return qualifiers;
+  for (const pair of text.split('&')) {
+    const [rawKey, value] = cut(pair, pair.indexOf('='));
+    const key = rawKey.toLowerCase();
+    if (!QUALIFIER_KEY.test(key)) {
+      throw new PurlProblem('a qualifier must be named by letters, digits, ., - and _, from a letter on');
+    }
+    if (key in qualifiers) throw new PurlProblem('two qualifiers have the same name');
+    qualifiers[key] = decode(value);
+  }
+  return qualifiers;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new PurlProblem('it has a % that encodes no UTF-8');
+  }
+}
+
+function checkNamespace(type: string, namespace: string): void {
+  if (NO_NAMESPACE.has(type) && namespace !== '') throw new PurlProblem(`a ${type} package has no namespace`);
+  if (NEEDS_NAMESPACE.has(type) && namespace === '')
+    throw new PurlProblem(`a ${type} package needs a namespace`);
+}
