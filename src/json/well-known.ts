@@ -7,10 +7,9 @@ import {
   TimestampSchema,
   ValueSchema,
 } from '@bufbuild/protobuf/wkt';
-import canonicalize from 'canonicalize';
-import { type Reading, report } from './problems.js';
-import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
-import { findForbiddenText } from './strict-json.js';
+import { freeFormReader, writeCanonical } from './free-form.js';
+import { report } from './problems.js';
+import { scalarCodec } from './scalar.js';
 import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, type Seconds } from './timestamp.js';
 import { isJsonObject, type ValueCodec, type ValueReader } from './value.js';
 
@@ -51,22 +50,22 @@ const CODECS: ReadonlyMap<string, ValueCodec> = new Map([
     },
   ],
   // Fields hold a Struct as a plain JSON object.
-  ['google.protobuf.Struct', { write: canonical, read: readStruct }],
+  [
+    'google.protobuf.Struct',
+    { write: writeCanonical, read: formed(isJsonObject, 'must be an object', (json) => json) },
+  ],
   [
     ValueSchema.typeName,
     {
-      write: (value) => canonical(toJson(ValueSchema, value as never)),
-      read: (json, reading) => withoutForbiddenText(json, reading) && fromJson(ValueSchema, json),
+      write: (value) => writeCanonical(toJson(ValueSchema, value as never)),
+      read: freeFormReader((json) => fromJson(ValueSchema, json)),
     },
   ],
   [
     ListValueSchema.typeName,
     {
-      write: (value) => canonical(toJson(ListValueSchema, value as never)),
-      read: (json, reading) => {
-        if (!Array.isArray(json)) return report(reading, 'must be an array');
-        return withoutForbiddenText(json, reading) && fromJson(ListValueSchema, json);
-      },
+      write: (value) => writeCanonical(toJson(ListValueSchema, value as never)),
+      read: formed(Array.isArray, 'must be an array', (json) => fromJson(ListValueSchema, json)),
     },
   ],
 ]);
@@ -96,24 +95,11 @@ function secondsReader(
   };
 }
 
-function readStruct(json: JsonValue, reading: Reading): unknown {
-  if (!isJsonObject(json)) return report(reading, 'must be an object');
-  return withoutForbiddenText(json, reading) ? json : undefined;
-}
-
-/** Whether no text in the value is forbidden; notes the first one otherwise. */
-function withoutForbiddenText(json: JsonValue, reading: Reading): true | undefined {
-  const found = findForbiddenText(json);
-  if (found === undefined) return true;
-  // A pointer from here on: its steps are escaped already, and so are taken apart by hand.
-  const steps = found.split('/').slice(1);
-  const at = steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-  return report({ path: [...reading.path, ...at], problems: reading.problems }, FORBIDDEN_TEXT);
-}
-
-/** The value as canonical JSON (RFC 8785). */
-function canonical(value: unknown): string {
-  const text = canonicalize(value);
-  if (text === undefined) throw new TypeError('not a JSON value');
-  return text;
+function formed(
+  hasForm: (json: JsonValue) => boolean,
+  expected: string,
+  convert: (json: JsonValue) => unknown,
+): ValueReader {
+  const read = freeFormReader(convert);
+  return (json, reading) => (hasForm(json) ? read(json, reading) : report(reading, expected));
 }

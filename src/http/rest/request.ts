@@ -5,7 +5,7 @@ import { ApiError } from '../../errors.js';
 import { fieldSetter } from '../../json/field.js';
 import { invalidRequest, type Reading, startReading } from '../../json/problems.js';
 import { compileFieldReader, compileMessageReader } from '../../json/reader.js';
-import { parseJson } from '../../json/strict-json.js';
+import { JsonSyntaxError, parseJson } from '../../json/strict-json.js';
 import type { Fields } from '../../json/value.js';
 import type { HttpBinding } from './http-rule.js';
 import { type BodyJson, compilePathReader } from './path-reader.js';
@@ -115,9 +115,8 @@ function parseBody(body: Uint8Array): JsonValue {
   try {
     return parseJson(body, { maxDepth: MAX_JSON_DEPTH });
   } catch (error) {
-    if (error instanceof ApiError) throw error;
-    const why = error instanceof Error ? error.message : 'unknown';
-    throw new ApiError(ErrorCode.REQUEST_MALFORMED_JSON, `the body is not JSON: ${why}`);
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new ApiError(ErrorCode.REQUEST_MALFORMED_JSON, `the body cannot be read: ${error.message}`);
   }
 }
 
