@@ -65,7 +65,12 @@ function addCommonFlags(command: Command): Command {
 
 async function withKeys(cli: Cli, flags: Flags, use: (manager: KeyManager) => Promise<void>): Promise<void> {
   const config = readConfig(withFlags(cli.env, flags), { process: 'keys' });
-  await (await import('../app.js')).withKeys(config, use);
+  const app = await import('../app.js');
+  await app.withKeys(config, use).catch((error: Error & { code?: unknown }) => {
+    if (error.code !== 'ECONNREFUSED') throw error;
+    const hint = config.databaseUrl === undefined ? 'is attest up running?' : 'is DATABASE_URL right?';
+    throw new Error(`the database does not answer (${error.message}): ${hint}`, { cause: error });
+  });
 }
 
 async function create(cli: Cli, manager: KeyManager, flags: CreateFlags): Promise<void> {

@@ -10,6 +10,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['worker', async () => (await import('./worker.js')).addWorker],
   ['migrate', async () => (await import('./migrate.js')).addMigrate],
   ['keys', async () => (await import('./keys.js')).addKeys],
+  ['log', async () => (await import('./log.js')).addLog],
   ['submit', async () => (await import('./submit.js')).addSubmit],
   ['bundle', async () => (await import('./bundle.js')).addBundle],
   ['verify', async () => (await import('./verify.js')).addVerify],

@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
+
+const UP = ['up', '--port', '0', '--ops-port', '0'];
+
+/** A running `attest up`; `ready` is its first line of output. */
+type Up = { ready: string; stop(signal: NodeJS.Signals): Promise<{ code: number | null; stderr: string }> };
+
+async function startUp(t: Test, args: readonly string[]): Promise<Up> {
+  const child: ChildProcess = spawn(process.execPath, [...PROGRAM, ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  const stderr = text(child.stderr!);
+  const stop: Up['stop'] = async (signal) => {
+    child.kill(signal);
+    const [code] = await ended;
+    return { code, stderr: await stderr };
+  };
+  t.teardown(() => stop('SIGTERM'));
+  const lines = createInterface({ input: child.stdout! });
+  const [ready] = await Promise.race([once(lines, 'line'), ended.then(async () => [await stderr])]);
+  return { ready: String(ready), stop };
+}
+
+async function dataDirectory(t: Test): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'attest-up-'));
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+t.test('one command runs the whole service, and its data outlives it', async (t) => {
+  const dir = await dataDirectory(t);
+  const at = (name: string) => join(dir, name);
+  const data = ['--data-dir', at('data')];
+  const first = await startUp(t, [...UP, ...data, '--json']);
+  const { base_url, verify_url, ops_url, credentials } = JSON.parse(first.ready);
+  t.match(JSON.parse(await readFile(credentials, 'utf8')), { base_url, verify_url, ops_url });
+
+  await t.test('a file is submitted, witnessed and verified', async (t) => {
+    const file = join(t.testdir({ artifact: 'what was tested' }), 'artifact');
+    const submitted = await runHere(['submit', file, '--wait', ...data]);
+    t.match(submitted, { code: 0, stdout: /^sub_\w{26} {2}witnessed {2}/, stderr: '' });
+    const id = submitted.stdout.split(' ')[0]!;
+    t.equal((await runHere(['bundle', id, '-o', at('bundle'), ...data])).code, 0);
+    const roots = await (await fetch(`${verify_url}/trust_roots.json`)).text();
+    const kept = join(t.testdir({ artifact: 'what was tested', roots }), 'roots');
+    const verify = ['verify', file, '--bundle', at('bundle')];
+    t.match(await runHere([...verify, ...data]), { code: 0, stdout: /\nTrusting http:.* fetched now/ });
+    t.match(await runHere([...verify, '--trust-roots', kept]), {
+      code: 0,
+      stdout: /the operator’s own clock/,
+    });
+  });
+
+  await t.test('keys are made, listed and revoked', async (t) => {
+    const made = await runHere([
+      'keys',
+      'create',
+      '--environment',
+      'test',
+      '--name',
+      'ci',
+      '--json',
+      ...data,
+    ]);
+    t.equal(made.code, 0);
+    const { key, id } = JSON.parse(made.stdout);
+    const file = join(t.testdir({ artifact: 'a' }), 'artifact');
+    t.match(await runHere(['submit', file, '--api-key', key, ...data]), { code: 0, stdout: /queued/ });
+    const list = JSON.parse((await runHere(['keys', 'list', '--json', ...data])).stdout);
+    t.match(list, [{ id, name: 'ci', environment: 'test', last4: key.slice(-4), revoked_at: null }, {}, {}]);
+    t.notMatch(JSON.stringify(list), key);
+    t.match(await runHere(['keys', 'revoke', id, ...data]), { code: 0, stdout: `${id} is revoked\n` });
+    const table = await runHere(['keys', 'list', ...data]);
+    t.match(table.stdout, new RegExp(`^${id}  svc_test_…${key.slice(-4)}  ci .* revoked \\d{4}-`, 'm'));
+    t.match(await runHere(['keys', 'revoke', 'key_none', ...data]), {
+      code: 1,
+      stderr: /there is no key key_none/,
+    });
+    const unknown = ['keys', 'create', '--environment', 'test', '--scope', 'all', ...data];
+    t.match(await runHere(unknown), { code: 1, stderr: /^error: there is no scope all; there are / });
+    const never = ['keys', 'create', '--environment', 'test', '--expires', 'never', ...data];
+    t.match(await runHere(never), { code: 2, stderr: /^error: --expires is not a span of time/ });
+  });
+
+  await t.test('a second service over the same data does not start', async (t) => {
+    const { code, stdout, stderr } = await runProcess([...UP, ...data]);
+    t.match({ code, stdout }, { code: 1, stdout: '' });
+    t.match(stderr, /^error: The data directory .* is already in use by process \d+/m);
+  });
+
+  t.equal((await first.stop('SIGINT')).code, 0);
+  t.match(await runHere(['keys', 'list', ...data]), {
+    code: 1,
+    stderr: /does not answer .*is attest up running\?/,
+  });
+  const second = await startUp(t, [...UP, ...data]);
+  t.match(second.ready, /^ready http:\/\/localhost:\d+$/);
+  const id = JSON.parse(await readFile(at('bundle'), 'utf8')).submission.id;
+  const again = await runHere(['bundle', id, ...data]);
+  t.equal(again.stdout, await readFile(at('bundle'), 'utf8'));
+  t.match(await second.stop('SIGTERM'), { code: 0, stderr: /stopping; once more to end at once\n/ });
+});
