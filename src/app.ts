@@ -1,11 +1,13 @@
 /** The processes and tools of the service, each put together from `app/`. */
-import type { KeyManager, RunOptions } from './app/contract.js';
+import type { KeyManager, LogManager, RunOptions } from './app/contract.js';
 import { keyManager } from './app/keys.js';
+import { logManager } from './app/logs.js';
 import { startProcess } from './app/processes.js';
+import { openRegister } from './app/register-file.js';
 import { type Stops, withStops } from './app/stops.js';
 import { findConnections, startEmbedded, writeConnections, writeCredentials } from './app/up.js';
 import { openWitnesses } from './app/witnesses.js';
-import type { Config, KeysConfig, MigrateConfig, UpConfig } from './config.js';
+import type { Config, KeysConfig, LogConfig, MigrateConfig, UpConfig } from './config.js';
 import { findSecretKeys } from './embedded/secrets.js';
 import { createLogger, flushLogger, type Logger } from './logger.js';
 import { announceKeyChange } from './queue/broadcast.js';
@@ -77,8 +79,21 @@ export async function withKeys<T>(config: KeysConfig, use: (keys: KeyManager) =>
       );
     }
     const log = openLog('silent', stops);
-    const announce = (id: string) => announceChange(connections?.natsUrl, id, log);
+    const announce = (id: string) => announceChange(config.natsUrl ?? connections?.natsUrl, id, log);
     return use(keyManager(openToolPool(databaseUrl, stops), secretKeys, announce));
+  });
+}
+
+/** Opens database and register, hands over what can be done with logs, and closes them again. */
+export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T> {
+  return withStops(async (stops) => {
+    const databaseUrl = config.databaseUrl ?? (await findConnections(config.dataDir))?.databaseUrl;
+    if (databaseUrl === undefined) {
+      throw new Error(
+        `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL`,
+      );
+    }
+    return use(logManager(openToolPool(databaseUrl, stops), await openRegister(config.checkpointRegister)));
   });
 }
 

@@ -36,7 +36,7 @@ type ServerSettings = {
   readonly verifyUrl: string | undefined;
   /** The host name that the logs' origins end in. */
   readonly logDomain: string;
-  /** Absolute path of the file that remembers published checkpoints. */
+  /** Absolute path of the folder that remembers published checkpoints. */
   readonly checkpointRegister: string;
   /** Besides the log itself and what `attest up` embeds. */
   readonly witnesses: readonly WitnessConfig[];
@@ -83,6 +83,14 @@ export type KeysConfig = {
   readonly logLevel: LogLevel;
 };
 
+/** What `attest log` needs: without a database it is the one `attest up` runs over `dataDir`. */
+export type LogConfig = {
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string;
+  /** Absolute path of the folder that remembers published checkpoints. */
+  readonly checkpointRegister: string;
+};
+
 /** The configuration of each command that works on a server's own state. */
 export type ConfigOf = {
   up: UpConfig;
@@ -90,6 +98,7 @@ export type ConfigOf = {
   worker: Config;
   migrate: MigrateConfig;
   keys: KeysConfig;
+  log: LogConfig;
 };
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -105,6 +114,7 @@ const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = 
     logLevel: readLogLevel(settings),
   }),
   keys: readKeys,
+  log: readLog,
 };
 
 /** The variables of this process. */
@@ -176,9 +186,7 @@ function readServerSettings(settings: Settings, defaultHost: string): ServerSett
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.get('LOG_DOMAIN', hostName, defaultLogDomain(baseUrl)),
-    checkpointRegister: resolve(
-      settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')),
-    ),
+    checkpointRegister: readRegister(settings, dataDir),
     witnesses: readWitnesses(settings),
     witnessDeadlineMs: settings.get('WITNESS_DEADLINE', duration('1s', '30d'), 3_600_000),
     batchIntervalMs: settings.get('BATCH_INTERVAL', duration('10ms', '1h'), 1_000),
@@ -200,6 +208,19 @@ function readKeys(settings: Settings): KeysConfig {
     secretKeys: settings.find('SECRET_KEY', secretKey),
     logLevel: readLogLevel(settings),
   };
+}
+
+function readLog(settings: Settings): LogConfig {
+  const dataDir = readDataDir(settings);
+  return {
+    databaseUrl: settings.find('DATABASE_URL', postgresUrl),
+    dataDir,
+    checkpointRegister: readRegister(settings, dataDir),
+  };
+}
+
+function readRegister(settings: Settings, dataDir: string): string {
+  return resolve(settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')));
 }
 
 function readDataDir(settings: Settings): string {

@@ -1,5 +1,5 @@
 /** What the commands need of the composed service. Its module is loaded only by commands that run a server. */
-import type { Config, KeysConfig, MigrateConfig, UpConfig } from '../config.js';
+import type { Config, KeysConfig, LogConfig, MigrateConfig, UpConfig } from '../config.js';
 import type { ApiKeyRow } from '../store/api-keys.js';
 
 /** The functions that `app.ts` exports. */
@@ -12,6 +12,8 @@ export type App = {
   runMigrate(config: MigrateConfig): Promise<readonly string[]>;
   /** Opens the database, hands over what can be done with keys, and closes it again. */
   withKeys<T>(config: KeysConfig, use: (keys: KeyManager) => Promise<T>): Promise<T>;
+  /** The same for the logs. */
+  withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T>;
 };
 
 export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
@@ -35,4 +37,25 @@ export type KeyManager = {
   list(projectId: string | undefined): Promise<readonly ApiKeyRow[]>;
   /** @returns the key's row, or undefined when there is no such key; revoking again changes nothing */
   revoke(id: string): Promise<ApiKeyRow | undefined>;
+};
+
+/** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
+export type LogStatus = {
+  readonly origin: string;
+  readonly environment: 'live' | 'test';
+  readonly epoch: number;
+  readonly leaves: number;
+  readonly publishedSize: number;
+  readonly registerSize: number | undefined;
+  readonly state: 'ok' | 'frozen' | 'register_missing' | 'closed';
+  readonly reason: string | undefined;
+};
+
+/** What an operator can do about logs. */
+export type LogManager = {
+  status(): Promise<readonly LogStatus[]>;
+  /** Begins a new epoch of the environment's log, under a new origin; the old one stays readable. Throws unless it is frozen. */
+  newEpoch(environment: 'live' | 'test'): Promise<LogStatus>;
+  /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
+  fillRegister(): Promise<readonly string[]>;
 };

@@ -2,6 +2,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
 import type { CheckpointFacts } from './facts.js';
+import { instantText } from './instant.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 
 /** One witness's evidence, the checkpoint it is about, and where in the bundle it stands (a JSON pointer). */
@@ -30,7 +31,7 @@ export function vouched(
       ),
     };
   }
-  const check = passed('witness.verified', `${witness.name} vouched at ${time.toISOString()}`);
+  const check = passed('witness.verified', `${witness.name} vouched at ${instantText(time)}`);
   return { check, time, ...(operator !== undefined && { operator }) };
 }
 

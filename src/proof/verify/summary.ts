@@ -1,4 +1,5 @@
 import type { StatementFields } from '../statement.js';
+import { instantText } from './instant.js';
 import type { Step } from './report.js';
 import type { WitnessFinding } from './witness-step.js';
 
@@ -24,7 +25,7 @@ function proof(
   const what = `This artifact was attested under ${submissionId}${environment === 'test' ? ' (test)' : ''}`;
   if (existedBy === undefined) return `${what}; no witness says when.`;
   const names = witnesses.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
-  return `${what} and existed no later than ${existedBy.toISOString()} according to ${names.join(' and ')}.`;
+  return `${what} and existed no later than ${instantText(existedBy)} according to ${names.join(' and ')}.`;
 }
 
 function nameOf({ name, operator }: WitnessFinding): string {

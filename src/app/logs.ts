@@ -1,0 +1,86 @@
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { compareWithRegister, type Register } from '../pipeline/register.js';
+import { findNewestPublishedBatch } from '../store/batches.js';
+import type { Pool } from '../store/connect.js';
+import { readLogSize } from '../store/leaves.js';
+import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
+import { ensureWitnessStates, listWitnessStates } from '../store/witnesses.js';
+import type { LogManager, LogStatus } from './contract.js';
+
+/** What `attest log` does, over an open database and register. */
+export function logManager(pool: Pool, register: Register): LogManager {
+  return {
+    status: async () => {
+      const logs = await listLogs(pool);
+      return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
+    },
+    newEpoch: (environment) => beginEpoch(pool, register, environment),
+    fillRegister: () => fillRegister(pool, register),
+  };
+}
+
+async function readStatus(
+  pool: Pool,
+  register: Register,
+  logs: readonly Log[],
+  log: Log,
+): Promise<LogStatus> {
+  const comparison = await compareWithRegister(pool, register, log);
+  const published = await findNewestPublishedBatch(pool, log.id);
+  const closed = findActiveLog(logs, log.environment)?.id !== log.id;
+  const forked = comparison.state === 'fork' ? comparison.reason : undefined;
+  const state = closed ? 'closed' : log.frozenAt !== null || forked ? 'frozen' : 'ok';
+  return {
+    origin: log.origin,
+    environment: log.environment === Environment.LIVE ? 'live' : 'test',
+    epoch: log.epoch,
+    leaves: await readLogSize(pool, log.id),
+    publishedSize: published?.treeSize ?? 0,
+    registerSize: register.read(log.origin)?.size,
+    state: state === 'ok' && comparison.state === 'missing' ? 'register_missing' : state,
+    reason: log.frozenReason ?? forked,
+  };
+}
+
+/** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
+async function beginEpoch(pool: Pool, register: Register, environment: 'live' | 'test'): Promise<LogStatus> {
+  const logs = await listLogs(pool);
+  const number = environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const active = findActiveLog(logs, number);
+  if (active === undefined)
+    throw new Error(`there is no log of environment ${environment}; start the service once`);
+  if (active.frozenAt === null) {
+    throw new Error(
+      `the log ${active.origin} is not frozen; a new epoch is only for a log that cannot go on`,
+    );
+  }
+  const epoch = active.epoch + 1;
+  const domain = active.origin.slice(active.origin.indexOf('.') + 1);
+  await ensureLog(pool, {
+    environment: number,
+    epoch,
+    origin: `${environment}-${epoch}.${domain}`,
+    publicKey: active.publicKey,
+  });
+  const all = await listLogs(pool);
+  const begun = findActiveLog(all, number);
+  if (begun === undefined) throw new Error('the new epoch is missing');
+  const witnesses = await listWitnessStates(pool, active.id);
+  await ensureWitnessStates(
+    pool,
+    begun.id,
+    witnesses.map(({ witness }) => witness),
+  );
+  return readStatus(pool, register, all, begun);
+}
+
+async function fillRegister(pool: Pool, register: Register): Promise<string[]> {
+  const filled: string[] = [];
+  for (const log of await listLogs(pool)) {
+    const published = await findNewestPublishedBatch(pool, log.id);
+    if (published === undefined || register.read(log.origin) !== undefined) continue;
+    await register.write({ origin: log.origin, size: published.treeSize, rootHash: published.rootHash });
+    filled.push(log.origin);
+  }
+  return filled;
+}
