@@ -4,6 +4,7 @@ import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { toHex, utf8 } from '../../src/proof/encoding.js';
 import { sha256 } from '../../src/proof/primitives.js';
+import { instantText } from '../../src/proof/verify/instant.js';
 import type { VerifyOptions } from '../../src/proof/verify.js';
 import {
   ARTIFACT,
@@ -53,7 +54,7 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   const result = await verify(good);
   t.equal(
     result.summary,
-    `This artifact was attested under ${SUBMISSION_ID} and existed no later than ${STAMPED_AT.toISOString()} ` +
+    `This artifact was attested under ${SUBMISSION_ID} and existed no later than ${instantText(STAMPED_AT)} ` +
       'according to tsa (the operator’s own clock).',
   );
   t.strictSame(result.existedBy, STAMPED_AT);
@@ -72,7 +73,7 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   ]);
   const onlyCosigned = await makeSample(service, ['log', 'cosigner']);
   const cosigned = await verify(onlyCosigned.bundle, { policy: { required: ['w1', 'log'] } });
-  t.match(cosigned.summary, `no later than ${COSIGNED_AT.toISOString()} according to w1.`);
+  t.match(cosigned.summary, `no later than ${instantText(COSIGNED_AT)} according to w1.`);
   const onlyLogged = await makeSample(service, []);
   const logged = await verify(onlyLogged.bundle, { policy: { required: ['live.log.example'] } });
   t.equal(logged.verdict, 'verified');
