@@ -59,13 +59,18 @@ function openFile(path: string): AsyncIterable<Uint8Array> {
   return fs.createReadStream(path, { highWaterMark: 1024 * 1024 });
 }
 
-/** Not every browser can iterate a stream. */
+/** A web stream is read by its reader: not every browser can iterate one. */
 async function* readPieces(
   source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>,
 ): AsyncIterable<Uint8Array> {
-  if (!(source instanceof ReadableStream) || Symbol.asyncIterator in source) return yield* source;
-  const reader = (source as ReadableStream<Uint8Array>).getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+  if (!(source instanceof ReadableStream)) return yield* source;
+  const reader: ReadableStreamDefaultReader<Uint8Array> = source.getReader();
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+  } finally {
+    // Whoever stops early does not want the rest; at the end there is nothing left to cancel.
+    await reader.cancel();
+  }
 }
 
 type NodeModules = { 'node:crypto': typeof import('node:crypto'); 'node:fs': typeof import('node:fs') };

@@ -13,6 +13,7 @@ import {
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { AttestationError, type ClientOptions, createClient, verifyBundle } from '../../src/client/client.js';
+import { hashArtifact } from '../../src/client/hash.js';
 import { listen, serveRpc, serviceError } from '../support/rpc-server.js';
 
 const KEY = 'svc_test_key';
@@ -337,6 +338,32 @@ t.test('what cannot be read is not submitted', async (t) => {
     message: 'enough',
   });
   t.equal(contexts.length, 0);
+});
+
+t.test('where there is no Node, artifacts are hashed by Web Crypto and paths are refused', async (t) => {
+  const { getBuiltinModule } = process;
+  t.teardown(() => Object.assign(process, { getBuiltinModule }));
+  Object.assign(process, { getBuiltinModule: undefined });
+  const bytes = randomBytes(100_000);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  t.equal(await hashArtifact(new Blob([bytes])), sha256);
+  t.equal(await hashArtifact(new Blob([bytes]).stream()), sha256);
+  t.equal(await hashArtifact(bytes), sha256);
+  await t.rejects(hashArtifact('/etc/hostname'), TypeError);
+});
+
+t.test('a stream that is not read to its end is cancelled', async (t) => {
+  let cancelled = false;
+  const stream = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(1)),
+    cancel: () => {
+      cancelled = true;
+    },
+  });
+  const stop = new AbortController();
+  const onBytes = () => stop.abort(new Error('enough'));
+  await t.rejects(hashArtifact(stream, { signal: stop.signal, onBytes }), { message: 'enough' });
+  t.ok(cancelled);
 });
 
 t.test('a path that holds nothing but an empty file has the hash of nothing', async (t) => {
