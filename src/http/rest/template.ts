@@ -53,7 +53,7 @@ export function parseTemplate(source: string): Template {
 /** The segments and verb without the names of variables: templates with the same pattern match the same paths. */
 export function patternOf({ segments, verb }: Template): string {
   const texts = segments.map((segment) => {
-    if (segment.kind === 'literal') return encodeURIComponent(segment.text);
+    if (segment.kind === 'literal') return encodeURIComponent(segment.text).replaceAll('*', '%2A');
     return segment.kind === 'one' ? '*' : '**';
   });
   return `/${texts.join('/')}${verb === undefined ? '' : `:${encodeURIComponent(verb)}`}`;
