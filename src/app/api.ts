@@ -4,7 +4,6 @@ import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { InfoService, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
-import { unavailable } from '../errors.js';
 import type { Observation } from '../http/requests.js';
 import { type ApiServer, createServer } from '../http/server.js';
 import { compileWriter } from '../json/writer.js';
@@ -13,7 +12,7 @@ import { createLogReader } from '../mirror/log-reader.js';
 import { mirrorRoutes } from '../mirror/routes.js';
 import type { Check } from '../ops.js';
 import { sealJob } from '../pipeline/job.js';
-import { checkRegister, type Register } from '../pipeline/register.js';
+import type { Register } from '../pipeline/register.js';
 import { onKeyChange } from '../queue/broadcast.js';
 import { createRandomSource } from '../random.js';
 import { attestationHandlers } from '../rpc/attestations.js';
@@ -32,6 +31,7 @@ import { gather } from '../store/gather.js';
 import { findSubmissions } from '../store/submissions.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { createJobSender, type JobSender } from './jobs.js';
+import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
 import { setUpDsseSigners, setUpLogs } from './setup.js';
 import { createSubmissionLimits } from './submission-limits.js';
@@ -72,12 +72,6 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     max: config.poolSize,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  const writePool = connectPool({
-    url: config.databaseUrl,
-    name: 'accept',
-    max: ACCEPT_LIMITS.maxInFlight * 2,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
   await setUpLogs(pool, config.logDomain, config.secrets.log);
   const signerOf = await setUpDsseSigners(pool, config.secrets.dsse);
   await checkRegisters(pool, register, log);
@@ -90,7 +84,15 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     log,
     onQueue: async (queue) => onKeyChange(queue, principals.forget),
   });
-  const accepters = openAccepters(options, writePool, directory, jobs);
+  const guard = createLogGuard(pool, register, directory, log);
+  const writePool = connectPool({
+    url: config.databaseUrl,
+    name: 'accept',
+    max: ACCEPT_LIMITS.maxInFlight * 2,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onClose: guard.connectionLost,
+  });
+  const accepters = openAccepters(config, writePool, directory, guard, jobs);
   const server = createApiServer(options, { pool, directory, accepters, principals, signerOf });
   const refreshing = setInterval(
     () => void directory.refresh().catch(() => {}),
@@ -110,9 +112,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
 }
 
 function openAccepters(
-  { config, register, log }: ApiOptions,
+  config: Config,
   pool: Pool,
   directory: Directory,
+  guard: LogGuard,
   jobs: JobSender,
 ): Accepters {
   return createAccepters(directory, (logId) => ({
@@ -123,13 +126,7 @@ function openAccepters(
     patienceMs: PATIENCE_MS,
     clock: Date.now,
     wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
-    afterReconnect: async () => {
-      const row = await directory.getLog(logId);
-      const comparison = await checkRegister(pool, register, row);
-      if (comparison.state !== 'fork') return;
-      log.fatal({ origin: row.origin, reason: comparison.reason }, 'the log is frozen');
-      throw unavailable(`the log is frozen: ${comparison.reason}`, 60);
-    },
+    beforeWrite: () => guard.assertWritable(logId),
   }));
 }
 

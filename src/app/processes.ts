@@ -29,7 +29,12 @@ export type ProcessOptions = {
 export async function startProcess({ config, roles, witnesses, log, stops }: ProcessOptions): Promise<Ready> {
   const register = await openRegister(config.checkpointRegister);
   const metrics = createMetrics();
-  const checks: Check[] = [];
+  let phase = 'the process is starting';
+  const checks: Check[] = [{ name: 'process', check: async () => phase || undefined }];
+  const ops = createOps({ checks, metrics, log });
+  stops.add(ops.close);
+  const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
+  const opsUrl = `http://localhost:${opsPort}`;
   if (roles.worker) {
     const worker = await startWorker(workerOptions(config, witnesses, register, log));
     stops.add(worker.stop);
@@ -50,10 +55,10 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     checks.push(...api.checks);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
-  const ops = createOps({ checks, metrics, log });
-  stops.add(ops.close);
-  const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
-  const opsUrl = `http://localhost:${opsPort}`;
+  phase = '';
+  stops.add(async () => {
+    phase = 'the process is stopping';
+  });
   return roles.api ? { ...urls(), opsUrl } : { opsUrl };
 }
 

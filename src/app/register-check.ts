@@ -1,5 +1,5 @@
 import type { Logger } from '../logger.js';
-import { checkRegister, type Register } from '../pipeline/register.js';
+import { checkRegister, compareWithRegister, type Register } from '../pipeline/register.js';
 import type { Pool } from '../store/connect.js';
 import { listLogs } from '../store/logs.js';
 
@@ -21,7 +21,7 @@ export async function checkRegisters(pool: Pool, register: Register, log: Logger
   }
 }
 
-/** Says which active logs are frozen or not in the register. */
+/** Says which active logs are frozen. */
 export async function findLogProblems(pool: Pool, register: Register): Promise<string[]> {
   const logs = await listLogs(pool);
   const active = logs.filter(
@@ -30,9 +30,20 @@ export async function findLogProblems(pool: Pool, register: Register): Promise<s
   const problems = await Promise.all(
     active.map(async (log) => {
       if (log.frozenAt !== null) return `the log ${log.origin} is frozen: ${log.frozenReason}`;
-      const { state } = await checkRegister(pool, register, log);
-      return state === 'missing' ? `the checkpoint register lacks the log ${log.origin}` : undefined;
+      const comparison = await checkRegister(pool, register, log);
+      return comparison.state === 'fork'
+        ? `the log ${log.origin} is frozen: ${comparison.reason}`
+        : undefined;
     }),
   );
   return problems.filter((problem) => problem !== undefined);
+}
+
+/** Says which logs this process cannot seal because the register lacks them; sealing needs it, serving does not. */
+export async function findMissingInRegister(pool: Pool, register: Register): Promise<string[]> {
+  const logs = await listLogs(pool);
+  const states = await Promise.all(logs.map((log) => compareWithRegister(pool, register, log)));
+  return logs
+    .filter((_log, i) => states[i]?.state === 'missing')
+    .map((log) => `the checkpoint register lacks the log ${log.origin}; see attest log --help`);
 }

@@ -14,6 +14,7 @@ import type { SigningKeys } from '../secrets.js';
 import { connectPool } from '../store/connect.js';
 import { pruneIdempotencyKeys, pruneRateCounters } from '../store/rates.js';
 import { createJobSender, type JobSender, readJob } from './jobs.js';
+import { findLogProblems, findMissingInRegister } from './register-check.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
 
 /** What a worker is started with. */
@@ -93,7 +94,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   ];
   return {
     pipeline,
-    checks: [{ name: 'worker', check: async () => void (await findDueJobs(pipeline)) }],
+    checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }],
     stop: async () => {
       stopping.abort();
       await Promise.all([...loops, ...consuming.map((stop) => stop())]);
@@ -101,6 +102,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await pool.end({ timeout: 5 });
     },
   };
+}
+
+async function findSealingProblem({ pool, register }: Pipeline): Promise<string | undefined> {
+  return [...(await findLogProblems(pool, register)), ...(await findMissingInRegister(pool, register))][0];
 }
 
 function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: Stage): StopConsuming {

@@ -28,8 +28,8 @@ export type AcceptDeps = {
   patienceMs: number;
   clock: () => number;
   wake: () => void;
-  /** Runs before the rows of a failed call are sent again; throws when the log must not be written to. */
-  afterReconnect: () => Promise<void>;
+  /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */
+  beforeWrite: () => Promise<void>;
 };
 
 /** Gathers concurrent submissions of one log and stores them together. */
@@ -142,7 +142,7 @@ type Later = (waiting: Waiting, delayMs: number) => void;
 /** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
 async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
-  if (again) await deps.afterReconnect();
+  await deps.beforeWrite();
   const rows = flushed.map((waiting) => waiting.row);
   let results: AcceptedRow[];
   try {
