@@ -16,10 +16,15 @@ export function toProblems(errors: readonly ErrorObject[], metadata: JsonObject)
   const problems = new Map<string, MetadataProblem>();
   for (const error of withoutChoices(errors.slice(0, MAX_ERRORS))) {
     const problem = toProblem(error, metadata);
-    problems.set(`${problem.path}\n${problem.message}`, problem);
+    problems.set(`${sortKey(problem.path)}\n${problem.message}`, problem);
   }
   const inOrder = [...problems].sort(([a], [b]) => (a < b ? -1 : 1));
   return inOrder.slice(0, MAX_PROBLEMS).map(([, problem]) => problem);
+}
+
+/** The pointer with its array indices in equal width, so that texts come in the order of numbers. */
+function sortKey(path: string): string {
+  return path.replace(/\/(\d{1,9})(?=\/|$)/g, (_, digits: string) => `/${digits.padStart(9, '0')}`);
 }
 
 /**

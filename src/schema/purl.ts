@@ -19,9 +19,11 @@ const TYPE = /^[a-z][a-z0-9.+-]*$/;
 const QUALIFIER_KEY = /^[a-z][a-z0-9._-]*$/;
 const URL_TEXT = /^[\x21-\x7e]+$/;
 
-/** Types whose packages have no namespace, and those that have one always, by the purl type definitions. */
-const NO_NAMESPACE: ReadonlySet<string> = new Set([]);
-const NEEDS_NAMESPACE: ReadonlySet<string> = new Set([]);
+const MAX_LENGTH = 4096;
+
+/** Types whose packages have no namespace, and types whose have one, by their definitions; the library has others. */
+const NO_NAMESPACE: ReadonlySet<string> = new Set(['cargo', 'conda', 'cran', 'nuget', 'pypi']);
+const NEEDS_NAMESPACE: ReadonlySet<string> = new Set(['apk', 'bitbucket', 'deb', 'github']);
 
 /**
  * What keeps a text from being a package URL by the purl specification (ECMA-427), or undefined. The text is taken
@@ -33,26 +35,29 @@ export function findPurlProblem(text: string): string | undefined {
   try {
     const { type, namespace, name, version, qualifiers, subpath } = splitPurl(text);
     checkNamespace(type, namespace);
-    new PackageURL(type, namespace || null, name, version || null, qualifiers, subpath || null);
+    // The library wants a semantic version after golang's v; the definition of the type takes any tag.
+    const checkedVersion = type === 'golang' ? null : version;
+    new PackageURL(type, namespace || null, name, checkedVersion || null, qualifiers, subpath || null);
     return undefined;
   } catch (error) {
-    if (error instanceof Error) return error.message;
-    throw error;
+    return (error as Error).message.replace(/^Invalid purl: /, '');
   }
 }
 
 function splitPurl(text: string): PurlParts {
+  if (text.length > MAX_LENGTH) throw new PurlProblem(`it is longer than ${MAX_LENGTH} characters`);
   if (!URL_TEXT.test(text)) throw new PurlProblem('it has spaces or characters that must be percent-encoded');
   const [beforeSubpath, subpath] = cut(text, text.lastIndexOf('#'));
   const [beforeQualifiers, qualifiers] = cut(beforeSubpath, beforeSubpath.lastIndexOf('?'));
   const [scheme, path] = cut(beforeQualifiers, beforeQualifiers.indexOf(':'));
   if (scheme.toLowerCase() !== 'pkg') throw new PurlProblem('it does not begin with pkg:');
-  const [rawType, rest] = cut(path.replace(/^\/+/, ''), path.replace(/^\/+/, '').indexOf('/'));
+  const location = path.replace(/^\/+/, '');
+  const [rawType, rest] = cut(location, location.indexOf('/'));
   const type = rawType.toLowerCase();
   if (!TYPE.test(type))
     throw new PurlProblem('its type must be letters, digits, ., + and -, from a letter on');
-  const [location, version] = cut(rest, versionAt(rest));
-  const segments = segmentsOf(location);
+  const [names, version] = cut(rest, versionAt(rest));
+  const segments = segmentsOf(names);
   const name = segments.pop() ?? '';
   if (name.trim() === '') throw new PurlProblem('it has no name');
   if (segments.some((segment) => segment.includes('/'))) {

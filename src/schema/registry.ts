@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@bufbuild/protobuf';
-import { compileSchema, type MetadataCheck } from './compile.js';
+import { type MetadataCheck, schemaCompiler } from './compile.js';
 import type { MetadataProblem } from './problems.js';
 import { listSchemaFiles, readSchemaFile } from './schema-files.js';
 
@@ -27,6 +27,7 @@ const BUILT_IN = ['purl', 'slsa.provenance.v1', 'intoto.test_result.v0.1'].map((
  * without the ending. Throws SchemaLoadError with the problems of all files together.
  */
 export function loadSchemas({ dir }: { dir?: string | undefined }): SchemaRegistry {
+  const compile = schemaCompiler();
   const problems: string[] = [];
   const checks = new Map<string, MetadataCheck>();
   const collect = (where: string, step: () => void) => {
@@ -42,7 +43,7 @@ export function loadSchemas({ dir }: { dir?: string | undefined }): SchemaRegist
     collect(path, () => {
       const { name, schema } = readSchemaFile(path);
       if (checks.has(name)) throw new Error(`there is another schema named ${name}`);
-      checks.set(name, compileSchema(name, schema));
+      checks.set(name, compile(name, schema));
     });
   }
   if (problems.length > 0)
