@@ -1,0 +1,40 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+const ASSET = /\.(?:sql|json|html|css|svg)$/;
+const COMPILED = /\.js(?:\.map)?$/;
+
+/**
+ * Completes what the compiler wrote to `dist/`: copies the files that programs read beside themselves from `src/`, and
+ * removes what was made of sources that are gone, so that no test and no migration of an earlier build is run.
+ */
+export function completeBuild(root: string): void {
+  const src = join(root, 'src');
+  const built = join(root, 'dist', 'src');
+  for (const path of filesIn(src).filter((path) => ASSET.test(path))) {
+    const target = join(built, relative(src, path));
+    mkdirSync(dirname(target), { recursive: true });
+    copyFileSync(path, target);
+  }
+  for (const folder of ['src', 'test']) removeStale(join(root, folder), join(root, 'dist', folder));
+}
+
+function removeStale(sources: string, built: string): void {
+  for (const path of filesIn(built)) {
+    const source = join(sources, relative(built, path));
+    const isStale = COMPILED.test(path) ? !existsSync(source.replace(COMPILED, '.ts')) : isGone(path, source);
+    if (isStale) rmSync(path, { force: true });
+  }
+}
+
+function isGone(path: string, source: string): boolean {
+  return ASSET.test(path) && !existsSync(source);
+}
+
+/** The paths of all files under a folder, none when there is no such folder. */
+function filesIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
