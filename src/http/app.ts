@@ -1,5 +1,3 @@
-import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { compressionGzip } from '@connectrpc/connect-node';
@@ -14,17 +12,13 @@ import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
 
 export type AppDeps = {
-  server: Server;
   log: Logger;
   limits: Limits;
   /** The RPCs of our services. */
   routes: (router: ConnectRouter) => void;
   /** RPCs that anyone may call and that may stream: health, reflection. */
-  moreRpcs: ((router: ConnectRouter) => void) | undefined;
-  publicRoutes: ((app: FastifyInstance) => void | Promise<void>) | undefined;
-  getRecord: (req: FastifyRequest['raw']) => RequestRecord;
-  /** Answers what is no HTTP/1.1. */
-  onClientError: (error: Error & { code?: string }, socket: Socket) => void;
+  moreRpcs?: (router: ConnectRouter) => void;
+  publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   /** Answers what has no route here. */
   notFound: (record: RequestRecord) => void;
   /** Aborted when the server begins to close: ends streams that would not end by themselves. */
@@ -38,39 +32,70 @@ const MESSAGE_OVERHEAD_BYTES = 1024;
 /** Below this, compressing costs more time than it saves. */
 const MIN_COMPRESSED_BYTES = 16 * 1024;
 
-/** Fastify with the RPCs and the public routes; bodies are left unread, as nobody but Connect takes one here. */
-export function createApp(deps: AppDeps): FastifyInstance {
-  const app = Fastify({
-    serverFactory: () => deps.server,
-    logger: false,
-    forceCloseConnections: false,
-    return503OnClosing: false,
-    clientErrorHandler: deps.onClientError,
-    frameworkErrors: (_error, request, reply) => {
-      reply.hijack();
-      deps.notFound(deps.getRecord(request.raw));
-    },
-  });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.setNotFoundHandler((request, reply) => {
-    reply.hijack();
-    deps.notFound(deps.getRecord(request.raw));
-  });
-  app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
-    reply.hijack();
-    const record = deps.getRecord(request.raw);
-    sendError(record, routeError(deps.log, error, record));
-  });
-  registerRpcs(app, deps);
+/** The RPCs and the public routes. */
+export type App = {
+  ready: () => Promise<void>;
+  /** Routes a request. */
+  serve: (record: RequestRecord) => void;
+  close: () => Promise<void>;
+};
+
+type GetRecord = (request: FastifyRequest) => RequestRecord;
+
+/**
+ * Fastify with the RPCs and the public routes, as a router: it never listens, requests of both HTTP versions are handed
+ * to it. Bodies are left unread, as nobody but Connect takes one here.
+ */
+export function createApp(deps: AppDeps): App {
+  const records = new WeakMap<object, RequestRecord>();
+  const getRecord: GetRecord = ({ raw }) => {
+    const record = records.get(raw);
+    if (record === undefined) throw new Error('a request reached Fastify without its record');
+    return record;
+  };
+  const fastify = createFastify(deps, getRecord);
+  registerRpcs(fastify, deps, getRecord);
   const { publicRoutes } = deps;
-  if (publicRoutes !== undefined) app.register(async (scope) => publicRoutes(scope));
-  return app;
+  if (publicRoutes !== undefined) fastify.register(async (scope) => publicRoutes(scope));
+  return {
+    ready: async () => void (await fastify.ready()),
+    serve(record) {
+      const { req, res } = record;
+      res.setHeader('x-request-id', record.requestId);
+      records.set(req, record);
+      // Fastify is typed for HTTP/1.1 only, but routes both.
+      fastify.routing(req as never, res as never);
+    },
+    close: async () => fastify.close(),
+  };
 }
 
-function registerRpcs(app: FastifyInstance, deps: AppDeps): void {
+function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): FastifyInstance {
+  const fastify = Fastify({
+    logger: false,
+    return503OnClosing: false,
+    frameworkErrors: (_error, request, reply) => {
+      reply.hijack();
+      notFound(getRecord(request));
+    },
+  });
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  fastify.setNotFoundHandler((request, reply) => {
+    reply.hijack();
+    notFound(getRecord(request));
+  });
+  fastify.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+    reply.hijack();
+    const record = getRecord(request);
+    sendError(record, routeError(log, error, record));
+  });
+  return fastify;
+}
+
+function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRecord): void {
   const options = {
-    contextValues: (request: FastifyRequest) => connectContext(deps.getRecord(request.raw)),
+    contextValues: (request: FastifyRequest) => connectContext(getRecord(request)),
     readMaxBytes: deps.limits.maxBodyBytes + MESSAGE_OVERHEAD_BYTES,
     writeMaxBytes: MAX_RESPONSE_BYTES,
     compressMinBytes: MIN_COMPRESSED_BYTES,
@@ -78,9 +103,13 @@ function registerRpcs(app: FastifyInstance, deps: AppDeps): void {
     // A grpc-timeout beyond what a Node timer can hold would fire at once.
     maxTimeoutMs: 2 ** 31 - 1,
   };
-  app.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
+  fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
   if (deps.moreRpcs === undefined) return;
-  app.register(fastifyConnectPlugin, { ...options, routes: deps.moreRpcs, shutdownSignal: deps.closing });
+  fastify.register(fastifyConnectPlugin, {
+    ...options,
+    routes: deps.moreRpcs,
+    shutdownSignal: deps.closing,
+  });
 }
 
 function routeError(log: Logger, error: Error & { statusCode?: number }, record: RequestRecord): ApiError {

@@ -40,6 +40,8 @@ export type ListenerOptions = {
   limits: Limits;
   tls: TlsFiles | undefined;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
+  /** Told of what cannot be parsed as HTTP/1.1; answers it, or destroys the socket. */
+  onClientError: (error: Error & { code?: string }, socket: Socket) => void;
 };
 
 const KEEP_ALIVE_PROBE_MS = 30_000;
@@ -49,7 +51,7 @@ const MAX_CHECK_MS = 5_000;
  * Tells the versions apart by ALPN under TLS, else by the connection preface (RFC 9113, section 3.4). The HTTP/1.1
  * server is the one that listens, so that its timeouts work; connections of the other kind are handed on.
  */
-export function createListener({ limits, tls, onRequest }: ListenerOptions): Listener {
+export function createListener({ limits, tls, onRequest, onClientError }: ListenerOptions): Listener {
   const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
   const http2 = createSessions(limits);
   const connections = new Set<Socket>();
@@ -57,6 +59,7 @@ export function createListener({ limits, tls, onRequest }: ListenerOptions): Lis
   const sessions = new Set<ServerHttp2Session>();
   server.maxConnections = limits.maxConnections;
   server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
   http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
     boundBody(req, limits.requestTimeoutMs);
     onRequest(req, res);

@@ -3,26 +3,20 @@ import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../errors.js';
 import type { Logger } from '../logger.js';
-import { createApp } from './app.js';
+import { type App, createApp } from './app.js';
 import { refuseMalformed } from './client-error.js';
 import { connectRoutes } from './connect.js';
+import { createCors } from './cors.js';
 import { normalizeTarget, surfaceFor } from './dispatch.js';
 import { drain, endAfterAnswer } from './drain.js';
 import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
-import { createListener, type TlsFiles } from './listener.js';
+import { createListener, type Listener, type TlsFiles } from './listener.js';
 import { createRequestIds } from './request-id.js';
-import { logRequest } from './request-log.js';
-import {
-  createRequests,
-  type NodeRequest,
-  type NodeResponse,
-  type Observation,
-  type RequestRecord,
-  type Requests,
-} from './requests.js';
+import { createRequestLog } from './request-log.js';
+import { createRequests, type Observation, type RequestRecord, type Requests } from './requests.js';
 import { restSurface } from './rest-surface.js';
 import { refuseUnknownRpc, wantsGrpc } from './unknown-rpc.js';
 import { createValidate } from './validate.js';
@@ -37,6 +31,8 @@ export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   observe?: (observation: Observation) => void;
   limits?: Partial<Limits>;
   tls?: TlsFiles;
+  /** Web origins whose pages may call; `['*']` for all, none by default. */
+  corsOrigins?: readonly string[];
 };
 
 export type ApiServer = {
@@ -55,72 +51,86 @@ export type ApiServer = {
 export function createServer(deps: ServerDeps): ApiServer {
   const limits = { ...DEFAULT_LIMITS, ...deps.limits };
   const newRequestId = createRequestIds(deps.nowMs);
+  const logRequest = createRequestLog(deps.log);
   const requests = createRequests({
     newRequestId,
     monotonicMs: () => performance.now(),
     observe: (observation) => {
-      logRequest(deps.log, observation);
+      logRequest(observation);
       deps.observe?.(observation);
     },
   });
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
-  const closing = new AbortController();
   const rest = restSurface({ ...deps, ...limits, interceptors, requests, newRequestId });
-  const records = new WeakMap<object, RequestRecord>();
-  const onRequest = (req: NodeRequest, res: NodeResponse) => {
-    const record = requests.begin(req, res);
-    if (closing.signal.aborted) endAfterAnswer(res);
+  const closing = new AbortController();
+  const app = createApp({
+    ...deps,
+    limits,
+    routes: connectRoutes({ ...deps, interceptors }),
+    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest(record)),
+    closing: closing.signal,
+  });
+  const serve = entrance(rest, app, createCors(deps.corsOrigins ?? []));
+  const listener = createListener({
+    limits,
+    tls: deps.tls,
+    onRequest: (req, res) => {
+      if (closing.signal.aborted) endAfterAnswer(res);
+      serve(requests.begin(req, res));
+    },
+    onClientError: (error, socket) =>
+      refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
+  });
+  return {
+    listen: async (address) => {
+      await app.ready();
+      return listen(listener, address);
+    },
+    close: once(async () => {
+      closing.abort();
+      await drain(listener, requests, limits);
+      await app.close();
+    }),
+    reloadTls: listener.reloadTls,
+  };
+}
+
+/** Where every request comes in. */
+function entrance(
+  rest: (record: RequestRecord) => void,
+  app: App,
+  answersPreflight: (record: RequestRecord) => boolean,
+): (record: RequestRecord) => void {
+  return (record) => {
     try {
-      normalizeTarget(req);
-      if (surfaceFor(req) === 'rest') return rest(record);
-      res.setHeader('x-request-id', record.requestId);
-      records.set(req, record);
-      // Fastify is typed for HTTP/1.1 only, but routes both.
-      app.routing(req as never, res as never);
+      normalizeTarget(record.req);
+      if (answersPreflight(record)) return;
+      if (surfaceFor(record.req) === 'rest') rest(record);
+      else app.serve(record);
     } catch (error) {
       sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }
   };
-  const listener = createListener({ limits, tls: deps.tls, onRequest });
-  const app = createApp({
-    server: listener.server,
-    log: deps.log,
-    limits,
-    routes: connectRoutes({ services: deps.services, interceptors, log: deps.log }),
-    moreRpcs: deps.moreRpcs,
-    publicRoutes: deps.publicRoutes,
-    getRecord: (req) => {
-      const record = records.get(req);
-      if (record === undefined) throw new Error('a request reached Fastify without its record');
-      return record;
-    },
-    onClientError: (error, socket) =>
-      refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
-    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest(record)),
-    closing: closing.signal,
+}
+
+function listen(
+  { server }: Listener,
+  { host, port }: { host: string; port: number },
+): Promise<{ port: number }> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      resolve({ port: (server.address() as AddressInfo).port });
+    });
   });
-  let closed: Promise<void> | undefined;
-  return {
-    async listen({ host, port }) {
-      await app.ready();
-      await new Promise<void>((resolve, reject) => {
-        listener.server.once('error', reject);
-        listener.server.listen({ host, port }, () => {
-          listener.server.off('error', reject);
-          resolve();
-        });
-      });
-      return { port: (listener.server.address() as AddressInfo).port };
-    },
-    close() {
-      closed ??= (async () => {
-        closing.abort();
-        await drain(listener, requests, limits);
-        await app.close();
-      })();
-      return closed;
-    },
-    reloadTls: listener.reloadTls,
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let started: Promise<void> | undefined;
+  return () => {
+    started ??= work();
+    return started;
   };
 }
 
