@@ -22,10 +22,17 @@ export function reportError(cli: Cli, error: unknown, { json }: { json: boolean 
 /** An error as a person reads it; safe to print. */
 export function readableError(error: unknown): string {
   if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
-  if (!(error instanceof AttestationError))
-    return printable(error instanceof Error ? error.message : String(error));
+  if (!(error instanceof AttestationError)) return printable(ownMessage(error));
   const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
   return printable(`${error.message} (${error.code}${request})${failingPaths(error)}`);
+}
+
+/** The message of an error of ours or of Node; for a port that is taken, what to do about it. */
+function ownMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (code !== 'EADDRINUSE') return error.message;
+  return `${address}:${port} is taken by another process: choose another port with --port or --ops-port`;
 }
 
 /** An error as the REST surface spells errors. */
@@ -35,7 +42,7 @@ export function describeError(error: unknown): {
   details: object;
   request_id?: string;
 } {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = error instanceof AttestationError ? error.message : ownMessage(error);
   if (!(error instanceof AttestationError)) {
     const isUsage = error instanceof UsageError || error instanceof ConfigError;
     return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };

@@ -1,0 +1,64 @@
+/** Checks of our proofs by tools that know nothing of us: Sigstore's verifier and openssl. */
+import { execFileSync } from 'node:child_process';
+import { createHash, createPublicKey } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundleFromJSON, type SerializedBundle } from '@sigstore/bundle';
+import { TrustedRoot } from '@sigstore/protobuf-specs';
+import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
+
+/** Throws unless `@sigstore/verify` accepts a Sigstore bundle under a trusted root and these DSSE keys, in PEM. */
+export function verifyWithSigstore(
+  bundle: unknown,
+  trustedRoot: unknown,
+  dsseKeysPem: readonly string[],
+): void {
+  const keys = dsseKeysPem.map((pem) => createPublicKey(pem));
+  const findKey = (hint: string) => {
+    const key = keys.find((candidate) => keyId(candidate) === hint);
+    if (key === undefined) throw new Error(`no key ${hint}`);
+    return { publicKey: key, validFor: () => true };
+  };
+  const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot), findKey);
+  const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
+  verifier.verify(toSignedEntity(bundleFromJSON(bundle as SerializedBundle)));
+}
+
+function keyId(key: ReturnType<typeof createPublicKey>): string {
+  const der = key.export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(der).digest('base64');
+}
+
+/**
+ * Throws unless `openssl ts -verify` accepts a TimeStampResp over these bytes under a chain in PEM, leaf first. Says
+ * what openssl printed.
+ */
+export function verifyWithOpenssl(
+  data: Uint8Array,
+  response: Uint8Array,
+  chainPem: readonly string[],
+): string {
+  const dir = mkdtempSync(join(tmpdir(), 'openssl-ts-'));
+  const file = (name: string, content: string | Uint8Array) => {
+    writeFileSync(join(dir, name), content);
+    return join(dir, name);
+  };
+  try {
+    const intermediates = chainPem.slice(1, -1).join('');
+    const untrusted = intermediates === '' ? [] : ['-untrusted', file('untrusted.pem', intermediates)];
+    const trusted = ['-CAfile', file('root.pem', chainPem.at(-1) ?? ''), ...untrusted];
+    const args = [
+      'ts',
+      '-verify',
+      '-data',
+      file('data', data),
+      '-in',
+      file('response.tsr', response),
+      ...trusted,
+    ];
+    return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' });
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
