@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { EmbeddedError, hasErrno } from './embedded-error.js';
 import { findProcessesIn } from './process-table.js';
-import type { ServerLog } from './server-process.js';
 
 /** Signals to send in turn; each is given `waitMs` to work before the next one follows. */
 export type StopSteps = readonly { signal: NodeJS.Signals; waitMs: number }[];
@@ -25,7 +24,7 @@ export async function stopBySignals(
  * holds the lock of the data directory, so none of them has an owner any more.
  */
 export async function stopLeftovers(
-  { log }: { log: ServerLog },
+  { log }: { log: { warn(fields: object, message: string): void } },
   dir: string,
   programName: string,
   steps: StopSteps,

@@ -1,0 +1,169 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { findViolations, type Sources } from './support/architecture.js';
+
+/** The sources of the product, whether this runs from them or from what was compiled of them. */
+function readSources(): Sources {
+  let root = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(root, 'package.json'))) root = dirname(root);
+  const paths = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name));
+  return Object.fromEntries(
+    paths.map((path) => [relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')]),
+  );
+}
+
+t.test('the sources keep to the layout', async (t) => {
+  const sources = readSources();
+  t.ok('src/main.ts' in sources && 'src/proof/merkle.ts' in sources, 'the sources are found');
+  t.strictSame(findViolations(sources), []);
+});
+
+t.test('what may be imported is not reported', async (t) => {
+  const cases: [path: string, specifier: string][] = [
+    ['src/errors.ts', '../gen/attestation/v1/errors_pb.js'],
+    ['src/errors.ts', './spelling.js'],
+    ['src/proof/a.ts', './verify/b.js'],
+    ['src/proof/verify/a.ts', '../../errors.js'],
+    ['src/store/a.ts', '../proof/b.js'],
+    ['src/store/a.ts', '../config.js'],
+    ['src/pipeline/a.ts', '../store/b.js'],
+    ['src/rpc/a.ts', '../pipeline/b.js'],
+    ['src/mirror/a.ts', '../rpc/b.js'],
+    ['src/http/rest/a.ts', '../../json/b.js'],
+    ['src/config/a.ts', '../secrets.js'],
+    ['src/config.ts', './config/a.js'],
+    ['src/app.ts', './app/a.js'],
+    ['src/app/a.ts', '../http/b.js'],
+    ['src/main.ts', './cli/a.js'],
+    ['src/cli/a.ts', '../app.js'],
+    ['src/generate/a.ts', '../rpc/b.js'],
+    ['src/json/a.ts', 'node:fs'],
+  ];
+  for (const [path, specifier] of cases) {
+    t.strictSame(
+      findViolations({ [path]: `import { x } from '${specifier}';\n` }),
+      [],
+      `${path} ${specifier}`,
+    );
+  }
+});
+
+t.test('an import upward or sideways is reported, with both ends', async (t) => {
+  const cases: [path: string, specifier: string, problem: string][] = [
+    ['src/errors.ts', './proof/a.js', 'root may not import proof'],
+    ['src/errors.ts', './config.js', 'root may not import config'],
+    ['src/errors.ts', './app.js', 'root may not import app'],
+    ['src/proof/a.ts', '../json/b.js', 'proof may not import json'],
+    ['src/schema/a.ts', '../store/b.js', 'schema may not import store'],
+    ['src/store/a.ts', '../queue/b.js', 'store may not import queue'],
+    ['src/client/a.ts', '../embedded/b.js', 'client may not import embedded'],
+    ['src/webhook/a.ts', '../pipeline/b.js', 'webhook may not import pipeline'],
+    ['src/pipeline/a.ts', '../rpc/b.js', 'pipeline may not import rpc'],
+    ['src/rpc/a.ts', '../http/b.js', 'rpc may not import http'],
+    ['src/rpc/a.ts', '../mirror/b.js', 'rpc may not import mirror'],
+    ['src/http/rest/a.ts', '../../store/b.js', 'http may not import store'],
+    ['src/http/a.ts', '../rpc/b.js', 'http may not import rpc'],
+    ['src/config/a.ts', '../json/b.js', 'config may not import json'],
+    ['src/config.ts', './proof/b.js', 'config may not import proof'],
+    ['src/app/a.ts', '../cli/b.js', 'app may not import cli'],
+    ['src/app.ts', './main.js', 'app may not import cli'],
+    ['src/cli/a.ts', '../generate/b.js', 'cli may not import generate'],
+  ];
+  for (const [path, specifier, problem] of cases) {
+    const [found = '', ...more] = findViolations({ [path]: `import type { X } from '${specifier}';\n` });
+    t.match(found, new RegExp(`^${path} imports src/.*: ${problem}$`), `${path} ${specifier}`);
+    t.strictSame(more, []);
+  }
+});
+
+t.test('every way to bring in a module counts as an import', async (t) => {
+  const ways = [
+    "import '../store/b.js';",
+    "export { x } from '../store/b.js';",
+    "export * from '../store/b.js';",
+    "export async function f() { return import('../store/b.js'); }",
+    "export type T = import('../store/b.js').X;",
+    "export const url = new URL('../store/b.js', import.meta.url);",
+  ];
+  for (const way of ways) {
+    const found = findViolations({ 'src/http/a.ts': `${way}\n` });
+    t.strictSame(found, ['src/http/a.ts imports src/store/b.ts: http may not import store'], way);
+  }
+  t.strictSame(
+    findViolations({ 'src/http/a.ts': "// import '../store/b.js'\nconst text = '../store/b.js';\n" }),
+    [],
+  );
+});
+
+t.test('a folder that nobody has ranked is reported', async (t) => {
+  t.strictSame(findViolations({ 'src/utils/a.ts': '' }), ['src/utils/a.ts is in a folder without a rank']);
+});
+
+t.test('a cycle of imports is reported, with the way around', async (t) => {
+  const cycle = findViolations({
+    'src/proof/a.ts': "import { b } from './b.js';\n",
+    'src/proof/b.ts': "import { c } from './deep/c.js';\n",
+    'src/proof/deep/c.ts': "import type { A } from '../a.js';\n",
+    'src/proof/d.ts': "import { a } from './a.js';\n",
+  });
+  t.strictSame(cycle, [
+    'import cycle: src/proof/a.ts > src/proof/b.ts > src/proof/deep/c.ts > src/proof/a.ts',
+  ]);
+  const own = findViolations({ 'src/proof/a.ts': "import { b } from './a.js';\n" });
+  t.strictSame(own, ['import cycle: src/proof/a.ts > src/proof/a.ts']);
+  const diamond = findViolations({
+    'src/proof/a.ts': "import './b.js';\nimport './c.js';\n",
+    'src/proof/b.ts': "import './d.js';\n",
+    'src/proof/c.ts': "import './d.js';\n",
+    'src/proof/d.ts': '',
+  });
+  t.strictSame(diamond, [], 'two ways to a file are no cycle');
+});
+
+t.test('the environment may be read in src/config.ts only, however it is spelled', async (t) => {
+  const ways = [
+    'export const a = process.env.A;',
+    "export const a = process['env'];",
+    'export const { env } = process;',
+    'export const { env: settings } = process;',
+    "import { env } from 'node:process';",
+    "import { env as settings } from 'process';",
+  ];
+  for (const way of ways) {
+    t.strictSame(findViolations({ 'src/store/a.ts': `${way}\n` }), ['src/store/a.ts reads process.env'], way);
+    t.strictSame(findViolations({ 'src/config.ts': `${way}\n` }), [], way);
+  }
+  t.strictSame(
+    findViolations({ 'src/store/a.ts': '/** Not `process.env`. */\nexport const pid = process.pid;\n' }),
+    [],
+  );
+});
+
+t.test('a default export is reported, in each form', async (t) => {
+  const forms = [
+    'export default 1;',
+    'export default function f() {}',
+    'export default class A {}',
+    'const a = 1;\nexport { a as default };',
+    "export { default } from 'tap';",
+  ];
+  for (const form of forms) {
+    t.strictSame(
+      findViolations({ 'src/proof/a.ts': `${form}\n` }),
+      ['src/proof/a.ts has a default export'],
+      form,
+    );
+  }
+  t.strictSame(findViolations({ 'src/proof/a.ts': "export { default as a } from 'tap';\n" }), []);
+});
+
+t.test('a file may have 250 lines and no more', async (t) => {
+  t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(250) }), []);
+  t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(251) }), [
+    'src/proof/a.ts has 251 lines, more than 250',
+  ]);
+});

@@ -1,0 +1,149 @@
+/** Reads sources and says where they break the rules of the layout. */
+import { posix } from 'node:path';
+import ts from 'typescript';
+
+/** Sources by their path from the repository's root, as in `src/http/server.ts`. */
+export type Sources = Readonly<Record<string, string>>;
+
+const MAX_LINES = 250;
+
+const BASE = ['root', 'config'];
+const PURE = ['proof', 'schema', 'json', 'net'];
+const OUTER = ['store', 'queue', 'witness', 'webhook', 'export', 'client', 'embedded'];
+const BELOW_RPC = [...BASE, ...PURE, ...OUTER, 'pipeline'];
+const BELOW_APP = [...BELOW_RPC, 'rpc', 'mirror', 'http', 'web'];
+const EVERYTHING = [...BELOW_APP, 'app', 'cli', 'generate'];
+
+/** The folders of src, each with those it may import beside itself; `root` are the files directly in src. */
+const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
+  ['root', []],
+  // Counts as root for those who import it.
+  ['config', ['root']],
+  ...PURE.map((folder) => [folder, BASE] as const),
+  ...OUTER.map((folder) => [folder, [...BASE, ...PURE]] as const),
+  ['pipeline', [...BASE, ...PURE, ...OUTER]],
+  ['rpc', BELOW_RPC],
+  ['mirror', [...BELOW_RPC, 'rpc']],
+  ['http', [...BASE, ...PURE]],
+  ['web', [...BASE, ...PURE]],
+  ['app', BELOW_APP],
+  ['cli', [...BELOW_APP, 'app']],
+  ['generate', EVERYTHING],
+]);
+
+/** Files directly in src that belong elsewhere. */
+const FILE_FOLDERS: ReadonlyMap<string, string> = new Map([
+  ['src/app.ts', 'app'],
+  ['src/main.ts', 'cli'],
+  ['src/config.ts', 'config'],
+]);
+
+/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, length. */
+export function findViolations(sources: Sources): string[] {
+  const parsed = Object.entries(sources).map(([path, source]) => parse(path, source));
+  const imports = new Map(parsed.map(({ path, targets }) => [path, targets]));
+  return [
+    ...parsed.flatMap(({ path, findings }) => findings.map((finding) => `${path} ${finding}`)),
+    ...parsed.flatMap(({ path, targets }) => findForbidden(path, targets)),
+    ...findCycles(imports).map((cycle) => `import cycle: ${cycle.join(' > ')}`),
+  ];
+}
+
+type Parsed = { path: string; targets: string[]; findings: string[] };
+
+function parse(path: string, source: string): Parsed {
+  const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest);
+  const targets = new Set<string>();
+  const findings = new Set<string>();
+  const lines = source.split('\n').length - (source.endsWith('\n') ? 1 : 0);
+  if (lines > MAX_LINES) findings.add(`has ${lines} lines, more than ${MAX_LINES}`);
+  const visit = (node: ts.Node): void => {
+    const specifier = findSpecifier(node);
+    if (specifier?.startsWith('.')) targets.add(resolve(path, specifier));
+    if (isDefaultExport(node)) findings.add('has a default export');
+    if (path !== 'src/config.ts' && readsEnvironment(node)) findings.add('reads process.env');
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return { path, targets: [...targets], findings: [...findings] };
+}
+
+/** The module that a node brings in: by import, export, `import()`, a type, or a URL relative to the module. */
+function findSpecifier(node: ts.Node): string | undefined {
+  const literal = findSpecifierNode(node);
+  return literal !== undefined && ts.isStringLiteralLike(literal) ? literal.text : undefined;
+}
+
+function findSpecifierNode(node: ts.Node): ts.Node | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
+  if (ts.isImportTypeNode(node))
+    return ts.isLiteralTypeNode(node.argument) ? node.argument.literal : undefined;
+  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
+    return node.arguments[0];
+  if (!ts.isNewExpression(node) || !ts.isIdentifier(node.expression) || node.expression.text !== 'URL')
+    return;
+  const [target] = node.arguments ?? [];
+  return target && ts.isStringLiteralLike(target) && target.text.endsWith('.js') ? target : undefined;
+}
+
+function resolve(path: string, specifier: string): string {
+  return posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts');
+}
+
+function isDefaultExport(node: ts.Node): boolean {
+  if (ts.isExportAssignment(node)) return true;
+  if (ts.isExportSpecifier(node)) return node.name.text === 'default';
+  if (!ts.canHaveModifiers(node)) return false;
+  return ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ?? false;
+}
+
+/** `process.env` in each of its spellings: as a member, by a string, taken out of `process`, imported. */
+function readsEnvironment(node: ts.Node): boolean {
+  const isProcess = (value: ts.Node | undefined) =>
+    value !== undefined && ts.isIdentifier(value) && value.text === 'process';
+  const isEnv = (name: ts.Node | undefined) =>
+    name !== undefined && (ts.isIdentifier(name) || ts.isStringLiteralLike(name)) && name.text === 'env';
+  if (ts.isPropertyAccessExpression(node)) return isProcess(node.expression) && isEnv(node.name);
+  if (ts.isElementAccessExpression(node)) return isProcess(node.expression) && isEnv(node.argumentExpression);
+  if (ts.isVariableDeclaration(node) && ts.isObjectBindingPattern(node.name) && isProcess(node.initializer)) {
+    return node.name.elements.some(({ propertyName, name }) => isEnv(propertyName ?? name));
+  }
+  if (!ts.isImportDeclaration(node) || !/^(?:node:)?process$/.test(findSpecifier(node) ?? '')) return false;
+  const named = node.importClause?.namedBindings;
+  return named !== undefined && ts.isNamedImports(named)
+    ? named.elements.some(({ propertyName, name }) => isEnv(propertyName ?? name))
+    : false;
+}
+
+function findForbidden(path: string, targets: readonly string[]): string[] {
+  const from = folderOf(path);
+  const allowed = MAY_IMPORT.get(from);
+  if (allowed === undefined) return [`${path} is in a folder without a rank`];
+  return targets
+    .filter((target) => target.startsWith('src/') && folderOf(target) !== from)
+    .filter((target) => !allowed.includes(folderOf(target)))
+    .map((target) => `${path} imports ${target}: ${from} may not import ${folderOf(target)}`);
+}
+
+function folderOf(path: string): string {
+  const [, folder = '', rest] = path.split('/');
+  return FILE_FOLDERS.get(path) ?? (rest === undefined ? 'root' : folder);
+}
+
+/** Circles of imports, each as the way around it, found depth first; one for each edge that closes a circle. */
+function findCycles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const cycles: string[][] = [];
+  const done = new Set<string>();
+  const way: string[] = [];
+  const visit = (path: string): void => {
+    const at = way.indexOf(path);
+    if (at !== -1) cycles.push([...way.slice(at), path]);
+    if (at !== -1 || done.has(path)) return;
+    way.push(path);
+    for (const target of imports.get(path) ?? []) visit(target);
+    way.pop();
+    done.add(path);
+  };
+  for (const path of imports.keys()) visit(path);
+  return cycles;
+}
