@@ -1,10 +1,22 @@
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import t from 'tap';
+import { createRestHandler } from '../../src/http/rest/handler.js';
 import {
   CreateBookRequestSchema,
   FileRequestSchema,
+  LibraryService,
   UpdateBookRequestSchema,
 } from '../gen/library/v1/library_pb.js';
-import { ask, askJson, codeOf, lastMessage, startLibrary } from './rest-library.js';
+import {
+  ask,
+  askJson,
+  callHandler,
+  codeOf,
+  lastMessage,
+  libraryHandlers,
+  startLibrary,
+} from './rest-library.js';
 
 t.test('a call goes in as JSON and path, and comes out as JSON', async (t) => {
   const library = await startLibrary(t);
@@ -154,4 +166,46 @@ t.test('an answer is the whole message, one field of it, or bytes', async (t) =>
     ).status,
     304,
   );
+});
+
+t.test('over HTTP/2 the same requests have the same answers', async (t) => {
+  const rest = createRestHandler({
+    services: [{ desc: LibraryService, handlers: libraryHandlers }],
+    newRequestId: () => 'req_1',
+    admit: async () => {},
+    invoke: callHandler,
+    maxBodyBytes: 1000,
+    onInternalError: (error) => t.fail(String(error)),
+  });
+  const server = createHttp2Server((req, res) => void rest.handle(req, res));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const send = (method: string, path: string, body?: string, isEndless = false) =>
+    new Promise<[status: unknown, body: string]>((resolve, reject) => {
+      const stream = client.request(
+        { ':method': method, ':path': path, 'content-type': 'application/json' },
+        { endStream: body === undefined },
+      );
+      let status: unknown;
+      let text = '';
+      stream.on('response', (headers) => {
+        status = headers[':status'];
+      });
+      stream.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+      stream.on('error', reject).on('close', () => resolve([status, text]));
+      if (isEndless) stream.write(body);
+      else if (body !== undefined) stream.end(body);
+    });
+  t.same(await send('GET', '/v1/titles?limit=1'), [200, '["Emma"]']);
+  t.equal((await send('HEAD', '/v1/titles'))[0], 200);
+  t.match((await send('POST', '/v1/books/b1:lend', '{"to":"Ann"}'))[1], 'lent to Ann');
+  t.equal((await send('DELETE', '/v1/books/b1'))[0], 204);
+  t.equal((await send('GET', '/v1/books/b1', '{}'))[0], 400, 'a body where none is wanted');
+  t.equal((await send('POST', '/v1/echo', 'x'.repeat(1001)))[0], 413);
+  t.equal((await send('POST', '/v1/echo', 'x'.repeat(5000), true))[0], 413, 'a body that does not end');
+  t.equal((await send('POST', '/v1/nothing', 'x', true))[0], 404);
+  client.close();
+  await new Promise((resolve) => server.close(resolve));
 });

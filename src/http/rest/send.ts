@@ -35,7 +35,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, { status, headers,
     const { stream } = req as Http2ServerRequest;
     res.writeHead(status, headers);
     // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
-    res.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
+    stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
     res.end(sent);
   }
 }

@@ -1,0 +1,74 @@
+import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
+import t from 'tap';
+import {
+  CreateAttestationRequestSchema,
+  ListAttestationsRequestSchema,
+  type ValidationMode,
+} from '../../gen/attestation/v1/attestations_pb.js';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../../src/errors.js';
+import { createValidate } from '../../src/http/validate.js';
+import { BookSchema, CreateBookRequestSchema, ListBooksRequestSchema } from '../gen/library/v1/library_pb.js';
+
+const validate = createValidate();
+
+/** The problems of a message, as `path: message`. */
+function problemsOf<D extends DescMessage>(desc: D, init: MessageInitShape<D>): string[] {
+  try {
+    validate(desc, create(desc, init));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== ErrorCode.REQUEST_INVALID) throw error;
+    const { errors } = error.details as { errors: { path: string; message: string }[] };
+    return errors.map(({ path, message }) => `${path}: ${message}`);
+  }
+  return [];
+}
+
+t.test('a message that keeps its rules passes, and one without rules always', async (t) => {
+  const sha256 = 'aB'.repeat(32);
+  t.same(problemsOf(CreateAttestationRequestSchema, { artifact: { sha256 }, metadata: {} }), []);
+  t.same(problemsOf(ListAttestationsRequestSchema, { limit: 200 }), []);
+  t.same(problemsOf(ListAttestationsRequestSchema, {}), []);
+  t.same(problemsOf(BookSchema, { copies: -1n }), []);
+});
+
+t.test('every broken rule is told at the pointer of its field', async (t) => {
+  t.same(problemsOf(CreateAttestationRequestSchema, {}), [
+    '/artifact: is required',
+    '/metadata: is required',
+  ]);
+  t.match(
+    problemsOf(CreateAttestationRequestSchema, {
+      artifact: { sha256: 'x' },
+      metadata: {},
+      validation: 9 as ValidationMode,
+    }),
+    [
+      /^\/artifact\/sha256: does not match regex pattern/,
+      /^\/validation: must be one of the defined enum values/,
+    ],
+  );
+  t.match(
+    problemsOf(CreateAttestationRequestSchema, { artifact: { sha256: `${'a'.repeat(64)}\n` }, metadata: {} }),
+    [/^\/artifact\/sha256: /],
+  );
+  t.match(problemsOf(ListBooksRequestSchema, { limit: 0 }), [/^\/limit: must be greater than or equal to 1/]);
+  t.match(
+    problemsOf(CreateBookRequestSchema, {
+      title: 'x',
+      authors: [{ lastName: 'ok' }, { firstName: 'much too long' }, { firstName: 'a', lastName: 'a' }],
+      pagesByPart: { one: 1, 'a/b': 0 },
+    }),
+    [
+      /^\/authors\/1\/first_name: /,
+      '/authors/1/last_name: is required',
+      '/authors/2: first and last name must differ',
+      /^\/pages_by_part\/a~1b: must be greater than or equal to 1/,
+    ],
+  );
+});
+
+t.test('at most a hundred problems are told', async (t) => {
+  const pagesByPart = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${i}`, 0]));
+  t.equal(problemsOf(CreateBookRequestSchema, { title: 'x', pagesByPart }).length, 100);
+});
