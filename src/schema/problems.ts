@@ -11,13 +11,14 @@ const MAX_PATH_LENGTH = 512;
 /** More than this many of ajv's errors are not looked at: 64 KiB of metadata can make tens of thousands. */
 const MAX_ERRORS = 1000;
 
-/** What ajv found, in our words: by place, each once, at most 100. */
+/** What ajv found, in our words: by place, each once, at most 100 and at least one. */
 export function toProblems(errors: readonly ErrorObject[], metadata: JsonObject): MetadataProblem[] {
   const problems = new Map<string, MetadataProblem>();
   for (const error of withoutChoices(errors.slice(0, MAX_ERRORS))) {
     const problem = toProblem(error, metadata);
-    problems.set(`${sortKey(problem.path)}\n${problem.message}`, problem);
+    problems.set(`${sortKey(problem.path)}\n${problem.path}\n${problem.message}`, problem);
   }
+  if (problems.size === 0) return [{ path: '', message: 'fails its schema' }];
   const inOrder = [...problems].sort(([a], [b]) => (a < b ? -1 : 1));
   return inOrder.slice(0, MAX_PROBLEMS).map(([, problem]) => problem);
 }

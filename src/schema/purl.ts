@@ -78,10 +78,12 @@ function cut(text: string, at: number): [before: string, after: string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Where the version's @ is. One that begins a segment belongs to it: npm's scopes are often left unencoded. */
+/** Where the version's @ is. One that begins a namespace belongs to it: npm's scopes are often left unencoded. */
 function versionAt(rest: string): number {
   const at = rest.lastIndexOf('@');
-  return at === 0 || rest[at - 1] === '/' ? -1 : at;
+  const beginsSegment = at === 0 || rest[at - 1] === '/';
+  if (beginsSegment && !rest.includes('/', at)) throw new PurlProblem('it has no name');
+  return beginsSegment ? -1 : at;
 }
 
 function segmentsOf(path: string): string[] {

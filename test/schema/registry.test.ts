@@ -1,0 +1,247 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import t from 'tap';
+import { loadSchemas, validateMetadata } from '../../src/schema/registry.js';
+
+const BUILT_IN = ['intoto.test_result.v0.1', 'purl', 'slsa.provenance.v1'];
+const registry = loadSchemas({});
+
+/** The problems of metadata, a line each; none when it is valid. */
+function problemsOf(metadata: JsonObject): string[] {
+  const verdict = validateMetadata(registry, metadata);
+  if (verdict.ok) return [];
+  if (verdict.reason === 'unknown_schema') return ['unknown schema'];
+  return verdict.errors.map(({ path, message }) => `${path} ${message}`);
+}
+
+const provenance: JsonObject = {
+  schema: 'slsa.provenance.v1',
+  buildDefinition: {
+    buildType: 'https://actions.github.io/buildtypes/workflow/v1',
+    externalParameters: { workflow: { ref: 'refs/heads/main' } },
+    internalParameters: { github: {} },
+    resolvedDependencies: [
+      { uri: 'git+https://git.example/a@refs/heads/main', digest: { gitCommit: 'c27d339ee6' } },
+      { name: 'seed', content: 'AAEC', mediaType: 'text/plain', annotations: { a: 1 } },
+      { digest: { sha256: 'fe4fe40ac7' }, downloadLocation: 'https://example.com/a' },
+    ],
+    future: true,
+  },
+  runDetails: {
+    builder: { id: 'urn:example:builder', version: { runner: '2.3' }, builderDependencies: [] },
+    metadata: {
+      invocationId: '7',
+      startedOn: '2024-01-31T12:00:00Z',
+      finishedOn: '2024-01-31t13:00:00.5+01:00',
+    },
+    byproducts: [{ uri: 'file:///log' }],
+  },
+  note: 'other members are allowed',
+};
+
+const testResult: JsonObject = {
+  schema: 'intoto.test_result.v0.1',
+  result: 'PASSED',
+  configuration: [{ uri: 'https://example.com/ci.yml', digest: { sha256: 'ab' } }],
+  url: 'https://example.com/runs/1',
+  passedTests: ['a', 'b'],
+  warnedTests: [],
+  failedTests: [],
+};
+
+/** A copy with one value put at a place, or with the member there taken away. */
+function changed(metadata: JsonObject, path: string, value?: JsonValue): JsonObject {
+  const copy = structuredClone(metadata);
+  const steps = path.split('/').slice(1);
+  const last = steps.pop() as string;
+  const parent = steps.reduce<JsonObject>((at, step) => at[step] as JsonObject, copy);
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
+  return copy;
+}
+
+t.test('metadata that keeps to its schema is valid', async (t) => {
+  t.strictSame(problemsOf({ schema: 'purl', purl: 'pkg:npm/left-pad@1.3.0' }), []);
+  t.strictSame(problemsOf({ schema: 'purl', purl: 'pkg:npm/left-pad', more: [1, { x: null }] }), []);
+  t.strictSame(problemsOf(provenance), []);
+  const least = { buildType: 'a:b', externalParameters: {} };
+  t.strictSame(
+    problemsOf({
+      schema: 'slsa.provenance.v1',
+      buildDefinition: least,
+      runDetails: { builder: { id: 'a:b' } },
+    }),
+    [],
+  );
+  t.strictSame(problemsOf(testResult), []);
+  t.strictSame(problemsOf({ schema: 'intoto.test_result.v0.1', result: 'WARNED', configuration: [] }), []);
+});
+
+t.test('a name that no schema has is told, with those that there are', async (t) => {
+  const names: JsonValue[] = [
+    'nope',
+    '',
+    'PURL',
+    'purl.json',
+    '../purl',
+    '__proto__',
+    'constructor',
+    'toString',
+    1,
+    null,
+    ['purl'],
+  ];
+  for (const schema of names) {
+    const verdict = validateMetadata(registry, { schema });
+    t.strictSame(verdict, { ok: false, reason: 'unknown_schema', known: BUILT_IN }, JSON.stringify(schema));
+  }
+  t.strictSame(problemsOf({}), ['unknown schema']);
+  t.strictSame(problemsOf(JSON.parse('{"__proto__":{"schema":"purl"}}')), ['unknown schema']);
+});
+
+t.test('each problem of a provenance is told at its place', async (t) => {
+  const uri = 'must be an absolute URI';
+  const time = 'must be an RFC 3339 time stamp, as in 2024-01-31T12:00:00Z';
+  const cases: [path: string, value: JsonValue | undefined, problem?: string][] = [
+    ['/buildDefinition', undefined, '/buildDefinition is required'],
+    ['/buildDefinition', 'x', '/buildDefinition must be an object'],
+    ['/buildDefinition/buildType', undefined, '/buildDefinition/buildType is required'],
+    ['/buildDefinition/buildType', 'workflow', `/buildDefinition/buildType ${uri}`],
+    ['/buildDefinition/buildType', 'https://exa mple.com', `/buildDefinition/buildType ${uri}`],
+    ['/buildDefinition/buildType', 1, '/buildDefinition/buildType must be a string'],
+    ['/buildDefinition/externalParameters', undefined, '/buildDefinition/externalParameters is required'],
+    ['/buildDefinition/externalParameters', [], '/buildDefinition/externalParameters must be an object'],
+    ['/buildDefinition/internalParameters', 'x', '/buildDefinition/internalParameters must be an object'],
+    ['/buildDefinition/resolvedDependencies', {}, '/buildDefinition/resolvedDependencies must be an array'],
+    [
+      '/buildDefinition/resolvedDependencies/1',
+      'x',
+      '/buildDefinition/resolvedDependencies/1 must be an object',
+    ],
+    [
+      '/buildDefinition/resolvedDependencies/1',
+      { name: 'x' },
+      '/buildDefinition/resolvedDependencies/1 must have uri or digest or content',
+    ],
+    [
+      '/buildDefinition/resolvedDependencies/0/digest/sha256',
+      1,
+      '/buildDefinition/resolvedDependencies/0/digest/sha256 must be a string',
+    ],
+    [
+      '/buildDefinition/resolvedDependencies/1/content',
+      'AAAA\n!!!!',
+      '/buildDefinition/resolvedDependencies/1/content must be standard base64',
+    ],
+    ['/runDetails', undefined, '/runDetails is required'],
+    ['/runDetails/builder/id', undefined, '/runDetails/builder/id is required'],
+    ['/runDetails/builder/id', '', `/runDetails/builder/id ${uri}`],
+    ['/runDetails/builder/version', '1.0', '/runDetails/builder/version must be an object'],
+    ['/runDetails/builder/version/a~1b', 1, '/runDetails/builder/version/a~01b must be a string'],
+    ['/runDetails/metadata/invocationId', 7, '/runDetails/metadata/invocationId must be a string'],
+    ['/runDetails/metadata/startedOn', '2024-01-31 12:00:00Z', `/runDetails/metadata/startedOn ${time}`],
+    ['/runDetails/metadata/startedOn', '2024-02-30T12:00:00Z', `/runDetails/metadata/startedOn ${time}`],
+    ['/runDetails/metadata/startedOn', '2024-01-31T12:00:00', `/runDetails/metadata/startedOn ${time}`],
+    ['/runDetails/metadata/finishedOn', 1706702400, '/runDetails/metadata/finishedOn must be a string'],
+    ['/runDetails/metadata/startedOn', '2024-02-29T23:59:60Z'],
+  ];
+  for (const [path, value, problem] of cases) {
+    const expected = problem === undefined ? [] : [problem];
+    t.strictSame(problemsOf(changed(provenance, path, value)), expected, `${path} ${JSON.stringify(value)}`);
+  }
+});
+
+t.test('each problem of a test result is told at its place', async (t) => {
+  const cases: [path: string, value: JsonValue | undefined, problem: string][] = [
+    ['/result', undefined, '/result is required'],
+    ['/result', 'passed', '/result must be one of PASSED, WARNED, FAILED'],
+    ['/result', true, '/result must be one of PASSED, WARNED, FAILED'],
+    ['/configuration', undefined, '/configuration is required'],
+    ['/configuration/0', {}, '/configuration/0 must have uri or digest or content'],
+    ['/configuration/0/uri', 'ci.yml', '/configuration/0/uri must be an absolute URI'],
+    ['/url', 'run 1', '/url must be an absolute URI'],
+    ['/failedTests', [1], '/failedTests/0 must be a string'],
+  ];
+  for (const [path, value, problem] of cases) {
+    t.strictSame(problemsOf(changed(testResult, path, value)), [problem], `${path} ${JSON.stringify(value)}`);
+  }
+});
+
+t.test('a purl is checked by the rules of package URLs', async (t) => {
+  t.strictSame(problemsOf({ schema: 'purl' }), ['/purl is required']);
+  t.strictSame(problemsOf({ schema: 'purl', purl: null }), ['/purl must be a string']);
+  t.strictSame(problemsOf({ schema: 'purl', purl: 'left-pad' }), [
+    '/purl is not a package URL: it does not begin with pkg:',
+  ]);
+  t.strictSame(problemsOf(JSON.parse('{"schema":"purl","__proto__":{"purl":"pkg:npm/a"}}')), [
+    '/purl is required',
+  ]);
+});
+
+t.test('all problems are told together, each once, by place and in the same order every time', async (t) => {
+  const metadata = {
+    schema: 'slsa.provenance.v1',
+    runDetails: { builder: {}, byproducts: Array.from({ length: 12 }, () => 0) },
+    buildDefinition: { buildType: 1 },
+  };
+  const expected = [
+    '/buildDefinition/buildType must be a string',
+    '/buildDefinition/externalParameters is required',
+    '/runDetails/builder/id is required',
+    ...Array.from({ length: 12 }, (_, index) => `/runDetails/byproducts/${index} must be an object`),
+  ];
+  t.strictSame(problemsOf(metadata), expected);
+  t.strictSame(problemsOf(metadata), expected, 'again');
+  const { schema, runDetails, buildDefinition } = metadata;
+  t.strictSame(problemsOf({ buildDefinition, runDetails, schema }), expected, 'members in another order');
+});
+
+t.test('a hundred problems are told at most', async (t) => {
+  const many = problemsOf({ ...testResult, passedTests: Array.from({ length: 500 }, () => 0) });
+  t.equal(many.length, 100);
+  t.equal(many[99], '/passedTests/99 must be a string');
+  const huge = problemsOf(
+    changed(
+      provenance,
+      '/runDetails/byproducts',
+      Array.from({ length: 30_000 }, () => ({})),
+    ),
+  );
+  t.strictSame(
+    huge,
+    ['/runDetails/byproducts/0 must have uri or digest or content'],
+    'the first of very many',
+  );
+});
+
+t.test('long and hostile values are answered with short messages that do not quote them', async (t) => {
+  const long = 'secret'.repeat(10_000);
+  const cases: JsonObject[] = [
+    { schema: 'purl', purl: long },
+    { schema: 'purl', purl: `pkg:npm/a?${long}%` },
+    changed(provenance, '/buildDefinition/buildType', long),
+    changed(provenance, '/buildDefinition/buildType', `a:${long} `),
+    changed(provenance, '/buildDefinition/buildType', `http://${'a.'.repeat(30_000)} `),
+    changed(provenance, '/buildDefinition/buildType', `http://[${'1:'.repeat(30_000)}`),
+    changed(provenance, '/buildDefinition/buildType', `a:${'/'.repeat(60_000)}\n`),
+    changed(provenance, '/runDetails/metadata/startedOn', `2024-01-31T12:00:00.${'0'.repeat(60_000)}x`),
+    changed(provenance, '/buildDefinition/resolvedDependencies/1/content', `${'A'.repeat(60_000)}!`),
+    changed(testResult, '/result', long),
+  ];
+  for (const metadata of cases) {
+    const verdict = validateMetadata(registry, metadata);
+    const errors = 'errors' in verdict ? verdict.errors : [];
+    t.equal(errors.length, 1);
+    for (const { message } of errors) {
+      t.ok(message.length <= 200);
+      t.notMatch(message, /secret/);
+    }
+  }
+});
+
+t.test('a pointer is escaped, and one to a very long name ends at what is around it', async (t) => {
+  const named = (name: string) => changed(provenance, '/runDetails/builder/version', { [name]: 1 });
+  t.strictSame(problemsOf(named('a/b~c')), ['/runDetails/builder/version/a~1b~0c must be a string']);
+  t.strictSame(problemsOf(named('')), ['/runDetails/builder/version/ must be a string']);
+  t.strictSame(problemsOf(named('ü\u{1f600}')), ['/runDetails/builder/version/ü\u{1f600} must be a string']);
+  t.strictSame(problemsOf(named('x'.repeat(60_000))), ['/runDetails/builder/version must be a string']);
+});
