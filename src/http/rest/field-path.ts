@@ -29,7 +29,7 @@ function isPlain(desc: DescMessage): boolean {
 /** Sets the field at the end of a path from text; wrong text is a problem at the place the reading stands at. */
 export type TextSetter = (text: string, message: Fields, reading: Reading) => void;
 
-/** Makes the setter for a path of fields, adding to the last one if it is a list; undefined when text cannot spell it. */
+/** Makes the setter for a path of fields; a list is added to. Undefined when text cannot spell the last field. */
 export function findTextSetter(fields: readonly DescField[]): TextSetter | undefined {
   const leaf = fields[fields.length - 1] as DescField;
   const read = findTextReader(leaf);
