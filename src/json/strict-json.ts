@@ -8,36 +8,32 @@ export class JsonSyntaxError extends Error {
 }
 
 const QUOTE = 0x22;
-const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
 /**
  * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
- * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. Names are unique within an object (RFC 7493);
- * one named `__proto__` is a member like any other. Numbers beyond the range of doubles become infinite. Throws
+ * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. Of members with one name the last counts; one
+ * named `__proto__` is a member like any other. Numbers beyond the range of doubles become infinite. Throws
  * JsonSyntaxError.
  */
 export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new JsonSyntaxError('a JSON text must not begin with a byte order mark');
   }
-  const { isAscii, names } = scan(bytes, maxDepth);
+  const isAscii = scan(bytes, maxDepth);
   if (!isAscii && !isUtf8(bytes)) throw new JsonSyntaxError('a JSON text must be in UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
     isAscii ? 'latin1' : 'utf8',
   );
-  const value = parseText(text);
-  if (countNames(value) !== names) throw new JsonSyntaxError('an object has two members of the same name');
-  return value;
+  return parseText(text);
 }
 
 /**
- * One pass over the bytes, strings skipped: refuses what opens too many levels, and counts the names given. The counts
- * are right for every text that is JSON; in no other encoding that Node reads do these bytes stand for anything else.
+ * One pass over the bytes, strings skipped: refuses what opens too many levels, and says whether all are ASCII. In UTF-8
+ * these bytes stand for nothing else.
  */
-function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; names: number } {
+function scan(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0;
-  let names = 0;
   let seen = 0;
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number;
@@ -47,13 +43,12 @@ function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; names: n
         seen |= bytes[at] as number;
         if (bytes[at] === BACKSLASH) at++;
       }
-    } else if (byte === COLON) names++;
-    // Setting bit 5 makes { of [ and } of ].
-    else if ((byte | 0x20) === 0x7b) {
+      // Setting bit 5 makes { of [ and } of ].
+    } else if ((byte | 0x20) === 0x7b) {
       if (++depth > maxDepth) throw new JsonSyntaxError(`the JSON text is more than ${maxDepth} levels deep`);
     } else if ((byte | 0x20) === 0x7d) depth--;
   }
-  return { isAscii: seen < 0x80, names };
+  return seen < 0x80;
 }
 
 // V8's words are fine, where they do not quote the text: an error's message may be logged, a body must not.
@@ -65,19 +60,6 @@ function parseText(text: string): JsonValue {
   } catch (error) {
     throw new JsonSyntaxError((error as Error).message.replace(QUOTED_TEXT, ''));
   }
-}
-
-/** How many members the objects in a value have together: fewer than were named when a name came twice. */
-function countNames(value: JsonValue): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  let count = 0;
-  if (Array.isArray(value)) {
-    for (const item of value) count += countNames(item);
-    return count;
-  }
-  const names = Object.keys(value);
-  for (const name of names) count += countNames(value[name] as JsonValue);
-  return count + names.length;
 }
 
 /** Whether a value has more than `depth` levels: a scalar has none, `{}` has one. Looks no deeper than that. */
