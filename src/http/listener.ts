@@ -73,6 +73,8 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
     const serve = (protocol: 'http1' | 'h2') => {
       if (protocol === 'http1') return serveHttp1(socket);
       sockets.delete(socket);
+      // HTTP/1.1 needs sockets that outlive the client's end; an HTTP/2 session would never learn of it.
+      socket.allowHalfOpen = false;
       http2.emit('connection', socket);
     };
     if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
@@ -143,13 +145,21 @@ function createSessions(limits: Limits): Http2Server {
   });
 }
 
-/** HTTP/2 has no request timeout in Node: a stream whose body is not all there in time is cancelled. */
+/**
+ * HTTP/2 has no request timeout in Node: a stream whose body is not all there in time is cancelled. What an answer has
+ * left unread of it is skipped, as a client that is held up sending it would keep the stream open.
+ */
 function boundBody({ stream }: Http2ServerRequest, timeoutMs: number): void {
   if (stream.endAfterHeaders) return;
   const timer = setTimeout(() => stream.close(CANCEL), timeoutMs);
   const clear = () => clearTimeout(timer);
   stream.once('end', clear);
   stream.once('close', clear);
+  stream.once('finish', () => {
+    if (stream.readableEnded) return;
+    stream.removeAllListeners('data');
+    stream.resume();
+  });
 }
 
 /** RFC 9113, section 7. */

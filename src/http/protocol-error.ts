@@ -65,6 +65,9 @@ async function completeConnect(
   const error = completed(errorFromJsonBytes(bytes, undefined, new ConnectError('unreadable')), record);
   const body = errorToJsonBytes(error, undefined);
   const header = new Headers(response.header);
+  error.metadata.forEach((value, name) => {
+    header.set(name, value);
+  });
   header.set('content-length', String(body.byteLength));
   return { ...response, status: codeToHttpStatus(error.code), header, body: createAsyncIterable([body]) };
 }
