@@ -25,6 +25,8 @@ export type TestServer = {
   server: ApiServer;
   port: number;
   baseUrl: string;
+  /** One that may do everything. */
+  key: string;
   /** Parsed log lines. */
   lines: Record<string, unknown>[];
   observations: Observation[];
@@ -67,6 +69,7 @@ export async function startApiServer(
   return {
     server,
     port,
+    key: KEYS.all,
     baseUrl: `http://127.0.0.1:${port}`,
     lines,
     observations,

@@ -20,8 +20,10 @@ import {
   Http2SessionManager,
 } from '@connectrpc/connect-node';
 import { credentials, Metadata, makeGenericClientConstructor, type ServiceError } from '@grpc/grpc-js';
+import type { Test } from 'tap';
 import { request } from 'undici';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 
 /** What came of a call, whichever way it went. */
 export type Outcome = {
@@ -251,4 +253,17 @@ export async function http2Exchange(
   let text = '';
   for await (const chunk of stream.setEncoding('utf8')) text += chunk;
   return { status: Number(got[':status']), headers: got, body: text };
+}
+
+/** Asserts that the server answers on both HTTP versions. */
+export async function livesOn(t: Test, { baseUrl, key }: { baseUrl: string; key: string }): Promise<void> {
+  for (const caller of callers(baseUrl).filter(({ name }) => name === 'REST' || name === 'gRPC')) {
+    const outcome = await caller.call(
+      InfoService.method.getHealth,
+      {},
+      { headers: { authorization: `Bearer ${key}` } },
+    );
+    t.equal(outcome.code, 'ok', `${caller.name} is still served`);
+    caller.close();
+  }
 }
