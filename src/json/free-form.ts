@@ -1,5 +1,5 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import canonicalize from 'canonicalize';
+import { canonicalJson } from '../canonical-json.js';
 import { type Reading, report } from './problems.js';
 import { FORBIDDEN_TEXT } from './scalar.js';
 import { findForbiddenText } from './strict-json.js';
@@ -16,7 +16,7 @@ export function freeFormReader(convert: (json: JsonValue) => unknown): ValueRead
 
 /** The value as canonical JSON (RFC 8785). */
 export function writeCanonical(value: unknown): string {
-  const text = canonicalize(value);
+  const text = canonicalJson(value);
   if (text === undefined) throw new TypeError('not a JSON value');
   return text;
 }

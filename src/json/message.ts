@@ -17,7 +17,8 @@ export type ObjectCodec = { codec: ValueCodec; addField: (field: DescField, valu
 
 /**
  * How a message is spelled: a JSON object, its members by their proto names and in the order they are added. Lists,
- * maps and scalars without presence always appear, everything else when set. Proto3 only.
+ * maps and scalars without presence always appear, everything else when set. Proto3 only. The text of a frozen message
+ * is remembered as long as the message lives.
  */
 export function objectCodec(desc: DescMessage): ObjectCodec {
   if (desc.file.edition !== Edition.EDITION_PROTO3)
@@ -31,12 +32,24 @@ export function objectCodec(desc: DescMessage): ObjectCodec {
     return message;
   };
   return {
-    codec: { write: (message) => writeMembers(writers, message as Fields), read },
+    codec: { write: (message) => writeObject(writers, message as Fields), read },
     addField: (field, value) => {
       writers.push(memberWriter(field, value));
       readers.set(field.name, memberReader(field, value));
     },
   };
+}
+
+/** Texts of frozen messages: whoever freezes one says that it stays as it is, and it is written once. */
+const TEXTS = new WeakMap<object, string>();
+
+function writeObject(writers: readonly ((message: Fields) => string)[], message: Fields): string {
+  if (!Object.isFrozen(message)) return writeMembers(writers, message);
+  const known = TEXTS.get(message);
+  if (known !== undefined) return known;
+  const text = writeMembers(writers, message);
+  TEXTS.set(message, text);
+  return text;
 }
 
 function writeMembers(writers: readonly ((message: Fields) => string)[], message: Fields): string {

@@ -28,6 +28,6 @@ export function dsseEnvelope(statement: Uint8Array, signature: Uint8Array, keyId
   return {
     payload: toBase64(statement),
     payloadType: IN_TOTO_PAYLOAD_TYPE,
-    signatures: [{ sig: toBase64(signature), keyid: keyId }],
+    signatures: [{ keyid: keyId, sig: toBase64(signature) }],
   };
 }

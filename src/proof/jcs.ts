@@ -1,4 +1,4 @@
-import canonicalize from 'canonicalize';
+import { canonicalJson } from '../canonical-json.js';
 import { utf8 } from './encoding.js';
 import { FormatError } from './format-error.js';
 
@@ -9,7 +9,7 @@ import { FormatError } from './format-error.js';
 export function jcs(value: unknown): string {
   let text: string | undefined;
   try {
-    text = canonicalize(value);
+    text = canonicalJson(value);
   } catch (error) {
     throw new FormatError(`not canonical JSON: ${error instanceof Error ? error.message : 'unknown'}`);
   }

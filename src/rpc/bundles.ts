@@ -4,6 +4,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import type { StatementFields } from '../proof/statement.js';
+import type { ReadTile } from '../proof/tile.js';
 import { inclusionProof, tilesForInclusion } from '../proof/tile-proof.js';
 import type { BatchRow } from '../store/batches.js';
 import { findBatchBySize } from '../store/batches.js';
@@ -32,48 +33,84 @@ const BATCH_PROOF_TTL_MS = 5_000;
 const BATCHES_CACHED = 500;
 /** 8 KiB each. */
 const TILES_CACHED = 1_000;
+/** About 20 KiB each, with their text. */
+const BUNDLES_CACHED = 1_000;
 
 /**
- * A reader with two caches that are right in any number of processes: tiles, which only grow, so that a cached one
- * serves every tree it is long enough for; and what a batch's bundles share, for a few seconds.
+ * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
+ * every tree it is long enough for; what a batch's bundles share, for a few seconds; and whole bundles, as long as
+ * what their batch shares has not changed. A bundle holds nothing that redaction or correction touches.
  */
 export function createBundleReader(pool: Pool, directory: Directory): BundleReader {
   const tiles = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
-  const proofs = new LRUCache<string, Promise<BatchProof>>({ max: BATCHES_CACHED, ttl: BATCH_PROOF_TTL_MS });
-
-  const batchProof = (log: Log, treeSize: number): Promise<BatchProof> => {
-    const key = `${log.id}/${treeSize}`;
-    const cached = proofs.get(key);
-    if (cached !== undefined) return cached;
-    const read = readBatchProof(pool, log, treeSize);
-    proofs.set(key, read);
-    read.catch(() => proofs.delete(key));
-    return read;
-  };
-
+  const findProof = cachedProofs(pool);
+  const bundles = new LRUCache<string, { proof: BatchProof; bundle: ProofBundle }>({ max: BUNDLES_CACHED });
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
       const log = await directory.getLog(row.logId);
-      const dsseKey = await directory.getDsseKey(row.dsseKeyId);
-      const proof = await batchProof(log, row.batchTreeSize);
+      const proof = await findProof(log, row.batchTreeSize);
+      const cached = bundles.get(row.id);
+      if (cached?.proof === proof) return cached.bundle;
+      const { spki } = await directory.getDsseKey(row.dsseKeyId);
       const sizes = proof.checkpoints.map((checkpoint) => checkpoint.treeSize);
       const readTile = await loadTiles(pool, tiles, log.id, row.logIndex, sizes);
-      return assembleBundle({
-        statement: statementOf(row, log.environment),
-        signature: row.signature,
-        dsseKey: dsseKey.spki,
-        logIndex: row.logIndex,
-        logKey: log.publicKey,
-        batch: proof.batch,
-        checkpoints: proof.checkpoints.map(({ treeSize, note }) => ({
-          note,
-          inclusionProof: inclusionProof(row.logIndex, treeSize, readTile),
-        })),
-        witnesses: proof.witnesses,
-      });
+      const bundle = Object.freeze(assembleBundle(bundleParts(row, log, spki, proof, readTile)));
+      bundles.set(row.id, { proof, bundle });
+      return bundle;
     },
   };
+}
+
+function bundleParts(
+  row: SubmissionRow,
+  log: Log,
+  dsseKey: Uint8Array,
+  proof: BatchProof,
+  readTile: ReadTile,
+) {
+  return {
+    statement: statementOf(row, log.environment),
+    signature: row.signature,
+    dsseKey,
+    logIndex: row.logIndex,
+    logKey: log.publicKey,
+    batch: proof.batch,
+    checkpoints: proof.checkpoints.map(({ treeSize, note }) => ({
+      note,
+      inclusionProof: inclusionProof(row.logIndex, treeSize, readTile),
+    })),
+    witnesses: proof.witnesses,
+  };
+}
+
+/** Reads what a batch's bundles share at most every few seconds; the same object stands for it until it changes. */
+function cachedProofs(pool: Pool): (log: Log, treeSize: number) => Promise<BatchProof> {
+  const known = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
+  const fresh = new LRUCache<string, Promise<BatchProof>>({ max: BATCHES_CACHED, ttl: BATCH_PROOF_TTL_MS });
+  const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
+    const proof = await readBatchProof(pool, log, treeSize);
+    const before = known.get(key);
+    if (before !== undefined && isSameProof(before, proof)) return before;
+    known.set(key, proof);
+    return proof;
+  };
+  return (log, treeSize) => {
+    const key = `${log.id}/${treeSize}`;
+    const cached = fresh.get(key);
+    if (cached !== undefined) return cached;
+    const reading = read(key, log, treeSize);
+    fresh.set(key, reading);
+    reading.catch(() => fresh.delete(key));
+    return reading;
+  };
+}
+
+/** Evidence is only ever added, and named by its witness and size. */
+function isSameProof(a: BatchProof, b: BatchProof): boolean {
+  const names = ({ witnesses }: BatchProof) =>
+    witnesses.map(({ name, treeSize }) => `${name} ${treeSize}`).join();
+  return names(a) === names(b);
 }
 
 /** The statement a submission was attested by. */
@@ -120,7 +157,7 @@ async function loadTiles(
   logId: number,
   index: number,
   sizes: readonly number[],
-): Promise<(level: number, tileIndex: number) => Uint8Array | undefined> {
+): Promise<ReadTile> {
   const keyOf = (place: { level: number; index: number }) => `${logId}/${place.level}/${place.index}`;
   const needed = sizes.flatMap((size) => tilesForInclusion(index, size));
   const missing = needed.filter((place) => (cache.get(keyOf(place))?.length ?? 0) < place.width * 32);

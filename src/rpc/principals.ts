@@ -24,21 +24,20 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
   const known = new LRUCache<string, Known>({ max: KEYS_CACHED, ttl: TTL_MS });
   return {
     async find(apiKey) {
-      if (parseApiKey(apiKey) === undefined) return undefined;
-      const hmacs = hmacApiKey(keys, apiKey);
-      const cacheKey = Buffer.from(hmacs[0]).toString('latin1');
-      const cached = known.get(cacheKey);
+      const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
-      const row = await findUsableApiKey(pool, hmacs);
+      if (parseApiKey(apiKey) === undefined) return undefined;
+      const row = await findUsableApiKey(pool, hmacApiKey(keys, apiKey));
       if (row === undefined) return undefined;
       void touchApiKey(pool, row.id).catch(() => {});
       const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-      known.set(cacheKey, { principal: principalOf(row), expiresAtMs });
-      return principalOf(row);
+      const principal = principalOf(row);
+      known.set(apiKey, { principal, expiresAtMs });
+      return principal;
     },
     forget(apiKeyId) {
-      for (const [cacheKey, { principal }] of known.entries()) {
-        if (principal.apiKeyId === apiKeyId) known.delete(cacheKey);
+      for (const [apiKey, { principal }] of known.entries()) {
+        if (principal.apiKeyId === apiKeyId) known.delete(apiKey);
       }
     },
   };

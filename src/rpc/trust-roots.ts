@@ -41,21 +41,29 @@ export function createTrustRootsReader(
   verifyUrl: () => string,
   clock: () => number,
 ): TrustRootsReader {
-  let cached: { sources: Promise<Sources>; untilMs: number } | undefined;
-  const sources = (): Promise<Sources> => {
+  let cached: { roots: Promise<Roots>; untilMs: number } | undefined;
+  const roots = (): Promise<Roots> => {
     if (cached === undefined || clock() >= cached.untilMs) {
-      const reading = readSources(pool);
-      cached = { sources: reading, untilMs: clock() + TTL_MS };
+      const reading = readRoots(pool, verifyUrl());
+      cached = { roots: reading, untilMs: clock() + TTL_MS };
       reading.catch(() => {
         cached = undefined;
       });
     }
-    return cached.sources;
+    return cached.roots;
   };
   return {
-    read: async () => trustRootsMessage(await sources(), verifyUrl()),
-    readSigstore: async (environment) => sigstoreRoot(await sources(), environment),
+    read: async () => (await roots()).message,
+    readSigstore: async (environment) => sigstoreRoot((await roots()).sources, environment),
   };
+}
+
+/** The message is frozen, so that it is written once for all who ask. */
+type Roots = { sources: Sources; message: TrustRoots };
+
+async function readRoots(pool: Pool, verifyUrl: string): Promise<Roots> {
+  const sources = await readSources(pool);
+  return { sources, message: Object.freeze(trustRootsMessage(sources, verifyUrl)) };
 }
 
 async function readSources(pool: Pool): Promise<Sources> {
