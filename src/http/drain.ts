@@ -1,11 +1,14 @@
 import { constants } from 'node:http2';
 import { Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Limits } from './limits.js';
 import type { Listener } from './listener.js';
 import type { NodeResponse, Requests } from './requests.js';
 
 /** The highest stream id: a GOAWAY with it refuses nothing yet (RFC 9113, section 6.8). */
 const LAST_STREAM = 2 ** 31 - 1;
+/** How long the ends of the last requests may take to be noticed once every connection is closed. */
+const LAST_EVENTS_MS = 1_000;
 
 /**
  * Stops accepting connections and ends those there are without dropping a request: clients are told first (GOAWAY, and
@@ -31,6 +34,7 @@ export async function drain(
   clearInterval(sweep);
   clearTimeout(cutOff);
   listener.server.close();
+  await Promise.race([requests.ended(), delay(LAST_EVENTS_MS, undefined, { ref: false })]);
 }
 
 /** Has an HTTP/1.1 connection closed once this answer is out; it carries `connection: close`. */

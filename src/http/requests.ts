@@ -55,6 +55,8 @@ export type Requests = {
   begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
   find: (requestId: string) => RequestRecord | undefined;
   all: () => Iterable<RequestRecord>;
+  /** Resolves when none is under way. */
+  ended: () => Promise<void>;
 };
 
 const MAX_PATH_CHARACTERS = 256;
@@ -62,6 +64,14 @@ const CLIENT_CLOSED_REQUEST = 499;
 
 export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
   const underWay = new Map<string, RequestRecord>();
+  let waiting: (() => void)[] = [];
+  const end = (record: RequestRecord) => {
+    underWay.delete(record.requestId);
+    observe(observation(record, monotonicMs()));
+    if (underWay.size > 0) return;
+    for (const resolve of waiting) resolve();
+    waiting = [];
+  };
   return {
     begin(req, res) {
       const record: RequestRecord = {
@@ -74,15 +84,28 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
         error: undefined,
       };
       underWay.set(record.requestId, record);
-      res.once('close', () => {
-        underWay.delete(record.requestId);
-        observe(observation(record, monotonicMs()));
-      });
+      res.once('close', () => end(record));
+      closeWithSocket(req, res);
       return record;
     },
     find: (requestId) => underWay.get(requestId),
     all: () => underWay.values(),
+    ended: () =>
+      new Promise((resolve) => {
+        if (underWay.size === 0) resolve();
+        else waiting.push(resolve);
+      }),
   };
+}
+
+/** Node forgets to close the answer to a pipelined request that still waits for its turn when the connection ends. */
+function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
+  if (!('assignSocket' in res) || res.socket !== null) return;
+  req.socket.once('close', () => {
+    if (res.socket !== null || res.closed) return;
+    res.destroy();
+    res.emit('close');
+  });
 }
 
 /** The path of a request, without its query. */

@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
 import t from 'tap';
 import { Client, request } from 'undici';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
@@ -10,7 +13,7 @@ import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { ApiError } from '../../src/errors.js';
 import { KEYS, startApiServer, type TestServer } from '../support/api-server.js';
-import { enveloped } from '../support/raw-http.js';
+import { enveloped, exchangeRaw, peekTls } from '../support/raw-http.js';
 import { callers, livesOn } from '../support/surfaces.js';
 
 const { getHealth } = InfoService.method;
@@ -115,6 +118,44 @@ t.test('pages of the origins that are let in may call', async (t) => {
   });
   t.notOk((await ask('https://other.example', 'GET')).headers['access-control-allow-origin']);
 });
+
+t.test('under TLS both versions are served, and a renewed certificate is taken up', async (t) => {
+  const dir = t.testdir({});
+  const tls = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
+  const makeCertificate = (name: string) =>
+    promisify(execFile)('openssl', [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1'],
+      ...['-subj', `/CN=${name}`, '-keyout', tls.keyFile, '-out', tls.certFile],
+    ]);
+  await makeCertificate('first');
+  const api = await startApiServer(t, { tls });
+  const baseUrl = api.baseUrl.replace('http:', 'https:');
+  for (const allowH2 of [false, true]) {
+    const client = new Client(baseUrl, { allowH2, connect: { rejectUnauthorized: false } });
+    const { body } = await client.request({
+      method: 'GET',
+      path: '/v1/service/health',
+      headers: { authorization: AUTHORIZATION },
+    });
+    t.same(await body.json(), { status: 'ok' });
+    await client.close();
+  }
+  const transport = createGrpcTransport({ baseUrl, nodeOptions: { rejectUnauthorized: false } });
+  const health = await createClient(InfoService, transport).getHealth({}, { headers: JSON_HEADERS });
+  t.equal(health.status, 'ok');
+  t.same(await peekTls(api.port, ['h2', 'http/1.1']), { subject: 'first', protocol: 'h2' });
+  t.same(await peekTls(api.port, ['http/1.1']), { subject: 'first', protocol: 'http/1.1' });
+  await makeCertificate('second');
+  api.server.reloadTls();
+  t.equal((await peekTls(api.port, ['h2'])).subject, 'second');
+  await writeFile(tls.certFile, 'no certificate');
+  t.throws(() => api.server.reloadTls());
+  t.equal((await peekTls(api.port, ['h2'])).subject, 'second');
+  await exchangeRaw(api.port, 'GET / HTTP/1.1\r\n\r\n');
+  t.equal((await peekTls(api.port, ['h2'])).subject, 'second', 'and the server lives on');
+});
+
+const JSON_HEADERS = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
 
 t.test('a caller that goes away aborts its call', async (t) => {
   const api = await startApiServer(t);
