@@ -30,6 +30,7 @@ import { connectPool, type Pool } from '../store/connect.js';
 import { gather } from '../store/gather.js';
 import { findSubmissions } from '../store/submissions.js';
 import { type Accepters, createAccepters } from './accepters.js';
+import { createDatabaseAway } from './database-away.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
@@ -74,7 +75,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   });
   await setUpLogs(pool, config.logDomain, config.secrets.log);
   const signerOf = await setUpDsseSigners(pool, config.secrets.dsse);
-  await checkRegisters(pool, register, log);
+  await checkRegisters({ pool, register, log });
   const directory = await openDirectory(pool);
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
@@ -84,7 +85,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     log,
     onQueue: async (queue) => onKeyChange(queue, principals.forget),
   });
-  const guard = createLogGuard(pool, register, directory, log);
+  const guard = createLogGuard(register, directory, log);
   const writePool = connectPool({
     url: config.databaseUrl,
     name: 'accept',
@@ -100,7 +101,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   ).unref();
   return {
     server,
-    checks: [{ name: 'api', check: async () => assertNoProblem(await findProblem(pool, register)) }],
+    checks: [{ name: 'api', check: () => findReason({ pool, register, log }) }],
     stop: async () => {
       await server.close();
       await accepters.close();
@@ -126,7 +127,7 @@ function openAccepters(
     patienceMs: PATIENCE_MS,
     clock: Date.now,
     wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
-    beforeWrite: () => guard.assertWritable(logId),
+    beforeWrite: () => guard.assertWritable(pool, logId),
   }));
 }
 
@@ -149,13 +150,10 @@ function atMostEvery(intervalMs: number, run: () => void): () => void {
   };
 }
 
-function assertNoProblem(problem: string | undefined): void {
-  if (problem !== undefined) throw new Error(problem);
-}
-
-async function findProblem(pool: Pool, register: Register): Promise<string | undefined> {
+/** Why this process cannot do its work, for its operator; undefined when it can. */
+async function findReason(deps: Parameters<typeof findLogProblems>[0]): Promise<string | undefined> {
   try {
-    return (await findLogProblems(pool, register))[0];
+    return (await findLogProblems(deps))[0];
   } catch (error) {
     return `the database cannot be reached: ${(error as Error).message}`;
   }
@@ -174,8 +172,9 @@ function createApiServer(
   options: ApiOptions,
   { pool, directory, accepters, principals, signerOf }: Parts,
 ): ApiServer {
-  const { config, log } = options;
+  const { config, log, register } = options;
   const { secretKeys, adminToken } = config.secrets;
+  const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits();
@@ -207,14 +206,14 @@ function createApiServer(
         handlers: infoHandlers({
           pool,
           trustRoots,
-          problem: () => findProblem(pool, options.register),
+          problem: async () => (await findLogProblems({ pool, register, log }))[0],
           clock: Date.now,
         }),
       },
-    ],
-    findPrincipal: (token) => principals.find(token),
+    ].map(databaseAway.tellAll),
+    findPrincipal: databaseAway.tell(principals.find),
     isAdmin: (token) => equalSecrets(token, adminToken),
-    takeRead: (principal) => readLimits.take(principal),
+    takeRead: databaseAway.tell(readLimits.take),
     peekSubmissions: submissionLimits.peek,
     nowMs: Date.now,
     publicRoutes: (app) =>

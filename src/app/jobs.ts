@@ -58,12 +58,14 @@ async function connectForEver(
   opened: (queue: Queue) => void,
 ): Promise<void> {
   while (!closing.aborted) {
+    let queue: Queue | undefined;
     try {
-      const queue = await openQueue(options);
-      opened(queue);
+      queue = await openQueue(options);
       await options.onQueue?.(queue);
+      opened(queue);
       return;
     } catch (error) {
+      await queue?.close();
       options.log.warn({ reason: (error as Error).message }, 'JetStream cannot be reached; trying again');
       await delay(RECONNECT_MS, undefined, { signal: closing }).catch(() => {});
     }

@@ -1,49 +1,51 @@
 import type { Logger } from '../logger.js';
 import { checkRegister, compareWithRegister, type Register } from '../pipeline/register.js';
 import type { Pool } from '../store/connect.js';
-import { listLogs } from '../store/logs.js';
+import { findActiveLog, type Log, listLogs } from '../store/logs.js';
 
-/**
- * Compares every log with the register, as at start and whenever the database connection was lost, and freezes those
- * that contradict it.
- */
-export async function checkRegisters(pool: Pool, register: Register, log: Logger): Promise<void> {
-  for (const row of await listLogs(pool)) {
-    const comparison = await checkRegister(pool, register, row);
-    if (comparison.state === 'fork')
-      log.fatal({ origin: row.origin, reason: comparison.reason }, 'the log is frozen');
+type Deps = { pool: Pool; register: Register; log: Logger };
+
+/** Compares every log with the register, as at start, and freezes those that contradict it. The log lines say so. */
+export async function checkRegisters(deps: Deps): Promise<void> {
+  for (const row of await listActiveLogs(deps.pool)) {
+    const { origin } = row;
+    if (row.frozenAt !== null) {
+      deps.log.fatal({ origin, reason: row.frozenReason }, 'the log is frozen');
+      continue;
+    }
+    const comparison = await checkRegister(deps, row);
     if (comparison.state === 'missing') {
-      log.error(
-        { origin: row.origin },
-        'the checkpoint register lacks this log; nothing is sealed until it is back',
+      deps.log.error(
+        { origin, reason: comparison.reason },
+        'nothing is sealed without the checkpoint register',
       );
     }
   }
 }
 
 /** Says which active logs are frozen. */
-export async function findLogProblems(pool: Pool, register: Register): Promise<string[]> {
-  const logs = await listLogs(pool);
-  const active = logs.filter(
-    (log) => !logs.some((other) => other.environment === log.environment && other.epoch > log.epoch),
-  );
+export async function findLogProblems(deps: Deps): Promise<string[]> {
   const problems = await Promise.all(
-    active.map(async (log) => {
-      if (log.frozenAt !== null) return `the log ${log.origin} is frozen: ${log.frozenReason}`;
-      const comparison = await checkRegister(pool, register, log);
+    (await listActiveLogs(deps.pool)).map(async (row) => {
+      if (row.frozenAt !== null) return `the log ${row.origin} is frozen: ${row.frozenReason}`;
+      const comparison = await checkRegister(deps, row);
       return comparison.state === 'fork'
-        ? `the log ${log.origin} is frozen: ${comparison.reason}`
+        ? `the log ${row.origin} is frozen: ${comparison.reason}`
         : undefined;
     }),
   );
   return problems.filter((problem) => problem !== undefined);
 }
 
-/** Says which logs this process cannot seal because the register lacks them; sealing needs it, serving does not. */
-export async function findMissingInRegister(pool: Pool, register: Register): Promise<string[]> {
+/** Says which logs cannot be sealed because the register lacks them; sealing needs it, serving does not. */
+export async function findMissingInRegister({ pool, register }: Deps): Promise<string[]> {
+  const logs = await listActiveLogs(pool);
+  const comparisons = await Promise.all(logs.map((log) => compareWithRegister(pool, register, log)));
+  return comparisons.flatMap((comparison) => (comparison.state === 'missing' ? [comparison.reason] : []));
+}
+
+/** The logs that are written to: the newest epoch of each environment. */
+async function listActiveLogs(pool: Pool): Promise<Log[]> {
   const logs = await listLogs(pool);
-  const states = await Promise.all(logs.map((log) => compareWithRegister(pool, register, log)));
-  return logs
-    .filter((_log, i) => states[i]?.state === 'missing')
-    .map((log) => `the checkpoint register lacks the log ${log.origin}; see attest log --help`);
+  return logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id);
 }

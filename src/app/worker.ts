@@ -5,7 +5,7 @@ import type { Logger } from '../logger.js';
 import type { Check } from '../ops.js';
 import { jobSubject, type Stage } from '../pipeline/job.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
-import { findDueJobs, runDueJobs } from '../pipeline/reconcile.js';
+import { createLocalRunner, findDueJobs, type LocalRunner } from '../pipeline/reconcile.js';
 import type { Register } from '../pipeline/register.js';
 import { runJob } from '../pipeline/stages.js';
 import { consume, type StopConsuming } from '../queue/consume.js';
@@ -82,11 +82,12 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     },
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
-    send: jobs.send,
+    send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
+  const local = createLocalRunner(pipeline);
   const stopping = new AbortController();
   const loops = [
-    every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs)),
+    every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local)),
     every(PRUNE_MS, stopping.signal, log, async () => {
       await pruneRateCounters(pool);
       await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
@@ -98,14 +99,15 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     stop: async () => {
       stopping.abort();
       await Promise.all([...loops, ...consuming.map((stop) => stop())]);
+      await local.idle();
       await jobs.close();
       await pool.end({ timeout: 5 });
     },
   };
 }
 
-async function findSealingProblem({ pool, register }: Pipeline): Promise<string | undefined> {
-  return [...(await findLogProblems(pool, register)), ...(await findMissingInRegister(pool, register))][0];
+async function findSealingProblem(pipeline: Pipeline): Promise<string | undefined> {
+  return [...(await findLogProblems(pipeline)), ...(await findMissingInRegister(pipeline))][0];
 }
 
 function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: Stage): StopConsuming {
@@ -129,22 +131,23 @@ async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): P
 }
 
 /** Hands on what is due; what JetStream does not take is run here. */
-async function reconcile(pipeline: Pipeline, jobs: JobSender): Promise<void> {
-  if (jobs.queue() === undefined) {
-    await runDueJobs(pipeline);
-    return;
-  }
-  for (const job of await findDueJobs(pipeline)) {
-    try {
-      await jobs.publish(job);
-    } catch {
-      await jobs
-        .queue()
-        ?.ensure(STAGES)
-        .catch(() => {});
-      await runDueJobs(pipeline);
-      return;
-    }
+async function reconcile(pipeline: Pipeline, jobs: JobSender, local: LocalRunner): Promise<void> {
+  const due = await findDueJobs(pipeline);
+  if (jobs.queue() !== undefined && (await sendAll(jobs, due))) return;
+  for (const job of due) local.run(job);
+}
+
+/** Whether JetStream took all of them; the stream is made again for the next time when it did not. */
+async function sendAll(jobs: JobSender, due: readonly Job[]): Promise<boolean> {
+  try {
+    for (const job of due) await jobs.publish(job);
+    return true;
+  } catch {
+    await jobs
+      .queue()
+      ?.ensure(STAGES)
+      .catch(() => {});
+    return false;
   }
 }
 

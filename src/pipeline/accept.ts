@@ -13,7 +13,7 @@ import {
   type NewSubmission,
   Outcome,
 } from '../store/accept.js';
-import { errorCode, isConnectionLost, type Pool } from '../store/connect.js';
+import { errorCode, isDatabaseAway, type Pool } from '../store/connect.js';
 
 /** Bounds of the gathering: per call, calls under way, and what may wait. */
 export type AcceptLimits = { maxRows: number; maxBytes: number; maxInFlight: number; maxQueuedRows: number };
@@ -51,6 +51,9 @@ type Waiting = {
 
 const ROW_OVERHEAD_BYTES = 600;
 const BUSY_RETRY_MS = 20;
+const DISK_FULL_SQLSTATE = '53100';
+/** An earlier, lost call with the same ids has committed meanwhile. */
+const UNIQUE_VIOLATION_SQLSTATE = '23505';
 const LOST_RETRY_MS = 100;
 
 /** Starts gathering for one log. While a call is under way, what arrives waits for the next one. */
@@ -142,10 +145,10 @@ type Later = (waiting: Waiting, delayMs: number) => void;
 /** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
 async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
-  await deps.beforeWrite();
   const rows = flushed.map((waiting) => waiting.row);
   let results: AcceptedRow[];
   try {
+    await deps.beforeWrite();
     results = await acceptSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
   } catch (error) {
     await storeFailed(deps, flushed, later, error);
@@ -162,35 +165,24 @@ async function storeFailed(
   error: unknown,
 ): Promise<void> {
   const code = errorCode(error) ?? '';
-  if (code === FROZEN_SQLSTATE) {
+  if (error instanceof ApiError) {
+    rejectAll(flushed, error);
+  } else if (code === FROZEN_SQLSTATE) {
     rejectAll(
       flushed,
       unavailable('the log is frozen: its database contradicts a published checkpoint', 60, error),
     );
-    return;
-  }
-  // 23505 is an earlier, lost call with the same ids that has committed meanwhile.
-  if (
-    isConnectionLost(error) ||
-    code === '23505' ||
-    code === '55P03' ||
-    code === '57014' ||
-    code === '53300'
-  ) {
+  } else if (code === DISK_FULL_SQLSTATE) {
+    rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
+  } else if (isDatabaseAway(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
     for (const waiting of flushed) tryAgain(deps, waiting, later, error);
-    return;
-  }
-  if (flushed.length > 1) {
+  } else if (flushed.length > 1) {
     const middle = flushed.length >> 1;
     await store(deps, flushed.slice(0, middle), later);
     await store(deps, flushed.slice(middle), later);
-    return;
+  } else {
+    rejectAll(flushed, error as Error);
   }
-  // 53xxx and 58xxx: disk full, out of memory, I/O error: the database cannot take writes now.
-  const failure = /^(53|58)/.test(code)
-    ? unavailable('the database cannot store submissions now', 5, error)
-    : error;
-  rejectAll(flushed, failure as Error);
 }
 
 function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unknown): void {

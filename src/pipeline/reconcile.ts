@@ -23,18 +23,29 @@ export async function findDueJobs(pipeline: Pipeline): Promise<Job[]> {
   return jobs;
 }
 
-/** Work of one stage makes the next stage's due: seal, witness, settle. */
-const ROUNDS = 3;
+/** Runs jobs in this process, for while JetStream cannot be reached. */
+export type LocalRunner = {
+  /** Starts a job beside those under way, unless its like is under way: a slow witness holds up nobody else. */
+  run(job: Job): void;
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void>;
+};
 
-/** Runs what is due here and now, for while JetStream cannot be reached. One job's failure does not stop the others. */
-export async function runDueJobs(pipeline: Pipeline): Promise<void> {
-  for (let round = 0; round < ROUNDS; round++) {
-    const jobs = await findDueJobs(pipeline);
-    for (const job of jobs) {
-      await runJob(pipeline, job).catch((error: unknown) => {
-        pipeline.log.error({ err: error, job: jobSubject(job) }, 'a job failed');
-      });
-    }
-    if (jobs.length === 0) return;
-  }
+/** A runner over the stages; what fails is logged, and found again by the reconciler. */
+export function createLocalRunner(pipeline: Pipeline): LocalRunner {
+  const running = new Map<string, Promise<void>>();
+  return {
+    run(job) {
+      const subject = jobSubject(job);
+      if (running.has(subject)) return;
+      const work = runJob(pipeline, job)
+        .then(() => {})
+        .catch((error: unknown) => pipeline.log.error({ err: error, job: subject }, 'a job failed'))
+        .finally(() => running.delete(subject));
+      running.set(subject, work);
+    },
+    async idle() {
+      while (running.size > 0) await Promise.all(running.values());
+    },
+  };
 }

@@ -4,16 +4,22 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findBatchBySize, findNewestBatch } from '../store/batches.js';
+import type { Logger } from '../logger.js';
+import { type BatchRow, findBatchBySize, findNewestBatch } from '../store/batches.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { freezeLog, type Log } from '../store/logs.js';
 
 /** A size of a log and its root there. */
 export type RegisterEntry = { origin: string; size: number; rootHash: Uint8Array };
 
+/** A register that cannot be read, or holds what no register holds. */
+export class RegisterError extends Error {
+  override readonly name = 'RegisterError';
+}
+
 /** Remembers the newest entry of each log through anything that happens to the database. */
 export type Register = {
-  /** The entry of a log, or undefined when there is none; throws when the register cannot be read. */
+  /** The entry of a log, or undefined when there is none; throws RegisterError when that cannot be told. */
   read(origin: string): RegisterEntry | undefined;
   /** Keeps the entry, on disk when it returns, unless a larger one stands. */
   write(entry: RegisterEntry): Promise<void>;
@@ -26,8 +32,14 @@ export function openFileRegister(
 ): Register {
   const pathOf = (origin: string) => join(folder, origin);
   const read = (origin: string) => {
-    const text = readIfThere(pathOf(origin));
-    return text === undefined ? undefined : parseEntry(origin, text);
+    try {
+      const text = readIfThere(pathOf(origin));
+      return text === undefined ? undefined : parseEntry(origin, text);
+    } catch (error) {
+      throw new RegisterError(
+        `the checkpoint register's file ${pathOf(origin)} cannot be used: ${(error as Error).message}`,
+      );
+    }
   };
   return {
     read,
@@ -40,7 +52,7 @@ export function openFileRegister(
 
 function parseEntry(origin: string, text: string): RegisterEntry {
   const match = /^(\d{1,15}) ([0-9a-f]{64})\n$/.exec(text);
-  if (match === null) throw new Error(`the checkpoint register's file for ${origin} is damaged`);
+  if (match === null) throw new Error('it is not "<size> <root hash>"');
   return { origin, size: Number(match[1]), rootHash: Buffer.from(match[2] ?? '', 'hex') };
 }
 
@@ -53,15 +65,41 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** How the tables stand to the register. `missing`: checkpoints were published but the register knows of none. */
-export type Comparison = { state: 'consistent' } | { state: 'missing' } | { state: 'fork'; reason: string };
+/**
+ * How the tables stand to the register. `missing`: it cannot be told, because checkpoints were published but the
+ * register knows of none, or cannot be read.
+ */
+export type Comparison =
+  | { state: 'consistent' }
+  | { state: 'missing'; reason: string }
+  | { state: 'fork'; reason: string };
 
 /** Compares a log's tables with its entry in the register. */
 export async function compareWithRegister(sql: Sql, register: Register, log: Log): Promise<Comparison> {
-  const entry = register.read(log.origin);
-  const newest = await findNewestBatch(sql, log.id);
+  try {
+    // The register is read first: whatever it holds was in the tables before.
+    const entry = register.read(log.origin);
+    const newest = await findNewestBatch(sql, log.id);
+    // Once more when it held nothing: the first entry may have been written between the two.
+    return await compare(sql, log, entry ?? register.read(log.origin), newest);
+  } catch (error) {
+    if (!(error instanceof RegisterError)) throw error;
+    return { state: 'missing', reason: error.message };
+  }
+}
+
+async function compare(
+  sql: Sql,
+  log: Log,
+  entry: RegisterEntry | undefined,
+  newest: BatchRow | undefined,
+): Promise<Comparison> {
   if (entry === undefined) {
-    return newest?.registeredAt ? { state: 'missing' } : { state: 'consistent' };
+    if (!newest?.registeredAt) return { state: 'consistent' };
+    return {
+      state: 'missing',
+      reason: `the checkpoint register lacks the log ${log.origin}; see attest log --help`,
+    };
   }
   if (newest === undefined || newest.treeSize < entry.size) {
     const has = newest?.treeSize ?? 0;
@@ -77,9 +115,17 @@ export async function compareWithRegister(sql: Sql, register: Register, log: Log
   return { state: 'consistent' };
 }
 
-/** Compares, and freezes the log when the tables contradict the register. Says whether the log may go on. */
-export async function checkRegister(pool: Pool, register: Register, log: Log): Promise<Comparison> {
-  const comparison = await compareWithRegister(pool, register, log);
-  if (comparison.state === 'fork') await freezeLog(pool, log.id, comparison.reason);
+/**
+ * Compares, and freezes the log when the tables contradict the register, which the log lines say once. Says whether
+ * the log may go on.
+ */
+export async function checkRegister(
+  { pool, register, log }: { pool: Pool; register: Register; log: Logger },
+  row: Log,
+): Promise<Comparison> {
+  const comparison = await compareWithRegister(pool, register, row);
+  if (comparison.state === 'fork' && (await freezeLog(pool, row.id, comparison.reason))) {
+    log.fatal({ origin: row.origin, reason: comparison.reason }, 'the log is frozen');
+  }
   return comparison;
 }

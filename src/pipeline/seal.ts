@@ -5,7 +5,7 @@
  * Emits: a witness job per witness, a settle job.
  * A crash leaves: no batch, or a whole one that the next run registers and publishes.
  */
-import { checkpointBody, signCheckpoint } from '../proof/checkpoint.js';
+import { signCheckpoint } from '../proof/checkpoint.js';
 import { extendTiles, rightEdgeTiles, type Tile } from '../proof/tile.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/batches.js';
@@ -14,9 +14,11 @@ import { readLeafHashes, readLogSize } from '../store/leaves.js';
 import { getLog, type Log, LogLock } from '../store/logs.js';
 import { getNewestPolicy } from '../store/policies.js';
 import { readTiles, writeTiles } from '../store/tiles.js';
+import { hastenFailingWitnesses } from '../store/witnesses.js';
 import { settleJob, witnessJob } from './job.js';
 import type { Pipeline } from './pipeline.js';
 import { checkRegister } from './register.js';
+import { LAST_BACKOFF_MS } from './witness.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
@@ -26,16 +28,11 @@ export async function seal(pipeline: Pipeline, logId: number): Promise<Outcome> 
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null)
     return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
-  const comparison = await checkRegister(pipeline.pool, pipeline.register, log);
-  if (comparison.state === 'fork') {
-    pipeline.log.fatal({ origin: log.origin, reason: comparison.reason }, 'the log is frozen');
-    return { type: 'giveUp', reason: comparison.reason };
-  }
+  const comparison = await checkRegister(pipeline, log);
+  if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
   if (comparison.state === 'missing') {
-    pipeline.log.error(
-      { origin: log.origin },
-      'the checkpoint register lacks this log; nothing is sealed until it is back',
-    );
+    const { reason } = comparison;
+    pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
     return retryAfter(REGISTER_MISSING_MS);
   }
   const sealed = await pipeline.pool.begin((tx) => sealNext(pipeline, tx, log));
@@ -102,8 +99,9 @@ async function publish(pipeline: Pipeline, log: Log): Promise<void> {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.REGISTER}, ${log.id})`;
     const newest = await findNewestBatch(tx, log.id);
     if (newest === undefined || newest.registeredAt !== null) return false;
-    pipeline.register.write({ origin: log.origin, size: newest.treeSize, rootHash: newest.rootHash });
+    await pipeline.register.write({ origin: log.origin, size: newest.treeSize, rootHash: newest.rootHash });
     await markRegistered(tx, log.id, newest.treeSize);
+    await hastenFailingWitnesses(tx, log.id, LAST_BACKOFF_MS);
     return true;
   });
   if (!published) return;
@@ -111,9 +109,4 @@ async function publish(pipeline: Pipeline, log: Log): Promise<void> {
     if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
   }
   pipeline.send(settleJob(log.id));
-}
-
-/** The bytes every witness vouches for, of a stored batch. */
-export function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
-  return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
 }

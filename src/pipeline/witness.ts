@@ -1,12 +1,13 @@
 /**
  * Consumes: a published checkpoint that a witness has not vouched for.
  * Commit point: the transaction that stores the evidence under (log, witness, tree size).
- * Emits: a settle job.
+ * Emits: a settle job. When to ask again after a failure stands in the tables, where the reconciler finds it.
  * A crash leaves: a lease that runs out; then another worker asks again.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
-import { findNewestPublishedBatch } from '../store/batches.js';
+import { checkpointBody } from '../proof/checkpoint.js';
+import { DONE, type Outcome } from '../queue/outcome.js';
+import { type BatchRow, findNewestPublishedBatch } from '../store/batches.js';
 import { getLog, type Log } from '../store/logs.js';
 import {
   leaseWitness,
@@ -18,10 +19,10 @@ import {
 } from '../store/witnesses.js';
 import { settleJob } from './job.js';
 import type { ConfiguredWitness, Pipeline } from './pipeline.js';
-import { batchCheckpointBody } from './seal.js';
 
 const FIRST_BACKOFF_MS = 1_000;
-const LAST_BACKOFF_MS = 10 * 60_000;
+/** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
+export const LAST_BACKOFF_MS = 10 * 60_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
 /** How much longer a lease lasts than the request it covers. */
 const LEASE_MARGIN_MS = 10_000;
@@ -56,8 +57,7 @@ async function ask(
   attempt: number,
   state: WitnessState,
 ): Promise<Outcome> {
-  const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
-  if (batch === undefined) return DONE;
+  const batch = await getNewestPublishedBatch(pipeline, log);
   const { witness: asked, kind, everyMs } = configured;
   const checkpoint = {
     origin: log.origin,
@@ -77,6 +77,17 @@ async function ask(
   }
   pipeline.send(settleJob(log.id));
   return DONE;
+}
+
+/** The bytes every witness vouches for, of a stored batch. */
+function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
+  return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
+}
+
+async function getNewestPublishedBatch(pipeline: Pipeline, log: Log): Promise<BatchRow> {
+  const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
+  if (batch === undefined) throw new Error(`log ${log.origin} has no published batch`);
+  return batch;
 }
 
 async function withTimeout<T>(timeoutMs: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -117,7 +128,7 @@ async function failed(
     retryAfterMs,
   });
   pipeline.send(settleJob(log.id));
-  return retryAfter(retryAfterMs);
+  return DONE;
 }
 
 /**

@@ -52,6 +52,17 @@ export function isConnectionLost(error: unknown): boolean {
   return CONNECTION_CODES.has(code) || code.startsWith('08') || code.startsWith('57P');
 }
 
+/**
+ * Whether an error says that the database cannot do its work now, whatever the statement: away, starting, read-only,
+ * out of space or connections, or too slow. Its outcome may or may not be known.
+ */
+export function isDatabaseAway(error: unknown): boolean {
+  return isConnectionLost(error) || AWAY_STATES.test(errorCode(error) ?? '');
+}
+
+/** Read-only transaction, serialization failure, deadlock, no resources, lock not available, cancelled, I/O error. */
+const AWAY_STATES = /^(25006|40001|40P01|53...|55P03|57014|58...)$/;
+
 /** The SQLSTATE or the driver's code of an error, when it has one. */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;

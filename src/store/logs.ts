@@ -42,17 +42,21 @@ export async function ensureLog(
   await sql`
     INSERT INTO log (environment, epoch, origin, public_key)
     VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey})
-    ON CONFLICT (environment, epoch) DO NOTHING`;
+    ON CONFLICT DO NOTHING`;
 }
 
 /**
  * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
  * way. Keeps the first reason.
+ *
+ * @returns whether this call froze it
  */
-export async function freezeLog(pool: Pool, id: number, reason: string): Promise<void> {
-  await pool.begin(async (tx) => {
+export async function freezeLog(pool: Pool, id: number, reason: string): Promise<boolean> {
+  return pool.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${id})`;
-    await tx`
-      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${reason} WHERE id = ${id} AND frozen_at IS NULL`;
+    const frozen = await tx`
+      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${reason}
+      WHERE id = ${id} AND frozen_at IS NULL RETURNING id`;
+    return frozen.length > 0;
   });
 }

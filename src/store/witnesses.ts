@@ -89,6 +89,14 @@ export async function recordWitnessFailure(
     WHERE log_id = ${failed.logId} AND witness = ${failed.witness} AND attempt = ${failed.attempt}`;
 }
 
+/** Has witnesses that failed last asked again within `longestMs`: there is something new to ask about. */
+export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs: number): Promise<void> {
+  await sql`
+    UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
+    WHERE log_id = ${logId} AND failures > 0
+      AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
+}
+
 /** Ends a lease without an attempt having been made. */
 export async function releaseWitness(
   sql: Sql,
