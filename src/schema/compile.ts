@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { Ajv2020, MissingRefError, type Options } from 'ajv/dist/2020.js';
+import { Ajv2020, MissingRefError, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import { addSchemaFormats } from './formats.js';
 import { type MetadataProblem, toProblems } from './problems.js';
 
@@ -10,12 +10,13 @@ export type MetadataCheck = (metadata: JsonObject) => MetadataProblem[];
 export type SchemaCompiler = (name: string, schema: unknown) => MetadataCheck;
 
 const DIALECT = /^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
-/** Gathering errors takes ajv time by the square of their number where there are references: 7 ms for this many. */
+/** Where errors are copied, gathering those of this many values takes 45 ms, of the 21,000 in 64 KiB 8 s. */
 const MAX_VALUES = 2000;
 
 /**
  * Makes a compiler of metadata schemas in JSON Schema 2020-12. A schema must be complete in itself, and must take the
- * member by which metadata names it. Metadata of more than 2,000 values that fails is told the first problem alone.
+ * member by which metadata names it. Where a schema has references that lead to further ones or around, metadata of
+ * more than 2,000 values that fails is told the first problem alone.
  */
 export function schemaCompiler(): SchemaCompiler {
   const meta = newAjv({});
@@ -49,15 +50,21 @@ function checkDialect(schema: unknown): asserts schema is JsonObject {
 function compileCheck(schema: JsonObject): MetadataCheck {
   const isValid = compile(schema, false);
   const isValidThroughout = compile(schema, true);
+  const maxValues = copiesErrors(isValidThroughout) ? MAX_VALUES : Number.POSITIVE_INFINITY;
   return (metadata) => {
     if (isValid(metadata)) return [];
-    if (hasMoreValues(metadata, MAX_VALUES)) return toProblems(isValid.errors ?? [], metadata);
+    if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? [], metadata);
     isValidThroughout(metadata);
     return toProblems(isValidThroughout.errors ?? [], metadata);
   };
 }
 
-function compile(schema: JsonObject, allErrors: boolean) {
+/** Whether the program adds errors by a copy of those before, as ajv does after each call of a reference. */
+function copiesErrors({ source }: ValidateFunction): boolean {
+  return source?.validateCode.includes('.concat(') ?? true;
+}
+
+function compile(schema: JsonObject, allErrors: boolean): ValidateFunction<JsonObject> {
   try {
     // An ajv of its own: nothing that one schema defines can clash with or be reached from another.
     return newAjv({ allErrors, meta: false, validateSchema: false }).compile<JsonObject>(schema);
@@ -71,6 +78,7 @@ function newAjv(options: Options): Ajv2020 {
   const ajv = new Ajv2020({
     ...options,
     ownProperties: true,
+    code: { source: true },
     strictTypes: false,
     strictTuples: false,
     logger: false,

@@ -15,7 +15,7 @@ class PurlProblem extends Error {
   override readonly name = 'PurlProblem';
 }
 
-const TYPE = /^[a-z][a-z0-9.+-]*$/;
+const TYPE = /^[a-z][a-z0-9.-]*$/;
 const QUALIFIER_KEY = /^[a-z][a-z0-9._-]*$/;
 const URL_TEXT = /^[\x21-\x7e]+$/;
 
@@ -54,22 +54,21 @@ function splitPurl(text: string): PurlParts {
   const location = path.replace(/^\/+/, '');
   const [rawType, rest] = cut(location, location.indexOf('/'));
   const type = rawType.toLowerCase();
-  if (!TYPE.test(type))
-    throw new PurlProblem('its type must be letters, digits, ., + and -, from a letter on');
+  if (!TYPE.test(type)) throw new PurlProblem('its type must be letters, digits, . and -, from a letter on');
   const [names, version] = cut(rest, versionAt(rest));
   const segments = segmentsOf(names);
   const name = segments.pop() ?? '';
   if (name.trim() === '') throw new PurlProblem('it has no name');
-  if (segments.some((segment) => segment.includes('/'))) {
-    throw new PurlProblem('a segment of its namespace holds an encoded /');
-  }
+  checkSegments('namespace', segments);
+  const subpathSegments = segmentsOf(subpath);
+  checkSegments('subpath', subpathSegments);
   return {
     type,
     namespace: segments.join('/'),
     name,
     version: decode(version),
     qualifiers: splitQualifiers(qualifiers),
-    subpath: segmentsOf(subpath).join('/'),
+    subpath: subpathSegments.join('/'),
   };
 }
 
@@ -93,12 +92,19 @@ function segmentsOf(path: string): string[] {
     .map(decode);
 }
 
+function checkSegments(component: string, segments: readonly string[]): void {
+  if (segments.some((segment) => segment.includes('/'))) {
+    throw new PurlProblem(`a segment of its ${component} holds an encoded /`);
+  }
+}
+
 function splitQualifiers(text: string): Record<string, string> {
   const qualifiers: Record<string, string> = Object.create(null);
   if (text === '') return qualifiers;
   for (const pair of text.split('&')) {
     const [rawKey, value] = cut(pair, pair.indexOf('='));
     const key = rawKey.toLowerCase();
+    if (key === pair.toLowerCase()) throw new PurlProblem('a qualifier has no =');
     if (!QUALIFIER_KEY.test(key)) {
       throw new PurlProblem('a qualifier must be named by letters, digits, ., - and _, from a letter on');
     }

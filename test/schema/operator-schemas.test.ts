@@ -123,6 +123,15 @@ t.test('a recursive schema is followed through metadata of any allowed depth', a
   t.strictSame(problemsOf({ schema: 'tree', ...nested(30) }, schemas), [
     `${'/child'.repeat(30)}/leaf must be a string`,
   ]);
+  const wide = withSchemas(t, {
+    'forest.json': {
+      properties: { trees: { type: 'array', items: { $ref: '#/$defs/tree' } } },
+      $defs: { tree: { properties: { child: { $ref: '#/$defs/tree' } }, required: ['leaf'] } },
+    },
+  });
+  const forest = (trees: number) => ({ schema: 'forest', trees: Array.from({ length: trees }, () => ({})) });
+  t.equal(problemsOf(forest(90), wide).length, 90);
+  t.strictSame(problemsOf(forest(20_000), wide), ['/trees/0/leaf is required'], 'the first of very many');
 });
 
 t.test('files that cannot be used are told all together, each by its path', async (t) => {
