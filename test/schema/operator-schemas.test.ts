@@ -115,6 +115,35 @@ t.test('a message about a long choice is cut between characters', async (t) => {
   }
 });
 
+t.test('text made to take long is answered by every format of JSON Schema', async (t) => {
+  const formats = [
+    'date-time',
+    'date',
+    'time',
+    'duration',
+    'email',
+    'hostname',
+    'ipv4',
+    'ipv6',
+    'uri',
+    'uuid',
+  ];
+  const more = ['uri-reference', 'uri-template', 'json-pointer', 'relative-json-pointer', 'regex'];
+  const schemas = withSchemas(t, {
+    'all.json': {
+      properties: Object.fromEntries([...formats, ...more].map((format) => [format, { format }])),
+    },
+  });
+  const texts = ['http://a:1@::', 'a.', '1:', '%20', 'a@', '{a}', '0', '~0', '-', '('];
+  for (const text of texts) {
+    const long = `${text.repeat(60_000 / text.length)} \n`;
+    const metadata = Object.fromEntries([...formats, ...more].map((format) => [format, long]));
+    const problems = problemsOf({ schema: 'all', ...metadata }, schemas);
+    t.ok(problems.length >= formats.length, text);
+    t.ok(problems.join().length < 2000, text);
+  }
+});
+
 t.test('a recursive schema is followed through metadata of any allowed depth', async (t) => {
   const schemas = withSchemas(t, {
     'tree.json': { properties: { child: { $ref: '#' }, leaf: { type: 'string' } } },
@@ -152,6 +181,7 @@ t.test('files that cannot be used are told all together, each by its path', asyn
     'type.json': [{ properties: { x: { type: 'text' } } }, 'it is not a JSON Schema: /properties/x/type'],
     'keyword.json': [{ propertys: {} }, 'strict mode: unknown keyword: "propertys"'],
     'format.json': [{ properties: { x: { format: 'colour' } } }, 'unknown format "colour"'],
+    'url.json': [{ properties: { x: { format: 'url' } } }, 'unknown format "url"'],
     'pattern.json': [{ properties: { x: { pattern: '(' } } }, 'Invalid regular expression: '],
     'remote.json': [
       { properties: { x: remote } },
