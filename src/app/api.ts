@@ -13,11 +13,13 @@ import { mirrorRoutes } from '../mirror/routes.js';
 import type { Check } from '../ops.js';
 import { sealJob } from '../pipeline/job.js';
 import type { Register } from '../pipeline/register.js';
+import type { Principal } from '../principal.js';
 import { onKeyChange } from '../queue/broadcast.js';
 import { createRandomSource } from '../random.js';
 import { attestationHandlers } from '../rpc/attestations.js';
 import { batchHandlers } from '../rpc/batches.js';
 import { createBundleReader } from '../rpc/bundles.js';
+import type { DsseSigner } from '../rpc/create-attestation.js';
 import { createCursors } from '../rpc/cursor.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
 import { infoHandlers } from '../rpc/info.js';
@@ -74,7 +76,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
   await setUpLogs(pool, config.logDomain, config.secrets.log);
-  const signerOf = await setUpDsseSigners(pool, config.secrets.dsse);
+  const dsse = await setUpDsseSigners(pool, config.secrets.dsse);
   await checkRegisters({ pool, register, log });
   const directory = await openDirectory(pool);
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
@@ -94,7 +96,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     onClose: guard.connectionLost,
   });
   const accepters = openAccepters(config, writePool, directory, guard, jobs);
-  const server = createApiServer(options, { pool, directory, accepters, principals, signerOf });
+  const server = createApiServer(options, { pool, directory, accepters, principals, signerOf: dsse.of });
   const refreshing = setInterval(
     () => void directory.refresh().catch(() => {}),
     DIRECTORY_REFRESH_MS,
@@ -105,6 +107,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     stop: async () => {
       await server.close();
       await accepters.close();
+      await dsse.close();
       clearInterval(refreshing);
       await jobs.close();
       await Promise.all([pool.end({ timeout: 5 }), writePool.end({ timeout: 5 })]);
@@ -164,7 +167,7 @@ type Parts = {
   directory: Directory;
   accepters: Accepters;
   principals: ReturnType<typeof createPrincipals>;
-  signerOf: Awaited<ReturnType<typeof setUpDsseSigners>>;
+  signerOf: (environment: Principal['environment']) => DsseSigner;
 };
 
 /** The handlers, put together with what they work with, behind the server of all surfaces. */

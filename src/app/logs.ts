@@ -28,17 +28,17 @@ async function readStatus(
   const comparison = await compareWithRegister(pool, register, log);
   const published = await findNewestPublishedBatch(pool, log.id);
   const closed = findActiveLog(logs, log.environment)?.id !== log.id;
-  const forked = comparison.state === 'fork' ? comparison.reason : undefined;
-  const state = closed ? 'closed' : log.frozenAt !== null || forked ? 'frozen' : 'ok';
+  const frozen = log.frozenAt !== null || comparison.state === 'fork';
+  const state = closed ? 'closed' : frozen ? 'frozen' : 'ok';
   return {
     origin: log.origin,
     environment: log.environment === Environment.LIVE ? 'live' : 'test',
     epoch: log.epoch,
     leaves: await readLogSize(pool, log.id),
     publishedSize: published?.treeSize ?? 0,
-    registerSize: register.read(log.origin)?.size,
+    registerSize: comparison.state === 'missing' ? undefined : register.read(log.origin)?.size,
     state: state === 'ok' && comparison.state === 'missing' ? 'register_missing' : state,
-    reason: log.frozenReason ?? forked,
+    reason: log.frozenReason ?? (comparison.state === 'consistent' ? undefined : comparison.reason),
   };
 }
 

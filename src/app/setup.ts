@@ -12,6 +12,7 @@ import { ensureDsseKey, ensureTimestampAuthority, listDsseKeys } from '../store/
 import { ensureLog, type Log, listLogs } from '../store/logs.js';
 import { ensurePolicy } from '../store/policies.js';
 import { ensureWitnessStates } from '../store/witnesses.js';
+import { createBatchSigner } from './batch-signer.js';
 
 type EnvironmentNumber = Principal['environment'];
 
@@ -55,35 +56,28 @@ export function checkpointSigners(keys: SigningKeys): (log: Log) => CheckpointSi
   };
 }
 
-/** Makes this process's DSSE keys the environments' signing keys, and the signing by them on the thread pool. */
+/** Makes this process's DSSE keys the environments' signing keys, and the signing by them, off the main thread. */
 export async function setUpDsseSigners(
   pool: Pool,
   keys: SigningKeys,
-): Promise<(environment: EnvironmentNumber) => DsseSigner> {
+): Promise<{ of: (environment: EnvironmentNumber) => DsseSigner; close(): Promise<void> }> {
+  const signer = createBatchSigner(ENVIRONMENTS.map(({ name }) => keys[name]));
   const signers = new Map<EnvironmentNumber, DsseSigner>();
-  for (const { number, name } of ENVIRONMENTS) {
+  for (const [place, { number, name }] of ENVIRONMENTS.entries()) {
     const spki = createPublicKey(keys[name]).export({ type: 'spki', format: 'der' });
     await ensureDsseKey(pool, number, spki);
     const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
     if (row === undefined || row.environment !== number) {
       throw new Error(`DSSE_KEY_FILE has the key of another environment for ${name}`);
     }
-    signers.set(number, { keyId: row.id, spki, sign: (data) => signDsse(keys[name], data) });
+    signers.set(number, { keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
-  return (environment) => {
-    const signer = signers.get(environment);
-    if (signer === undefined) throw new Error(`environment ${environment} has no DSSE key`);
-    return signer;
+  const of = (environment: EnvironmentNumber) => {
+    const found = signers.get(environment);
+    if (found === undefined) throw new Error(`environment ${environment} has no DSSE key`);
+    return found;
   };
-}
-
-function signDsse(key: KeyObject, data: Uint8Array): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    sign('sha256', data, { key, dsaEncoding: 'der' }, (error, signature) => {
-      if (error) reject(error);
-      else resolve(signature);
-    });
-  });
+  return { of, close: signer.close };
 }
 
 /** A configured witness and, for a time-stamping authority, what the trust roots say of it. */

@@ -1,0 +1,80 @@
+import type { KeyObject } from 'node:crypto';
+import { Worker } from 'node:worker_threads';
+import type { SignedBatch, SigningBatch } from './signing-thread.js';
+
+/** Signs on a thread of its own, in batches: what is asked for in one turn of the event loop goes there together. */
+export type BatchSigner = {
+  /** ECDSA P-256 with SHA-256 in DER, by the key at this place. */
+  sign(key: number, data: Uint8Array): Promise<Uint8Array>;
+  close(): Promise<void>;
+};
+
+type Waiting = { data: Uint8Array; resolve: (signature: Uint8Array) => void; reject: (error: Error) => void };
+
+/**
+ * Starts the thread. A hand-over to Node's thread pool for every signature wakes a thread each time, which costs the
+ * main thread more than signing itself would once all cores are busy; one for a batch of thirty does not.
+ */
+export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
+  const queues = keys.map((): Waiting[] => []);
+  const underWay = new Map<number, Waiting[]>();
+  let thread: Worker | undefined;
+  let batches = 0;
+  let scheduled = false;
+
+  const send = () => {
+    scheduled = false;
+    for (const [key, queue] of queues.entries()) {
+      const taken = queue.splice(0);
+      if (taken.length > 0) post(key, taken);
+    }
+  };
+  const post = (key: number, taken: Waiting[]) => {
+    const data = Uint8Array.from(Buffer.concat(taken.map((waiting) => waiting.data)));
+    const lengths = taken.map((waiting) => waiting.data.length);
+    const message: SigningBatch = { batch: ++batches, key, data, lengths };
+    underWay.set(message.batch, taken);
+    thread ??= startThread(keys, answered, ended);
+    thread.postMessage(message, [data.buffer as ArrayBuffer]);
+  };
+  const answered = ({ batch, signatures, lengths }: SignedBatch) => {
+    const taken = underWay.get(batch) ?? [];
+    underWay.delete(batch);
+    let at = 0;
+    for (const [i, waiting] of taken.entries()) {
+      const end = at + (lengths[i] ?? 0);
+      waiting.resolve(signatures.subarray(at, end));
+      at = end;
+    }
+  };
+  const ended = (error: Error) => {
+    thread = undefined;
+    for (const waiting of [...underWay.values()].flat()) waiting.reject(error);
+    underWay.clear();
+  };
+  return {
+    sign: (key, data) =>
+      new Promise((resolve, reject) => {
+        queues[key]?.push({ data, resolve, reject });
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(send);
+      }),
+    close: async () => {
+      await thread?.terminate();
+    },
+  };
+}
+
+/** One that ends by itself fails what it was given; the next batch gets a new one. */
+function startThread(
+  keys: readonly KeyObject[],
+  answered: (batch: SignedBatch) => void,
+  ended: (error: Error) => void,
+): Worker {
+  const thread = new Worker(new URL('./signing-thread.js', import.meta.url), { workerData: [...keys] });
+  thread.on('message', answered);
+  thread.on('error', ended);
+  thread.on('exit', (code) => ended(new Error(`the signing thread has ended with ${code}`)));
+  return thread;
+}
