@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
 Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
@@ -21,7 +21,7 @@ export function addApi(program: Command, cli: Cli): void {
       await runServer(
         cli,
         (options) => runApi(config, options),
-        ({ baseUrl }) => print(cli, `ready ${baseUrl}`),
+        (ready) => print(cli, flags.json ? readyJson(ready) : `ready ${ready.baseUrl}`),
       );
     });
 }

@@ -1,19 +1,25 @@
 import type { Command } from 'commander';
-import type { RunOptions } from '../app/contract.js';
+import type { Ready, RunOptions } from '../app/contract.js';
 import type { Env } from '../config/settings.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Flags of server commands that stand for settings. */
-export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string };
+export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
 
 /** Adds the flags that every server command has. */
 export function addServerFlags(command: Command): Command {
   return command
     .option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)')
     .option('--ops-port <port>', 'port of health checks and metrics (OPS_PORT, 9090)')
-    .option('--data-dir <dir>', 'where files are kept (DATA_DIR, .data)');
+    .option('--data-dir <dir>', 'where files are kept (DATA_DIR, .data)')
+    .option('--json', 'print the addresses as one line of JSON');
+}
+
+/** The addresses of a process that is up, as `--json` prints them. */
+export function readyJson({ baseUrl, verifyUrl, opsUrl }: Ready, more: Record<string, string> = {}): string {
+  return JSON.stringify({ base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, ...more });
 }
 
 /** The environment with the flags that were given in place of their settings. */

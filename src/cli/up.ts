@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Ready } from '../app/contract.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
 Starts everything on this machine: a Postgres and a nats-server of its own (unless DATABASE_URL and NATS_URL name
@@ -18,22 +18,19 @@ Examples:
 export function addUp(program: Command, cli: Cli): void {
   addServerFlags(program.command('up'))
     .description('run the whole service on this machine')
-    .option('--json', 'print the addresses as one line of JSON')
     .addHelpText('after', HELP)
-    .action(async (flags: ServerFlags & { json?: boolean }) => {
+    .action(async (flags: ServerFlags) => {
       const config = readConfig(withFlags(cli.env, flags), { process: 'up' });
       const { runUp } = await import('../app.js');
       await runServer(
         cli,
         (options) => runUp(config, options),
-        (ready) => print(cli, flags.json ? readyJson(ready, config.dataDir) : readyText(cli, ready, flags)),
+        (ready) => {
+          const credentials = join(config.dataDir, 'credentials.json');
+          print(cli, flags.json ? readyJson(ready, { credentials }) : readyText(cli, ready, flags));
+        },
       );
     });
-}
-
-function readyJson({ baseUrl, verifyUrl, opsUrl }: Ready, dataDir: string): string {
-  const credentials = join(dataDir, 'credentials.json');
-  return JSON.stringify({ base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, credentials });
 }
 
 function readyText({ self }: Cli, { baseUrl, verifyUrl, opsUrl }: Ready, { dataDir }: ServerFlags): string {

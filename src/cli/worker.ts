@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
 Seals batches and asks witnesses. Run as many as the load needs, over one Postgres and one NATS; it starts only when
@@ -21,7 +21,7 @@ export function addWorker(program: Command, cli: Cli): void {
       await runServer(
         cli,
         (options) => runWorker(config, options),
-        ({ opsUrl }) => print(cli, `ready ${opsUrl}`),
+        (ready) => print(cli, flags.json ? readyJson(ready) : `ready ${ready.opsUrl}`),
       );
     });
 }

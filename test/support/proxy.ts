@@ -1,0 +1,117 @@
+/** A TCP proxy with a stable port, which can be pointed elsewhere, closed for a while, and told to lose an answer. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Where bytes go to. */
+export type Target = { host: string; port: number };
+
+/** When a connection breaks, seen from a statement that `matches` what the client sends. */
+export type Break = 'before the request arrives' | 'before the answer arrives';
+
+export type TcpProxy = {
+  port: number;
+  /** Sends new connections there; those that stand are broken. */
+  point(target: Target): void;
+  /** Breaks every connection, as a cable that is pulled out. */
+  cut(): void;
+  /** While closed, connections are accepted and broken at once. */
+  setOpen(open: boolean): void;
+  /**
+   * Breaks the next connection on which the client sends something that matches, once: before it is passed on, or
+   * after the server has answered it in full, with nothing of the answer passed on. Resolves when that has happened.
+   */
+  breakNext(when: Break, matches: (sent: Buffer) => boolean): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** ReadyForQuery while idle (PostgreSQL's protocol, version 3): the statement before it has been committed. */
+const READY_FOR_QUERY = Buffer.from('5a0000000549', 'hex');
+
+type Trap = { when: Break; matches: (sent: Buffer) => boolean; sprung: () => void };
+
+/** Starts a proxy on a free port of the loopback address. */
+export async function startProxy(first: Target): Promise<TcpProxy> {
+  const pairs = new Set<() => void>();
+  let target = first;
+  let open = true;
+  let trap: Trap | undefined;
+  const cut = () => {
+    for (const end of pairs) end();
+  };
+  const server = createServer((client) => {
+    if (!open) {
+      client.on('error', () => {});
+      client.resetAndDestroy();
+      return;
+    }
+    const { end } = join(client, connect(target), {
+      find: (sent) => {
+        if (!trap?.matches(sent)) return undefined;
+        const found = trap;
+        trap = undefined;
+        return found;
+      },
+      ended: () => pairs.delete(end),
+    });
+    pairs.add(end);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    point: (next) => {
+      target = next;
+      cut();
+    },
+    cut,
+    setOpen: (next) => {
+      open = next;
+      if (!open) cut();
+    },
+    breakNext: (when, matches) =>
+      new Promise((sprung) => {
+        trap = { when, matches, sprung };
+      }),
+    close: async () => {
+      cut();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+type Watch = { find: (sent: Buffer) => Trap | undefined; ended: () => void };
+
+/** Passes bytes on between two sockets until either ends or the trap springs. */
+function join(client: Socket, upstream: Socket, watch: Watch): { end: () => void } {
+  let caught: Trap | undefined;
+  let swallowed = Buffer.alloc(0);
+  const end = () => {
+    client.resetAndDestroy();
+    upstream.destroy();
+    watch.ended();
+  };
+  client.on('data', (sent) => {
+    caught ??= watch.find(sent);
+    if (caught?.when === 'before the request arrives') {
+      end();
+      caught.sprung();
+    } else upstream.write(sent);
+  });
+  upstream.on('data', (answer) => {
+    if (caught === undefined) {
+      client.write(answer);
+      return;
+    }
+    swallowed = Buffer.concat([swallowed, answer]);
+    if (!swallowed.subarray(-READY_FOR_QUERY.length).equals(READY_FOR_QUERY)) return;
+    end();
+    caught.sprung();
+  });
+  for (const socket of [client, upstream]) {
+    socket.setNoDelay(true);
+    socket.on('error', end);
+    socket.on('close', end);
+  }
+  return { end };
+}

@@ -1,0 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+const POLL_MS = 25;
+const DEADLINE_MS = 30_000;
+
+/**
+ * Waits for a condition of another process: looks again until `find` gives something, and throws once `deadlineMs` has
+ * passed, with what `find` last failed with. Nothing is measured by it.
+ */
+export async function until<T>(
+  what: string,
+  find: () => Promise<T | undefined | false> | T | undefined | false,
+  deadlineMs = DEADLINE_MS,
+): Promise<T> {
+  const end = Date.now() + deadlineMs;
+  let cause: unknown;
+  for (;;) {
+    try {
+      const found = await find();
+      if (found !== undefined && found !== false) return found;
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    if (Date.now() > end) throw new Error(`it never came to this: ${what}`, { cause });
+    await delay(POLL_MS);
+  }
+}
