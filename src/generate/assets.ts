@@ -1,5 +1,6 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { filesIn } from './files-in.js';
 
 const ASSET = /\.(?:sql|json|html|css|svg)$/;
 const COMPILED = /\.js(?:\.map)?$/;
@@ -29,12 +30,4 @@ function removeStale(sources: string, built: string): void {
 
 function isGone(path: string, source: string): boolean {
   return ASSET.test(path) && !existsSync(source);
-}
-
-/** The paths of all files under a folder, none when there is no such folder. */
-function filesIn(folder: string): string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
 }

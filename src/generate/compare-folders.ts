@@ -1,0 +1,14 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { filesIn } from './files-in.js';
+
+/** The files that are not alike in two folders, in order, each with what is the matter with the one in `actual`. */
+export function compareFolders({ expected, actual }: { expected: string; actual: string }): string[] {
+  const paths = new Set([expected, actual].flatMap((top) => filesIn(top).map((path) => relative(top, path))));
+  return [...paths].sort().flatMap((path) => {
+    if (!existsSync(join(actual, path))) return [`${path} is missing`];
+    if (!existsSync(join(expected, path))) return [`${path} is left over`];
+    const isAlike = readFileSync(join(expected, path)).equals(readFileSync(join(actual, path)));
+    return isAlike ? [] : [`${path} differs`];
+  });
+}
