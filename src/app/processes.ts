@@ -5,6 +5,7 @@ import { type Check, createOps } from '../ops.js';
 import type { Register } from '../pipeline/register.js';
 import { startApi } from './api.js';
 import type { Ready } from './contract.js';
+import { addPipelineGauges } from './gauges.js';
 import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
@@ -39,6 +40,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     const worker = await startWorker(workerOptions(config, witnesses, register, log));
     stops.add(worker.stop);
     checks.push(...worker.checks);
+    addPipelineGauges(metrics, worker.pipeline.pool);
   }
   let apiPort = config.port;
   const urls = () => publicUrls(config, apiPort);
