@@ -77,8 +77,11 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     labelNames: [...labelNames],
     registers: [registry],
     async collect() {
-      const value = await read();
       this.reset();
+      // A source that is away leaves its gauge without a value; the other metrics are wanted all the more.
+      const value = await Promise.resolve()
+        .then(read)
+        .catch((): GaugeValue => []);
       if (typeof value === 'number') this.set(value);
       else for (const { labels, value: one } of value) this.set(labels, one);
     },
