@@ -79,6 +79,7 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     async collect() {
       this.reset();
       // A source that is away leaves its gauge without a value; the other metrics are wanted all the more.
+      this.remove();
       const value = await Promise.resolve()
         .then(read)
         .catch((): GaugeValue => []);
