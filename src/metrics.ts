@@ -79,7 +79,8 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     async collect() {
       this.reset();
       // A source that is away leaves its gauge without a value; the other metrics are wanted all the more.
-      this.remove();
+      this.reset();
+      if (labelNames.length === 0) this.remove();
       const value = await Promise.resolve()
         .then(read)
         .catch((): GaugeValue => []);
