@@ -9,7 +9,7 @@ import type { DsseSigner } from '../rpc/create-attestation.js';
 import type { SigningKeys } from '../secrets.js';
 import type { Pool } from '../store/connect.js';
 import { ensureDsseKey, ensureTimestampAuthority, listDsseKeys } from '../store/keys.js';
-import { ensureLog, type Log, listLogs } from '../store/logs.js';
+import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensurePolicy } from '../store/policies.js';
 import { ensureWitnessStates } from '../store/witnesses.js';
 import { createBatchSigner } from './batch-signer.js';
@@ -40,6 +40,10 @@ export async function setUpLogs(pool: Pool, logDomain: string, keys: SigningKeys
       throw new Error(
         `LOG_DOMAIN cannot change: the log is ${first.origin}, the setting would make it ${origin}`,
       );
+    }
+    const active = findActiveLog(logs, number);
+    if (active !== undefined && Buffer.compare(active.publicKey, publicKey) !== 0) {
+      throw new Error(`LOG_KEY_FILE does not hold the key that the log ${active.origin} was begun with`);
     }
   }
 }
