@@ -1,0 +1,28 @@
+/** The second part of `npm run generate`: what the migrations make of an empty database, for reviewers to read. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lockDataDir } from '../embedded/data-dir.js';
+import { startPostgres } from '../embedded/postgres.js';
+import { connectPool } from '../store/connect.js';
+import { migrate } from '../store/migrate.js';
+import { dumpSchema } from './dump-schema.js';
+
+const TARGET = new URL('../store/schema.sql', import.meta.url);
+
+const log = { debug: () => {}, warn: console.warn, error: console.error };
+const dataDir = await lockDataDir({ path: await mkdtemp(join(tmpdir(), 'attest-schema-')) });
+try {
+  const server = await startPostgres({ dataDir, log });
+  const pool = connectPool({ url: server.url, name: 'generate', max: 1, statementTimeoutMs: 60_000 });
+  try {
+    await migrate(pool);
+    await writeFile(TARGET, await dumpSchema(pool));
+  } finally {
+    await pool.end();
+    await server.stop();
+  }
+} finally {
+  await dataDir.release();
+  await rm(dataDir.path, { recursive: true });
+}

@@ -1,0 +1,362 @@
+-- What the migrations make of an empty database, read back from its catalogs. Written by `npm run generate` for
+-- whoever reviews a migration; nothing runs it.
+
+CREATE TABLE api_key (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  environment smallint NOT NULL,
+  name text NOT NULL,
+  prefix text NOT NULL,
+  last4 text NOT NULL,
+  hmac bytea NOT NULL,
+  scopes text[] NOT NULL,
+  submissions_per_second bigint NOT NULL DEFAULT 60,
+  submissions_per_hour bigint NOT NULL DEFAULT 10000,
+  submissions_per_day bigint NOT NULL DEFAULT 100000,
+  reads_per_second bigint NOT NULL DEFAULT 600,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  CONSTRAINT api_key_pkey PRIMARY KEY (id),
+  CONSTRAINT api_key_hmac_key UNIQUE (hmac),
+  CONSTRAINT api_key_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
+
+CREATE TABLE batch (
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  first_index bigint NOT NULL,
+  root_hash bytea NOT NULL,
+  note text NOT NULL,
+  policy_version integer NOT NULL,
+  sealed_at timestamp with time zone NOT NULL,
+  deadline_at timestamp with time zone NOT NULL,
+  registered_at timestamp with time zone,
+  status smallint NOT NULL DEFAULT 1,
+  witnessed_at timestamp with time zone,
+  CONSTRAINT batch_pkey PRIMARY KEY (log_id, tree_size),
+  CONSTRAINT batch_check CHECK ((tree_size > first_index)),
+  CONSTRAINT batch_id_key UNIQUE (id),
+  CONSTRAINT batch_log_id_first_index_key UNIQUE (log_id, first_index),
+  CONSTRAINT batch_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+CREATE INDEX batch_unregistered ON batch USING btree (log_id, tree_size) WHERE (registered_at IS NULL);
+CREATE INDEX batch_unsettled ON batch USING btree (log_id, tree_size) WHERE (status <> 2);
+
+CREATE TABLE batch_content (
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  schema text NOT NULL,
+  submissions integer NOT NULL,
+  first_index bigint NOT NULL,
+  last_index bigint NOT NULL,
+  CONSTRAINT batch_content_pkey PRIMARY KEY (project_id, log_id, tree_size, schema)
+);
+
+CREATE TABLE batch_transition (
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  status smallint NOT NULL,
+  at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT batch_transition_pkey PRIMARY KEY (log_id, tree_size, status),
+  CONSTRAINT batch_transition_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size)
+);
+
+CREATE TABLE dsse_key (
+  id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
+  environment smallint NOT NULL,
+  spki bytea NOT NULL,
+  valid_from timestamp with time zone NOT NULL DEFAULT now(),
+  valid_to timestamp with time zone,
+  CONSTRAINT dsse_key_pkey PRIMARY KEY (id),
+  CONSTRAINT dsse_key_spki_key UNIQUE (spki)
+);
+
+CREATE TABLE evidence (
+  log_id integer NOT NULL,
+  witness text COLLATE "C" NOT NULL,
+  tree_size bigint NOT NULL,
+  kind smallint NOT NULL,
+  evidence bytea NOT NULL,
+  detail jsonb NOT NULL,
+  landed_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT evidence_pkey PRIMARY KEY (log_id, witness, tree_size),
+  CONSTRAINT evidence_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+
+CREATE TABLE idempotency_key (
+  api_key_id text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  request_hash bytea NOT NULL,
+  resource_id text COLLATE "C" NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT idempotency_key_pkey PRIMARY KEY (api_key_id, key)
+);
+CREATE INDEX idempotency_key_by_age ON idempotency_key USING btree (created_at);
+
+CREATE TABLE log (
+  id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
+  environment smallint NOT NULL,
+  epoch integer NOT NULL,
+  origin text NOT NULL,
+  public_key bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  frozen_at timestamp with time zone,
+  frozen_reason text,
+  CONSTRAINT log_pkey PRIMARY KEY (id),
+  CONSTRAINT log_environment_epoch_key UNIQUE (environment, epoch),
+  CONSTRAINT log_origin_key UNIQUE (origin)
+);
+
+CREATE TABLE migration (
+  name text NOT NULL,
+  ran_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT migration_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE policy (
+  environment smallint NOT NULL,
+  version integer NOT NULL,
+  witnesses jsonb NOT NULL,
+  deadline_ms bigint NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT policy_pkey PRIMARY KEY (environment, version)
+);
+
+CREATE TABLE project (
+  id text COLLATE "C" NOT NULL,
+  name text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT project_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE rate_counter (
+  api_key_id text COLLATE "C" NOT NULL,
+  bucket smallint NOT NULL,
+  second bigint NOT NULL,
+  n_second bigint NOT NULL,
+  n_hour bigint NOT NULL,
+  n_day bigint NOT NULL,
+  CONSTRAINT rate_counter_pkey PRIMARY KEY (api_key_id, bucket, second)
+) WITH (fillfactor=70);
+
+CREATE TABLE submission (
+  log_id integer NOT NULL,
+  log_index bigint NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  submitted_at timestamp with time zone NOT NULL,
+  artifact_sha256 bytea NOT NULL,
+  schema text NOT NULL,
+  metadata text,
+  metadata_state smallint NOT NULL,
+  metadata_errors text,
+  attested_schema text,
+  attested_metadata text,
+  salt bytea,
+  commitment bytea NOT NULL,
+  statement_version smallint NOT NULL DEFAULT 1,
+  dsse_key_id integer NOT NULL,
+  signature bytea NOT NULL,
+  leaf_hash bytea NOT NULL,
+  redacted_at timestamp with time zone,
+  CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index)
+);
+CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id, log_index);
+CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
+
+CREATE TABLE tile (
+  log_id integer NOT NULL,
+  level smallint NOT NULL,
+  tile_index bigint NOT NULL,
+  hashes bytea STORAGE EXTERNAL NOT NULL,
+  CONSTRAINT tile_pkey PRIMARY KEY (log_id, level, tile_index)
+);
+
+CREATE TABLE timestamp_authority (
+  id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
+  name text NOT NULL,
+  url text NOT NULL,
+  operator text NOT NULL,
+  cert_chain_pem text[] NOT NULL,
+  valid_from timestamp with time zone NOT NULL DEFAULT now(),
+  valid_to timestamp with time zone,
+  CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+
+CREATE TABLE witness_state (
+  log_id integer NOT NULL,
+  witness text COLLATE "C" NOT NULL,
+  attempt bigint NOT NULL DEFAULT 0,
+  leased_until timestamp with time zone,
+  next_attempt_at timestamp with time zone NOT NULL DEFAULT now(),
+  failures integer NOT NULL DEFAULT 0,
+  last_failed_at timestamp with time zone,
+  last_error text,
+  covers_tree_size bigint NOT NULL DEFAULT 0,
+  CONSTRAINT witness_state_pkey PRIMARY KEY (log_id, witness),
+  CONSTRAINT witness_state_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+
+CREATE OR REPLACE FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[])
+ RETURNS TABLE(outcome smallint, resource_id text, log_index bigint, second bigint, n_second bigint, n_hour bigint, n_day bigint)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+DECLARE
+  v_rows CONSTANT integer := cardinality(p_id);
+  v_outcome smallint[] := array_fill(0::smallint, ARRAY[v_rows]);
+  v_resource text[] := p_id;
+  v_index bigint[] := array_fill(NULL::bigint, ARRAY[v_rows]);
+  v_new boolean[] := array_fill(true, ARRAY[v_rows]);
+  v_taken record;
+  v_second bigint[] := array_fill(NULL::bigint, ARRAY[v_rows]);
+  v_n_second bigint[] := array_fill(NULL::bigint, ARRAY[v_rows]);
+  v_n_hour bigint[] := array_fill(NULL::bigint, ARRAY[v_rows]);
+  v_n_day bigint[] := array_fill(NULL::bigint, ARRAY[v_rows]);
+  v_next bigint;
+  v_position integer;
+  v_frozen timestamptz;
+  r record;
+BEGIN
+  IF p_again THEN
+    FOR r IN SELECT u.n, s.log_index FROM unnest(p_id) WITH ORDINALITY u(id, n) JOIN submission s ON s.id = u.id LOOP
+      v_new[r.n] := false;
+      v_index[r.n] := r.log_index;
+    END LOOP;
+  END IF;
+
+  IF cardinality(array_remove(p_idempotency_key, NULL)) > 0 THEN
+    FOR r IN
+      SELECT u.n, hashtextextended(u.api_key_id || ' ' || u.key, 0) AS lock_key
+      FROM unnest(p_api_key_id, p_idempotency_key) WITH ORDINALITY u(api_key_id, key, n)
+      WHERE u.key IS NOT NULL ORDER BY lock_key
+    LOOP
+      IF v_new[r.n] AND NOT pg_try_advisory_xact_lock(r.lock_key) THEN
+        v_new[r.n] := false;
+        v_outcome[r.n] := 3;
+      END IF;
+    END LOOP;
+    FOR r IN
+      SELECT u.n, k.resource_id, k.request_hash = u.request_hash AS same
+      FROM unnest(p_api_key_id, p_idempotency_key, p_request_hash) WITH ORDINALITY u(api_key_id, key, request_hash, n)
+      JOIN idempotency_key k ON k.api_key_id = u.api_key_id AND k.key = u.key
+      WHERE k.created_at > clock_timestamp() - p_retention_ms * interval '1 millisecond'
+    LOOP
+      IF v_new[r.n] THEN
+        v_new[r.n] := false;
+        v_outcome[r.n] := CASE WHEN r.same THEN 1 ELSE 2 END;
+        v_resource[r.n] := CASE WHEN r.same THEN r.resource_id END;
+      END IF;
+    END LOOP;
+  END IF;
+
+  FOR r IN
+    SELECT u.api_key_id, array_agg(u.n ORDER BY u.n) AS places,
+           min(u.limit_second) AS limit_second, min(u.limit_hour) AS limit_hour, min(u.limit_day) AS limit_day
+    FROM unnest(p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_new)
+      WITH ORDINALITY u(api_key_id, limit_second, limit_hour, limit_day, new, n)
+    WHERE u.new GROUP BY u.api_key_id ORDER BY u.api_key_id
+  LOOP
+    SELECT * INTO v_taken FROM take_tokens(r.api_key_id, 2::smallint, cardinality(r.places)::bigint,
+                                           r.limit_second, r.limit_hour, r.limit_day);
+    FOR v_position IN 1..cardinality(r.places) LOOP
+      IF v_position > v_taken.granted THEN
+        v_new[r.places[v_position]] := false;
+        v_outcome[r.places[v_position]] := 4;
+      END IF;
+      v_second[r.places[v_position]] := v_taken.second;
+      v_n_second[r.places[v_position]] := v_taken.n_second;
+      v_n_hour[r.places[v_position]] := v_taken.n_hour;
+      v_n_day[r.places[v_position]] := v_taken.n_day;
+    END LOOP;
+  END LOOP;
+
+  IF true = ANY (v_new) THEN
+    PERFORM pg_advisory_xact_lock(1, p_log_id);
+    SELECT l.frozen_at INTO STRICT v_frozen FROM log l WHERE l.id = p_log_id;
+    IF v_frozen IS NOT NULL THEN
+      RAISE EXCEPTION 'log % is frozen', p_log_id USING ERRCODE = 'ATFRZ';
+    END IF;
+    SELECT coalesce(max(s.log_index) + 1, 0) INTO v_next FROM submission s WHERE s.log_id = p_log_id;
+    FOR v_position IN 1..v_rows LOOP
+      IF v_new[v_position] THEN
+        v_index[v_position] := v_next;
+        v_next := v_next + 1;
+      END IF;
+    END LOOP;
+    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
+                            metadata_state, metadata_errors, salt, commitment, dsse_key_id, signature, leaf_hash)
+    SELECT p_log_id, u.log_index, u.id, u.project_id, to_timestamp(u.submitted_ms / 1000.0), u.artifact_sha256,
+           u.schema, u.metadata, u.metadata_state, u.metadata_errors, u.salt, u.commitment, u.dsse_key_id,
+           u.signature, u.leaf_hash
+    FROM unnest(v_new, v_index, p_id, p_project_id, p_submitted_ms, p_artifact_sha256, p_schema, p_metadata,
+                p_metadata_state, p_metadata_errors, p_salt, p_commitment, p_dsse_key_id, p_signature, p_leaf_hash)
+      AS u(new, log_index, id, project_id, submitted_ms, artifact_sha256, schema, metadata, metadata_state,
+           metadata_errors, salt, commitment, dsse_key_id, signature, leaf_hash)
+    WHERE u.new;
+    INSERT INTO idempotency_key (api_key_id, key, request_hash, resource_id, created_at)
+    SELECT u.api_key_id, u.key, u.request_hash, u.id, clock_timestamp()
+    FROM unnest(v_new, p_api_key_id, p_idempotency_key, p_request_hash, p_id)
+      AS u(new, api_key_id, key, request_hash, id)
+    WHERE u.new AND u.key IS NOT NULL
+    ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE
+    SET request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = excluded.created_at;
+  END IF;
+
+  RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
+END $function$;
+
+CREATE OR REPLACE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  SELECT EXISTS (SELECT FROM evidence e
+                 WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
+$function$;
+
+CREATE OR REPLACE FUNCTION required_witness(p policy)
+ RETURNS SETOF text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
+  WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::int <> 1
+$function$;
+
+CREATE OR REPLACE FUNCTION take_tokens(p_api_key_id text, p_bucket smallint, p_wanted bigint, p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint, OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint, OUT left_ms bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  c rate_counter;
+  v_now numeric;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(p_api_key_id, p_bucket));
+  v_now := extract(epoch FROM clock_timestamp());
+  second := floor(v_now);
+  SELECT * INTO c FROM rate_counter r
+    WHERE r.api_key_id = p_api_key_id AND r.bucket = p_bucket ORDER BY r.second DESC LIMIT 1;
+  -- The clock may step back; the windows do not.
+  second := greatest(second, coalesce(c.second, 0));
+  left_ms := greatest(0, (second + 1 - v_now) * 1000);
+  n_second := CASE WHEN c.second = second THEN c.n_second ELSE 0 END;
+  n_hour := CASE WHEN c.second / 3600 = second / 3600 THEN c.n_hour ELSE 0 END;
+  n_day := CASE WHEN c.second / 86400 = second / 86400 THEN c.n_day ELSE 0 END;
+  granted := greatest(0, least(p_wanted, p_limit_second - n_second, p_limit_hour - n_hour, p_limit_day - n_day));
+  n_second := n_second + granted;
+  n_hour := n_hour + granted;
+  n_day := n_day + granted;
+  IF granted > 0 THEN
+    INSERT INTO rate_counter VALUES (p_api_key_id, p_bucket, take_tokens.second, take_tokens.n_second,
+                                     take_tokens.n_hour, take_tokens.n_day)
+    ON CONFLICT ON CONSTRAINT rate_counter_pkey
+    DO UPDATE SET n_second = excluded.n_second, n_hour = excluded.n_hour, n_day = excluded.n_day;
+  END IF;
+END $function$;
