@@ -6,6 +6,7 @@ import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
 import type { Logger } from '../logger.js';
 import { connectContext } from './connect.js';
+import { dropEndlessDeadline } from './deadline.js';
 import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import type { Limits } from './limits.js';
@@ -61,6 +62,7 @@ export function createApp(deps: AppDeps): App {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
+      dropEndlessDeadline(req);
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
@@ -100,8 +102,6 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     writeMaxBytes: MAX_RESPONSE_BYTES,
     compressMinBytes: MIN_COMPRESSED_BYTES,
     acceptCompression: [compressionGzip],
-    // A grpc-timeout beyond what a Node timer can hold would fire at once.
-    maxTimeoutMs: 2 ** 31 - 1,
   };
   fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
   if (deps.moreRpcs === undefined) return;

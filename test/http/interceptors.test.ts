@@ -206,13 +206,16 @@ t.test('a call is answered when its deadline passes, and its signal aborts', asy
   }
 });
 
-t.test('a deadline longer than any timer is not one that has passed', async (t) => {
+t.test('a deadline longer than any timer is none', async (t) => {
   const { baseUrl } = await startApiServer(t);
-  for (const caller of callers(baseUrl).filter(({ name }) => name === 'gRPC' || name === 'gRPC-Web')) {
+  for (const caller of callers(baseUrl)) {
     t.teardown(caller.close);
-    const headers = { ...bearer(KEYS.all).headers, 'grpc-timeout': '99999999H' };
-    const outcome = await caller.call(getHealth, {}, { headers });
-    isError(t, caller, outcome, ErrorCode.REQUEST_INVALID);
+    const headers = {
+      ...bearer(KEYS.all).headers,
+      'grpc-timeout': '99999999H',
+      'connect-timeout-ms': '9999999999',
+    };
+    t.equal((await caller.call(getHealth, {}, { headers })).code, 'ok', caller.name);
   }
 });
 

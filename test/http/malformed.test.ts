@@ -170,3 +170,15 @@ t.test('HTTP/1.0 and targets in absolute form are served', async (t) => {
     t.equal(parseRaw(await exchangeRaw(port, bytes)).status, 200, bytes.slice(0, 40));
   }
 });
+
+t.test('connections beyond the bound are closed at once', async (t) => {
+  const api = await startApiServer(t, { limits: { maxConnections: 2 } });
+  const held = [await openSocket(api.port), await openSocket(api.port)];
+  t.equal(await readToClose(await openSocket(api.port)), '');
+  for (const socket of held) {
+    const answer = readToClose(socket);
+    socket.end(`${HEALTH}\r\n`);
+    t.equal(parseRaw(await answer).status, 200);
+  }
+  await livesOn(t, api);
+});
