@@ -1,0 +1,72 @@
+// Measures the service, each figure beside its own limit in the same run. `--help` says what can be chosen.
+import { writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { createStops, type Stops } from '../../src/app/stops.js';
+import { openLoadGenerator } from './load.js';
+import { HELP, type Options, readOptions } from './options.js';
+import { stopAll } from './process.js';
+import {
+  describeMachine,
+  filledLine,
+  machineLine,
+  type Report,
+  requestLines,
+  sealLines,
+  witnessedLines,
+} from './report.js';
+import { measureCreate, measureRead } from './requests.js';
+import { fillService, measureSeal } from './seal.js';
+import { startServices } from './services.js';
+import { measureWitnessed } from './witnessed.js';
+
+const stops = createStops();
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    if (interrupted) return;
+    interrupted = true;
+    // What is being measured ends with the process; what was started before is stopped in order.
+    void stopAll()
+      .then(() => stops.run())
+      .finally(() => process.exit(128 + constants.signals[signal]));
+  });
+}
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) console.log(HELP);
+  else await bench(options, stops);
+} catch (error) {
+  if (!interrupted) console.error((error as Error).message);
+  process.exitCode = 1;
+} finally {
+  if (!interrupted) await stops.run();
+}
+
+async function bench(options: Options, stops: Stops): Promise<void> {
+  const generator = await openLoadGenerator();
+  const report: Report = { machine: describeMachine(generator), rows: options.rows, requests: [] };
+  console.log(machineLine(report.machine));
+  const services = await startServices(stops);
+  const deps = { services, generator, options };
+  if (options.rows > 0) {
+    report.filled = await fillService(services, options);
+    console.log(filledLine(options.rows, report.filled));
+  }
+  for (const name of options.only) {
+    if (name === 'seal') {
+      report.seal = await measureSeal(services, options);
+      console.log(sealLines(report.seal));
+    } else if (name === 'witnessed') {
+      report.witnessed = await measureWitnessed(services, options);
+      console.log(witnessedLines(report.witnessed));
+    } else {
+      const measured = name === 'create' ? await measureCreate(deps) : await measureRead(deps, name);
+      report.requests.push(measured);
+      console.log(requestLines(measured));
+    }
+  }
+  const json = JSON.stringify(report, null, 2);
+  if (options.jsonFile !== undefined) await writeFile(options.jsonFile, `${json}\n`);
+  else console.log(`\n${json}`);
+}

@@ -1,0 +1,72 @@
+import { parseArgs } from 'node:util';
+
+export const MEASURES = ['create', 'read', 'bundle', 'list', 'seal', 'witnessed'] as const;
+export type MeasureName = (typeof MEASURES)[number];
+
+/** What to measure and for how long. */
+export type Options = {
+  only: readonly MeasureName[];
+  rounds: number;
+  /** Of each contender in each round. */
+  seconds: number;
+  warmUpSeconds: number;
+  /** Leaves that are sealed in each round. */
+  sealLeaves: number;
+  witnessedSeconds: number;
+  /** Submissions that are in the tables before anything is measured. */
+  rows: number;
+  jsonFile: string | undefined;
+  /** Where processor profiles of the API process go; none are taken when undefined. */
+  profileDir: string | undefined;
+};
+
+export const HELP = `npm run bench -- [options]
+  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default
+  --quick           two short rounds: says that it runs, not how fast
+  --rounds <n>      3 by default
+  --seconds <s>     of each contender in a round, 5 by default
+  --rows <n>        submissions that are in the tables before; 10000000 takes minutes and 10 GB
+  --json <file>     also write the figures there
+  --profile <dir>   also write .cpuprofile files of the API process there, and print what took its time`;
+
+/** Reads the command line. Throws an Error that says what is wrong; undefined when help is wanted. */
+export function readOptions(args: string[]): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      help: { type: 'boolean', short: 'h' },
+      quick: { type: 'boolean' },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      rows: { type: 'string' },
+      json: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  });
+  if (values.help) return undefined;
+  const quick = values.quick === true;
+  return {
+    only: values.only === undefined ? MEASURES : values.only.split(',').map(measureName),
+    rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
+    seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 5),
+    warmUpSeconds: quick ? 1 : 3,
+    sealLeaves: quick ? 20_000 : 100_000,
+    witnessedSeconds: quick ? 4 : 20,
+    rows: wholeNumber('rows', values.rows, 0),
+    jsonFile: values.json,
+    profileDir: values.profile,
+  };
+}
+
+function measureName(name: string): MeasureName {
+  const found = MEASURES.find((measure) => measure === name);
+  if (found === undefined) throw new Error(`there is no measure ${name}; there are ${MEASURES.join(', ')}`);
+  return found;
+}
+
+function wholeNumber(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} must be a whole number`);
+  return Number(text);
+}

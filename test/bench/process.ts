@@ -1,0 +1,123 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** A Node process that this one has started and stops. */
+export type NodeProcess = {
+  pid: number;
+  /** The first line it printed, which means that it is ready. */
+  ready: string;
+  /** Asks it to stop and waits for its end; may be called again. */
+  stop(): Promise<void>;
+};
+
+/** The program itself. */
+export const ATTEST = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+
+const STOP_MS = 20_000;
+/** What the program says to whoever stops it. */
+const STOPPING = 'stopping; ';
+/** What has been started and not stopped yet. */
+const running = new Set<NodeProcess>();
+/** User and system time in /proc are in hundredths of a second on every Linux that runs Node. */
+const MS_PER_TICK = 10;
+
+/** The path of a script of this folder. */
+export function benchScript(name: string): string {
+  return fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+}
+
+/**
+ * Starts a Node process and waits for its first line. It leads its own process group, so that Ctrl-C reaches this
+ * process alone; it is killed should this one end without having stopped it.
+ */
+export async function startNode(
+  args: readonly string[],
+  { env = {}, nodeArgs = [] }: { env?: Record<string, string>; nodeArgs?: readonly string[] } = {},
+): Promise<NodeProcess> {
+  const child = spawn(process.execPath, [...nodeArgs, ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (!line.startsWith(STOPPING)) console.error(line);
+  });
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  const ended = once(child, 'exit').finally(() => process.off('exit', kill));
+  const failed = ended.then(([code, signal]) =>
+    Promise.reject(new Error(`${args.join(' ').slice(0, 200)} ended (${code ?? signal})`)),
+  );
+  failed.catch(() => {});
+  const [ready] = await Promise.race([once(createInterface({ input: child.stdout }), 'line'), failed]);
+  const started = { pid: child.pid ?? 0, ready: String(ready), stop: () => stop(child, ended) };
+  running.add(started);
+  ended.catch(() => {}).finally(() => running.delete(started));
+  return started;
+}
+
+/** Stops every process of `startNode` that runs. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...running].map((started) => started.stop()));
+}
+
+/** Runs a Node script to its end. @returns what it printed, parsed as JSON */
+export async function runNode<T>(args: readonly string[], env: Record<string, string> = {}): Promise<T> {
+  const { stdout } = await run(process.execPath, args, env);
+  return JSON.parse(stdout) as T;
+}
+
+/** Runs a program to its end, killed should this process end before. Throws when it fails. */
+export async function run(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ stdout: string }> {
+  const child = spawn(file, args, {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  const [code, signal] = await once(child, 'close').finally(() => process.off('exit', kill));
+  if (code !== 0) throw new Error(`${file} ${args.join(' ').slice(0, 200)} ended with ${code ?? signal}`);
+  return { stdout };
+}
+
+async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+  child.kill('SIGINT');
+  await ended.finally(() => clearTimeout(timer));
+}
+
+/** The processor time a process has used, all its threads together; undefined where there is no /proc. */
+export function cpuMs(pid: number): number | undefined {
+  const stat = readProc(pid, 'stat');
+  if (stat === undefined) return undefined;
+  // Field 2 is the program's name in parentheses and may hold anything; utime and stime are fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+}
+
+/** The most memory a process has had resident since its start, in MiB; undefined where there is no /proc. */
+export function peakMib(pid: number): number | undefined {
+  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, 'status') ?? '')?.[1];
+  return kib === undefined ? undefined : Number(kib) / 1024;
+}
+
+function readProc(pid: number, file: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,117 @@
+import { cpus, loadavg, totalmem } from 'node:os';
+import type { LoadGenerator } from './load.js';
+import type { Measurement } from './requests.js';
+import type { Summary } from './rounds.js';
+import type { SealMeasurement } from './seal.js';
+import type { SealResult } from './seal-process.js';
+import type { WitnessedMeasurement } from './witnessed.js';
+
+/** The machine that the figures are of. */
+export type Machine = {
+  node: string;
+  platform: string;
+  cpu: string;
+  cores: number;
+  memoryMib: number;
+  /** Of the minute before: more than nearly none says that others were at work. */
+  loadBefore: number;
+  generator: string;
+};
+
+/** Everything that was measured; what was not asked for is absent. */
+export type Report = {
+  machine: Machine;
+  /** Submissions in the tables before. */
+  rows: number;
+  filled?: SealResult;
+  requests: Measurement[];
+  seal?: SealMeasurement;
+  witnessed?: WitnessedMeasurement;
+};
+
+export function describeMachine({ name }: LoadGenerator): Machine {
+  const processors = cpus();
+  return {
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+    cpu: processors[0]?.model ?? 'unknown',
+    cores: processors.length,
+    memoryMib: Math.round(totalmem() / 1024 / 1024),
+    loadBefore: loadavg()[0] ?? 0,
+    generator: name,
+  };
+}
+
+export function machineLine({
+  node,
+  platform,
+  cpu,
+  cores,
+  memoryMib,
+  loadBefore,
+  generator,
+}: Machine): string {
+  const machine = `${cores} cores (${cpu}), ${memoryMib} MiB, ${platform}, Node ${node}`;
+  return `${machine}; load by ${generator}; load average before ${loadBefore.toFixed(2)}`;
+}
+
+const REQUEST_COLUMNS = ['', 'req/s', 'of limit', 'p50 ms', 'p99 ms', 'max ms', 'CPU µs/req', 'failed'];
+
+/** The figures of one measure of requests: medians over the rounds. */
+export function requestLines({ name, summaries, bytes, apiMib, workerMib }: Measurement): string {
+  const title = bytes === undefined ? name : `${name} (${bytes} bytes)`;
+  const rows = summaries.map((summary) => [
+    summary.name,
+    whole(summary.perSecond),
+    summary.ratio.toFixed(2),
+    fixed(summary.p50Ms),
+    fixed(summary.p99Ms),
+    fixed(summary.maxMs),
+    whole(summary.cpuMicros),
+    whole(summary.failed),
+  ]);
+  const memory = `peak memory: api ${whole(apiMib)} MiB, worker ${whole(workerMib)} MiB`;
+  return `\n${title}\n${table([REQUEST_COLUMNS, ...rows])}\n${memory}`;
+}
+
+export function sealLines({ leaves, summaries, workerMib }: SealMeasurement): string {
+  const seconds = ({ cpuMicros = 0 }: Summary, count: number) => ((cpuMicros * count) / 1e6).toFixed(2);
+  const rows = summaries.map((summary) => [
+    summary.name,
+    seconds(summary, leaves),
+    seconds(summary, 1_000_000),
+    summary.ratio.toFixed(2),
+  ]);
+  const columns = ['', `CPU s for ${leaves}`, 'per million', 'of limit'];
+  return `\nseal\n${table([columns, ...rows])}\npeak memory: ${whole(workerMib)} MiB`;
+}
+
+export function witnessedLines(result: WitnessedMeasurement): string {
+  const { perSecond, wantedPerSecond, failed, createP50Ms, createP99Ms, samples } = result;
+  return [
+    `\nwitnessed: ${whole(perSecond)} of ${wantedPerSecond} submissions/s to attest up, ${failed} failed`,
+    `201 after p50 ${fixed(createP50Ms)} ms, p99 ${fixed(createP99Ms)} ms`,
+    `witnessed after median ${whole(result.medianMs)} ms, p95 ${whole(result.p95Ms)} ms, max ${whole(result.maxMs)} ms (${samples} looked at)`,
+    `peak memory: ${whole(result.upMib)} MiB`,
+  ].join('\n');
+}
+
+export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealResult): string {
+  return `${rows} submissions in the tables; sealing them took ${cpuSeconds.toFixed(1)} s of CPU, ${seconds.toFixed(1)} s in all, ${whole(peakMib)} MiB`;
+}
+
+/** Columns as wide as they need be, all but the first to the right. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length))) ?? [];
+  const cell = (text: string, i: number) =>
+    i === 0 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0);
+  return rows.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
+}
+
+function whole(value: number | undefined): string {
+  return value === undefined ? '-' : String(Math.round(value));
+}
+
+function fixed(value: number | undefined): string {
+  return value === undefined ? '-' : value.toFixed(1);
+}

@@ -1,0 +1,152 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { withStops } from '../../src/app/stops.js';
+import { type LoadGenerator, type LoadResult, sampleLoad } from './load.js';
+import type { Options } from './options.js';
+import { benchScript, cpuMs, type NodeProcess, peakMib, runNode, startNode } from './process.js';
+import { findProfile, printProfile } from './profile.js';
+import { type Contender, measureInTurns, type Sample, type Summary } from './rounds.js';
+import { openPool, readyUrl, type Services, startRole } from './services.js';
+import { prepareReads } from './witnessed-ids.js';
+
+/** The figures of one measure, and the memory peaks of the two processes while it ran. */
+export type Measurement = {
+  name: string;
+  summaries: Summary[];
+  /** Bytes of an answer; undefined where it is not the same for both. */
+  bytes?: number;
+  apiMib: number | undefined;
+  workerMib: number | undefined;
+};
+
+/** What every measure of requests is given. */
+export type RequestMeasures = { services: Services; generator: LoadGenerator; options: Options };
+
+type Roles = { api: NodeProcess; worker: NodeProcess };
+
+/**
+ * Runs one measure against an api and a worker process of its own, so that each starts equally fresh and the memory
+ * peaks are its own.
+ */
+async function withRoles(
+  { services, options }: RequestMeasures,
+  name: string,
+  contend: (
+    roles: Roles,
+    start: (args: string[]) => Promise<NodeProcess>,
+  ) => Promise<{
+    contenders: Contender[];
+    bytes?: number;
+  }>,
+): Promise<Measurement> {
+  const profileDir = options.profileDir && join(options.profileDir, name);
+  const measurement = await withStops(async (stops) => {
+    const worker = await startRole(services, 'worker');
+    stops.add(worker.stop);
+    const nodeArgs = profileDir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDir];
+    const api = await startRole(services, 'api', nodeArgs);
+    stops.add(api.stop);
+    const start = async (args: string[]) => {
+      const started = await startNode(args);
+      stops.add(started.stop);
+      return started;
+    };
+    const { contenders, bytes } = await contend({ api, worker }, start);
+    const summaries = await measureInTurns(contenders, options);
+    return {
+      name,
+      summaries,
+      ...(bytes === undefined ? {} : { bytes }),
+      apiMib: peakMib(api.pid),
+      workerMib: peakMib(worker.pid),
+    };
+  });
+  if (profileDir !== undefined) await printProfile(name, await findProfile(profileDir));
+  return measurement;
+}
+
+/** Creation beside a handler that stores as many bytes in the same Postgres; then over the other surfaces. */
+export async function measureCreate(deps: RequestMeasures): Promise<Measurement> {
+  const { services, generator } = deps;
+  const bareUrl = await services.createDatabase('bare');
+  return withRoles(deps, 'create', async ({ api }, start) => {
+    const limit = await start([benchScript('limit-server'), 'create', bareUrl]);
+    const { createAttestation } = AttestationService.method;
+    const rpcPath = `/${createAttestation.parent.typeName}/${createAttestation.name}`;
+    const post =
+      (server: NodeProcess, path: string, keyed = false) =>
+      (seconds: number) =>
+        sampleLoad(generator, server.pid, {
+          baseUrl: readyUrl(server),
+          apiKey: services.apiKey,
+          seconds,
+          method: 'post',
+          path,
+          keyed,
+        });
+    return {
+      contenders: [
+        { name: 'bare Fastify, gathered inserts', run: post(limit, '/v1/attestations') },
+        { name: 'REST', run: post(api, '/v1/attestations') },
+        { name: 'REST, Idempotency-Key', run: post(api, '/v1/attestations', true) },
+        { name: 'Connect, JSON', run: post(api, rpcPath) },
+        { name: 'gRPC', run: (seconds) => sampleGrpc(services, api, seconds) },
+      ],
+    };
+  });
+}
+
+async function sampleGrpc({ apiKey }: Services, api: NodeProcess, seconds: number): Promise<Sample> {
+  const before = cpuMs(api.pid) ?? Number.NaN;
+  const load = JSON.stringify({ baseUrl: readyUrl(api), apiKey, seconds });
+  const result = await runNode<LoadResult>([benchScript('grpc-load'), load]);
+  const { requests, failed, p50Ms, p99Ms, maxMs } = result;
+  const cpuMicros = (((cpuMs(api.pid) ?? Number.NaN) - before) * 1000) / requests;
+  return { perSecond: (requests - failed) / result.seconds, p50Ms, p99Ms, maxMs, failed, cpuMicros };
+}
+
+/** Where reads of each kind go, given the ids of witnessed submissions. */
+const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => string[]> = {
+  read: (ids) => ids.map((id) => `/v1/attestations/${id}`),
+  bundle: (ids) => ids.map((id) => `/v1/attestations/${id}/bundle`),
+  list: () => ['/v1/attestations?limit=50'],
+};
+
+/** A kind of read over many submissions, beside a handler that sends as many bytes from memory. */
+export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
+  const { services, generator } = deps;
+  return withRoles(deps, name, async ({ api }, start) => {
+    const ids = await withStops((stops) =>
+      prepareReads(deps, openPool(services.databaseUrl, stops), readyUrl(api)),
+    );
+    const paths = READS[name](ids);
+    const pathsFile = join(services.dir, `${name}.paths`);
+    await writeFile(pathsFile, `${paths.join('\n')}\n`);
+    const answer = await fetchBytes(`${readyUrl(api)}${paths[0]}`, services.apiKey);
+    const answerFile = join(services.dir, `${name}.json`);
+    await writeFile(answerFile, answer);
+    const limit = await start([benchScript('limit-server'), 'bytes', answerFile]);
+    const get = (server: NodeProcess) => (seconds: number) =>
+      sampleLoad(generator, server.pid, {
+        baseUrl: readyUrl(server),
+        apiKey: services.apiKey,
+        seconds,
+        method: 'get',
+        paths: pathsFile,
+      });
+    return {
+      bytes: answer.length,
+      contenders: [
+        { name: 'bare Fastify, same bytes', run: get(limit) },
+        { name: 'REST', run: get(api) },
+      ],
+    };
+  });
+}
+
+async function fetchBytes(url: string, apiKey: string): Promise<Buffer> {
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${apiKey}` } });
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+  return Buffer.from(await answer.arrayBuffer());
+}

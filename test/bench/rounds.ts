@@ -1,0 +1,70 @@
+/** What one contender did in one round. */
+export type Sample = {
+  /** Requests that were answered, or units of work done, in a second. */
+  perSecond: number;
+  p50Ms?: number | undefined;
+  p99Ms?: number | undefined;
+  maxMs?: number | undefined;
+  /** Requests that failed or were refused. */
+  failed?: number | undefined;
+  /** Processor time of the serving process per request, in microseconds: steadier than rates on a busy machine. */
+  cpuMicros?: number | undefined;
+};
+
+/** Something that is measured in turns with others. */
+export type Contender = {
+  name: string;
+  /** Measures for about as long as it is told. */
+  run: (seconds: number) => Promise<Sample>;
+};
+
+/** The medians over the rounds of one contender, and how it stands to the limit. */
+export type Summary = Sample & {
+  name: string;
+  /** The median over the rounds of this one's rate to the first one's; 1 for the first. */
+  ratio: number;
+  samples: Sample[];
+};
+
+/**
+ * Measures contenders in turns: the limit first, then the others, and so on, so that whatever else slows the machine
+ * meets all of them. Before, each runs once for the warm-up, which is not counted.
+ */
+export async function measureInTurns(
+  contenders: readonly Contender[],
+  time: { rounds: number; seconds: number; warmUpSeconds: number },
+): Promise<Summary[]> {
+  if (time.warmUpSeconds > 0) for (const { run } of contenders) await run(time.warmUpSeconds);
+  const rounds: Sample[][] = contenders.map(() => []);
+  for (let round = 0; round < time.rounds; round++) {
+    for (const [i, { run }] of contenders.entries()) rounds[i]?.push(await run(time.seconds));
+  }
+  return contenders.map(({ name }, i) => summarize(name, rounds[i] ?? [], rounds[0] ?? []));
+}
+
+function summarize(name: string, samples: Sample[], limits: readonly Sample[]): Summary {
+  const of = (pick: (sample: Sample) => number | undefined) =>
+    median(samples.map(pick).filter((value) => value !== undefined));
+  return {
+    name,
+    ratio: median(samples.map((sample, i) => sample.perSecond / (limits[i]?.perSecond ?? Number.NaN))) ?? 0,
+    perSecond: of((sample) => sample.perSecond) ?? 0,
+    p50Ms: of((sample) => sample.p50Ms),
+    p99Ms: of((sample) => sample.p99Ms),
+    maxMs: of((sample) => sample.maxMs),
+    failed: samples.reduce((sum, sample) => sum + (sample.failed ?? 0), 0),
+    cpuMicros: of((sample) => sample.cpuMicros),
+    samples,
+  };
+}
+
+/** The middle value; undefined of none. */
+export function median(values: readonly number[]): number | undefined {
+  return quantile(values, 0.5);
+}
+
+/** The value below which a share of the values lies; undefined of none. */
+export function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}
