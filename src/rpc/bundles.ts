@@ -32,9 +32,9 @@ export type BundleReader = {
 const BATCH_PROOF_TTL_MS = 5_000;
 const BATCHES_CACHED = 500;
 /** 8 KiB each. */
-const TILES_CACHED = 1_000;
+const TILES_CACHED = 500;
 /** About 20 KiB each, with their text. */
-const BUNDLES_CACHED = 1_000;
+const BUNDLES_CACHED = 500;
 
 /**
  * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
