@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { filesIn } from './files-in.js';
 
 const ASSET = /\.(?:sql|json|html|css|svg)$/;
-const COMPILED = /\.js(?:\.map)?$/;
+const COMPILED = /\.(?:js|js\.map|d\.ts)$/;
 
 /**
  * Completes what the compiler wrote to `dist/`: copies the files that programs read beside themselves from `src/`, and

@@ -19,6 +19,8 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
         'a.js.map': '',
         'gone.js': '',
         'gone.js.map': '',
+        'a.d.ts': '',
+        'gone.d.ts': '',
         schema: { 'x.json': 'old', 'gone.json': '' },
         removed: { 'b.js': '' },
       },
@@ -34,13 +36,21 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
   const kept = [
     'src/a.js',
     'src/a.js.map',
+    'src/a.d.ts',
     'src/web/page.css',
     'src/web/mark.svg',
     'test/a.test.js',
     'test/kept.txt',
   ];
   for (const path of [...kept, 'gen/a.js', '.tsbuildinfo']) t.ok(existsSync(dist(path)), `${path} is there`);
-  const gone = ['src/gone.js', 'src/gone.js.map', 'src/schema/gone.json', 'src/removed/b.js', 'src/notes.md'];
+  const gone = [
+    'src/gone.js',
+    'src/gone.js.map',
+    'src/gone.d.ts',
+    'src/schema/gone.json',
+    'src/removed/b.js',
+    'src/notes.md',
+  ];
   for (const path of [...gone, 'test/gone.test.js', 'test/gone.test.js.map']) {
     t.notOk(existsSync(dist(path)), `${path} is not there`);
   }
