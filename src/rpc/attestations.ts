@@ -24,7 +24,7 @@ import { metadataWarnings, type Prepare, prepareSubmission } from './create-atte
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
 import { submissionStates } from './rate-windows.js';
-import { submissionMessage, submissionStatus } from './submission-message.js';
+import { type ShownSubmission, submissionMessage, submissionStatus } from './submission-message.js';
 
 /** What the handlers work with. */
 export type AttestationDeps = Prepare & {
@@ -102,16 +102,20 @@ function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use 
 
 /** The answer to a creation, from the row as it was sent to be stored. */
 function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal: Principal): Submission {
-  const stored: SubmissionRow = {
-    ...row,
-    logId: 0,
+  const stored: ShownSubmission = {
+    id: row.id,
     logIndex: logIndex ?? 0,
     submittedAt: new Date(row.submittedAtMs),
-    attestedSchema: null,
+    artifactSha256: row.artifactSha256,
+    schema: row.schema,
+    metadata: row.metadata,
+    metadataState: row.metadataState,
+    metadataErrors: row.metadataErrors,
     attestedMetadata: null,
+    salt: row.salt,
+    leafHash: row.leafHash,
     redactedAt: null,
     batchId: null,
-    batchTreeSize: null,
     batchStatus: null,
     witnessedAt: null,
   };
@@ -130,8 +134,8 @@ async function replay(
   return withWarnings(submissionMessage(row, principal.environment), row);
 }
 
-function withWarnings(message: Submission, row: SubmissionRow): Submission {
-  message.warnings = metadataWarnings(row.schema, JSON.parse(row.metadataErrors ?? '[]'));
+function withWarnings(message: Submission, row: ShownSubmission): Submission {
+  message.warnings = metadataWarnings(row.schema, message.metadataErrors);
   return message;
 }
 

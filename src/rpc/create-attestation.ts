@@ -126,8 +126,9 @@ export function metadataWarnings(
 ): Warning[] {
   if (errors.length === 0) return [];
   const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);
+  const details = { schema, errors: errors.map(({ path, message }) => ({ path, message })) };
   const message = `the metadata fails its schema ${schema}; it can be corrected`;
-  return [create(WarningSchema, { code, message, details: { schema, errors: [...errors] } })];
+  return [create(WarningSchema, { code, message, details })];
 }
 
 function idempotencyOf(

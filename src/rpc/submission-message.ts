@@ -11,26 +11,35 @@ import type { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../proof/encoding.js';
 import type { SubmissionRow } from '../store/submissions.js';
 
+/** What of a row the API shows, or needs to know to show it. */
+export type ShownSubmission = Omit<
+  SubmissionRow,
+  'logId' | 'projectId' | 'commitment' | 'dsseKeyId' | 'signature' | 'attestedSchema' | 'batchTreeSize'
+>;
+
 /** A submission as the API shows it, from its row; without bundle and warnings. */
-export function submissionMessage(row: SubmissionRow, environment: Environment): Submission {
-  const { redactedAt } = row;
-  return create(SubmissionSchema, {
+export function submissionMessage(row: ShownSubmission, environment: Environment): Submission {
+  const message = create(SubmissionSchema, {
     id: row.id,
     leafSha256: toHex(row.leafHash),
     status: submissionStatus(row),
     submittedAt: timestampFromDate(row.submittedAt),
-    ...(row.witnessedAt === null ? {} : { witnessedAt: timestampFromDate(row.witnessedAt) }),
     metadata: row.metadata === null ? { schema: row.schema } : parseStored(row.metadata),
     artifact: { sha256: toHex(row.artifactSha256) },
     environment,
     logIndex: BigInt(row.logIndex),
-    ...(row.batchId === null ? {} : { batchId: row.batchId }),
-    metadataState: redactedAt === null ? row.metadataState : MetadataState.REDACTED,
+    metadataState: row.metadataState,
     metadataErrors: metadataErrors(row),
-    ...(row.salt === null ? {} : { metadataSalt: toHex(row.salt) }),
-    ...(row.attestedMetadata === null ? {} : { attestedMetadata: parseStored(row.attestedMetadata) }),
-    ...(redactedAt === null ? {} : { redactedAt: timestampFromDate(redactedAt) }),
   });
+  if (row.witnessedAt !== null) message.witnessedAt = timestampFromDate(row.witnessedAt);
+  if (row.batchId !== null) message.batchId = row.batchId;
+  if (row.salt !== null) message.metadataSalt = toHex(row.salt);
+  if (row.attestedMetadata !== null) message.attestedMetadata = parseStored(row.attestedMetadata);
+  if (row.redactedAt !== null) {
+    message.redactedAt = timestampFromDate(row.redactedAt);
+    message.metadataState = MetadataState.REDACTED;
+  }
+  return message;
 }
 
 /** The status follows from the batch's: the enums share their numbers, and a sealed batch leaves its leaves queued. */
@@ -39,7 +48,9 @@ export function submissionStatus(row: Pick<SubmissionRow, 'batchStatus'>): Submi
 }
 
 /** Where the metadata fails its schema, while it stands uncorrected. */
-export function metadataErrors(row: SubmissionRow): MessageInitShape<typeof MetadataErrorSchema>[] {
+export function metadataErrors(
+  row: Pick<SubmissionRow, 'metadataErrors' | 'metadataState'>,
+): MessageInitShape<typeof MetadataErrorSchema>[] {
   if (row.metadataErrors === null || row.metadataState !== MetadataState.INVALID) return [];
   return JSON.parse(row.metadataErrors) as MessageInitShape<typeof MetadataErrorSchema>[];
 }
