@@ -1,0 +1,37 @@
+import t from 'tap';
+import { findCounts, isTelling, printCounts } from './tap-output.js';
+
+t.test('the counts of a run are those that its TAP ends with', async (t) => {
+  t.strictSame(findCounts('# { total: 249, pass: 249 }'), { passed: 249, failed: 0, skipped: 0 });
+  const all = findCounts('# { total: 7, pass: 3, fail: 1, todo: 1, skip: 2 }')!;
+  t.strictSame(all, { passed: 3, failed: 1, skipped: 3 });
+  t.equal(printCounts(all), '3 passed, 1 failed, 3 skipped');
+  for (const line of ['', '    # { total: 1, pass: 1 }', '# { a: 1 }', 'ok 1 - # { total: 1, pass: 1 }']) {
+    t.equal(findCounts(line), undefined, line);
+  }
+});
+
+t.test('lines that only say that something passed are left out, all others are kept', async (t) => {
+  const left = [
+    '',
+    '    ',
+    '# Subtest: dist/test/a.test.js',
+    '    # Subtest: a',
+    '    ok 1 - fine # time=1ms',
+    '        1..3',
+    '    # time=3ms',
+  ];
+  const kept = [
+    'TAP version 14',
+    '1..65',
+    'ok 3 - dist/test/a.test.js # time=1ms',
+    'not ok 3 - dist/test/a.test.js',
+    '        not ok 1 - fine',
+    '    ok 1 - later # TODO',
+    '    ok 1 - not here # SKIP no git',
+    '          at: okay',
+    '# { total: 1, pass: 1 }',
+  ];
+  for (const line of left) t.notOk(isTelling(line), line);
+  for (const line of kept) t.ok(isTelling(line), line);
+});
