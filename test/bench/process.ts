@@ -19,8 +19,8 @@ export const ATTEST = fileURLToPath(new URL('../../src/main.js', import.meta.url
 const STOP_MS = 20_000;
 /** What the program says to whoever stops it. */
 const STOPPING = 'stopping; ';
-/** What has been started and not stopped yet. */
-const running = new Set<NodeProcess>();
+/** What has been started and has not ended yet. */
+const running = new Set<Pick<NodeProcess, 'stop'>>();
 /** User and system time in /proc are in hundredths of a second on every Linux that runs Node. */
 const MS_PER_TICK = 10;
 
@@ -59,7 +59,7 @@ export async function startNode(
   return started;
 }
 
-/** Stops every process of `startNode` that runs. */
+/** Stops every process that this one has started and that runs. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((started) => started.stop()));
 }
@@ -82,12 +82,17 @@ export async function run(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const kill = () => void child.kill('SIGKILL');
+  const started = { stop: async () => kill() };
   process.once('exit', kill);
+  running.add(started);
   let stdout = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  const [code, signal] = await once(child, 'close').finally(() => process.off('exit', kill));
+  const [code, signal] = await once(child, 'close').finally(() => {
+    process.off('exit', kill);
+    running.delete(started);
+  });
   if (code !== 0) throw new Error(`${file} ${args.join(' ').slice(0, 200)} ended with ${code ?? signal}`);
   return { stdout };
 }

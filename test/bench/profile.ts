@@ -12,9 +12,9 @@ type CpuProfile = {
 const TOP = 25;
 const IDLE = '(idle)';
 
-/** The newest profile in a folder. */
+/** The newest profile of a main thread in a folder: threads have numbers, and the main thread's is 0. */
 export async function findProfile(dir: string): Promise<string> {
-  const names = (await readdir(dir)).filter((name) => name.endsWith('.cpuprofile')).sort();
+  const names = (await readdir(dir)).filter((name) => /\.0\.\d+\.cpuprofile$/.test(name)).sort();
   return join(dir, names.at(-1) ?? '');
 }
 
