@@ -49,7 +49,8 @@ export function startEmbeddedProcess(options: {
     process.execPath,
     [...loaders, CHILD, options.dataDir, options.cacheDir ?? '', ...options.servers],
     {
-      env: { ...process.env, ...options.env },
+      // Tap has each process leave a note at its end, in this checkout unless told where; another user cannot write there.
+      env: { ...process.env, _TAPJS_PROCESSINFO_CWD_: options.dataDir, ...options.env },
       cwd: '/',
       stdio: ['pipe', 'pipe', 'inherit'],
       ...options.user,
