@@ -25,7 +25,10 @@ export async function drain(
     NetServer.prototype.close.call(listener.server, () => resolve());
   });
   for (const { res } of requests.all()) endAfterAnswer(res);
-  for (const session of listener.sessions) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
+  for (const session of listener.sessions) {
+    // One that is about to end can be told nothing any more.
+    if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
+  }
   const sweep = setInterval(() => closeIdle(listener, requests), idleGraceMs);
   const cutOff = setTimeout(() => {
     for (const connection of listener.connections) connection.destroy();
