@@ -97,6 +97,8 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   });
   const accepters = openAccepters(config, writePool, directory, guard, jobs);
   const server = createApiServer(options, { pool, directory, accepters, principals, signerOf: dsse.of });
+  const reloadTls = () => reload(server, log);
+  process.on('SIGHUP', reloadTls);
   const refreshing = setInterval(
     () => void directory.refresh().catch(() => {}),
     DIRECTORY_REFRESH_MS,
@@ -105,6 +107,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     server,
     checks: [{ name: 'api', check: () => findReason({ pool, register, log }) }],
     stop: async () => {
+      process.off('SIGHUP', reloadTls);
       await server.close();
       await accepters.close();
       await dsse.close();
@@ -113,6 +116,16 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       await Promise.all([pool.end({ timeout: 5 }), writePool.end({ timeout: 5 })]);
     },
   };
+}
+
+/** Certificate and key are read again for new connections; ones that do not fit are left and the old stay in use. */
+function reload(server: ApiServer, log: Logger): void {
+  try {
+    server.reloadTls();
+    log.info('certificate and key were read again');
+  } catch (error) {
+    log.error({ err: error }, 'certificate and key cannot be used; the old ones stay');
+  }
 }
 
 function openAccepters(
@@ -229,6 +242,7 @@ function createApiServer(
       }),
     log,
     observe: options.observe,
+    corsOrigins: config.corsOrigins,
     ...(config.tls ? { tls: config.tls } : {}),
   });
 }
