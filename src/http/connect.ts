@@ -7,6 +7,7 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import type { Call } from '../call.js';
+import { compileMessageCheck } from '../json/check-message.js';
 import type { Logger } from '../logger.js';
 import { connectError } from './connect-error.js';
 import { beforeDeadline } from './deadline.js';
@@ -36,7 +37,8 @@ export function connectContext(record: RequestRecord): ContextValues {
 export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => void {
   return (router) => {
     for (const method of unaryMethods(deps.services)) {
-      router.rpc(method, (message, context) => answer(deps, method, message, context));
+      const check = compileMessageCheck(method.input);
+      router.rpc(method, (message, context) => answer(deps, { method, check }, message, context));
     }
     const handlers = router.handlers;
     handlers.forEach((handler, index) => {
@@ -61,9 +63,12 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
   };
 }
 
+/** A method, and the check of its messages. */
+type Checked = { method: DescMethodUnary; check: (message: Message) => void };
+
 async function answer(
   { interceptors, log }: ConnectDeps,
-  method: DescMethodUnary,
+  { method, check }: Checked,
   message: Message,
   context: HandlerContext,
 ): Promise<Message> {
@@ -71,7 +76,7 @@ async function answer(
   const call = callOf(method, record, context.signal);
   record.call = call;
   try {
-    const work = run(interceptors, call, message);
+    const work = run(interceptors, call, message, check);
     const response = await (context.timeoutMs() === undefined ? work : beforeDeadline(context.signal, work));
     context.responseHeader.set('x-request-id', call.requestId);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
@@ -83,8 +88,14 @@ async function answer(
   }
 }
 
-async function run({ admit, invoke }: Interceptors, call: Call, message: Message): Promise<Message> {
+async function run(
+  { admit, invoke }: Interceptors,
+  call: Call,
+  message: Message,
+  check: Checked['check'],
+): Promise<Message> {
   await admit(call);
+  check(message);
   return invoke(call, message);
 }
 

@@ -9,7 +9,7 @@ import type { ValueReader } from './value.js';
 export function freeFormReader(convert: (json: JsonValue) => unknown): ValueReader {
   return (json, reading) => {
     const known = reading.problems.length;
-    check(json, reading);
+    checkFreeForm(json, reading);
     return reading.problems.length === known ? convert(json) : undefined;
   };
 }
@@ -22,7 +22,7 @@ export function writeCanonical(value: unknown): string {
 }
 
 /** Notes every text and number in a value that neither canonical JSON nor the database can hold. */
-function check(json: JsonValue, reading: Reading): void {
+export function checkFreeForm(json: JsonValue, reading: Reading): void {
   if (typeof json === 'string') checkText(json, reading);
   // JSON.parse makes Infinity of 1e999.
   else if (typeof json === 'number' && !Number.isFinite(json)) report(reading, 'is out of range');
@@ -36,10 +36,11 @@ function check(json: JsonValue, reading: Reading): void {
 function checkAt(step: string | number, json: JsonValue, reading: Reading): void {
   reading.path.push(step);
   if (typeof step === 'string') checkText(step, reading);
-  check(json, reading);
+  checkFreeForm(json, reading);
   reading.path.pop();
 }
 
-function checkText(text: string, reading: Reading): void {
+/** Notes a text that cannot be stored. */
+export function checkText(text: string, reading: Reading): void {
   if (findForbiddenText(text) !== undefined) report(reading, FORBIDDEN_TEXT);
 }

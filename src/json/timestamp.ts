@@ -28,6 +28,11 @@ export function parseTimestamp(text: string): Seconds | undefined {
   return { seconds: BigInt(seconds), nanos: nanosOf(fraction) };
 }
 
+/** Whether seconds and nanoseconds are a time of the years 1 to 9999, as every time stamp must be. */
+export function isTimestamp({ seconds, nanos }: Seconds): boolean {
+  return seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && nanos >= 0 && nanos < 1e9;
+}
+
 /** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
 export function formatTimestamp({ seconds, nanos }: Seconds): string {
   const wholeSeconds = Number(seconds);

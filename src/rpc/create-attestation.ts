@@ -12,7 +12,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { type Call, getPrincipal } from '../call.js';
 import { ApiError, errorRules } from '../errors.js';
-import { findForbiddenText, isDeeperThan } from '../json/strict-json.js';
+import { isDeeperThan } from '../json/strict-json.js';
 import type { Principal } from '../principal.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../proof/dsse.js';
 import { fromHex, utf8 } from '../proof/encoding.js';
@@ -86,12 +86,10 @@ export async function prepareSubmission(
   };
 }
 
-/** The metadata's JCS text, after its bounds: 64 KiB, 32 levels, no text that databases or canonical JSON refuse. */
+/** The metadata's JCS text, within its bounds. Texts that cannot be stored are refused before, on every surface. */
 function canonicalMetadata(metadata: JsonObject): string {
   if (isDeeperThan(metadata, MAX_METADATA_DEPTH))
     throw invalid('/metadata', `is more than ${MAX_METADATA_DEPTH} levels deep`);
-  const forbidden = findForbiddenText(metadata);
-  if (forbidden !== undefined) throw invalid(`/metadata${forbidden}`, 'has U+0000 or a lone surrogate');
   const canonical = jcs(metadata);
   if (Buffer.byteLength(canonical) > MAX_METADATA_BYTES) throw invalid('/metadata', 'is larger than 64 KiB');
   return canonical;
