@@ -1,0 +1,228 @@
+/** The service itself in this process: API and worker over the run's Postgres and NATS, with a witness that obeys. */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import type { Test } from 'tap';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { startApi } from '../../src/app/api.js';
+import { openRegister } from '../../src/app/register-file.js';
+import type { WitnessSetup } from '../../src/app/setup.js';
+import { createStops, type Stops } from '../../src/app/stops.js';
+import { startWorker, type Worker } from '../../src/app/worker.js';
+import { type Config, readConfig } from '../../src/config.js';
+import { openSecrets } from '../../src/embedded/secrets.js';
+import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
+import { createLogger, type Logger } from '../../src/logger.js';
+import { findDueJobs } from '../../src/pipeline/reconcile.js';
+import { runJob } from '../../src/pipeline/stages.js';
+import { connectPool, type Pool } from '../../src/store/connect.js';
+import { rfc3161Witness } from '../../src/witness/rfc3161.js';
+import { createRecorder, type Recorder } from './recorder.js';
+import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './rpc-clients.js';
+import { testDatabase, testNatsPrefix, testServers } from './servers.js';
+
+/** How a witness meets the questions of the worker. */
+export type TestWitness = {
+  name: string;
+  /** Leaves questions unanswered until `release`. */
+  hold(): void;
+  release(): void;
+  /** Refuses every question. */
+  isBroken: boolean;
+};
+
+export type AppOptions = {
+  /** How many API processes' worth. */
+  apis?: number;
+  /** Names of the witnesses, all required; one by default. */
+  witnesses?: readonly string[];
+  witnessDeadlineMs?: number;
+  /** Further settings. */
+  env?: Record<string, string>;
+};
+
+/** The running service and what a test does with it. */
+export type App = {
+  config: Config;
+  baseUrl: string;
+  /** Of every API, the first being `baseUrl`. */
+  baseUrls: string[];
+  verifyUrl: string;
+  pool: Pool;
+  queuePrefix: string;
+  register: string;
+  witnesses: TestWitness[];
+  recorder: Recorder;
+  /** One REST request of the first API. */
+  rest(path: string, options?: RestOptions): Promise<RestAnswer>;
+  /** REST, Connect and gRPC on the first API, or another. */
+  surfaces(baseUrl?: string): Surface[];
+  /** Runs what the tables say is due until nothing is. */
+  drain(): Promise<void>;
+};
+
+/** Starts it until the test ends. */
+export async function startApp(t: Test, options: AppOptions = {}): Promise<App> {
+  const { natsUrl } = await testServers();
+  const databaseUrl = await testDatabase(t);
+  const queuePrefix = testNatsPrefix(t);
+  const dir = await mkdtemp(join(tmpdir(), 'attest-app-'));
+  const stops = createStops();
+  t.teardown(async () => {
+    await stops.run();
+    await rm(dir, { recursive: true });
+  });
+  const config = await makeConfig(dir, { databaseUrl, natsUrl }, options.env ?? {});
+  const recorder = createRecorder();
+  const log = createLogger({ level: 'trace', destination: lineStream(recorder) });
+  const register = await openRegister(config.checkpointRegister);
+  const { names, setups } = await makeWitnesses(dir, options.witnesses ?? ['self-tsa']);
+  const shared = { config, queuePrefix, register, log };
+  const worker = await startTestWorker(shared, setups, options);
+  stops.add(worker.stop);
+  stops.add(async () => {
+    for (const witness of names) witness.release();
+  });
+  const baseUrls: string[] = [];
+  for (let i = 0; i < (options.apis ?? 1); i++) baseUrls.push(await listen(shared, stops));
+  const [baseUrl = ''] = baseUrls;
+  const pool = connectPool({ url: databaseUrl, name: 'test', max: 4, statementTimeoutMs: 60_000 });
+  stops.add(() => pool.end({ timeout: 1 }));
+  return {
+    config,
+    baseUrl,
+    baseUrls,
+    verifyUrl: `${baseUrl}/verify`,
+    pool,
+    queuePrefix,
+    register: config.checkpointRegister,
+    witnesses: names,
+    recorder,
+    rest: (path, request) => rest(baseUrl, recorder, path, request),
+    surfaces: (of = baseUrl) => {
+      const surfaces = surfacesOf(of, recorder);
+      for (const { close } of surfaces) stops.add(async () => close());
+      return surfaces;
+    },
+    drain: () => drain(worker),
+  };
+}
+
+type Shared = {
+  config: Config;
+  queuePrefix: string;
+  register: Awaited<ReturnType<typeof openRegister>>;
+  log: Logger;
+};
+
+async function makeConfig(
+  dir: string,
+  servers: { databaseUrl: string; natsUrl: string },
+  env: Record<string, string>,
+): Promise<Config> {
+  const settings = {
+    DATA_DIR: dir,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    LOG_DOMAIN: 'log.example.com',
+    BATCH_INTERVAL: '10ms',
+    LOG_LEVEL: 'trace',
+    ...env,
+  };
+  return { ...readConfig(settings, { process: 'up' }), ...servers, secrets: await openSecrets(dir) };
+}
+
+async function listen({ config, queuePrefix, register, log }: Shared, stops: Stops): Promise<string> {
+  let baseUrl = '';
+  const api = await startApi({
+    config,
+    queuePrefix,
+    register,
+    log,
+    verifyUrl: () => `${baseUrl}/verify`,
+    observe: () => {},
+  });
+  stops.add(api.stop);
+  const { port } = await api.server.listen({ host: config.host, port: 0 });
+  baseUrl = `http://localhost:${port}`;
+  return baseUrl;
+}
+
+function startTestWorker(
+  { config, queuePrefix, register, log }: Shared,
+  witnesses: readonly WitnessSetup[],
+  { witnessDeadlineMs = config.witnessDeadlineMs }: AppOptions,
+): Promise<Worker> {
+  return startWorker({
+    ...config,
+    logKeys: config.secrets.log,
+    queuePrefix,
+    register,
+    witnesses,
+    witnessDeadlineMs,
+    log,
+  });
+}
+
+/** Time-stamping authorities like the one of `attest up`, each with its own CA. */
+async function makeWitnesses(
+  dir: string,
+  names: readonly string[],
+): Promise<{ names: TestWitness[]; setups: WitnessSetup[] }> {
+  const made = await Promise.all(names.map((name) => makeWitness(join(dir, name), name)));
+  return { names: made.map(({ witness }) => witness), setups: made.map(({ setup }) => setup) };
+}
+
+async function makeWitness(
+  dir: string,
+  name: string,
+): Promise<{ witness: TestWitness; setup: WitnessSetup }> {
+  const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
+  const { certChain, certChainPem, policyOid } = authority;
+  let open = () => {};
+  let opened = Promise.resolve();
+  const witness: TestWitness = {
+    name,
+    isBroken: false,
+    hold: () => {
+      opened = new Promise((resolve) => {
+        open = resolve;
+      });
+    },
+    release: () => open(),
+  };
+  const send = async (query: Uint8Array) => {
+    if (witness.isBroken) throw new Error('the authority is out of order');
+    await opened;
+    return authority.respond(query);
+  };
+  const setup: WitnessSetup = {
+    witness: rfc3161Witness({ send, randomBytes }, { name, chains: [certChain], policyOid }),
+    kind: WitnessKind.RFC3161,
+    environments: [Environment.LIVE, Environment.TEST],
+    required: true,
+    everyMs: 0,
+    authority: { url: '', operator: 'self', certChainPem },
+  };
+  return { witness, setup };
+}
+
+async function drain({ pipeline }: Worker): Promise<void> {
+  for (;;) {
+    const due = await findDueJobs(pipeline);
+    if (due.length === 0) return;
+    await Promise.all(due.map((job) => runJob(pipeline, job)));
+  }
+}
+
+function lineStream(recorder: Recorder): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      recorder.logged(chunk.toString());
+      done();
+    },
+  });
+}
