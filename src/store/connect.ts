@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { createTransactions } from './transactions.js';
 
 /** A pool of connections, or one transaction of it: what every query runs on. */
 export type Sql = postgres.ISql<{ bigint: number }>;
@@ -24,23 +25,44 @@ export type PoolOptions = {
 };
 
 /**
- * Opens a pool; connections are made when first needed. Every statement ends within `statementTimeoutMs`.
- * Just-in-time compilation is off: it costs more than it saves on statements this short.
+ * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
+ * statement ends within `statementTimeoutMs`. The driver is patched (`patches/`): without that, a connection that is
+ * lost at the wrong moment ends the process, or is never good again.
  */
-export function connectPool({ url, name, max, statementTimeoutMs, onClose }: PoolOptions): Pool {
+export function connectPool(options: PoolOptions): Pool {
+  const { max, onClose = () => {} } = options;
+  const pool = openConnections(options, { max, idle_timeout: 0, onclose: onClose });
+  const { end } = pool;
+  const transactions = createTransactions(
+    (lost) => openConnections(options, { max: 1, idle_timeout: TRANSACTION_IDLE_SECONDS, onclose: lost }),
+    Math.ceil(max / 2),
+  );
+  return Object.assign(pool, {
+    begin: transactions.begin,
+    end: async (how?: { timeout?: number }) => {
+      await Promise.all([end(how), transactions.end(how)]);
+    },
+  });
+}
+
+const TRANSACTION_IDLE_SECONDS = 60;
+
+function openConnections(
+  { url, name, statementTimeoutMs }: PoolOptions,
+  more: { max: number; idle_timeout: number; onclose: () => void },
+): Pool {
   return postgres(url, {
-    max,
+    ...more,
     connect_timeout: 5,
-    idle_timeout: 0,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
     connection: {
       application_name: `attest ${name}`,
       statement_timeout: statementTimeoutMs,
+      // It costs more than it saves on statements this short.
       jit: 'off' as never,
     },
     onnotice: () => {},
-    ...(onClose ? { onclose: onClose } : {}),
     types: { bigint: NUMBER_FROM_BIGINT },
   });
 }

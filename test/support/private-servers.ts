@@ -9,7 +9,7 @@ import { type LocalServer, startPostgres } from '../../src/embedded/postgres.js'
 import type { ServerLog } from '../../src/embedded/server-process.js';
 import { connectPool } from '../../src/store/connect.js';
 import { migrate } from '../../src/store/migrate.js';
-import { type TcpProxy, startProxy } from './proxy.js';
+import { startProxy, type TcpProxy } from './proxy.js';
 
 /** A server whose address outlives it. */
 export type PrivateServer = {

@@ -12,8 +12,8 @@ export type TcpProxy = {
   port: number;
   /** Sends new connections there; those that stand are broken. */
   point(target: Target): void;
-  /** Breaks every connection, as a cable that is pulled out. */
-  cut(): void;
+  /** Breaks every connection: as a server does that is killed, with a reset or in an orderly way. */
+  cut(how?: 'reset' | 'end'): void;
   /** While closed, connections are accepted and broken at once. */
   setOpen(open: boolean): void;
   /**
@@ -24,19 +24,19 @@ export type TcpProxy = {
   close(): Promise<void>;
 };
 
-/** ReadyForQuery while idle (PostgreSQL's protocol, version 3): the statement before it has been committed. */
-const READY_FOR_QUERY = Buffer.from('5a0000000549', 'hex');
+/** ReadyForQuery but for its last byte (PostgreSQL's protocol, version 3): the statement before it has had its effect. */
+const READY_FOR_QUERY = Buffer.from('5a00000005', 'hex');
 
 type Trap = { when: Break; matches: (sent: Buffer) => boolean; sprung: () => void };
 
 /** Starts a proxy on a free port of the loopback address. */
 export async function startProxy(first: Target): Promise<TcpProxy> {
-  const pairs = new Set<() => void>();
+  const pairs = new Set<End>();
   let target = first;
   let open = true;
   let trap: Trap | undefined;
-  const cut = () => {
-    for (const end of pairs) end();
+  const cut: TcpProxy['cut'] = (how = 'reset') => {
+    for (const end of pairs) end(how);
   };
   const server = createServer((client) => {
     if (!open) {
@@ -80,21 +80,23 @@ export async function startProxy(first: Target): Promise<TcpProxy> {
   };
 }
 
+type End = (how: 'reset' | 'end') => void;
 type Watch = { find: (sent: Buffer) => Trap | undefined; ended: () => void };
 
 /** Passes bytes on between two sockets until either ends or the trap springs. */
-function join(client: Socket, upstream: Socket, watch: Watch): { end: () => void } {
+function join(client: Socket, upstream: Socket, watch: Watch): { end: End } {
   let caught: Trap | undefined;
   let swallowed = Buffer.alloc(0);
-  const end = () => {
-    client.resetAndDestroy();
+  const end: End = (how) => {
+    if (how === 'end') client.destroy();
+    else client.resetAndDestroy();
     upstream.destroy();
     watch.ended();
   };
   client.on('data', (sent) => {
     caught ??= watch.find(sent);
     if (caught?.when === 'before the request arrives') {
-      end();
+      end('reset');
       caught.sprung();
     } else upstream.write(sent);
   });
@@ -104,14 +106,14 @@ function join(client: Socket, upstream: Socket, watch: Watch): { end: () => void
       return;
     }
     swallowed = Buffer.concat([swallowed, answer]);
-    if (!swallowed.subarray(-READY_FOR_QUERY.length).equals(READY_FOR_QUERY)) return;
-    end();
+    if (!swallowed.subarray(-READY_FOR_QUERY.length - 1, -1).equals(READY_FOR_QUERY)) return;
+    end('reset');
     caught.sprung();
   });
   for (const socket of [client, upstream]) {
     socket.setNoDelay(true);
-    socket.on('error', end);
-    socket.on('close', end);
+    socket.on('error', () => end('reset'));
+    socket.on('close', () => end('reset'));
   }
   return { end };
 }

@@ -1,0 +1,121 @@
+/** What must hold of a service's tables after any fault, once it has come to rest. Everything is recomputed from scratch. */
+import type { Test } from 'tap';
+import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
+import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { compileWriter } from '../../src/json/writer.js';
+import { toHex } from '../../src/proof/encoding.js';
+import { verifyBundle } from '../../src/proof/verify.js';
+import { createBundleReader, statementOf } from '../../src/rpc/bundles.js';
+import { type Directory, openDirectory } from '../../src/rpc/directory.js';
+import { createTrustRootsReader } from '../../src/rpc/trust-roots.js';
+import type { Pool } from '../../src/store/connect.js';
+import { listLogs } from '../../src/store/logs.js';
+import type { SubmissionRow } from '../../src/store/submissions.js';
+import { findCoveringEvidence } from '../../src/store/witnesses.js';
+import { inspectLog } from './consistent-log.js';
+
+/** What a client was told by a 201, and under which idempotency key. Artifacts are unique to their requests. */
+export type Acknowledged = {
+  id: string;
+  logIndex: number;
+  leafSha256: string;
+  artifactSha256: string;
+  idempotencyKey?: string;
+};
+
+export type Consistency = {
+  pool: Pool;
+  acknowledged: readonly Acknowledged[];
+  /** Folder of the checkpoint register. */
+  register: string;
+  /** Whether every leaf must be sealed and published, as after a drain. */
+  sealed?: boolean;
+};
+
+/** Fails the test with everything that does not hold. @returns how much was looked at */
+export async function assertConsistent(
+  t: Test,
+  options: Consistency,
+): Promise<{ leaves: number; batches: number; verified: number }> {
+  const { pool, register, sealed = true } = options;
+  const directory = await openDirectory(pool);
+  const problems: string[] = [];
+  const seen = { leaves: 0, batches: 0, verified: 0 };
+  const submissions = new Map<string, SubmissionRow>();
+  for (const log of await listLogs(pool)) {
+    const found = await inspectLog({ pool, directory, register, sealed }, log);
+    for (const leaf of found.leaves) submissions.set(leaf.id, leaf);
+    problems.push(...found.problems);
+    seen.leaves += found.leaves.length;
+    seen.batches += found.batches.length;
+  }
+  problems.push(...findLost(options.acknowledged, submissions));
+  problems.push(...(await findKeyProblems(pool, options.acknowledged)));
+  const bundles = await verifyBundles(pool, directory, [...submissions.values()]);
+  problems.push(...bundles.problems);
+  t.same(problems.slice(0, 20), [], `${seen.leaves} leaves, ${seen.batches} batches are consistent`);
+  return { ...seen, verified: bundles.verified };
+}
+
+/** Every acknowledged submission is there, at the index and with the leaf that its client was told. */
+function findLost(
+  acknowledged: readonly Acknowledged[],
+  submissions: ReadonlyMap<string, SubmissionRow>,
+): string[] {
+  return acknowledged.flatMap(({ id, logIndex, leafSha256, artifactSha256 }) => {
+    const row = submissions.get(id);
+    if (row === undefined) return [`${id} was acknowledged and is lost`];
+    const same = row.logIndex === logIndex && toHex(row.leafHash) === leafSha256;
+    return same && toHex(row.artifactSha256) === artifactSha256 ? [] : [`${id} is not what was acknowledged`];
+  });
+}
+
+/** No idempotency key made two resources: neither by what clients were told nor by what is stored. */
+async function findKeyProblems(pool: Pool, acknowledged: readonly Acknowledged[]): Promise<string[]> {
+  const keyed = acknowledged.filter(({ idempotencyKey }) => idempotencyKey !== undefined);
+  const told = new Map<string | undefined, Set<string>>();
+  for (const { id, idempotencyKey } of keyed)
+    told.set(idempotencyKey, (told.get(idempotencyKey) ?? new Set()).add(id));
+  const artifacts = keyed.map(({ artifactSha256 }) => artifactSha256);
+  const twice = await pool<{ artifact: string; n: number }[]>`
+    SELECT encode(artifact_sha256, 'hex') AS artifact, count(*) AS n FROM submission
+    WHERE encode(artifact_sha256, 'hex') = ANY(${artifacts}) GROUP BY 1 HAVING count(*) <> 1`;
+  const stored = await pool<{ key: string }[]>`
+    SELECT k.key FROM idempotency_key k LEFT JOIN submission s ON s.id = k.resource_id WHERE s.id IS NULL`;
+  return [
+    ...[...told]
+      .filter(([, ids]) => ids.size > 1)
+      .map(([key, ids]) => `${key} was answered with ${[...ids]}`),
+    ...twice.map(({ artifact, n }) => `artifact ${artifact} of one request is there ${n} times`),
+    ...stored.map(({ key }) => `the idempotency key ${key} stands for nothing`),
+  ];
+}
+
+/** Every bundle that is ready verifies, under the trust roots that the service publishes. */
+async function verifyBundles(
+  pool: Pool,
+  directory: Directory,
+  submissions: readonly SubmissionRow[],
+): Promise<{ verified: number; problems: string[] }> {
+  const bundles = createBundleReader(pool, directory);
+  const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
+  const trustRoots = JSON.parse(compileWriter(TrustRootsSchema)(await reader.read()));
+  const problems: string[] = [];
+  let verified = 0;
+  for (const row of submissions) {
+    const partial = row.batchStatus === BatchStatus.PARTIAL;
+    if (!partial && row.batchStatus !== BatchStatus.WITNESSED) continue;
+    const log = await directory.getLog(row.logId);
+    const landed = await findCoveringEvidence(pool, log.id, row.batchTreeSize ?? 0);
+    const verification = await verifyBundle(await bundles.read(row), {
+      trustRoots,
+      artifactSha256: toHex(row.artifactSha256),
+      environment: statementOf(row, log.environment).environment,
+      now: new Date(),
+      ...(partial ? { policy: { required: ['log', ...landed.map(({ witness }) => witness)] } } : {}),
+    });
+    if (verification.verdict === 'verified') verified++;
+    else problems.push(`${row.id}: ${verification.summary}`);
+  }
+  return { verified, problems };
+}
