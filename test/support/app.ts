@@ -19,6 +19,7 @@ import { createLogger, type Logger } from '../../src/logger.js';
 import { findDueJobs } from '../../src/pipeline/reconcile.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
+import { LogLock, listLogs } from '../../src/store/logs.js';
 import { rfc3161Witness } from '../../src/witness/rfc3161.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './rpc-clients.js';
@@ -62,6 +63,8 @@ export type App = {
   surfaces(baseUrl?: string): Surface[];
   /** Runs what the tables say is due until nothing is. */
   drain(): Promise<void>;
+  /** Keeps every log from being sealed until the function it returns is called. */
+  holdSealing(): Promise<() => Promise<void>>;
 };
 
 /** Starts it until the test ends. */
@@ -108,6 +111,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
       return surfaces;
     },
     drain: () => drain(worker),
+    holdSealing: () => holdSealing(pool),
   };
 }
 
@@ -216,6 +220,16 @@ async function drain({ pipeline }: Worker): Promise<void> {
     if (due.length === 0) return;
     await Promise.all(due.map((job) => runJob(pipeline, job)));
   }
+}
+
+async function holdSealing(pool: Pool): Promise<() => Promise<void>> {
+  const logs = await listLogs(pool);
+  const connection = await pool.reserve();
+  for (const { id } of logs) await connection`SELECT pg_advisory_lock(${LogLock.SEAL}, ${id})`;
+  return async () => {
+    await connection`SELECT pg_advisory_unlock_all()`;
+    connection.release();
+  };
 }
 
 function lineStream(recorder: Recorder): Writable {
