@@ -61,7 +61,7 @@ export type App = {
   rest(path: string, options?: RestOptions): Promise<RestAnswer>;
   /** REST, Connect and gRPC on the first API, or another. */
   surfaces(baseUrl?: string): Surface[];
-  /** Runs what the tables say is due until nothing is. */
+  /** Runs what the tables say is due until nothing is, and no witness is being asked. */
   drain(): Promise<void>;
   /** Keeps every log from being sealed until the function it returns is called. */
   holdSealing(): Promise<() => Promise<void>>;
@@ -214,12 +214,25 @@ async function makeWitness(
   return { witness, setup };
 }
 
+/** Settling is looked at as long as a batch waits for a witness that is not due; alone it is nothing to wait for. */
 async function drain({ pipeline }: Worker): Promise<void> {
   for (;;) {
+    const before = await countAsked(pipeline.pool);
     const due = await findDueJobs(pipeline);
-    if (due.length === 0) return;
     await Promise.all(due.map((job) => runJob(pipeline, job)));
+    const after = await countAsked(pipeline.pool);
+    const isQuiet = before.now === 0 && before.ever === after.ever;
+    if (isQuiet && due.every(({ stage }) => stage.case === 'settle')) return;
   }
+}
+
+/** How often witnesses have been asked so far, and how many questions are open: the worker asks as well. */
+async function countAsked(pool: Pool): Promise<{ ever: number; now: number }> {
+  const [row] = await pool<{ ever: number; now: number }[]>`
+    SELECT coalesce(sum(attempt), 0)::int AS ever,
+           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS now FROM witness_state`;
+  if (row === undefined) throw new Error('nothing was counted');
+  return row;
 }
 
 async function holdSealing(pool: Pool): Promise<() => Promise<void>> {
