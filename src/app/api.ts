@@ -32,6 +32,7 @@ import { connectPool, type Pool } from '../store/connect.js';
 import { gather } from '../store/gather.js';
 import { findSubmissions } from '../store/submissions.js';
 import { type Accepters, createAccepters } from './accepters.js';
+import { atMostEvery } from './at-most-every.js';
 import { createDatabaseAway } from './database-away.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
@@ -145,25 +146,6 @@ function openAccepters(
     wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
     beforeWrite: () => guard.assertWritable(pool, logId),
   }));
-}
-
-/** Runs now, and while calls keep coming once per interval; the last call is always followed by a run. */
-function atMostEvery(intervalMs: number, run: () => void): () => void {
-  let waiting = false;
-  let lastMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (waiting) return;
-    const inMs = lastMs + intervalMs - performance.now();
-    waiting = true;
-    setTimeout(
-      () => {
-        waiting = false;
-        lastMs = performance.now();
-        run();
-      },
-      Math.max(0, inMs),
-    ).unref();
-  };
 }
 
 /** Why this process cannot do its work, for its operator; undefined when it can. */

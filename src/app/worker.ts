@@ -42,6 +42,8 @@ export type Worker = { pipeline: Pipeline; checks: Check[]; stop(): Promise<void
 const CONCURRENCY: Readonly<Record<Stage, number>> = { seal: 4, witness: 16, settle: 4 };
 const STAGES = Object.keys(CONCURRENCY) as Stage[];
 const RECONCILE_MS = 1_000;
+/** A job that is still due so long after it was sent is run here: its message may be with a worker that died. */
+const OVERDUE_MS = 3_000;
 const PRUNE_MS = 60_000;
 const PRUNE_ROWS = 10_000;
 const WITNESS_TIMEOUT_MS = 30_000;
@@ -85,9 +87,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline);
+  const dueSince = new Map<string, number>();
   const stopping = new AbortController();
   const loops = [
-    every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local)),
+    every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local, dueSince)),
     every(PRUNE_MS, stopping.signal, log, async () => {
       await pruneRateCounters(pool);
       await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
@@ -130,11 +133,27 @@ async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): P
   for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
 }
 
-/** Hands on what is due; what JetStream does not take is run here. */
-async function reconcile(pipeline: Pipeline, jobs: JobSender, local: LocalRunner): Promise<void> {
+/**
+ * Hands on what is due; what JetStream does not take is run here, and so is what it has not brought to an end.
+ *
+ * @param dueSince by subject, since when the job was found due each time; kept from call to call
+ */
+async function reconcile(
+  pipeline: Pipeline,
+  jobs: JobSender,
+  local: LocalRunner,
+  dueSince: Map<string, number>,
+): Promise<void> {
   const due = await findDueJobs(pipeline);
-  if (jobs.queue() !== undefined && (await sendAll(jobs, due))) return;
-  for (const job of due) local.run(job);
+  const sent = jobs.queue() !== undefined && (await sendAll(jobs, due));
+  const nowMs = performance.now();
+  const subjects = new Set(due.map(jobSubject));
+  for (const subject of dueSince.keys()) if (!subjects.has(subject)) dueSince.delete(subject);
+  for (const job of due) {
+    const sinceMs = dueSince.get(jobSubject(job)) ?? nowMs;
+    dueSince.set(jobSubject(job), sinceMs);
+    if (!sent || nowMs - sinceMs >= OVERDUE_MS) local.run(job);
+  }
 }
 
 /** Whether JetStream took all of them; the stream is made again for the next time when it did not. */

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { checkpointBody } from '../proof/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/batches.js';
+import { isDatabaseAway } from '../store/connect.js';
 import { getLog, type Log } from '../store/logs.js';
 import {
   leaseWitness,
@@ -17,6 +18,7 @@ import {
   releaseWitness,
   type WitnessState,
 } from '../store/witnesses.js';
+import type { WitnessEvidence } from '../witness/witness.js';
 import { settleJob } from './job.js';
 import type { ConfiguredWitness, Pipeline } from './pipeline.js';
 
@@ -24,8 +26,10 @@ const FIRST_BACKOFF_MS = 1_000;
 /** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
 export const LAST_BACKOFF_MS = 10 * 60_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
-/** How much longer a lease lasts than the request it covers. */
+/** How much longer a lease lasts than the request it covers: as long as recording what it brought is tried. */
 const LEASE_MARGIN_MS = 10_000;
+const RECORD_RETRY_MS = 500;
+const RECORD_ATTEMPTS = LEASE_MARGIN_MS / RECORD_RETRY_MS;
 
 /** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
 export async function witness(pipeline: Pipeline, logId: number, name: string): Promise<Outcome> {
@@ -66,17 +70,28 @@ async function ask(
     body: batchCheckpointBody(log, batch),
     note: batch.note,
   };
+  let said: WitnessEvidence;
   try {
-    const { evidence, detail } = await withTimeout(pipeline.settings.witnessTimeoutMs, (signal) =>
-      asked.ask(checkpoint, signal),
-    );
-    const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, evidence, detail };
-    await recordEvidence(pipeline.pool, attempt, landed, everyMs);
+    said = await withTimeout(pipeline.settings.witnessTimeoutMs, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
     return failed(pipeline, log, asked.name, attempt, state.failures, batch.deadlineAt, error);
   }
+  const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
+  await untilRecorded(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
   return DONE;
+}
+
+/** Evidence may have cost money: it is not thrown away because the database is away for a moment. */
+async function untilRecorded(record: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await record();
+    } catch (error) {
+      if (attempt === RECORD_ATTEMPTS || !isDatabaseAway(error)) throw error;
+      await delay(RECORD_RETRY_MS);
+    }
+  }
 }
 
 /** The bytes every witness vouches for, of a stored batch. */

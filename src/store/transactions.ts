@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Pool, Sql } from './connect.js';
+import type postgres from 'postgres';
+
+type Pool = postgres.Sql<{ bigint: number }>;
+type Sql = postgres.ISql<{ bigint: number }>;
 
 /** Runs transactions. */
 export type Transactions = {
