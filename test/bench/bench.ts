@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createStops, type Stops } from '../../src/app/stops.js';
+import { fillService } from './fill.js';
 import { openLoadGenerator } from './load.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
@@ -15,7 +16,7 @@ import {
   witnessedLines,
 } from './report.js';
 import { measureCreate, measureRead } from './requests.js';
-import { fillService, measureSeal } from './seal.js';
+import { measureSeal } from './seal.js';
 import { startServices } from './services.js';
 import { measureWitnessed } from './witnessed.js';
 
@@ -45,14 +46,13 @@ try {
 
 async function bench(options: Options, stops: Stops): Promise<void> {
   const generator = await openLoadGenerator();
-  const report: Report = { machine: describeMachine(generator), rows: options.rows, requests: [] };
-  console.log(machineLine(report.machine));
+  const machine = describeMachine(generator);
+  console.log(machineLine(machine));
   const services = await startServices(stops);
   const deps = { services, generator, options };
-  if (options.rows > 0) {
-    report.filled = await fillService(services, options);
-    console.log(filledLine(options.rows, report.filled));
-  }
+  const filled = await fillService(services, options.rows);
+  console.log(filledLine(options.rows, filled));
+  const report: Report = { machine, rows: options.rows, filled, requests: [] };
   for (const name of options.only) {
     if (name === 'seal') {
       report.seal = await measureSeal(services, options);

@@ -23,7 +23,8 @@ export type Report = {
   machine: Machine;
   /** Submissions in the tables before. */
   rows: number;
-  filled?: SealResult;
+  /** What sealing them took. */
+  filled: SealResult;
   requests: Measurement[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { withStops } from '../../src/app/stops.js';
+import { pickIds } from './fill.js';
 import { type LoadGenerator, type LoadResult, sampleLoad } from './load.js';
 import type { Options } from './options.js';
 import { benchScript, cpuMs, type NodeProcess, peakMib, runNode, startNode } from './process.js';
 import { findProfile, printProfile } from './profile.js';
 import { type Contender, measureInTurns, type Sample, type Summary } from './rounds.js';
-import { openPool, readyUrl, type Services, startRole } from './services.js';
-import { prepareReads } from './witnessed-ids.js';
+import { readyUrl, type Services, startRole } from './services.js';
 
 /** The figures of one measure, and the memory peaks of the two processes while it ran. */
 export type Measurement = {
@@ -108,7 +108,12 @@ async function sampleGrpc({ apiKey }: Services, api: NodeProcess, seconds: numbe
   return { perSecond: (requests - failed) / result.seconds, p50Ms, p99Ms, maxMs, failed, cpuMicros };
 }
 
-/** Where reads of each kind go, given the ids of witnessed submissions. */
+/** Over how many submissions reads are spread. */
+const IDS = 2_000;
+/** Of how many answers one is taken for the limit to send. */
+const TRIED = 25;
+
+/** Where reads of each kind go, given ids of submissions. */
 const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => string[]> = {
   read: (ids) => ids.map((id) => `/v1/attestations/${id}`),
   bundle: (ids) => ids.map((id) => `/v1/attestations/${id}/bundle`),
@@ -117,15 +122,13 @@ const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => stri
 
 /** A kind of read over many submissions, beside a handler that sends as many bytes from memory. */
 export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
-  const { services, generator } = deps;
+  const { services, generator, options } = deps;
   return withRoles(deps, name, async ({ api }, start) => {
-    const ids = await withStops((stops) =>
-      prepareReads(deps, openPool(services.databaseUrl, stops), readyUrl(api)),
-    );
+    const ids = await pickIds(services, options.rows, IDS);
     const paths = READS[name](ids);
     const pathsFile = join(services.dir, `${name}.paths`);
     await writeFile(pathsFile, `${paths.join('\n')}\n`);
-    const answer = await fetchBytes(`${readyUrl(api)}${paths[0]}`, services.apiKey);
+    const answer = await fetchTypical(readyUrl(api), paths, services.apiKey);
     const answerFile = join(services.dir, `${name}.json`);
     await writeFile(answerFile, answer);
     const limit = await start([benchScript('limit-server'), 'bytes', answerFile]);
@@ -147,8 +150,15 @@ export async function measureRead(deps: RequestMeasures, name: keyof typeof READ
   });
 }
 
-async function fetchBytes(url: string, apiKey: string): Promise<Buffer> {
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${apiKey}` } });
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
-  return Buffer.from(await answer.arrayBuffer());
+/** Of some answers the one of middle length. */
+async function fetchTypical(baseUrl: string, paths: readonly string[], apiKey: string): Promise<Buffer> {
+  const answers = await Promise.all(
+    paths.slice(0, TRIED).map(async (path) => {
+      const answer = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${apiKey}` } });
+      if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
+      return Buffer.from(await answer.arrayBuffer());
+    }),
+  );
+  answers.sort((a, b) => a.length - b.length);
+  return answers[answers.length >> 1] ?? Buffer.alloc(0);
 }

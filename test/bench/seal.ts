@@ -1,8 +1,6 @@
-import { join } from 'node:path';
 import { withStops } from '../../src/app/stops.js';
-import { migrate } from '../../src/store/migrate.js';
 import type { Options } from './options.js';
-import { appendSubmissions, generateSubmissions } from './prefill.js';
+import { appendSubmissions } from './prefill.js';
 import { benchScript, runNode } from './process.js';
 import { type Contender, measureInTurns, type Summary } from './rounds.js';
 import type { SealResult, SealTask } from './seal-process.js';
@@ -13,15 +11,14 @@ export type SealMeasurement = { leaves: number; summaries: Summary[]; workerMib:
 
 /** The default of BATCH_MAX_LEAVES, and what a second of 2,000 submissions/s makes. */
 const LARGE_BATCH = 65_536;
-const SMALL_BATCH = 2_000;
+export const SMALL_BATCH = 2_000;
 
 /** Sealing in a process of its own, beside the hashing of the tree alone. */
 export async function measureSeal(services: Services, options: Options): Promise<SealMeasurement> {
   return withStops(async (stops) => {
-    const place = await sealedPlace(services, options);
-    const pool = openPool(place.databaseUrl, stops);
-    await migrate(pool);
-    const { dir, projectId } = services;
+    const { dir, projectId, databaseUrl, env } = services;
+    const pool = openPool(databaseUrl, stops);
+    const registerDir = env.CHECKPOINT_REGISTER ?? '';
     let workerMib: number | undefined;
     const run = async (task: SealTask) => {
       const result = await runSeal(task);
@@ -33,7 +30,7 @@ export async function measureSeal(services: Services, options: Options): Promise
     };
     const sealing = (batchMaxLeaves: number) => async () => {
       await appendSubmissions({ pool, dir, projectId }, options.sealLeaves);
-      return run({ ...place, dir, batchMaxLeaves });
+      return run({ databaseUrl, dir, registerDir, batchMaxLeaves });
     };
     const contenders: Contender[] = [
       { name: 'hashing the tree alone', run: () => run({ hash: options.sealLeaves }) },
@@ -45,29 +42,7 @@ export async function measureSeal(services: Services, options: Options): Promise
   });
 }
 
-/** Fills the service's own database with `options.rows` sealed submissions. @returns what sealing them took */
-export async function fillService(services: Services, options: Options): Promise<SealResult> {
-  return withStops(async (stops) => {
-    const { dir, projectId, databaseUrl } = services;
-    await generateSubmissions({ pool: openPool(databaseUrl, stops), dir, projectId }, options.rows);
-    return runSeal({ databaseUrl, dir, registerDir: registerDir(services), batchMaxLeaves: LARGE_BATCH });
-  });
-}
-
-/** A database of its own, unless sealing is to be measured behind many rows: they are in the service's. */
-async function sealedPlace(services: Services, { rows }: Options) {
-  return rows > 0
-    ? { databaseUrl: services.databaseUrl, registerDir: registerDir(services) }
-    : {
-        databaseUrl: await services.createDatabase('seal'),
-        registerDir: join(services.dir, 'seal-register'),
-      };
-}
-
-function registerDir({ env }: Services): string {
-  return env.CHECKPOINT_REGISTER ?? '';
-}
-
-function runSeal(task: SealTask): Promise<SealResult> {
+/** Runs one task in a process of its own. */
+export function runSeal(task: SealTask): Promise<SealResult> {
   return runNode<SealResult>([benchScript('seal-process'), JSON.stringify(task)]);
 }
