@@ -6,6 +6,11 @@ export async function untilWitnessed(pool: Pool, deadlineMs?: number): Promise<v
   await until('everything is witnessed', () => isWitnessed(pool), deadlineMs);
 }
 
+/** Makes it later for what waits: leases of workers that died run out, and witnesses that failed are due again. */
+export async function letLeasesRunOut(pool: Pool): Promise<void> {
+  await pool`UPDATE witness_state SET leased_until = NULL, next_attempt_at = clock_timestamp()`;
+}
+
 async function isWitnessed(pool: Pool): Promise<boolean> {
   const [row] = await pool<{ open: boolean }[]>`
     SELECT EXISTS (SELECT FROM batch WHERE status <> 2)

@@ -1,0 +1,244 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { type App, startApp } from '../support/app.js';
+import { untilWitnessed } from '../support/quiet.js';
+import { newKey, type TestKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
+
+const DIGEST = '13144bf2d6b8f4757e6c11429d1fb281fd229dbf82c0b1a916df221419976e99';
+
+/** What these tests look at of any answer. */
+type Answer = {
+  status: number;
+  headers: Record<string, string>;
+  json: {
+    id: string;
+    status: string;
+    log_index?: number;
+    error?: { code: string; message: string };
+    data: { witnesses: { status: string; last_error: string }[] }[];
+  };
+};
+
+async function get(app: App, { key }: TestKey, path: string): Promise<Answer> {
+  return (await app.rest(path, { apiKey: key })) as unknown as Answer;
+}
+
+async function create(
+  app: App,
+  { key }: TestKey,
+  { name = 'left-pad', idempotencyKey }: { name?: string; idempotencyKey?: string } = {},
+): Promise<Answer> {
+  const metadata = { schema: 'purl', purl: `pkg:npm/${name}@1.3.0` };
+  const answer = await app.rest('/v1/attestations', {
+    method: 'POST',
+    apiKey: key,
+    ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
+    body: { artifact: { sha256: DIGEST }, metadata },
+  });
+  return answer as unknown as Answer;
+}
+
+async function statusOf(app: App, key: TestKey, id: string): Promise<string> {
+  return (await get(app, key, `/v1/attestations/${id}`)).json.status;
+}
+
+/** Moves every batch and every attempt of a witness into the past, so that the deadline has gone by. */
+async function passDeadline({ pool }: App): Promise<void> {
+  await pool`UPDATE batch SET sealed_at = sealed_at - interval '2 hours', deadline_at = deadline_at - interval '2 hours'`;
+  await pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+}
+
+async function transitions({ pool }: App): Promise<number[]> {
+  return (await pool<{ status: number }[]>`SELECT status FROM batch_transition ORDER BY at`).map(
+    ({ status }) => status,
+  );
+}
+
+t.test(
+  'a batch is partial once its deadline has passed with some of its witnesses, and witnessed when the last has come',
+  async (t) => {
+    const app = await startApp(t, { witnesses: ['one', 'two'] });
+    const key = await newKey(app);
+    const [, two] = app.witnesses;
+    two!.isBroken = true;
+    const { json } = await create(app, key);
+    await app.drain();
+    t.equal(await statusOf(app, key, json.id), 'queued');
+    t.equal((await get(app, key, `/v1/attestations/${json.id}/bundle`)).status, 404);
+    await passDeadline(app);
+    await until('it is partial', async () => (await statusOf(app, key, json.id)) === 'partial');
+    t.equal(await statusOf(app, key, json.id), 'partial');
+    t.equal((await get(app, key, `/v1/attestations/${json.id}/bundle`)).status, 200);
+    two!.isBroken = false;
+    await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+    await untilWitnessed(app.pool);
+    t.equal(await statusOf(app, key, json.id), 'witnessed');
+    t.same(await transitions(app), [3, 2], 'each transition is recorded once');
+  },
+);
+
+t.test(
+  'a batch that no witness vouched for has failed, and is witnessed all the same when they come back',
+  async (t) => {
+    const app = await startApp(t);
+    const key = await newKey(app);
+    const [only] = app.witnesses;
+    only!.isBroken = true;
+    const { json } = await create(app, key);
+    await app.drain();
+    await passDeadline(app);
+    await until('it has failed', async () => (await statusOf(app, key, json.id)) === 'failed');
+    t.equal(await statusOf(app, key, json.id), 'failed');
+    const notReady = await get(app, key, `/v1/attestations/${json.id}/bundle`);
+    t.equal(notReady.json.error?.code, 'bundle.not_ready');
+    t.notOk('retry-after' in notReady.headers, 'there is nothing to wait for');
+    const batch = await get(app, key, '/v1/batches');
+    t.match(batch.json.data[0]!.witnesses[1], {
+      status: 'failed',
+      last_error: 'the authority is out of order',
+    });
+    only!.isBroken = false;
+    await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+    await untilWitnessed(app.pool);
+    t.equal(await statusOf(app, key, json.id), 'witnessed');
+    t.same(await transitions(app), [4, 2]);
+  },
+);
+
+t.test('an outage of our own fails no batch: nobody was asked near the deadline', async (t) => {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  const [only] = app.witnesses;
+  only!.isBroken = true;
+  const { json } = await create(app, key);
+  await app.drain();
+  await passDeadline(app);
+  await app.pool`UPDATE witness_state SET last_failed_at = clock_timestamp() - interval '1 day',
+                                          next_attempt_at = clock_timestamp() + interval '1 day'`;
+  await app.drain();
+  t.equal(await statusOf(app, key, json.id), 'queued');
+  t.same(await transitions(app), []);
+});
+
+t.test('one request to a witness that was away covers every batch since', async (t) => {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  const [only] = app.witnesses;
+  only!.isBroken = true;
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    ids.push((await create(app, key)).json.id);
+    await app.drain();
+  }
+  only!.isBroken = false;
+  await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+  await untilWitnessed(app.pool);
+  for (const id of ids) t.equal(await statusOf(app, key, id), 'witnessed');
+  const [{ n } = { n: 0 }] = await app.pool<{ n: number }[]>`SELECT count(*) AS n FROM evidence`;
+  t.equal(n, 1);
+  const [{ batches } = { batches: 0 }] = await app.pool<
+    { batches: number }[]
+  >`SELECT count(*) AS batches FROM batch`;
+  t.ok(batches >= 2, 'there were several batches');
+});
+
+/** What a backup of before the newest batch would have: the batch and its leaves are gone. */
+async function restoreOlder({ pool }: App): Promise<void> {
+  const [last] = await pool<{ log_id: number; first: number; size: number }[]>`
+    SELECT log_id, first_index AS first, tree_size AS size FROM batch ORDER BY tree_size DESC LIMIT 1`;
+  for (const table of ['batch_transition', 'batch_content', 'evidence', 'batch']) {
+    await pool`DELETE FROM ${pool(table)} WHERE log_id = ${last!.log_id} AND tree_size = ${last!.size}`;
+  }
+  await pool`DELETE FROM submission WHERE log_id = ${last!.log_id} AND log_index >= ${last!.first}`;
+}
+
+async function sealedTwice(t: Test): Promise<{ app: App; key: TestKey }> {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  for (let i = 0; i < 2; i++) {
+    await create(app, key);
+    await untilWitnessed(app.pool);
+  }
+  return { app, key };
+}
+
+t.test(
+  'a database that is older than the register freezes the log: nothing is taken, nothing is signed, and it is said',
+  async (t) => {
+    const { app, key } = await sealedTwice(t);
+    await restoreOlder(app);
+    const before = await app.pool`SELECT tree_size FROM batch`;
+    await create(app, key);
+    await app.drain();
+    const refused = await create(app, key);
+    t.equal(refused.status, 503);
+    t.match(refused.json.error!, { code: 'service.unavailable', message: /frozen/ });
+    t.ok('retry-after' in refused.headers);
+    t.same(await app.pool`SELECT tree_size FROM batch`, before, 'no batch was sealed');
+    const health = await get(app, key, '/v1/service/health');
+    t.equal(health.status, 503);
+    const [log] = await app.pool<
+      { frozen_reason: string }[]
+    >`SELECT frozen_reason FROM log WHERE frozen_at IS NOT NULL`;
+    t.match(log!.frozen_reason, /the register has a checkpoint of size 2, the database ends at 1/);
+  },
+);
+
+t.test(
+  'without its register nothing is sealed, though submissions are taken; with it back everything goes on',
+  async (t) => {
+    const { app, key } = await sealedTwice(t);
+    const file = join(app.register, 'live.log.example.com');
+    const kept = await readFile(file);
+    await rm(file);
+    const { status, json } = await create(app, key);
+    t.equal(status, 201);
+    await until('the worker says so', () =>
+      app.recorder.lines.some((line) => line.includes('nothing is sealed without')),
+    );
+    t.equal(await statusOf(app, key, json.id), 'queued');
+    await writeFile(file, kept);
+    await untilWitnessed(app.pool);
+    t.equal(await statusOf(app, key, json.id), 'witnessed');
+  },
+);
+
+t.test('one row that the database refuses fails alone', async (t) => {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  await app.pool`ALTER TABLE submission ADD CONSTRAINT no_bad CHECK (metadata NOT LIKE '%bad-row%')`;
+  const names = Array.from({ length: 30 }, (_, i) => (i === 7 ? 'bad-row' : `good-${i}`));
+  const answers = await Promise.all(names.map((name) => create(app, key, { name })));
+  t.same(
+    answers.map(({ status }) => status),
+    names.map((name) => (name === 'bad-row' ? 500 : 201)),
+  );
+  t.equal(answers[7]!.json.error?.code, 'service.internal');
+  const indexes = answers.flatMap(({ json }) => json.log_index ?? []).sort((a, b) => a - b);
+  t.same(
+    indexes,
+    Array.from({ length: 29 }, (_, i) => i),
+    'the others have every index once',
+  );
+});
+
+t.test('an idempotency key that another session holds keeps only its own caller waiting', async (t) => {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  const holder = await app.pool.reserve();
+  t.teardown(() => holder.release());
+  await holder`SELECT pg_advisory_lock(hashtextextended(${`${key.id} stuck`}, 0))`;
+  const stuck = create(app, key, { idempotencyKey: 'stuck' });
+  const strangers = await Promise.all(
+    Array.from({ length: 10 }, () => create(app, key, { idempotencyKey: String(Math.random()) })),
+  );
+  t.same(new Set(strangers.map(({ status }) => status)), new Set([201]), 'strangers are served meanwhile');
+  const { status, json, headers } = await stuck;
+  t.equal(status, 409);
+  t.equal(json.error?.code, 'idempotency.in_progress');
+  t.ok('retry-after' in headers);
+  await holder`SELECT pg_advisory_unlock_all()`;
+  t.equal((await create(app, key, { idempotencyKey: 'stuck' })).status, 201);
+});
