@@ -1,17 +1,23 @@
 // A bare Fastify server in a process of its own: what a measure is held against. `bytes <file>` answers every GET with
-// the file from memory; `create <database url>` parses JSON and stores rows of ROW_BYTES by gathered inserts.
+// the file from memory; `rows <file> <database url>` with as many bytes from a row, by gathered queries; `create
+// <database url>` parses JSON and stores rows of ROW_BYTES by gathered inserts.
 import { readFileSync } from 'node:fs';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { byteaArray, connectPool } from '../../src/store/connect.js';
+import { byteaArray, connectPool, type Pool } from '../../src/store/connect.js';
+import { gather } from '../../src/store/gather.js';
 
 /** About what a submission takes. */
 const ROW_BYTES = 500;
 const MAX_ROWS = 500;
 const MAX_IN_FLIGHT = 2;
+const CONNECTIONS = 4;
+/** Rows that reads are spread over. */
+const ROWS = 2_000;
 
-const [kind, argument = ''] = process.argv.slice(2);
+const [kind, argument = '', databaseUrl = ''] = process.argv.slice(2);
 const app = Fastify();
 if (kind === 'bytes') serveBytes(app, readFileSync(argument));
+else if (kind === 'rows') await serveRows(app, readFileSync(argument), databaseUrl);
 else await serveCreates(app, argument);
 console.log(await app.listen({ host: '127.0.0.1', port: 0 }));
 process.once('SIGINT', () => process.exit(0));
@@ -22,11 +28,32 @@ function serveBytes(server: FastifyInstance, bytes: Buffer): void {
   });
 }
 
+async function serveRows(server: FastifyInstance, bytes: Buffer, url: string): Promise<void> {
+  const pool = openPool(url);
+  await pool`CREATE TABLE bare (id text PRIMARY KEY, body text NOT NULL)`;
+  await pool`INSERT INTO bare SELECT i, ${bytes.toString()} FROM generate_series(1, ${ROWS}) i`;
+  const find = gather(
+    async (ids) => {
+      const rows = await pool<{ id: string; body: string }[]>`SELECT * FROM bare WHERE id = ANY(${[...ids]})`;
+      return new Map(rows.map(({ id, body }) => [id, body]));
+    },
+    { maxKeys: 200, maxInFlight: 4 },
+  );
+  server.get('/*', async (_request, reply) => {
+    reply.header('content-type', 'application/json');
+    return find(String(Math.ceil(Math.random() * ROWS)));
+  });
+}
+
+function openPool(url: string): Pool {
+  return connectPool({ url, name: 'limit', max: CONNECTIONS, statementTimeoutMs: 10_000 });
+}
+
 type Body = { artifact: { sha256: string }; metadata: object };
 
 /** Answers what a creation answers, once a row with the request is durable. */
-async function serveCreates(server: FastifyInstance, databaseUrl: string): Promise<void> {
-  const write = await createWriter(databaseUrl);
+async function serveCreates(server: FastifyInstance, url: string): Promise<void> {
+  const write = await createWriter(url);
   server.post('/*', async ({ body }, reply) => {
     const { artifact, metadata } = body as Body;
     const row = Buffer.alloc(ROW_BYTES, 0x20);
@@ -53,13 +80,8 @@ async function serveCreates(server: FastifyInstance, databaseUrl: string): Promi
 type Waiting = { row: Buffer; stored: () => void; failed: (error: unknown) => void };
 
 /** Gathers rows while inserts are under way. */
-async function createWriter(databaseUrl: string): Promise<(row: Buffer) => Promise<void>> {
-  const pool = connectPool({
-    url: databaseUrl,
-    name: 'limit',
-    max: MAX_IN_FLIGHT,
-    statementTimeoutMs: 10_000,
-  });
+async function createWriter(url: string): Promise<(row: Buffer) => Promise<void>> {
+  const pool = openPool(url);
   await pool`CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload bytea NOT NULL)`;
   const queue: Waiting[] = [];
   let inFlight = 0;

@@ -120,7 +120,7 @@ const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => stri
   list: () => ['/v1/attestations?limit=50'],
 };
 
-/** A kind of read over many submissions, beside a handler that sends as many bytes from memory. */
+/** A kind of read over many submissions, beside handlers that send as many bytes from memory, and from one row. */
 export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
   const { services, generator, options } = deps;
   return withRoles(deps, name, async ({ api }, start) => {
@@ -132,6 +132,8 @@ export async function measureRead(deps: RequestMeasures, name: keyof typeof READ
     const answerFile = join(services.dir, `${name}.json`);
     await writeFile(answerFile, answer);
     const limit = await start([benchScript('limit-server'), 'bytes', answerFile]);
+    const bareUrl = await services.createDatabase(`bare_${name}`);
+    const rows = await start([benchScript('limit-server'), 'rows', answerFile, bareUrl]);
     const get = (server: NodeProcess) => (seconds: number) =>
       sampleLoad(generator, server.pid, {
         baseUrl: readyUrl(server),
@@ -143,8 +145,9 @@ export async function measureRead(deps: RequestMeasures, name: keyof typeof READ
     return {
       bytes: answer.length,
       contenders: [
-        { name: 'bare Fastify, same bytes', run: get(limit) },
+        { name: 'bare Fastify, bytes in memory', run: get(limit) },
         { name: 'REST', run: get(api) },
+        { name: 'bare Fastify, a row of Postgres', run: get(rows) },
       ],
     };
   });
