@@ -175,7 +175,7 @@ function createApiServer(
   const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
-  const submissionLimits = createSubmissionLimits();
+  const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
   const attestations = attestationHandlers({
     pool,
@@ -212,7 +212,7 @@ function createApiServer(
     findPrincipal: databaseAway.tell(principals.find),
     isAdmin: (token) => equalSecrets(token, adminToken),
     takeRead: databaseAway.tell(readLimits.take),
-    peekSubmissions: submissionLimits.peek,
+    peekSubmissions: databaseAway.tell(async (principal, nowMs) => submissionLimits.peek(principal, nowMs)),
     nowMs: Date.now,
     publicRoutes: (app) =>
       mirrorRoutes(app, {

@@ -1,30 +1,41 @@
+import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../principal.js';
 import type { RateState } from '../rate.js';
+import { submissionStates } from '../rpc/rate-windows.js';
+import type { WindowUse } from '../store/accept.js';
+import type { Pool } from '../store/connect.js';
+import { findUse } from '../store/rates.js';
 
-/** What this process last saw of its keys' submission windows, so that a refusal need not read the body. */
+/** What this process last saw of its keys' use of the submissions bucket, so that a refusal need not read the body. */
 export type SubmissionLimits = {
   /** Told what a write has counted. */
-  note(principal: Principal, states: readonly RateState[]): void;
-  /** The windows of a key as last seen; none when the key has not written here. A window that has ended is full again. */
-  peek(principal: Principal, nowMs: number): readonly RateState[];
+  note(principal: Principal, use: WindowUse): void;
+  /** The windows of a key as last seen; the database is asked about a key that has not written here. */
+  peek(principal: Principal, nowMs: number): Promise<readonly RateState[]> | readonly RateState[];
 };
 
 const KEYS_REMEMBERED = 10_000;
+const NO_USE: WindowUse = { second: 0, nSecond: 0, nHour: 0, nDay: 0 };
 
 /** The exact count is made inside the write; another process's writes show here only with this one's next. */
-export function createSubmissionLimits(): SubmissionLimits {
-  const seen = new Map<string, readonly RateState[]>();
-  return {
-    note({ apiKeyId }, states) {
-      if (seen.size >= KEYS_REMEMBERED && !seen.has(apiKeyId)) seen.clear();
-      seen.set(apiKeyId, states);
-    },
-    peek: ({ apiKeyId }, nowMs) => (seen.get(apiKeyId) ?? []).map((state) => asOf(state, nowMs)),
+export function createSubmissionLimits(pool: Pool): SubmissionLimits {
+  const seen = new Map<string, WindowUse>();
+  const note = (apiKeyId: string, use: WindowUse) => {
+    if (seen.size >= KEYS_REMEMBERED && !seen.has(apiKeyId)) seen.clear();
+    seen.set(apiKeyId, use);
   };
-}
-
-function asOf(state: RateState, nowMs: number): RateState {
-  if (nowMs < state.resetAtMs) return state;
-  const windowMs = state.windowSeconds * 1000;
-  return { ...state, remaining: state.limit, resetAtMs: (Math.floor(nowMs / windowMs) + 1) * windowMs };
+  const find = async ({ apiKeyId }: Principal): Promise<WindowUse> => {
+    const use = (await findUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
+    // A write may have been counted meanwhile.
+    if (!seen.has(apiKeyId)) note(apiKeyId, use);
+    return use;
+  };
+  return {
+    note: ({ apiKeyId }, use) => note(apiKeyId, use),
+    peek: (principal, nowMs) => {
+      const states = (use: WindowUse) => submissionStates(principal, use, Math.floor(nowMs / 1000));
+      const known = seen.get(principal.apiKeyId);
+      return known === undefined ? find(principal).then(states) : states(known);
+    },
+  };
 }

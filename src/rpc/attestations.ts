@@ -16,7 +16,7 @@ import type { Principal } from '../principal.js';
 import { jcs } from '../proof/jcs.js';
 import { tlogProof } from '../proof/tlog-proof.js';
 import { rateLimitExceeded, tightestWindow } from '../rate.js';
-import { type AcceptedRow, type NewSubmission, Outcome } from '../store/accept.js';
+import { type AcceptedRow, type NewSubmission, Outcome, type WindowUse } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { listSubmissions, type SubmissionRow } from '../store/submissions.js';
 import type { BundleReader } from './bundles.js';
@@ -38,7 +38,7 @@ export type AttestationDeps = Prepare & {
   /** Renders a bundle as the REST surface does, so that a downloaded one has the same bytes. */
   writeBundle: (bundle: Awaited<ReturnType<BundleReader['read']>>) => string;
   /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
-  noteUse: (principal: Principal, states: Call['rateStates']) => void;
+  noteUse: (principal: Principal, use: WindowUse) => void;
 };
 
 const DEFAULT_LIMIT = 50;
@@ -97,7 +97,7 @@ async function createAttestation(
 function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
   if (use === undefined) return;
   call.rateStates = submissionStates(principal, use, use.second);
-  deps.noteUse(principal, call.rateStates);
+  deps.noteUse(principal, use);
 }
 
 /** The answer to a creation, from the row as it was sent to be stored. */
