@@ -6,15 +6,12 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { createApiKey } from '../../src/api-key.js';
 import { keyManager, SCOPES } from '../../src/app/keys.js';
-import { createLogger } from '../../src/logger.js';
-import { announceKeyChange } from '../../src/queue/broadcast.js';
-import { openQueue } from '../../src/queue/jetstream.js';
 import { createPrincipals } from '../../src/rpc/principals.js';
 import { deriveKeyRing } from '../../src/secret-key.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, rpcName } from '../support/rpcs.js';
-import { expiredKey, newKey, revokedKey } from '../support/test-keys.js';
+import { announceChange, expiredKey, newKey, revokedKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 import { NOTHING, sampleOf } from './samples.js';
 
@@ -154,12 +151,9 @@ t.test(
     t.ok(await untold?.find(key));
     t.equal((await app.rest('/v1/service/me', { apiKey: key })).status, 200);
 
-    const log = createLogger({ level: 'silent' });
-    const queue = await openQueue({ url: app.config.natsUrl, prefix: app.queuePrefix, name: 'a test', log });
-    t.teardown(() => queue.close());
     const manager = keyManager(app.pool, app.config.secrets.secretKeys, async (changed) => {
       told?.forget(changed);
-      announceKeyChange(queue, changed);
+      await announceChange(app, changed);
     });
     const row = await manager.revoke(id);
     t.ok(row?.revokedAt);

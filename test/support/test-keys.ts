@@ -1,7 +1,10 @@
 /** Projects and API keys of a running service. */
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { makeKey, makeProject } from '../../src/app/keys.js';
+import { createLogger } from '../../src/logger.js';
 import type { Principal } from '../../src/principal.js';
+import { announceKeyChange } from '../../src/queue/broadcast.js';
+import { openQueue } from '../../src/queue/jetstream.js';
 import { revokeApiKey } from '../../src/store/api-keys.js';
 import type { App } from './app.js';
 
@@ -56,6 +59,15 @@ export async function revokedKey(app: App): Promise<TestKey> {
   const made = await newKey(app);
   await revokeApiKey(app.pool, made.id);
   return made;
+}
+
+/** Tells every API that a key was changed. */
+export async function announceChange(app: App, apiKeyId: string): Promise<void> {
+  const log = createLogger({ level: 'silent' });
+  const { natsUrl: url } = app.config;
+  const queue = await openQueue({ url, prefix: app.queuePrefix, name: 'a test', log });
+  announceKeyChange(queue, apiKeyId);
+  await queue.close();
 }
 
 /** A key that has expired before it was ever used. */
