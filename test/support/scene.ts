@@ -28,6 +28,7 @@ export async function setScene(
     { databaseUrl: servers.postgres.url, natsUrl: servers.nats.url },
     { WITNESSES: JSON.stringify([tsa.setting('foreign')]), ...env },
   );
+  const verified = new Set<string>();
   const pool = testPool(servers.postgres.url);
   test.teardown(() => pool.end({ timeout: 1 }));
   return {
@@ -37,7 +38,7 @@ export async function setScene(
     pool,
     apiKey: await makeUnlimitedKey(pool),
     assertConsistent: (t, acknowledged) =>
-      assertConsistent(t, { pool, acknowledged, register: installation.register }),
+      assertConsistent(t, { pool, acknowledged, register: installation.register, verified }),
   };
 }
 

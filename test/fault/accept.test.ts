@@ -1,0 +1,118 @@
+/** Faults of the gathered write, each at its exact point: nothing is lost, nothing is there twice, strangers are not harmed. */
+import t from 'tap';
+import { Outcome } from '../../src/store/accept.js';
+import type { Pool } from '../../src/store/connect.js';
+import { freezeLog, LogLock } from '../../src/store/logs.js';
+import { finish, keyed, openAccepter, outcomes } from '../support/accepter.js';
+import { assertConsistent } from '../support/consistent.js';
+import { drain } from '../support/pipeline.js';
+import type { Break } from '../support/proxy.js';
+
+for (const when of ['before the request arrives', 'before the answer arrives'] as Break[]) {
+  t.test(`a connection cut ${when} costs no submission and makes none twice`, async (t) => {
+    const scene = await openAccepter(t);
+    await scene.accept(scene.makeRows(2));
+    const rows = [
+      ...scene.makeRows(10),
+      ...scene.makeRows(3, {}).map((row, i) => ({ ...row, ...keyed(`k${i}`) })),
+    ];
+    const broken = scene.proxy.breakNext(when, (sent) => sent.includes(rows[0]?.id ?? ''));
+    const results = await scene.accept(rows);
+    await broken;
+    t.same(
+      outcomes(results),
+      rows.map(() => Outcome.STORED),
+    );
+    const [count] = await scene.pool`SELECT count(*) AS n FROM submission`;
+    t.equal(count?.n, 15);
+    const counted = await scene.pool`SELECT n_day FROM rate_counter ORDER BY second DESC LIMIT 1`;
+    t.same(counted, [{ n_day: 15 }], 'each is counted once');
+    await finish(t, scene);
+  });
+}
+
+t.test('one bad row fails alone, and the others of its flush are stored', async (t) => {
+  const scene = await openAccepter(t);
+  await scene.pool`ALTER TABLE submission ADD CHECK (schema <> 'bad')`;
+  const rows = scene.makeRows(40);
+  const bad = rows[17];
+  if (bad !== undefined) bad.schema = 'bad';
+  const results = await scene.accept(rows);
+  t.same(
+    outcomes(results),
+    rows.map((row) => (row === bad ? '23514' : Outcome.STORED)),
+  );
+  await finish(t, scene);
+});
+
+t.test('a stuck idempotency key harms no stranger, and its own caller is told after a while', async (t) => {
+  const scene = await openAccepter(t, { patienceMs: 200 });
+  const lock = (sql: Pool) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test stuck'}, 0))`;
+  const holder = await scene.hold(lock);
+  const rows = [
+    ...scene.makeRows(20),
+    ...scene.makeRows(1, keyed('stuck')),
+    ...scene.makeRows(1, keyed('free')),
+  ];
+  const results = outcomes(await scene.accept(rows));
+  t.same(results, [...Array(20).fill(Outcome.STORED), 'IDEMPOTENCY_IN_PROGRESS', Outcome.STORED]);
+  await holder.release();
+  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [Outcome.STORED]);
+  await finish(t, scene);
+});
+
+t.test('a log lock that nobody releases is answered with unavailable, and nothing is stored', async (t) => {
+  const scene = await openAccepter(t, { patienceMs: 300 }, 150);
+  const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
+  const results = await scene.accept(scene.makeRows(5));
+  t.same(new Set(outcomes(results)), new Set(['SERVICE_UNAVAILABLE']));
+  t.equal((await scene.pool`SELECT FROM submission`).length, 0);
+  await holder.release();
+  t.same(outcomes(await scene.accept(scene.makeRows(1))), [Outcome.STORED]);
+  await finish(t, scene);
+});
+
+t.test('a write that takes too long once is tried again', async (t) => {
+  const scene = await openAccepter(t, { patienceMs: 10_000 }, 150);
+  const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
+  const waiting = scene.accept(scene.makeRows(3));
+  const cancelled = scene.proxy.breakNext('before the request arrives', (sent) => sent.includes('sub_'));
+  await cancelled;
+  await holder.release();
+  t.same(outcomes(await waiting), Array(3).fill(Outcome.STORED));
+  await finish(t, scene);
+});
+
+t.test('while the database is away callers are told to come back, and afterwards all goes on', async (t) => {
+  const scene = await openAccepter(t, { patienceMs: 300 });
+  await scene.accept(scene.makeRows(3));
+  scene.proxy.setOpen(false);
+  const results = await scene.accept(scene.makeRows(4));
+  t.same(new Set(outcomes(results)), new Set(['SERVICE_UNAVAILABLE']));
+  const [first] = results;
+  t.match(first, { reason: { headers: { 'retry-after': /^\d+$/ } } });
+  scene.proxy.setOpen(true);
+  t.same(new Set(outcomes(await scene.accept(scene.makeRows(4)))), new Set([Outcome.STORED]));
+  await finish(t, scene);
+});
+
+t.test('a check before the write that fails for the database is tried again too', async (t) => {
+  let failures = 2;
+  const beforeWrite = async () => {
+    if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+  };
+  const scene = await openAccepter(t, { beforeWrite });
+  t.same(outcomes(await scene.accept(scene.makeRows(2))), [Outcome.STORED, Outcome.STORED]);
+  await finish(t, scene);
+});
+
+t.test('a frozen log takes nothing', async (t) => {
+  const scene = await openAccepter(t);
+  await scene.accept(scene.makeRows(3));
+  await drain(scene.pipeline);
+  t.equal(await freezeLog(scene.pool, scene.logId, 'a test'), true);
+  t.equal(await freezeLog(scene.pool, scene.logId, 'another'), false);
+  const results = await scene.accept(scene.makeRows(2));
+  t.same(outcomes(results), ['SERVICE_UNAVAILABLE', 'SERVICE_UNAVAILABLE']);
+  await assertConsistent(t, scene);
+});

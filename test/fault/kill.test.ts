@@ -1,0 +1,90 @@
+/** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved, or there twice. */
+import t from 'tap';
+import { startLoad } from '../support/load.js';
+import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { setScene } from '../support/scene.js';
+import type { ServiceProcess } from '../support/service.js';
+
+const scene = await setScene(t);
+const { installation, pool, servers } = scene;
+const apis: ServiceProcess[] = [await installation.startApi(), await installation.startApi()];
+const workers: ServiceProcess[] = [await installation.startWorker(), await installation.startWorker()];
+const load = () =>
+  startLoad({
+    apis: () => apis.map(({ baseUrl }) => baseUrl),
+    apiKey: scene.apiKey,
+    clients: 6,
+    most: 600,
+  });
+
+t.test('two APIs and two workers over one log leave no gap and no duplicate', async (t) => {
+  const running = load();
+  await running.more(200);
+  await running.stop();
+  await untilWitnessed(pool);
+  t.same([...running.statuses.keys()], [201]);
+  console.time('consistent');
+  t.match(await scene.assertConsistent(t, running.acknowledged), { verified: running.acknowledged.length });
+  console.timeEnd('consistent');
+});
+
+t.test('an API killed under load loses nothing that it acknowledged', async (t) => {
+  const running = load();
+  for (let i = 0; i < 3; i++) {
+    await running.more(40);
+    await apis[0]!.kill();
+    apis[0] = await installation.startApi();
+  }
+  await running.stop();
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  console.log(running.statuses);
+  await scene.assertConsistent(t, running.acknowledged);
+});
+
+t.test('a worker killed under load leaves its work to be done by others', async (t) => {
+  const running = load();
+  for (let i = 0; i < 3; i++) {
+    await running.more(40);
+    await workers[i % 2]!.kill();
+    workers[i % 2] = await installation.startWorker();
+  }
+  await running.stop();
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  await scene.assertConsistent(t, running.acknowledged);
+});
+
+t.test('Postgres killed under load keeps everything that was acknowledged', async (t) => {
+  const running = load();
+  for (let i = 0; i < 3; i++) {
+    await running.more(40);
+    await servers.postgres.kill();
+    await servers.postgres.start();
+  }
+  await running.more(40);
+  await running.stop();
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  console.log(running.statuses);
+  await scene.assertConsistent(t, running.acknowledged);
+});
+
+t.test('nats-server killed under load delays, and loses nothing', async (t) => {
+  const running = load();
+  for (let i = 0; i < 2; i++) {
+    await running.more(40);
+    await servers.nats.kill();
+    await running.more(40);
+    await servers.nats.start();
+  }
+  await running.stop();
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  t.same([...running.statuses.keys()], [201]);
+  await scene.assertConsistent(t, running.acknowledged);
+});
+
+t.test('every process ends cleanly when told to', async () => {
+  for (const each of [...apis, ...workers]) await each.stop();
+});

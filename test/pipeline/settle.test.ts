@@ -1,0 +1,97 @@
+/** Settling: what evidence covers, what deadlines do, and that each transition happens once. */
+import t from 'tap';
+import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
+import { setUpWitnesses } from '../../src/app/setup.js';
+import { sealJob, settleJob, witnessJob } from '../../src/pipeline/job.js';
+import { runJob } from '../../src/pipeline/stages.js';
+import { assertConsistent } from '../support/consistent.js';
+import { drain, makePipeline, makeWitness, unwilling, willing } from '../support/pipeline.js';
+import { age, history, openPipeline, statuses } from '../support/pipeline-state.js';
+import { testDatabase } from '../support/servers.js';
+
+const MINUTE_MS = 60_000;
+const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;
+
+t.test('a submission is witnessed once every required witness has vouched', async (t) => {
+  const first = await makeWitness(t, 'first');
+  const second = await makeWitness(t, 'second');
+  const optional = await makeWitness(t, 'optional', { required: false });
+  second.manner = unwilling;
+  optional.manner = unwilling;
+  const test = await openPipeline(t, [first, second, optional]);
+  const acknowledged = await test.submit(3);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [SEALED]);
+  second.manner = willing;
+  await age(test, MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
+  await assertConsistent(t, { ...test, acknowledged });
+});
+
+t.test('past its deadline a batch is partial or failed, and late evidence still witnesses it', async (t) => {
+  const good = await makeWitness(t, 'good');
+  const late = await makeWitness(t, 'late');
+  good.manner = unwilling;
+  late.manner = unwilling;
+  const test = await openPipeline(t, [good, late], { deadlineMs: MINUTE_MS });
+  const acknowledged = await test.submit(2);
+  await drain(test.pipeline);
+  await age(test, 2 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [FAILED]);
+  acknowledged.push(...(await test.submit(2)));
+  good.manner = willing;
+  await age(test, 60 * MINUTE_MS);
+  await drain(test.pipeline);
+  await age(test, 60 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [FAILED, PARTIAL], 'a failed batch does not become partial');
+  await assertConsistent(t, { ...test, acknowledged });
+  late.manner = willing;
+  await age(test, 60 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED, WITNESSED]);
+  t.same(await history(test), ['2:4', '4:3', '2:2', '4:2']);
+  await drain(test.pipeline);
+  t.equal((await history(test)).length, 4, 'each transition happens once');
+  await assertConsistent(t, { ...test, acknowledged });
+});
+
+t.test('an outage of our own fails nothing', async (t) => {
+  const witness = await makeWitness(t, 'present');
+  const test = await openPipeline(t, [witness], { deadlineMs: MINUTE_MS });
+  const acknowledged = await test.submit(2);
+  await runJob(test.pipeline, sealJob(test.logId));
+  await age(test, 60 * 24 * MINUTE_MS);
+  await runJob(test.pipeline, settleJob(test.logId));
+  t.same(await statuses(test), [SEALED], 'nobody was asked, so nobody has failed');
+  witness.manner = unwilling;
+  await runJob(test.pipeline, witnessJob(test.logId, 'present'));
+  await age(test, 10 * MINUTE_MS);
+  acknowledged.push(...(await test.submit(1)));
+  await runJob(test.pipeline, sealJob(test.logId));
+  await age(test, 60 * MINUTE_MS);
+  await runJob(test.pipeline, settleJob(test.logId));
+  t.same(await statuses(test), [FAILED, SEALED], 'a failure long before the deadline is none of that batch');
+  witness.manner = willing;
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED, WITNESSED]);
+  await assertConsistent(t, { ...test, acknowledged });
+});
+
+t.test('a batch is settled by the policy that it was sealed under', async (t) => {
+  const first = await makeWitness(t, 'first');
+  const second = await makeWitness(t, 'second');
+  second.manner = unwilling;
+  const databaseUrl = await testDatabase(t);
+  const before = await makePipeline(t, { databaseUrl, witnesses: [first] });
+  const acknowledged = await before.submit(2);
+  await runJob(before.pipeline, sealJob(before.logId));
+  await setUpWitnesses(before.pool, [first.setup, second.setup], 3_600_000);
+  const after = { ...before.pipeline, witnesses: [first.setup, second.setup] };
+  acknowledged.push(...(await before.submit(2)));
+  await drain(after);
+  t.same(await statuses(before), [WITNESSED, SEALED]);
+  await assertConsistent(t, { ...before, acknowledged });
+});

@@ -1,0 +1,88 @@
+/** An accepter over a database of its own, reached through a proxy. */
+import type { Test } from 'tap';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../../src/errors.js';
+import { type AcceptDeps, type Accepter, createAccepter } from '../../src/pipeline/accept.js';
+import { type AcceptedRow, type NewSubmission, Outcome } from '../../src/store/accept.js';
+import { connectPool, errorCode, type Pool } from '../../src/store/connect.js';
+import { type Acknowledged, assertConsistent } from './consistent.js';
+import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from './pipeline.js';
+import { startProxy, type TcpProxy } from './proxy.js';
+import { testDatabase } from './servers.js';
+
+export type AcceptScene = TestPipeline & {
+  proxy: TcpProxy;
+  accepter: Accepter;
+  /** Stores rows at once and notes what was acknowledged. */
+  accept(rows: readonly NewSubmission[]): Promise<PromiseSettledResult<AcceptedRow>[]>;
+  acknowledged: Acknowledged[];
+  /** A session that holds what it takes until it is released. */
+  hold(run: (sql: Pool) => Promise<unknown>): Promise<{ release: () => Promise<void> }>;
+};
+
+export async function openAccepter(
+  t: Test,
+  change: Partial<AcceptDeps> = {},
+  statementTimeoutMs = 5_000,
+): Promise<AcceptScene> {
+  const databaseUrl = new URL(await testDatabase(t));
+  const test = await makePipeline(t, {
+    databaseUrl: databaseUrl.href,
+    witnesses: [await makeWitness(t, 'one')],
+  });
+  const proxy = await startProxy({ host: databaseUrl.hostname, port: Number(databaseUrl.port) });
+  t.teardown(proxy.close);
+  const proxied = new URL(databaseUrl);
+  proxied.port = String(proxy.port);
+  const pool = connectPool({ url: proxied.href, name: 'accept', max: 4, statementTimeoutMs });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  const accepter = createAccepter({
+    pool,
+    logId: test.logId,
+    limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
+    retentionMs: 86_400_000,
+    patienceMs: 2_000,
+    clock: Date.now,
+    wake: () => {},
+    beforeWrite: async () => {},
+    ...change,
+  });
+  const acknowledged: Acknowledged[] = [];
+  const accept: AcceptScene['accept'] = async (rows) => {
+    const results = await Promise.allSettled(rows.map((row) => accepter.accept(row)));
+    for (const [i, result] of results.entries()) {
+      const row = rows[i];
+      if (row !== undefined && result.status === 'fulfilled' && result.value.outcome === Outcome.STORED)
+        acknowledged.push(acknowledge(row, result.value.logIndex ?? -1));
+    }
+    return results;
+  };
+  const hold: AcceptScene['hold'] = async (run) => {
+    const session = connectPool({
+      url: databaseUrl.href,
+      name: 'holder',
+      max: 1,
+      statementTimeoutMs: 60_000,
+    });
+    t.teardown(() => session.end({ timeout: 1 }));
+    await run(session);
+    return { release: () => session.end({ timeout: 1 }) };
+  };
+  return { ...test, proxy, accepter, accept, acknowledged, hold };
+}
+
+export const outcomes = (results: readonly PromiseSettledResult<AcceptedRow>[]) =>
+  results.map((result) => (result.status === 'fulfilled' ? result.value.outcome : codeOf(result.reason)));
+
+function codeOf(error: unknown): string {
+  return error instanceof ApiError ? (ErrorCode[error.code] ?? '') : (errorCode(error) ?? String(error));
+}
+
+export async function finish(t: Test, scene: AcceptScene): Promise<void> {
+  await drain(scene.pipeline);
+  await assertConsistent(t, scene);
+}
+
+export const keyed = (key: string, request = 'the same') => ({
+  idempotency: { key, requestHash: Buffer.alloc(32, request) },
+});

@@ -1,0 +1,229 @@
+/** The pipeline in the test's own process, over a database of its own, with witnesses that do as the test says. */
+import { createPublicKey, randomBytes, sign } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { ulid } from 'ulid';
+import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { openRegister } from '../../src/app/register-file.js';
+import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../../src/app/setup.js';
+import { openSecrets } from '../../src/embedded/secrets.js';
+import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
+import { createLogger } from '../../src/logger.js';
+import { jobSubject } from '../../src/pipeline/job.js';
+import type { Pipeline } from '../../src/pipeline/pipeline.js';
+import { findDueJobs } from '../../src/pipeline/reconcile.js';
+import { runJob } from '../../src/pipeline/stages.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
+import { fromHex, toHex } from '../../src/proof/encoding.js';
+import { rebuildLeaf } from '../../src/proof/leaf.js';
+import { metadataCommitment, statementBytes } from '../../src/proof/statement.js';
+import { acceptSubmissions, type NewSubmission } from '../../src/store/accept.js';
+import { connectPool, type Pool } from '../../src/store/connect.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/store/keys.js';
+import { findActiveLog, listLogs } from '../../src/store/logs.js';
+import { rfc3161Witness } from '../../src/witness/rfc3161.js';
+import type { Acknowledged } from './consistent.js';
+
+/** What a witness does when it is asked: `answer` makes it vouch. */
+export type Manner = (answer: () => Promise<Uint8Array>, signal: AbortSignal) => Promise<Uint8Array>;
+
+/** A witness of the test: the embedded authority, behind a manner that may change. */
+export type TestWitness = { name: string; setup: WitnessSetup; manner: Manner; asked: number };
+
+export type TestPipeline = {
+  pipeline: Pipeline;
+  pool: Pool;
+  /** The live log. */
+  logId: number;
+  register: string;
+  /** Lines of the log, parsed. */
+  lines: Record<string, unknown>[];
+  /** Makes rows that are ready to be stored, checked, signed and hashed as a handler does it. */
+  makeRows(count: number, more?: Partial<NewSubmission>): NewSubmission[];
+  /** Stores so many and says what a client would have been told. */
+  submit(count: number): Promise<Acknowledged[]>;
+  /** Another worker over the same tables: same keys, same register, same witnesses. */
+  another(change?: Partial<Pipeline>): Pipeline;
+};
+
+export const willing: Manner = (answer) => answer();
+export const unwilling: Manner = () => Promise.reject(new Error('the witness is away'));
+
+/** A witness named `name`, of the live environment. */
+export async function makeWitness(
+  test: Test,
+  name: string,
+  { required = true, everyMs = 0 } = {},
+): Promise<TestWitness> {
+  const dir = await temporaryDir(test);
+  const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
+  const { certChain, certChainPem, policyOid } = authority;
+  const made: TestWitness = {
+    name,
+    manner: willing,
+    asked: 0,
+    setup: {
+      witness: rfc3161Witness(
+        {
+          send: (request, signal) => {
+            made.asked++;
+            return made.manner(() => authority.respond(request), signal);
+          },
+          randomBytes,
+        },
+        { name, chains: [certChain], policyOid },
+      ),
+      kind: WitnessKind.RFC3161,
+      environments: [Environment.LIVE],
+      required,
+      everyMs,
+      authority: { url: '', operator: 'a test', certChainPem },
+    },
+  };
+  return made;
+}
+
+export type TestPipelineOptions = {
+  databaseUrl: string;
+  witnesses: readonly TestWitness[];
+  deadlineMs?: number;
+  batchMaxLeaves?: number;
+};
+
+/** Sets the tables up as a worker and an API do at their start. */
+export async function makePipeline(test: Test, options: TestPipelineOptions): Promise<TestPipeline> {
+  const dir = await temporaryDir(test);
+  const secrets = await openSecrets(dir);
+  const register = join(dir, 'register');
+  const pool = connectPool({
+    url: options.databaseUrl,
+    name: 'test pipeline',
+    max: 4,
+    statementTimeoutMs: 10_000,
+  });
+  test.teardown(() => pool.end({ timeout: 1 }));
+  const setups = options.witnesses.map(({ setup }) => setup);
+  await setUpLogs(pool, 'log.example.com', secrets.log);
+  await setUpWitnesses(pool, setups, options.deadlineMs ?? 3_600_000);
+  const spki = createPublicKey(secrets.dsse.live).export({ type: 'spki', format: 'der' });
+  await ensureDsseKey(pool, Environment.LIVE, spki);
+  const dsseKeyId = (await listDsseKeys(pool))[0]?.id ?? 0;
+  const logId = findActiveLog(await listLogs(pool), Environment.LIVE)?.id ?? 0;
+  const lines: Record<string, unknown>[] = [];
+  const pipeline: Pipeline = {
+    pool,
+    log: createLogger({
+      level: 'debug',
+      destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    }),
+    register: await openRegister(register),
+    witnesses: setups,
+    signerOf: checkpointSigners(secrets.log),
+    settings: {
+      batchIntervalMs: 0,
+      batchMaxLeaves: options.batchMaxLeaves ?? 65_536,
+      witnessTimeoutMs: 5_000,
+    },
+    newBatchId: () => `btc_${ulid()}`,
+    random: Math.random,
+    send: () => {},
+  };
+  const makeRows: TestPipeline['makeRows'] = (count, more) =>
+    Array.from({ length: count }, () => ({ ...makeRow(secrets.dsse.live, dsseKeyId, spki), ...more }));
+  return {
+    pipeline,
+    pool,
+    logId,
+    register,
+    lines,
+    makeRows,
+    submit: async (count) => {
+      const rows = makeRows(count);
+      const results = await acceptSubmissions(pool, logId, rows, false, 86_400_000);
+      return rows.map((row, i) => acknowledge(row, results[i]?.logIndex ?? -1));
+    },
+    another: (change) => ({ ...pipeline, ...change }),
+  };
+}
+
+/** What a client is told of a stored row. */
+export function acknowledge(row: NewSubmission, logIndex: number): Acknowledged {
+  return {
+    id: row.id,
+    logIndex,
+    leafSha256: toHex(row.leafHash),
+    artifactSha256: toHex(row.artifactSha256),
+    ...(row.idempotency === undefined ? {} : { idempotencyKey: row.idempotency.key }),
+  };
+}
+
+/** Runs what is due until that changes nothing any more; a job that fails is run again by the next round. */
+export async function drain(pipeline: Pipeline): Promise<void> {
+  for (let before = ''; ; ) {
+    for (const job of await findDueJobs(pipeline)) {
+      await runJob(pipeline, job).catch((error: unknown) =>
+        pipeline.log.error({ err: error, job: jobSubject(job) }, 'a job failed'),
+      );
+    }
+    const after = await fingerprint(pipeline.pool);
+    if (after === before) return;
+    before = after;
+  }
+}
+
+async function fingerprint(pool: Pool): Promise<string> {
+  const [row] = await pool`
+    SELECT (SELECT count(*) FROM batch) AS batches, (SELECT count(registered_at) FROM batch) AS published,
+           (SELECT count(*) FROM batch_transition) AS transitions, (SELECT count(*) FROM evidence) AS evidence,
+           (SELECT sum(attempt) FROM witness_state) AS attempts`;
+  return JSON.stringify(row);
+}
+
+type DsseKey = Parameters<typeof sign>[2];
+
+function makeRow(key: DsseKey, dsseKeyId: number, spki: Uint8Array): NewSubmission {
+  const submittedAtMs = Date.now();
+  const id = `sub_${ulid(submittedAtMs)}`;
+  const metadata = '{"purl":"pkg:npm/a-test@1.0.0","schema":"purl"}';
+  const salt = randomBytes(32);
+  const commitment = metadataCommitment(salt, Buffer.from(metadata));
+  const artifactSha256 = randomBytes(32);
+  const statement = statementBytes({
+    artifactSha256: toHex(artifactSha256),
+    submissionId: id,
+    project: 'prj_test',
+    submittedAt: new Date(submittedAtMs).toISOString(),
+    environment: 'live',
+    schema: 'purl',
+    commitment,
+  });
+  const signature = sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key);
+  return {
+    id,
+    projectId: 'prj_test',
+    apiKeyId: 'key_test',
+    submittedAtMs,
+    artifactSha256,
+    schema: 'purl',
+    metadata,
+    metadataState: MetadataState.VALID,
+    metadataErrors: null,
+    salt,
+    commitment: fromHex(commitment),
+    dsseKeyId,
+    signature,
+    leafHash: rebuildLeaf(statement, signature, spki).hash,
+    idempotency: undefined,
+    limits: { perSecond: 1_000_000, perHour: 1_000_000, perDay: 1_000_000 },
+  };
+}
+
+async function temporaryDir(test: Test): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'attest-pipeline-'));
+  test.teardown(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
