@@ -34,7 +34,7 @@ const BATCHES_CACHED = 500;
 /** 8 KiB each. */
 const TILES_CACHED = 500;
 /** About 20 KiB each, with their text. */
-const BUNDLES_CACHED = 500;
+const BUNDLES_CACHED = 750;
 
 /**
  * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
