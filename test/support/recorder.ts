@@ -42,7 +42,6 @@ const INTERNAL = /service\.internal|a call failed|a route failed|a job failed|pe
 /** Asserts that nothing secret was logged or answered, and that nothing failed inside. */
 export function assertNoLeaks(t: Test, { lines, errors, secrets }: Recorder): void {
   t.ok(lines.length > 0, 'something was logged');
-  t.ok(errors.length > 0, 'some calls were refused');
   const secretList = [...secrets];
   for (const [where, texts] of Object.entries({ lines, errors })) {
     const found = texts.filter((text) => secretList.some((secret) => text.includes(secret)));
