@@ -80,7 +80,7 @@ export async function openQueue({ url, prefix, name, log }: QueueOptions): Promi
         if (!isAlreadyWaiting(error)) throw error;
       });
     },
-    close: () => connection.drain().catch(() => connection.close()),
+    close: () => (up ? connection.drain().catch(() => connection.close()) : connection.close()),
   };
 }
 
