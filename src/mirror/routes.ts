@@ -1,10 +1,11 @@
-import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
+import { unavailable } from '../errors.js';
+import { etagOf, isNoneMatch } from '../etag.js';
 import type { Directory } from '../rpc/directory.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
-import type { Pool } from '../store/connect.js';
+import { isDatabaseAway, type Pool } from '../store/connect.js';
 import { listLogs } from '../store/logs.js';
 import type { LogReader } from './log-reader.js';
 
@@ -23,10 +24,15 @@ export const MIRROR_PATH = '/verify';
 
 const SHORT = 'public, max-age=5';
 const TRUST = 'public, max-age=60';
+const AWAY = 'the service cannot reach its database now';
+const AWAY_SECONDS = 2;
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /** Adds the public, unauthenticated routes: trust roots, and each log's checkpoint and tiles. */
 export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
+  app.setErrorHandler((error) => {
+    throw isDatabaseAway(error) ? unavailable(AWAY, AWAY_SECONDS, error) : error;
+  });
   const json = 'application/json';
   app.get(`${MIRROR_PATH}/trust_roots.json`, async (request, reply) =>
     send(request, reply, deps.writeTrustRoots(await deps.trustRoots.read()), json, TRUST),
@@ -67,14 +73,15 @@ function send(
   contentType: string,
   cacheControl: string,
 ): FastifyReply {
-  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
+  const bytes = Buffer.from(body);
+  const etag = etagOf(bytes);
   void reply
     .header('access-control-allow-origin', '*')
     .header('cache-control', cacheControl)
     .header('etag', etag)
     .header('x-content-type-options', 'nosniff');
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-  return reply.type(contentType).send(typeof body === 'string' ? body : Buffer.from(body));
+  if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  return reply.type(contentType).send(bytes);
 }
 
 function notFound(reply: FastifyReply): FastifyReply {

@@ -1,8 +1,8 @@
 import type { Message } from '@bufbuild/protobuf';
 import type { Call } from '../../call.js';
 import { type ApiError, errorRules } from '../../errors.js';
+import { etagOf, isNoneMatch } from '../../etag.js';
 import { errorEnvelope } from '../envelope.js';
-import { etagOf, isNoneMatch } from './etag.js';
 import { jsonPayload } from './response.js';
 import type { Route } from './route.js';
 import type { Answer } from './send.js';
