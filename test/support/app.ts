@@ -21,6 +21,7 @@ import { runJob } from '../../src/pipeline/stages.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
 import { LogLock, listLogs } from '../../src/store/logs.js';
 import { rfc3161Witness } from '../../src/witness/rfc3161.js';
+import { startProxy, type TcpProxy } from './proxy.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './rpc-clients.js';
 import { testDatabase, testNatsPrefix, testServers } from './servers.js';
@@ -43,6 +44,8 @@ export type AppOptions = {
   witnessDeadlineMs?: number;
   /** Further settings. */
   env?: Record<string, string>;
+  /** Whether the service reaches its database through `databaseProxy`. */
+  isProxied?: boolean;
 };
 
 /** The running service and what a test does with it. */
@@ -57,6 +60,8 @@ export type App = {
   register: string;
   witnesses: TestWitness[];
   recorder: Recorder;
+  /** Between the service and its database, when asked for; the test's own pool goes past it. */
+  databaseProxy: TcpProxy | undefined;
   /** One REST request of the first API. */
   rest(path: string, options?: RestOptions): Promise<RestAnswer>;
   /** REST, Connect and gRPC on the first API, or another. */
@@ -78,7 +83,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     await stops.run();
     await rm(dir, { recursive: true });
   });
-  const config = await makeConfig(dir, { databaseUrl, natsUrl }, options.env ?? {});
+  const { proxy, url } = await proxied(databaseUrl, options.isProxied === true, stops);
+  const config = await makeConfig(dir, { databaseUrl: url, natsUrl }, options.env ?? {});
   const recorder = createRecorder();
   const log = createLogger({ level: 'trace', destination: lineStream(recorder) });
   const register = await openRegister(config.checkpointRegister);
@@ -104,6 +110,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     register: config.checkpointRegister,
     witnesses: names,
     recorder,
+    databaseProxy: proxy,
     rest: (path, request) => rest(baseUrl, recorder, path, request),
     surfaces: (of = baseUrl) => {
       const surfaces = surfacesOf(of, recorder);
@@ -121,6 +128,19 @@ type Shared = {
   register: Awaited<ReturnType<typeof openRegister>>;
   log: Logger;
 };
+
+async function proxied(
+  databaseUrl: string,
+  isWanted: boolean,
+  stops: Stops,
+): Promise<{ proxy: TcpProxy | undefined; url: string }> {
+  if (!isWanted) return { proxy: undefined, url: databaseUrl };
+  const url = new URL(databaseUrl);
+  const proxy = await startProxy({ host: url.hostname, port: Number(url.port) });
+  stops.add(proxy.close);
+  url.host = `127.0.0.1:${proxy.port}`;
+  return { proxy, url: url.href };
+}
 
 async function makeConfig(
   dir: string,
