@@ -11,16 +11,17 @@ export type ReadLimits = {
   take(principal: Principal): Promise<RateState>;
 };
 
-/** Tokens of one key leased from the database; they die with their window. */
-type Lease = { grant: Grant; left: number; untilMs: number };
+/** Tokens of one key leased from the database; they die with their window, in which `spent` were used here so far. */
+type Lease = { grant: Grant; left: number; spent: number; untilMs: number };
 
 const BLOCKS_PER_WINDOW = 20;
 const KEYS_REMEMBERED = 10_000;
 
 /**
- * Leases tokens in blocks of a twentieth of the limit, in smaller ones near its end, so most reads cost no query.
- * Over all processes never more than the limit is granted; what a process leased and did not use goes unused. A lease
- * ends no later than its window does by the database's clock, as seen from when it was asked for.
+ * Leases tokens in blocks of up to a twentieth of the limit, so most reads of a busy key cost no query. Over all
+ * processes never more than the limit is granted; what a process leased and did not use goes unused, but counts as
+ * used: so blocks begin small, and a key that reads little is counted as it reads. A lease ends no later than its
+ * window does by the database's clock, as seen from when it was asked for.
  *
  * @param monotonicMs a clock that never steps, for instance `performance.now`
  */
@@ -31,14 +32,16 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   const lease = async (principal: Principal): Promise<Lease> => {
     const askedMs = monotonicMs();
     const { apiKeyId, readWindow } = principal;
-    const wanted = blockSize(leases.get(apiKeyId), readWindow.limit, askedMs);
+    const held = leases.get(apiKeyId);
+    const wanted = blockSize(held, readWindow.limit, askedMs);
     const grant = await takeTokens(pool, {
       apiKeyId,
       bucket: Bucket.READS,
       wanted,
       perSecond: readWindow.limit,
     });
-    const made = { grant, left: grant.granted, untilMs: askedMs + grant.leftMs };
+    const spent = held?.grant.second === grant.second ? held.spent : 0;
+    const made = { grant, left: grant.granted, spent, untilMs: askedMs + grant.leftMs };
     if (leases.size >= KEYS_REMEMBERED) leases.clear();
     leases.set(apiKeyId, made);
     return made;
@@ -58,6 +61,7 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
         if (held !== undefined && monotonicMs() < held.untilMs) {
           if (held.left > 0) {
             held.left--;
+            held.spent++;
             return stateAfter(principal, held);
           }
           if (held.grant.granted === 0)
@@ -69,11 +73,13 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   };
 }
 
+/** In a new window a part of what the last one took, then twice as much each time, less near the limit. */
 function blockSize(held: Lease | undefined, limit: number, nowMs: number): number {
-  const block = Math.ceil(limit / BLOCKS_PER_WINDOW);
-  if (held === undefined || nowMs >= held.untilMs) return block;
+  const most = Math.ceil(limit / BLOCKS_PER_WINDOW);
+  if (held === undefined) return 1;
+  if (nowMs >= held.untilMs) return Math.max(1, Math.min(most, Math.ceil(held.spent / 4)));
   const remaining = limit - held.grant.nSecond;
-  return Math.max(1, Math.min(block, Math.floor(remaining / 4)));
+  return Math.max(1, Math.min(most, 2 * held.grant.granted, Math.floor(remaining / 4)));
 }
 
 /** What is left for this process to see: the window's rest and what it holds of its own lease. */
