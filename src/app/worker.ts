@@ -14,7 +14,7 @@ import type { SigningKeys } from '../secrets.js';
 import { connectPool } from '../store/connect.js';
 import { pruneIdempotencyKeys, pruneRateCounters } from '../store/rates.js';
 import { createJobSender, type JobSender, readJob } from './jobs.js';
-import { findLogProblems, findMissingInRegister } from './register-check.js';
+import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
 
 /** What a worker is started with. */
@@ -60,6 +60,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   });
   await setUpLogs(pool, options.logDomain, options.logKeys);
   await setUpWitnesses(pool, options.witnesses, options.witnessDeadlineMs);
+  await checkRegisters({ pool, register: options.register, log });
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
     url: options.natsUrl,

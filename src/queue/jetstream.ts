@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   AckPolicy,
   connect,
@@ -35,6 +36,8 @@ export type Queue = {
 /** A second message on a subject is refused with this code: one is waiting, or being worked on. */
 const ALREADY_WAITING = 10077;
 const PUBLISH_TIMEOUT_MS = 2_000;
+/** A connection that has just been lost is never drained. */
+const CLOSE_TIMEOUT_MS = 2_000;
 /** A message that is not answered for this long is delivered again; leases and natural keys make that harmless. */
 const ACK_WAIT_MS = 60_000;
 
@@ -80,7 +83,11 @@ export async function openQueue({ url, prefix, name, log }: QueueOptions): Promi
         if (!isAlreadyWaiting(error)) throw error;
       });
     },
-    close: () => (up ? connection.drain().catch(() => connection.close()) : connection.close()),
+    close: async () => {
+      const late = delay(CLOSE_TIMEOUT_MS, undefined, { ref: false });
+      if (up) await Promise.race([connection.drain().catch(() => {}), late]);
+      await connection.close();
+    },
   };
 }
 

@@ -15,6 +15,8 @@ export type FaultTsa = {
   mood: Mood;
   /** How many requests have come. */
   asked: number;
+  /** How many of them wait for `release`. */
+  waiting(): number;
   /** Answers every late request. */
   release(): void;
   /** The setting that makes it a witness. */
@@ -45,6 +47,7 @@ export async function startFaultTsa(test: Test): Promise<FaultTsa> {
     chainPem,
     mood: 'answers',
     asked: 0,
+    waiting: () => waiting.length,
     release: () => {
       for (const answer of waiting.splice(0)) answer();
     },

@@ -36,6 +36,7 @@ export type Load = {
   stop(): Promise<void>;
 };
 
+/** Between two requests of a client: bounds the load, which is not what is tested. */
 const PAUSE_MS = 25;
 const ATTEMPTS = 1_000;
 const REQUEST_TIMEOUT_MS = 20_000;
@@ -101,7 +102,10 @@ export function startLoad(options: LoadOptions): Load {
     throw new Error(`a creation was not acknowledged in ${ATTEMPTS} attempts`);
   };
   const client = async () => {
-    for (let i = 1; !stopped && acknowledged.length < most; i++) await create(newCreation(i % 4 !== 0));
+    for (let i = 1; !stopped && acknowledged.length < most; i++) {
+      await create(newCreation(i % 4 !== 0));
+      await delay(PAUSE_MS);
+    }
   };
   const running = Promise.all(Array.from({ length: clients }, client));
   running.catch(() => {});

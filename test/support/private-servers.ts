@@ -2,6 +2,7 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect, type JetStreamManager } from 'nats';
 import type { Test } from 'tap';
 import { type DataDir, lockDataDir } from '../../src/embedded/data-dir.js';
 import { startNats } from '../../src/embedded/nats.js';
@@ -26,7 +27,14 @@ export type PrivateServer = {
   kill(): Promise<void>;
 };
 
-export type PrivateServers = { postgres: PrivateServer; nats: PrivateServer };
+export type PrivateServers = { postgres: PrivateServer; nats: PrivateNats };
+
+export type PrivateNats = PrivateServer & {
+  /** Works on JetStream, past the service. */
+  withManager<T>(use: (manager: JetStreamManager) => Promise<T>): Promise<T>;
+  /** Empties the stream of jobs, so that what a killed worker had in hand need not run out first. */
+  forget(): Promise<void>;
+};
 
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 const PASSWORD = 'private';
@@ -45,9 +53,13 @@ export async function startPrivateServers(test: Test, dir?: string): Promise<Pri
   const nats = await privateServer(test, dataDir, 'nats', (options) =>
     startNats({ ...options, randomPassword: () => PASSWORD }),
   );
+  const withManager: PrivateNats['withManager'] = (use) => useManager(nats.url, use);
+  const forget = async () => {
+    await withManager((manager) => manager.streams.purge('JOBS'));
+  };
   const pool = connectPool({ url: postgres.url, name: 'migrate', max: 1, statementTimeoutMs: 60_000 });
   await migrate(pool).finally(() => pool.end());
-  return { postgres, nats };
+  return { postgres, nats: { ...nats, withManager, forget } };
 }
 
 type Start = (options: { dataDir: DataDir; log: ServerLog }) => Promise<LocalServer>;
@@ -82,6 +94,16 @@ async function privateServer(
       await server.exited;
     },
   };
+}
+
+async function useManager<T>(url: string, use: (manager: JetStreamManager) => Promise<T>): Promise<T> {
+  const { host, username, password } = new URL(url);
+  const connection = await connect({ servers: host, user: username, pass: password });
+  try {
+    return await use(await connection.jetstreamManager());
+  } finally {
+    await connection.close();
+  }
 }
 
 function targetOf(url: string): { host: string; port: number } {

@@ -21,13 +21,17 @@ export type TcpProxy = {
    * after the server has answered it in full, with nothing of the answer passed on. Resolves when that has happened.
    */
   breakNext(when: Break, matches: (sent: Buffer) => boolean): Promise<void>;
+  /** The same, but the connection is left standing, with nothing more passed on. */
+  holdNext(when: Break, matches: (sent: Buffer) => boolean): Promise<void>;
   close(): Promise<void>;
 };
 
 /** ReadyForQuery but for its last byte (PostgreSQL's protocol, version 3): the statement before it has had its effect. */
 const READY_FOR_QUERY = Buffer.from('5a00000005', 'hex');
+const SYNC = Buffer.from('5300000004', 'hex');
+const SIMPLE_QUERY = 0x51;
 
-type Trap = { when: Break; matches: (sent: Buffer) => boolean; sprung: () => void };
+type Trap = { when: Break; hold: boolean; matches: (sent: Buffer) => boolean; sprung: () => void };
 
 /** Starts a proxy on a free port of the loopback address. */
 export async function startProxy(first: Target): Promise<TcpProxy> {
@@ -38,6 +42,10 @@ export async function startProxy(first: Target): Promise<TcpProxy> {
   const cut: TcpProxy['cut'] = (how = 'reset') => {
     for (const end of pairs) end(how);
   };
+  const setTrap = (set: Omit<Trap, 'sprung'>) =>
+    new Promise<void>((sprung) => {
+      trap = { ...set, sprung };
+    });
   const server = createServer((client) => {
     if (!open) {
       client.on('error', () => {});
@@ -68,10 +76,8 @@ export async function startProxy(first: Target): Promise<TcpProxy> {
       open = next;
       if (!open) cut();
     },
-    breakNext: (when, matches) =>
-      new Promise((sprung) => {
-        trap = { when, matches, sprung };
-      }),
+    breakNext: (when, matches) => setTrap({ when, matches, hold: false }),
+    holdNext: (when, matches) => setTrap({ when, matches, hold: true }),
     close: async () => {
       cut();
       server.close();
@@ -86,6 +92,7 @@ type Watch = { find: (sent: Buffer) => Trap | undefined; ended: () => void };
 /** Passes bytes on between two sockets until either ends or the trap springs. */
 function join(client: Socket, upstream: Socket, watch: Watch): { end: End } {
   let caught: Trap | undefined;
+  let isAsked = false;
   let swallowed = Buffer.alloc(0);
   const end: End = (how) => {
     if (how === 'end') client.destroy();
@@ -93,22 +100,26 @@ function join(client: Socket, upstream: Socket, watch: Watch): { end: End } {
     upstream.destroy();
     watch.ended();
   };
+  const spring = ({ hold, sprung }: Trap) => {
+    if (!hold) end('reset');
+    sprung();
+  };
   client.on('data', (sent) => {
     caught ??= watch.find(sent);
-    if (caught?.when === 'before the request arrives') {
-      end('reset');
-      caught.sprung();
-    } else upstream.write(sent);
+    // A statement may be described first; only what follows is the request to carry it out.
+    isAsked ||=
+      caught !== undefined && (sent[0] === SIMPLE_QUERY || sent.subarray(-SYNC.length).equals(SYNC));
+    if (caught?.when === 'before the request arrives') spring(caught);
+    else upstream.write(sent);
   });
   upstream.on('data', (answer) => {
-    if (caught === undefined) {
+    if (caught === undefined || !isAsked) {
       client.write(answer);
       return;
     }
     swallowed = Buffer.concat([swallowed, answer]);
     if (!swallowed.subarray(-READY_FOR_QUERY.length - 1, -1).equals(READY_FOR_QUERY)) return;
-    end('reset');
-    caught.sprung();
+    spring(caught);
   });
   for (const socket of [client, upstream]) {
     socket.setNoDelay(true);

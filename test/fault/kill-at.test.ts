@@ -1,0 +1,98 @@
+/** SIGKILL at exact points: while a statement is on its way, or has taken effect and nobody has been told. */
+import t from 'tap';
+import type { Acknowledged } from '../support/consistent.js';
+import { acknowledgement, newCreation, send } from '../support/load.js';
+import type { Break } from '../support/proxy.js';
+import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { setScene } from '../support/scene.js';
+import { until } from '../support/until.js';
+
+const scene = await setScene(t);
+const { installation, pool, servers, tsa, apiKey } = scene;
+const { proxy } = servers.postgres;
+const acknowledged: Acknowledged[] = [];
+let api = await installation.startApi();
+
+async function submit(): Promise<void> {
+  const creation = newCreation();
+  acknowledged.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
+}
+
+const BREAKS: Break[] = ['before the request arrives', 'before the answer arrives'];
+
+for (const when of BREAKS) {
+  t.test(
+    `an API killed while it stores, ${when}, is asked again and answers with one submission`,
+    async (t) => {
+      const creation = newCreation();
+      const held = proxy.holdNext(when, (sent) => sent.includes(creation.idempotencyKey ?? ''));
+      const answer = send(api.baseUrl, apiKey, creation);
+      await held;
+      await api.kill();
+      t.equal((await answer).status, 'broken');
+      api = await installation.startApi();
+      const again = await send(api.baseUrl, apiKey, creation);
+      t.equal(again.status, 201);
+      const isStored = when === 'before the answer arrives';
+      t.equal(again.headers.get('idempotent-replayed'), isStored ? 'true' : null);
+      acknowledged.push(acknowledgement(creation, again));
+      const [row] = await pool`
+      SELECT count(*) AS n FROM submission WHERE artifact_sha256 = decode(${creation.artifactSha256}, 'hex')`;
+      t.equal(row?.n, 1);
+    },
+  );
+}
+
+/** Matches the statement. A worker that has just been started sends it with its text. */
+const statement = (text: string) => () => (sent: Buffer) => sent.includes(text);
+/** Matches the COMMIT of the transaction that the statement is in. */
+const commitOf = (text: string) => () => {
+  let seen = false;
+  return (sent: Buffer) => {
+    seen ||= sent.includes(text);
+    return seen && sent.includes('COMMIT');
+  };
+};
+
+const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => boolean][] = [
+  ['a batch is committed', 'before the request arrives', commitOf('INSERT INTO batch ')],
+  ['a batch is committed', 'before the answer arrives', commitOf('INSERT INTO batch ')],
+  ['a batch is marked as published', 'before the request arrives', statement('SET registered_at')],
+  ['its publication is committed', 'before the answer arrives', commitOf('SET registered_at')],
+  ['a witness is leased', 'before the answer arrives', statement('SET attempt = attempt + 1')],
+  ['evidence is committed', 'before the request arrives', commitOf('INSERT INTO evidence')],
+  ['evidence is committed', 'before the answer arrives', commitOf('INSERT INTO evidence')],
+  ['a batch is settled', 'before the request arrives', statement('INSERT INTO batch_transition')],
+  ['a batch is settled', 'before the answer arrives', statement('INSERT INTO batch_transition')],
+];
+
+for (const [what, when, matching] of POINTS) {
+  t.test(`a worker killed while ${what}, ${when}, leaves it to the next one`, async (t) => {
+    await submit();
+    const held = proxy.holdNext(when, matching());
+    const doomed = await installation.startWorker();
+    await held;
+    await doomed.kill();
+    await servers.nats.forget();
+    const next = await installation.startWorker();
+    await letLeasesRunOut(pool);
+    await untilWitnessed(pool);
+    await next.stop();
+    await scene.assertConsistent(t, acknowledged);
+  });
+}
+
+t.test('a worker killed while a witness is asked leaves a lease, and the next one asks again', async (t) => {
+  await submit();
+  tsa.mood = 'late';
+  const doomed = await installation.startWorker();
+  await until('the witness is asked', () => tsa.waiting() > 0);
+  await doomed.kill();
+  tsa.mood = 'answers';
+  tsa.release();
+  const next = await installation.startWorker();
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  await next.stop();
+  await scene.assertConsistent(t, acknowledged);
+});
