@@ -1,0 +1,102 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import t from 'tap';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { InfoService } from '../../gen/attestation/v1/service_pb.js';
+import { logManager } from '../../src/app/logs.js';
+import { openRegister } from '../../src/app/register-file.js';
+import { verifyBundle } from '../../src/proof/verify.js';
+import { startApp } from '../support/app.js';
+import { assertNoLeaks } from '../support/recorder.js';
+import { newKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
+import { creation } from './samples.js';
+import { type Made, submit } from './submitting.js';
+
+const app = await startApp(t);
+const surfaces = app.surfaces();
+const live = await newKey(app);
+const test = await newKey(app, { environment: Environment.TEST });
+const { createAttestation } = AttestationService.method;
+const { getHealth } = InfoService.method;
+const before: Made[] = [];
+
+t.test('a log whose database contradicts the register takes nothing; all else goes on', async (t) => {
+  for (let i = 0; i < 3; i++) before.push(await submit(app, live));
+  await app.drain();
+  await writeFile(join(app.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
+  const health = await app.rest('/v1/service/health', { apiKey: live.key });
+  t.equal(health.status, 503);
+  for (const { name, call } of surfaces) {
+    for (const outcome of [
+      await call(getHealth, {}, live.key),
+      await call(createAttestation, creation('ab'.repeat(32)), live.key),
+    ]) {
+      t.match(
+        outcome,
+        { code: 'service.unavailable', message: /frozen/, status: name === 'REST' ? 503 : 0 },
+        name,
+      );
+      t.equal(outcome.grpcCode, name === 'REST' ? 0 : 14);
+      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
+    }
+    t.equal(
+      (await call(createAttestation, creation('ab'.repeat(32)), test.key)).code,
+      'ok',
+      'the test log goes on',
+    );
+  }
+  const { status, json } = await app.rest(`/v1/attestations/${before[0]!.id}`, { apiKey: live.key });
+  t.equal(status, 200);
+  t.match(json, { status: 'witnessed', bundle: { submission: { id: before[0]!.id } } });
+  t.equal((await app.rest('/verify/log/live/checkpoint')).status, 200);
+  t.match(app.recorder.lines.join('\n'), /"level":"fatal".*the log is frozen/);
+});
+
+t.test('a new epoch of the log goes on, under a new origin, and the old one stays readable', async (t) => {
+  const logs = logManager(app.pool, await openRegister(app.register));
+  t.match(await logs.newEpoch('live'), {
+    origin: 'live-2.log.example.com',
+    epoch: 2,
+    leaves: 0,
+    state: 'ok',
+  });
+  const after = [await until('the process has heard of it', () => submit(app, live).catch(() => undefined))];
+  after.push(await submit(app, live));
+  t.equal(after[0]!.logIndex, 0, 'its indexes begin anew');
+  await app.drain();
+  t.equal((await app.rest('/v1/service/health', { apiKey: live.key })).status, 200);
+
+  const wanted = [...before, ...after].map(({ id }) => id).reverse();
+  const listed: string[] = [];
+  let cursor = '';
+  do {
+    const { json } = await app.rest(`/v1/attestations?limit=2&cursor=${cursor}`, { apiKey: live.key });
+    listed.push(...(json.data as { id: string }[]).map(({ id }) => id));
+    cursor = String(json.next_cursor);
+  } while (cursor !== '');
+  t.same(listed, wanted, 'both are in one list, newest first');
+
+  const roots = (await app.rest('/verify/trust_roots.json')).json;
+  const origins = (roots.transparency_logs as JsonObject[]).map(({ origin }) => origin);
+  t.same(origins, ['live.log.example.com', 'test.log.example.com', 'live-2.log.example.com']);
+  for (const { id, artifactSha256 } of [before[0]!, after[0]!]) {
+    const { body } = await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: live.key });
+    const options = { trustRoots: roots, artifactSha256, now: new Date() };
+    const verification = await verifyBundle(body.toString(), options);
+    t.equal(verification.verdict, 'verified', verification.summary);
+  }
+  const checkpoints = await Promise.all(
+    ['live', 'live-2'].map(async (name) =>
+      (await app.rest(`/verify/log/${name}/checkpoint`)).body.toString(),
+    ),
+  );
+  t.match(checkpoints[0], /^live\.log\.example\.com\n3\n/);
+  t.match(checkpoints[1], /^live-2\.log\.example\.com\n2\n/);
+});
+
+t.test('nothing secret was logged, or answered with an error', async (t) => {
+  assertNoLeaks(t, app.recorder);
+});
