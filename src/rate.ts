@@ -15,7 +15,13 @@ export type RateState = {
 
 /** The window with the least left; of equals the longest. */
 export function tightestWindow(states: readonly RateState[]): RateState | undefined {
-  return [...states].sort((a, b) => a.remaining - b.remaining || b.windowSeconds - a.windowSeconds)[0];
+  let tightest = states[0];
+  for (const state of states) if (tightest !== undefined && isTighter(state, tightest)) tightest = state;
+  return tightest;
+}
+
+function isTighter(a: RateState, b: RateState): boolean {
+  return a.remaining < b.remaining || (a.remaining === b.remaining && a.windowSeconds > b.windowSeconds);
 }
 
 /** The error of a spent window: 429 with the window in `details` and `Retry-After`. */

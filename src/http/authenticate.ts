@@ -13,6 +13,8 @@ export type Credentials = {
 };
 
 const MAX_TOKEN_CHARACTERS = 512;
+/** How nearly every client sends it, read without taking it apart. */
+const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
 /** A scope that every key has. */
 const UNIVERSAL_SCOPE = 'service:read';
@@ -40,6 +42,8 @@ export function checkScope(call: Call, { scope }: MethodRules): void {
 
 /** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
 function bearerToken(header: string | undefined): string {
+  const usual = header === undefined ? null : USUAL_FORM.exec(header);
+  if (usual !== null) return usual[1] as string;
   const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
   if (scheme.toLowerCase() !== 'bearer' || token === '') {
     throw new ApiError(

@@ -78,12 +78,14 @@ async function answer(
   try {
     const work = run(interceptors, call, message, check);
     const response = await (context.timeoutMs() === undefined ? work : beforeDeadline(context.signal, work));
+    interceptors.conclude(call);
     context.responseHeader.set('x-request-id', call.requestId);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
     return response;
   } catch (thrown) {
     const error = asApiError(log, thrown, call);
     record.error = error.code;
+    interceptors.conclude(call);
     throw connectError(error, call);
   }
 }

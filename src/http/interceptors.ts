@@ -3,7 +3,8 @@ import type { Call } from '../call.js';
 import { authenticate, type Credentials, checkScope } from './authenticate.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { methodRules } from './method-rules.js';
-import { countCall, type RateLimits, writeRateHeaders } from './rate.js';
+import { countCall, type RateLimits } from './rate.js';
+import { writeRateHeaders } from './rate-headers.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from './services.js';
 
 /** What the steps of a call need; nothing here knows of SQL or sockets. */
@@ -22,6 +23,8 @@ export type Interceptors = {
   admit: (call: Call) => Promise<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<Message>;
+  /** Completes the headers of the answer, whether the call went well or not; once, when nothing else follows. */
+  conclude: (call: Call) => void;
 };
 
 /** Throws when a method has no handler or its options leave open who may call it. */
@@ -33,24 +36,15 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       const rules = methodRules(call.method);
       await authenticate(deps, call, rules);
       checkScope(call, rules);
-      const nowMs = deps.nowMs();
-      try {
-        await countCall(deps, call, rules, nowMs);
-      } finally {
-        writeRateHeaders(call, nowMs);
-      }
+      await countCall(deps, call, rules, deps.nowMs());
     },
     async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
       readIdempotencyKey(call, methodRules(call.method));
       deps.validate(call.method.input, message);
-      const countedBefore = call.rateStates;
-      try {
-        return await handler(message, call);
-      } finally {
-        if (call.rateStates !== countedBefore) writeRateHeaders(call, deps.nowMs());
-      }
+      return handler(message, call);
     },
+    conclude: (call) => writeRateHeaders(call, deps.nowMs()),
   };
 }

@@ -4,7 +4,6 @@ import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Principal } from '../principal.js';
 import { type RateState, rateLimitExceeded } from '../rate.js';
-import { rateHeaders } from './rate-headers.js';
 
 /** Who counts calls. */
 export type RateLimits = {
@@ -53,9 +52,4 @@ async function takeRead(
 function spentReadWindow({ readWindow }: Principal, { details }: ApiError, nowMs: number): RateState {
   const resetAtMs = typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
   return { bucket: Bucket.READS, ...readWindow, remaining: 0, resetAtMs };
-}
-
-/** Puts the windows the call was counted in into the headers of its answer. */
-export function writeRateHeaders(call: Call, nowMs: number): void {
-  for (const [name, value] of rateHeaders(call.rateStates, nowMs)) call.responseHeaders.set(name, value);
 }

@@ -61,7 +61,7 @@ export function createServer(deps: ServerDeps): ApiServer {
     },
   });
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
-  const rest = restSurface({ ...deps, ...limits, interceptors, requests, newRequestId });
+  const rest = restSurface({ ...deps, ...limits, interceptors });
   const closing = new AbortController();
   const app = createApp({
     ...deps,

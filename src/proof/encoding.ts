@@ -4,12 +4,11 @@
  */
 import { FormatError } from './format-error.js';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** UTF-8 bytes of a text. */
 export function utf8(text: string): Uint8Array {
-  return encoder.encode(text);
+  return plain(Buffer.from(text));
 }
 
 /** Text of UTF-8 bytes; throws FormatError when they are not valid UTF-8. A byte order mark is kept. */
@@ -29,7 +28,7 @@ export function toHex(bytes: Uint8Array): string {
 /** Bytes of lower-case hex; throws FormatError on anything else, or when there are not `length` bytes. */
 export function fromHex(text: string, length?: number): Uint8Array {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new FormatError('not lower-case hex');
-  return ofLength(new Uint8Array(Buffer.from(text, 'hex')), length);
+  return ofLength(plain(Buffer.from(text, 'hex')), length);
 }
 
 /** Standard base64 with padding (RFC 4648, section 4). */
@@ -41,7 +40,7 @@ export function toBase64(bytes: Uint8Array): string {
 export function fromBase64(text: string, length?: number): Uint8Array {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64') !== text) throw new FormatError('not canonical base64');
-  return ofLength(new Uint8Array(bytes), length);
+  return ofLength(plain(bytes), length);
 }
 
 /** One byte string out of several. */
@@ -53,6 +52,11 @@ export function concatBytes(...parts: Uint8Array[]): Uint8Array {
     offset += part.length;
   }
   return joined;
+}
+
+/** Not a Buffer, whose `slice` shares memory. Short ones are parts of Node's pool, so their `buffer` holds others too. */
+function plain({ buffer, byteOffset, byteLength }: Buffer): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function view(bytes: Uint8Array): Buffer {

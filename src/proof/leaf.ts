@@ -36,21 +36,13 @@ export interface Leaf {
   readonly hash: Uint8Array;
 }
 
-/** Signs a statement and makes its leaf. `sign` makes an ECDSA P-256 SHA-256 signature in DER by the key of `publicKey`. */
-export function createLeaf(
-  statement: Uint8Array,
-  signer: { readonly publicKey: Uint8Array; readonly sign: (data: Uint8Array) => Uint8Array },
-): Leaf {
-  const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
-  return leafOf(pae, signer.sign(pae), signer.publicKey);
-}
-
-/** The leaf of a statement that was signed before. */
+/** The leaf of a signed statement. */
 export function rebuildLeaf(statement: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
   return leafOf(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), signature, publicKey);
 }
 
-function leafOf(pae: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
+/** The leaf of signed bytes: a statement's pre-authentication encoding. */
+export function leafOf(pae: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
   const record = leafRecord({ digest: sha256(pae), signature, publicKey });
   return { signature, record, hash: leafHash(record) };
 }

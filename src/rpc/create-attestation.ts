@@ -17,7 +17,7 @@ import type { Principal } from '../principal.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../proof/dsse.js';
 import { fromHex, utf8 } from '../proof/encoding.js';
 import { jcs } from '../proof/jcs.js';
-import { rebuildLeaf } from '../proof/leaf.js';
+import { leafOf } from '../proof/leaf.js';
 import { metadataCommitment, SALT_BYTES, statementBytes } from '../proof/statement.js';
 import type { RandomSource } from '../random.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
@@ -65,7 +65,8 @@ export async function prepareSubmission(
     commitment,
   });
   const signer = deps.signerOf(principal.environment);
-  const signature = await signer.sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement));
+  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
+  const signature = await signer.sign(signed);
   return {
     id,
     projectId: principal.projectId,
@@ -80,7 +81,7 @@ export async function prepareSubmission(
     commitment: fromHex(commitment),
     dsseKeyId: signer.keyId,
     signature,
-    leafHash: rebuildLeaf(statement, signature, signer.spki).hash,
+    leafHash: leafOf(signed, signature, signer.spki).hash,
     idempotency: idempotencyOf(deps, request, call),
     limits: submissionLimits(principal),
   };

@@ -74,17 +74,19 @@ export async function startLibrary(
   let requests = 0;
   const rest = createRestHandler({
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
-    newRequestId: () => `req_${++requests}`,
     admit: async () => {},
     invoke: (call, message) => {
       calls.push({ call, message });
       return callHandler(call, message);
     },
+    conclude: () => {},
     maxBodyBytes: 2 ** 20,
     onInternalError: (error) => failures.push(error),
     ...options,
   });
-  const server = createServer((req, res) => void rest.handle(req, res));
+  const server = createServer((req, res) => {
+    void rest.handle({ requestId: `req_${++requests}`, req, res, call: undefined, error: undefined });
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   teardown(() => {
     server.closeAllConnections();

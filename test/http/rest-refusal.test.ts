@@ -139,9 +139,9 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
           } as never,
         },
       ],
-      newRequestId: () => 'req_1',
       admit: async () => {},
       invoke: callHandler,
+      conclude: () => {},
       maxBodyBytes: 1,
       onInternalError: () => {},
     });
@@ -161,9 +161,9 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
 t.test('the routes are listed as the protos have them', async (t) => {
   const { routes } = createRestHandler({
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
-    newRequestId: () => 'req_1',
     admit: async () => {},
     invoke: callHandler,
+    conclude: () => {},
     maxBodyBytes: 1,
     onInternalError: () => {},
   });

@@ -171,13 +171,15 @@ t.test('an answer is the whole message, one field of it, or bytes', async (t) =>
 t.test('over HTTP/2 the same requests have the same answers', async (t) => {
   const rest = createRestHandler({
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
-    newRequestId: () => 'req_1',
     admit: async () => {},
     invoke: callHandler,
+    conclude: () => {},
     maxBodyBytes: 1000,
     onInternalError: (error) => t.fail(String(error)),
   });
-  const server = createHttp2Server((req, res) => void rest.handle(req, res));
+  const server = createHttp2Server(
+    (req, res) => void rest.handle({ requestId: 'req_1', req, res, call: undefined, error: undefined }),
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const send = (method: string, path: string, body?: string, isEndless = false) =>

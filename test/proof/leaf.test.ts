@@ -5,7 +5,7 @@ import { dsseEnvelope, dsseKeyId, IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '
 import { fromBase64, fromHex, fromUtf8, toBase64, toHex, utf8 } from '../../src/proof/encoding.js';
 import { FormatError } from '../../src/proof/format-error.js';
 import { jcs, jcsBytes } from '../../src/proof/jcs.js';
-import { createLeaf, leafRecord, rebuildLeaf } from '../../src/proof/leaf.js';
+import { leafOf, leafRecord, rebuildLeaf } from '../../src/proof/leaf.js';
 import {
   ed25519Spki,
   hmacSha256,
@@ -124,10 +124,10 @@ t.test('a leaf record is the JCS of the hashedrekord entry it stands for', async
 
 t.test('a leaf rebuilt from statement, signature and key is the leaf that was made', async (t) => {
   const statement = statementBytes(fields);
-  const leaf = createLeaf(statement, signer);
+  const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
+  const leaf = leafOf(pae, signer.sign(pae), spki);
   t.strictSame(rebuildLeaf(statement, leaf.signature, spki), leaf);
   t.equal(toHex(leaf.hash), createHash('sha256').update('\0').update(leaf.record).digest('hex'));
-  const pae = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
   t.ok(await verifyEcdsaP256Sha256(spki, pae, leaf.signature));
   const entry = JSON.parse(fromUtf8(leaf.record));
   t.equal(entry.spec.hashedRekordV002.data.digest, createHash('sha256').update(pae).digest('base64'));

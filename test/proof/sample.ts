@@ -9,9 +9,10 @@ import { openTimestampAuthority, type TimestampAuthority } from '../../src/embed
 import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../../src/proof/bundle.js';
 import { parseCheckpoint, signCheckpoint } from '../../src/proof/checkpoint.js';
 import { cosign } from '../../src/proof/cosignature.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
 import { toHex, utf8 } from '../../src/proof/encoding.js';
 import { jcsBytes } from '../../src/proof/jcs.js';
-import { createLeaf } from '../../src/proof/leaf.js';
+import { leafOf } from '../../src/proof/leaf.js';
 import { leafHash } from '../../src/proof/merkle.js';
 import { COSIGNATURE_V1_KEY, encodeSignatureLine, encodeVerifierKey, noteKey } from '../../src/proof/note.js';
 import { toPem } from '../../src/proof/pem.js';
@@ -95,7 +96,8 @@ export async function makeSample(
     schema: METADATA.schema,
     commitment: metadataCommitment(salt, jcsBytes(METADATA)),
   };
-  const leaf = createLeaf(statementBytes(statement), service.dsse);
+  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statementBytes(statement));
+  const leaf = leafOf(signed, service.dsse.sign(signed), service.dsse.publicKey);
   const leaves = Array.from({ length: LATER_SIZE }, (_, i) =>
     i === LOG_INDEX ? leaf.hash : leafHash(utf8(`leaf ${i}`)),
   );

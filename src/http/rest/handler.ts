@@ -3,7 +3,7 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../call.js';
 import { ApiError } from '../../errors.js';
 import { internalError } from '../failure.js';
-import type { NodeRequest, NodeResponse } from '../requests.js';
+import type { RequestRecord } from '../requests.js';
 import type { ServiceEntry } from '../services.js';
 import { errorAnswer, successAnswer } from './answer.js';
 import { ClientGone, readBody } from './body.js';
@@ -15,12 +15,12 @@ import { type Answer, send } from './send.js';
 /** What the REST surface is made with. */
 export type RestOptions = {
   services: readonly ServiceEntry[];
-  /** Called once for each request, before `handle` returns. */
-  newRequestId: () => string;
   /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
   admit: (call: Call) => Promise<void>;
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<Message>;
+  /** Completes the headers of a call's answer, just before it is sent. */
+  conclude: (call: Call) => void;
   /** Of a request body; larger ones are 413. */
   maxBodyBytes: number;
   /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
@@ -30,13 +30,13 @@ export type RestOptions = {
 /** The REST surface of some services. */
 export type RestHandler = {
   /** Answers a request, 404 included. Never throws; resolves when the answer has been handed to the connection. */
-  handle: (req: NodeRequest, res: NodeResponse) => Promise<void>;
+  handle: (exchange: Exchange) => Promise<void>;
   /** What it serves: HTTP method, path template, RPC. */
   routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
 
-/** One request on its way. */
-type Exchange = { req: NodeRequest; res: NodeResponse; requestId: string; call: Call | undefined };
+/** One request on its way; `call` and `error` are noted in it. */
+export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'call' | 'error'>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
@@ -52,10 +52,9 @@ export function createRestHandler(options: RestOptions): RestHandler {
       path: binding.template.source,
       rpc: method,
     })),
-    async handle(req, res) {
-      const exchange: Exchange = { req, res, requestId: options.newRequestId(), call: undefined };
+    async handle(exchange) {
       try {
-        send(req, res, await answer(options, router, exchange));
+        send(exchange.req, exchange.res, await answer(options, router, exchange));
       } catch (error) {
         sendError(options, exchange, error);
       }
@@ -75,7 +74,9 @@ async function answer(options: RestOptions, router: Router<Route>, exchange: Exc
   exchange.call = call;
   await options.admit(call);
   const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
-  return successAnswer(route, req.method, call, await options.invoke(call, message));
+  const response = await options.invoke(call, message);
+  options.conclude(call);
+  return successAnswer(route, req.method, call, response);
 }
 
 /** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
@@ -100,7 +101,8 @@ async function readMessage(
   return read({ segments, query, body, contentType: req.headers['content-type'] ?? '' });
 }
 
-function sendError(options: RestOptions, { req, res, requestId, call }: Exchange, error: unknown): void {
+function sendError(options: RestOptions, exchange: Exchange, error: unknown): void {
+  const { req, res, requestId, call } = exchange;
   if (error instanceof ClientGone) return;
   // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
   if (!(error instanceof ApiError) && call?.signal.aborted) return;
@@ -110,7 +112,9 @@ function sendError(options: RestOptions, { req, res, requestId, call }: Exchange
     return;
   }
   const told = error instanceof ApiError ? error : internalError(requestId, error);
+  exchange.error = told.code;
   try {
+    if (call !== undefined) options.conclude(call);
     send(req, res, errorAnswer(told, requestId, call));
   } catch (failure) {
     // A header that HTTP cannot carry: without those of the call, then.
