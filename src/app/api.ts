@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
-import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { InfoService, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
 import type { Observation } from '../http/requests.js';
@@ -185,9 +184,8 @@ function createApiServer(
       async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
       GATHER,
     ),
-    bundles: createBundleReader(pool, directory),
+    bundles: createBundleReader(pool, directory, () => performance.now()),
     cursors,
-    writeBundle: compileWriter(ProofBundleSchema),
     noteUse: submissionLimits.note,
     schemas: loadSchemas({ dir: config.schemaDir }),
     signerOf,

@@ -9,6 +9,7 @@ import { Edition, FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { fieldSetter } from './field.js';
 import { type Reading, report } from './problems.js';
 import { type Fields, isJsonObject, type ValueCodec } from './value.js';
+import { findWritten } from './written.js';
 
 type MemberReader = (json: JsonValue, message: Fields, reading: Reading) => void;
 
@@ -44,6 +45,8 @@ export function objectCodec(desc: DescMessage): ObjectCodec {
 const TEXTS = new WeakMap<object, string>();
 
 function writeObject(writers: readonly ((message: Fields) => string)[], message: Fields): string {
+  const written = findWritten(message);
+  if (written !== undefined) return written.bytes.toString();
   if (!Object.isFrozen(message)) return writeMembers(writers, message);
   const known = TEXTS.get(message);
   if (known !== undefined) return known;

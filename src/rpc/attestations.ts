@@ -19,7 +19,7 @@ import { rateLimitExceeded, tightestWindow } from '../rate.js';
 import { type AcceptedRow, type NewSubmission, Outcome, type WindowUse } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { listSubmissions, type SubmissionRow } from '../store/submissions.js';
-import type { BundleReader } from './bundles.js';
+import type { BundleReader, WrittenBundle } from './bundles.js';
 import { metadataWarnings, type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
@@ -35,8 +35,6 @@ export type AttestationDeps = Prepare & {
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
   bundles: BundleReader;
   cursors: Cursors;
-  /** Renders a bundle as the REST surface does, so that a downloaded one has the same bytes. */
-  writeBundle: (bundle: Awaited<ReturnType<BundleReader['read']>>) => string;
   /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
   noteUse: (principal: Principal, use: WindowUse) => void;
 };
@@ -53,15 +51,15 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     getAttestation: async ({ id }, call) => {
       const row = await getOwnSubmission(deps, id, call);
       const message = submissionMessage(row, getPrincipal(call).environment);
-      if (isBundleReady(row)) message.bundle = await deps.bundles.read(row);
+      if (isBundleReady(row)) message.bundle = (await deps.bundles.read(row)).message;
       return message;
     },
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
-    getBundle: async ({ id }, call) => deps.bundles.read(await getReadySubmission(deps, id, call)),
+    getBundle: async ({ id }, call) => (await getBundle(deps, id, call)).message,
     downloadBundle: async ({ id, format }, call) => {
-      const row = await getReadySubmission(deps, id, call);
+      const bundle = await getBundle(deps, id, call);
       call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
-      return create(HttpBodySchema, await renderBundle(deps, row, format));
+      return create(HttpBodySchema, renderBundle(bundle, format));
     },
   };
 }
@@ -156,6 +154,11 @@ function isBundleReady(row: SubmissionRow): boolean {
   return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
 }
 
+async function getBundle(deps: AttestationDeps, id: string, call: Call): Promise<WrittenBundle> {
+  const kept = await deps.bundles.findKept(id, getPrincipal(call));
+  return kept ?? deps.bundles.read(await getReadySubmission(deps, id, call));
+}
+
 async function getReadySubmission(deps: AttestationDeps, id: string, call: Call): Promise<SubmissionRow> {
   const row = await getOwnSubmission(deps, id, call);
   if (isBundleReady(row)) return row;
@@ -170,18 +173,17 @@ async function getReadySubmission(deps: AttestationDeps, id: string, call: Call)
   );
 }
 
-async function renderBundle(deps: AttestationDeps, row: SubmissionRow, format: string) {
-  const bundle = await deps.bundles.read(row);
+function renderBundle({ message, bytes, logIndex }: WrittenBundle, format: string) {
   switch (format) {
     case 'bundle.json':
-      return { contentType: 'application/json', data: Buffer.from(deps.writeBundle(bundle)) };
+      return { contentType: 'application/json', data: bytes };
     case 'bundle.sigstore.json':
-      return { contentType: 'application/json', data: Buffer.from(jcs(bundle.sigstoreBundle ?? {})) };
+      return { contentType: 'application/json', data: Buffer.from(jcs(message.sigstoreBundle ?? {})) };
     case 'bundle.tlog-proof': {
-      const { note = '', inclusionProof = [] } = bundle.checkpoints[0] ?? {};
+      const { note = '', inclusionProof = [] } = message.checkpoints[0] ?? {};
       return {
         contentType: 'text/plain; charset=utf-8',
-        data: Buffer.from(tlogProof(row.logIndex, inclusionProof, note)),
+        data: Buffer.from(tlogProof(logIndex, inclusionProof, note)),
       };
     }
     default:

@@ -1,116 +1,101 @@
 import { LRUCache } from 'lru-cache';
-import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { type ProofBundle, ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../proof/bundle.js';
+import { etagOf } from '../etag.js';
+import { compileLazyMessage } from '../json/lazy-message.js';
+import { compileWriter } from '../json/writer.js';
+import type { Principal } from '../principal.js';
+import { assembleBundle } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import type { StatementFields } from '../proof/statement.js';
 import type { ReadTile } from '../proof/tile.js';
 import { inclusionProof, tilesForInclusion } from '../proof/tile-proof.js';
-import type { BatchRow } from '../store/batches.js';
-import { findBatchBySize } from '../store/batches.js';
 import type { Pool } from '../store/connect.js';
-import type { Log } from '../store/logs.js';
 import type { SubmissionRow } from '../store/submissions.js';
 import { readTiles } from '../store/tiles.js';
-import { findCoveringEvidence } from '../store/witnesses.js';
+import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import type { Directory } from './directory.js';
 
-/** What is the same for every bundle of a batch: its checkpoint, later ones that witnesses vouched for, the evidence. */
-type BatchProof = {
-  batch: BatchRow;
-  checkpoints: { treeSize: number; note: string }[];
-  witnesses: WitnessParts[];
+/** A bundle, and the same as REST spells it. */
+export type WrittenBundle = {
+  readonly message: ProofBundle;
+  readonly bytes: Buffer;
+  readonly logIndex: number;
 };
 
-/** Makes proof bundles. */
+/** Makes proof bundles, and keeps those made last as they are spelled on REST. */
 export type BundleReader = {
   /** The bundle of a submission whose batch is published. */
-  read(row: SubmissionRow): Promise<ProofBundle>;
+  read(row: SubmissionRow): Promise<WrittenBundle>;
+  /** The same without the submission's row, if it is the caller's and was kept and still stands. */
+  findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
 };
 
-/** Evidence of slow witnesses shows in bundles after at most this long. */
-const BATCH_PROOF_TTL_MS = 5_000;
-const BATCHES_CACHED = 500;
-/** 8 KiB each. */
-const TILES_CACHED = 500;
-/** About 20 KiB each, with their text. */
-const BUNDLES_CACHED = 750;
+/** A bundle as it was made: good for as long as what its batch shares is the same. */
+type Kept = { bundle: WrittenBundle; proof: BatchProof; projectId: string };
+
+/** 8 KiB each, and as much again for the nodes above its hashes. */
+const TILES_CACHED = 400;
+const KEPT_BYTES = 20 * 1024 * 1024;
+/** What a kept bundle takes besides its text. */
+const KEPT_OVERHEAD_BYTES = 1_500;
+
+const write = compileWriter(ProofBundleSchema);
+const lazyBundle = compileLazyMessage(ProofBundleSchema);
 
 /**
  * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
- * every tree it is long enough for; what a batch's bundles share, for a few seconds; and whole bundles, as long as
- * what their batch shares has not changed. A bundle holds nothing that redaction or correction touches.
+ * every tree it is long enough for; what a batch's bundles share, which is looked at again after seconds; and whole
+ * bundles, as long as that is the same. A bundle holds nothing that redaction or correction touches.
+ *
+ * @param clock monotonic milliseconds
  */
-export function createBundleReader(pool: Pool, directory: Directory): BundleReader {
+export function createBundleReader(pool: Pool, directory: Directory, clock: () => number): BundleReader {
   const tiles = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
-  const findProof = cachedProofs(pool);
-  const bundles = new LRUCache<string, { proof: BatchProof; bundle: ProofBundle }>({ max: BUNDLES_CACHED });
+  const proofs = createBatchProofs(pool, clock);
+  const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
       const log = await directory.getLog(row.logId);
-      const proof = await findProof(log, row.batchTreeSize);
-      const cached = bundles.get(row.id);
-      if (cached?.proof === proof) return cached.bundle;
-      const { spki } = await directory.getDsseKey(row.dsseKeyId);
-      const sizes = proof.checkpoints.map((checkpoint) => checkpoint.treeSize);
-      const readTile = await loadTiles(pool, tiles, log.id, row.logIndex, sizes);
-      const bundle = Object.freeze(assembleBundle(bundleParts(row, log, spki, proof, readTile)));
-      bundles.set(row.id, { proof, bundle });
+      const proof = await proofs.get(log, row.batchTreeSize);
+      const kept = keptBundles.get(row.id);
+      if (kept?.proof === proof) return kept.bundle;
+      const bytes = Buffer.from(write(await makeBundle(pool, directory, tiles, row, proof)));
+      const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
+      const size = bytes.length + KEPT_OVERHEAD_BYTES;
+      keptBundles.set(row.id, { bundle, proof, projectId: row.projectId }, { size });
       return bundle;
+    },
+    async findKept(id, { projectId, environment }) {
+      const kept = keptBundles.get(id);
+      if (kept?.projectId !== projectId) return undefined;
+      const { log, treeSize, freshUntilMs } = kept.proof;
+      if (log.environment !== environment) return undefined;
+      const isSame = clock() < freshUntilMs || (await proofs.get(log, treeSize)) === kept.proof;
+      return isSame ? kept.bundle : undefined;
     },
   };
 }
 
-function bundleParts(
+async function makeBundle(
+  pool: Pool,
+  directory: Directory,
+  tiles: LRUCache<string, Uint8Array>,
   row: SubmissionRow,
-  log: Log,
-  dsseKey: Uint8Array,
-  proof: BatchProof,
-  readTile: ReadTile,
-) {
-  return {
+  { log, prepared }: BatchProof,
+): Promise<ProofBundle> {
+  const { logIndex, signature } = row;
+  const sizes = prepared.checkpoints.map(({ size }) => size);
+  const { spki } = await directory.getDsseKey(row.dsseKeyId);
+  const readTile = await loadTiles(pool, tiles, log.id, logIndex, sizes);
+  return assembleBundle(prepared, {
     statement: statementOf(row, log.environment),
-    signature: row.signature,
-    dsseKey,
-    logIndex: row.logIndex,
-    logKey: log.publicKey,
-    batch: proof.batch,
-    checkpoints: proof.checkpoints.map(({ treeSize, note }) => ({
-      note,
-      inclusionProof: inclusionProof(row.logIndex, treeSize, readTile),
-    })),
-    witnesses: proof.witnesses,
-  };
-}
-
-/** Reads what a batch's bundles share at most every few seconds; the same object stands for it until it changes. */
-function cachedProofs(pool: Pool): (log: Log, treeSize: number) => Promise<BatchProof> {
-  const known = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
-  const fresh = new LRUCache<string, Promise<BatchProof>>({ max: BATCHES_CACHED, ttl: BATCH_PROOF_TTL_MS });
-  const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
-    const proof = await readBatchProof(pool, log, treeSize);
-    const before = known.get(key);
-    if (before !== undefined && isSameProof(before, proof)) return before;
-    known.set(key, proof);
-    return proof;
-  };
-  return (log, treeSize) => {
-    const key = `${log.id}/${treeSize}`;
-    const cached = fresh.get(key);
-    if (cached !== undefined) return cached;
-    const reading = read(key, log, treeSize);
-    fresh.set(key, reading);
-    reading.catch(() => fresh.delete(key));
-    return reading;
-  };
-}
-
-/** Evidence is only ever added, and named by its witness and size. */
-function isSameProof(a: BatchProof, b: BatchProof): boolean {
-  const names = ({ witnesses }: BatchProof) =>
-    witnesses.map(({ name, treeSize }) => `${name} ${treeSize}`).join();
-  return names(a) === names(b);
+    signature,
+    dsseKey: spki,
+    logIndex,
+    inclusionProofs: sizes.map((size) => inclusionProof(logIndex, size, readTile)),
+  });
 }
 
 /** The statement a submission was attested by. */
@@ -123,31 +108,6 @@ export function statementOf(row: SubmissionRow, environment: number): StatementF
     environment: environment === Environment.LIVE ? 'live' : 'test',
     schema: row.attestedSchema ?? row.schema,
     commitment: toHex(row.commitment),
-  };
-}
-
-async function readBatchProof(pool: Pool, log: Log, treeSize: number): Promise<BatchProof> {
-  const batch = await findBatchBySize(pool, log.id, treeSize);
-  if (batch === undefined) throw new Error(`log ${log.origin} has no batch that ends at ${treeSize}`);
-  const evidence = await findCoveringEvidence(pool, log.id, treeSize);
-  const later = [...new Set(evidence.map((piece) => piece.treeSize))]
-    .filter((size) => size > treeSize)
-    .sort((a, b) => a - b);
-  const laterBatches = await Promise.all(later.map((size) => findBatchBySize(pool, log.id, size)));
-  const checkpoints = [batch, ...laterBatches.filter((found) => found !== undefined)];
-  const landed = evidence.map(({ witness, ...piece }) => ({ ...piece, name: witness }));
-  return { batch, checkpoints, witnesses: [logWitness(batch), ...landed] };
-}
-
-/** The log's own vouching: its signed checkpoint, which lands when the batch is published. */
-function logWitness(batch: BatchRow): WitnessParts {
-  return {
-    name: LOG_WITNESS_NAME,
-    kind: WitnessKind.TRANSPARENCY_LOG,
-    treeSize: batch.treeSize,
-    evidence: Buffer.from(batch.note),
-    detail: { log_index: batch.firstIndex },
-    landedAt: batch.registeredAt ?? batch.sealedAt,
   };
 }
 

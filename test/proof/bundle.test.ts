@@ -4,7 +4,7 @@ import { TrustedRoot as SigstoreTrustedRoot } from '@sigstore/protobuf-specs';
 import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
 import t from 'tap';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
-import { assembleBundle } from '../../src/proof/bundle.js';
+import { prepareBatch } from '../../src/proof/bundle.js';
 import { parseCheckpoint } from '../../src/proof/checkpoint.js';
 import { dsseKeyId } from '../../src/proof/dsse.js';
 import { fromUtf8, toBase64, toHex } from '../../src/proof/encoding.js';
@@ -151,21 +151,9 @@ t.test('cosignatures are in the note of the checkpoint they are about, and nowhe
 t.test(
   'a bundle without its checkpoint, or with evidence that is no cosignature, cannot be assembled',
   async (t) => {
-    const parts = {
-      statement,
-      signature: Uint8Array.of(1),
-      dsseKey: service.dsse.publicKey,
-      logIndex: 0,
-      logKey: service.log.publicKey,
-      batch: BATCH,
-      checkpoints: [],
-      witnesses: [],
-    };
-    t.throws(() => assembleBundle(parts), FormatError);
-    t.throws(
-      () => assembleBundle({ ...parts, checkpoints: [{ note: 'x', inclusionProof: [] }] }),
-      FormatError,
-    );
+    const parts = { batch: BATCH, logKey: service.log.publicKey, notes: [], witnesses: [] };
+    t.throws(() => prepareBatch(parts), FormatError);
+    t.throws(() => prepareBatch({ ...parts, notes: ['x'] }), FormatError);
     const witness = {
       name: 'w1',
       kind: WitnessKind.LOG_WITNESS,
@@ -175,10 +163,7 @@ t.test(
       landedAt: new Date(0),
     };
     const { note } = bundle.checkpoints[0]!;
-    t.throws(
-      () => assembleBundle({ ...parts, checkpoints: [{ note, inclusionProof: [] }], witnesses: [witness] }),
-      FormatError,
-    );
+    t.throws(() => prepareBatch({ ...parts, notes: [note], witnesses: [witness] }), FormatError);
   },
 );
 

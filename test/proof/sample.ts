@@ -6,7 +6,7 @@ import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_p
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type TrustRoots, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { openTimestampAuthority, type TimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import { assembleBundle, LOG_WITNESS_NAME, type WitnessParts } from '../../src/proof/bundle.js';
+import { assembleBundle, LOG_WITNESS_NAME, prepareBatch, type WitnessParts } from '../../src/proof/bundle.js';
 import { parseCheckpoint, signCheckpoint } from '../../src/proof/checkpoint.js';
 import { cosign } from '../../src/proof/cosignature.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
@@ -119,15 +119,18 @@ export async function makeSample(
       ),
     ),
   );
-  const bundle = assembleBundle({
+  const batch = prepareBatch({
+    batch: BATCH,
+    logKey: service.log.publicKey,
+    notes: checkpoints.map(({ note }) => note),
+    witnesses: said,
+  });
+  const bundle = assembleBundle(batch, {
     statement,
     signature: leaf.signature,
     dsseKey: service.dsse.publicKey,
     logIndex: LOG_INDEX,
-    logKey: service.log.publicKey,
-    batch: BATCH,
-    checkpoints,
-    witnesses: said,
+    inclusionProofs: checkpoints.map(({ inclusionProof }) => inclusionProof),
   });
   return { service, statement, salt, bundle };
 }

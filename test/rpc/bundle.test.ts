@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { newKey } from '../support/test-keys.js';
@@ -116,6 +117,23 @@ t.test('who has a bundle already is told so without it', async (t) => {
     t.match(head, { status: 200, headers: { etag, 'content-length': String(body.length) } });
     t.equal((await get({ 'if-none-match': etag }, 'HEAD')).status, 304);
     t.equal((await app.rest(path, { headers: { 'if-none-match': etag } })).status, 401, 'only for its owner');
+  }
+});
+
+t.test("a bundle that was handed out before is still nobody else's", async (t) => {
+  const { id } = await submitWitnessed(app, live);
+  const stranger = await newKey(app);
+  const test = await newKey(app, { projectId: live.projectId, environment: Environment.TEST });
+  const sibling = await newKey(app, { projectId: live.projectId });
+  for (const { name, call } of surfaces) {
+    const { response } = await call(getBundle, { id }, live.key);
+    t.same((await call(getBundle, { id }, sibling.key)).response, response, name);
+    for (const { key } of [stranger, test]) {
+      t.equal((await call(getBundle, { id }, key)).code, 'submission.not_found', name);
+      for (const format of FORMATS) {
+        t.equal((await call(downloadBundle, { id, format }, key)).code, 'submission.not_found', name);
+      }
+    }
   }
 });
 

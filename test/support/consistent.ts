@@ -107,7 +107,7 @@ async function verifyBundles(
   directory: Directory,
   submissions: readonly SubmissionRow[],
 ): Promise<string[]> {
-  const bundles = createBundleReader(pool, directory);
+  const bundles = createBundleReader(pool, directory, () => performance.now());
   const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
   const trustRoots = JSON.parse(compileWriter(TrustRootsSchema)(await reader.read()));
   const problems: string[] = [];
@@ -117,7 +117,7 @@ async function verifyBundles(
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
     const required = await readRequired(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;
-    const verification = await verifyBundle(await bundles.read(row), {
+    const verification = await verifyBundle((await bundles.read(row)).message, {
       trustRoots,
       artifactSha256: toHex(row.artifactSha256),
       environment: statementOf(row, log.environment).environment,

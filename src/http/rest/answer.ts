@@ -14,11 +14,11 @@ export function successAnswer(
   call: Call,
   message: Message,
 ): Answer {
-  const { contentType, body } = route.writeResponse(message);
+  const { contentType, body, etag: known } = route.writeResponse(message);
   if (route.successStatus === 204) return { status: 204, headers: answerHeaders(call), body: undefined };
   const headers = answerHeaders(call, contentType);
   if (!route.hasEtag) return { status: route.successStatus, headers, body };
-  const etag = etagOf(body);
+  const etag = known ?? etagOf(body);
   headers.etag = etag;
   const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
   if (!isRead || !isNoneMatch(call.header('if-none-match'), etag)) {

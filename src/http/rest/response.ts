@@ -3,17 +3,24 @@ import type { HttpBody } from '../../../gen/google/api/httpbody_pb.js';
 import { findFieldValue } from '../../json/field.js';
 import type { Fields } from '../../json/value.js';
 import { compileFieldWriter, compileWriter } from '../../json/writer.js';
+import { findWritten } from '../../json/written.js';
 import { isHttpBody } from './request.js';
 
-/** The body of an answer and its content type. */
-export type Payload = { contentType: string; body: Uint8Array };
+/** The body of an answer, its content type, and its entity tag where that is known already. */
+export type Payload = { contentType: string; body: Uint8Array; etag?: string };
+
+const JSON_TYPE = 'application/json';
 
 /** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
 export function compileResponse(desc: DescMessage, responseBody: string): (message: Message) => Payload {
   if (responseBody === '') {
     if (isHttpBody(desc)) return (message) => rawPayload(message as HttpBody);
     const write = compileWriter(desc);
-    return (message) => jsonPayload(write(message));
+    return (message) => {
+      const written = findWritten(message);
+      if (written === undefined) return jsonPayload(write(message));
+      return { contentType: JSON_TYPE, body: written.bytes, etag: written.etag };
+    };
   }
   const field = desc.fields.find(({ name }) => name === responseBody);
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${responseBody} for the answer`);
@@ -26,7 +33,7 @@ export function compileResponse(desc: DescMessage, responseBody: string): (messa
 
 /** As bytes at once: a string put together from many pieces is twice as slow to send. */
 export function jsonPayload(text: string): Payload {
-  return { contentType: 'application/json', body: Buffer.from(text) };
+  return { contentType: JSON_TYPE, body: Buffer.from(text) };
 }
 
 function rawPayload(body: HttpBody | undefined): Payload {
