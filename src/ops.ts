@@ -82,11 +82,19 @@ async function answer(deps: OpsDeps, req: IncomingMessage): Promise<Answer> {
   }
 }
 
-async function readiness({ checks, checkTimeoutMs = CHECK_TIMEOUT_MS }: OpsDeps): Promise<Answer> {
-  const reasons = await Promise.all(
+/** The checks that do not pass, each with why. */
+export async function findFailing(
+  checks: readonly Check[],
+  checkTimeoutMs = CHECK_TIMEOUT_MS,
+): Promise<{ name: string; reason: string }[]> {
+  const found = await Promise.all(
     checks.map(async (check) => ({ name: check.name, reason: await findReason(check, checkTimeoutMs) })),
   );
-  const failing = reasons.filter(({ reason }) => reason !== undefined);
+  return found.flatMap(({ name, reason }) => (reason === undefined ? [] : [{ name, reason }]));
+}
+
+async function readiness({ checks, checkTimeoutMs }: OpsDeps): Promise<Answer> {
+  const failing = await findFailing(checks, checkTimeoutMs);
   return failing.length === 0
     ? json(200, { status: 'ready' })
     : json(503, { status: 'not ready', reasons: failing });

@@ -37,6 +37,7 @@ import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
 import { setUpDsseSigners, setUpLogs } from './setup.js';
+import { standardRpcs } from './standard-rpcs.js';
 import { createSubmissionLimits } from './submission-limits.js';
 
 /** What an API process is started with; `verifyUrl` is read when first asked for, once the port is known. */
@@ -46,6 +47,8 @@ export type ApiOptions = {
   register: Register;
   log: Logger;
   verifyUrl: () => string;
+  /** Whether `/readyz` would say so: for gRPC health. */
+  isReady: () => Promise<boolean>;
   observe: (observation: Observation) => void;
 };
 
@@ -193,20 +196,25 @@ function createApiServer(
     clock: Date.now,
     random: createRandomSource(),
   });
+  const services = [
+    { desc: AttestationService, handlers: attestations },
+    { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
+    {
+      desc: InfoService,
+      handlers: infoHandlers({
+        pool,
+        trustRoots,
+        problem: async () => (await findLogProblems({ pool, register, log }))[0],
+        clock: Date.now,
+      }),
+    },
+  ].map(databaseAway.tellAll);
   return createServer({
-    services: [
-      { desc: AttestationService, handlers: attestations },
-      { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
-      {
-        desc: InfoService,
-        handlers: infoHandlers({
-          pool,
-          trustRoots,
-          problem: async () => (await findLogProblems({ pool, register, log }))[0],
-          clock: Date.now,
-        }),
-      },
-    ].map(databaseAway.tellAll),
+    services,
+    moreRpcs: standardRpcs(
+      services.map(({ desc }) => desc),
+      options.isReady,
+    ),
     findPrincipal: databaseAway.tell(principals.find),
     isAdmin: (token) => equalSecrets(token, adminToken),
     takeRead: databaseAway.tell(readLimits.take),

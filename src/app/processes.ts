@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../config.js';
 import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics.js';
-import { type Check, createOps } from '../ops.js';
+import { type Check, createOps, findFailing } from '../ops.js';
 import type { Register } from '../pipeline/register.js';
 import { startApi } from './api.js';
 import type { Ready } from './contract.js';
@@ -59,6 +59,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
       register,
       log,
       verifyUrl: () => urls().verifyUrl,
+      isReady: async () => (await findFailing(checks)).length === 0,
       observe: metrics.observeRequest,
     });
     stops.add(api.stop);

@@ -5,13 +5,24 @@ import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/vali
 import { filesIn } from './files-in.js';
 import { printProto } from './print-proto.js';
 
-/** The protos of Google's that ours import; `google-gax` carries them as files. */
-const GOOGLE_API = ['annotations.proto', 'http.proto', 'httpbody.proto'];
+/** Where npm packages carry third-party protos as files: by import path, the package's module and the way from it. */
+const FILES: Readonly<Record<string, readonly [module: string, path: string]>> = {
+  'google/api/annotations.proto': ['google-gax', '../protos/google/api/annotations.proto'],
+  'google/api/http.proto': ['google-gax', '../protos/google/api/http.proto'],
+  'google/api/httpbody.proto': ['google-gax', '../protos/google/api/httpbody.proto'],
+  'google/rpc/error_details.proto': ['google-gax', '../protos/google/rpc/error_details.proto'],
+  'grpc/health/v1/health.proto': ['grpc-health-check', '../../proto/health/v1/health.proto'],
+  'grpc/reflection/v1/reflection.proto': ['@grpc/reflection', '../proto/grpc/reflection/v1/reflection.proto'],
+  'grpc/reflection/v1alpha/reflection.proto': [
+    '@grpc/reflection',
+    '../proto/grpc/reflection/v1alpha/reflection.proto',
+  ],
+};
 
 /**
- * Writes the third-party protos that ours import into `<root>/.protos`, from npm packages only: `google/api` as
- * files, `buf/validate` printed from the descriptor that `@bufbuild/protovalidate` carries. A folder that holds just
- * these is left alone, so that another process can go on reading it.
+ * Writes the third-party protos that ours import or that are served beside them into `<root>/.protos`, from npm
+ * packages only: most as files, `buf/validate` printed from the descriptor that `@bufbuild/protovalidate` carries. A
+ * folder that holds just these is left alone, so that another process can go on reading it.
  */
 export function writeThirdPartyProtos(root: string): void {
   const out = join(root, '.protos');
@@ -28,10 +39,9 @@ export function writeThirdPartyProtos(root: string): void {
 
 /** Their texts by their import paths. */
 function readThirdPartyProtos(): Map<string, string> {
-  const gax = join(dirname(fileURLToPath(import.meta.resolve('google-gax'))), '..', 'protos');
-  const google = GOOGLE_API.map((name) => `google/api/${name}`);
-  return new Map([
-    ...google.map((path) => [path, readFileSync(join(gax, path), 'utf8')] as const),
-    ['buf/validate/validate.proto', printProto(file_buf_validate_validate)],
-  ]);
+  const texts = Object.entries(FILES).map(([path, [module, way]]) => {
+    const file = join(dirname(fileURLToPath(import.meta.resolve(module))), way);
+    return [path, readFileSync(file, 'utf8')] as const;
+  });
+  return new Map([...texts, ['buf/validate/validate.proto', printProto(file_buf_validate_validate)]]);
 }

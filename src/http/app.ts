@@ -11,6 +11,7 @@ import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
+import { boundStreams } from './streams.js';
 
 export type AppDeps = {
   log: Logger;
@@ -109,6 +110,7 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     ...options,
     routes: deps.moreRpcs,
     shutdownSignal: deps.closing,
+    interceptors: [boundStreams(deps.limits, deps.closing)],
   });
 }
 

@@ -117,13 +117,15 @@ function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, sign
   };
 }
 
-function getRecord(values: ContextValues | undefined): RequestRecord {
+/** The record of the request that an RPC came in; throws when `connectContext` did not hand it over. */
+export function getRecord(values: ContextValues | undefined): RequestRecord {
   const record = values?.get(recordKey);
   if (record === undefined) throw new Error('a request reached Connect without its record');
   return record;
 }
 
-function surfaceOf(contentType: string | null): Surface {
+/** The protocol that a content type stands for. */
+export function surfaceOf(contentType: string | null): Surface {
   if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
   return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
 }

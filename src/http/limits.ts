@@ -18,6 +18,10 @@ export type Limits = {
   keepAliveTimeoutMs: number;
   /** An HTTP/2 connection without traffic. */
   sessionIdleMs: number;
+  /** Streams of the RPCs that anyone may call, all together. */
+  maxOpenStreams: number;
+  /** One such stream, from its start. */
+  maxStreamMs: number;
   /** How long `close` lets idle connections learn of it before it closes them. */
   idleGraceMs: number;
   /** How long `close` waits for requests under way. */
@@ -34,6 +38,8 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
   sessionIdleMs: 300_000,
+  maxOpenStreams: 1_000,
+  maxStreamMs: 3_600_000,
   idleGraceMs: 250,
   graceMs: 20_000,
 };

@@ -1,14 +1,5 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
-import { create, createFileRegistry, type DescService } from '@bufbuild/protobuf';
-import {
-  EmptySchema,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-  file_google_protobuf_empty,
-} from '@bufbuild/protobuf/wkt';
-import { createClient } from '@connectrpc/connect';
-import { createGrpcTransport } from '@connectrpc/connect-node';
 import t from 'tap';
 import { Client } from 'undici';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
@@ -134,52 +125,3 @@ t.test('pipelined requests that never get their turn are over with the connectio
   t.equal(api.observations.length, 3);
   t.ok(api.calls.filter((_call, index) => index !== 1).every(({ signal }) => signal.aborted));
 });
-
-t.test('streams of further RPCs end when the server begins to close', async (t) => {
-  const service = streamingService();
-  const api = await startApiServer(t, {
-    limits: { graceMs: 60_000 },
-    moreRpcs: (router) => {
-      router.service(service, {
-        async *watch(_request: unknown, { signal }: { signal: AbortSignal }) {
-          yield create(EmptySchema);
-          await once(signal, 'abort');
-        },
-      } as never);
-    },
-  });
-  const client = createClient(service, createGrpcTransport({ baseUrl: api.baseUrl }));
-  const watch = client.watch as unknown as (request: object) => AsyncIterable<unknown>;
-  const seen: unknown[] = [];
-  for await (const message of watch({})) {
-    seen.push(message);
-    void api.server.close();
-  }
-  t.equal(seen.length, 1);
-  await api.server.close();
-});
-
-/** A service with a method that streams, which the product's own protos do not have. */
-function streamingService(): DescService {
-  const file = create(FileDescriptorProtoSchema, {
-    name: 'test/watch.proto',
-    package: 'test',
-    syntax: 'proto3',
-    dependency: ['google/protobuf/empty.proto'],
-    service: [
-      {
-        name: 'WatchService',
-        method: [
-          {
-            name: 'Watch',
-            inputType: '.google.protobuf.Empty',
-            outputType: '.google.protobuf.Empty',
-            serverStreaming: true,
-          },
-        ],
-      },
-    ],
-  });
-  const set = create(FileDescriptorSetSchema, { file: [file_google_protobuf_empty.proto, file] });
-  return createFileRegistry(set).getService('test.WatchService') as DescService;
-}

@@ -16,6 +16,7 @@ import { type Config, readConfig } from '../../src/config.js';
 import { openSecrets } from '../../src/embedded/secrets.js';
 import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
 import { createLogger, type Logger } from '../../src/logger.js';
+import { type Check, findFailing } from '../../src/ops.js';
 import { findDueJobs } from '../../src/pipeline/reconcile.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
@@ -161,14 +162,17 @@ async function makeConfig(
 
 async function listen({ config, queuePrefix, register, log }: Shared, stops: Stops): Promise<string> {
   let baseUrl = '';
+  const checks: Check[] = [];
   const api = await startApi({
     config,
     queuePrefix,
     register,
     log,
     verifyUrl: () => `${baseUrl}/verify`,
+    isReady: async () => (await findFailing(checks)).length === 0,
     observe: () => {},
   });
+  checks.push(...api.checks);
   stops.add(api.stop);
   const { port } = await api.server.listen({ host: config.host, port: 0 });
   baseUrl = `http://localhost:${port}`;

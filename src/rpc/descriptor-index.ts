@@ -1,0 +1,63 @@
+import type { DescExtension, DescFile, DescService } from '@bufbuild/protobuf';
+import { nestedTypes } from '@bufbuild/protobuf/reflect';
+
+/** Proto files, to be found by what they declare. */
+export type DescriptorIndex = {
+  /** Full names of the services it was made of, in their order. */
+  services: readonly string[];
+  /** A file by its import path, `attestation/v1/batches.proto`. */
+  findFile: (path: string) => DescFile | undefined;
+  /** The file that declares a fully-qualified name of any kind. */
+  findBySymbol: (name: string) => DescFile | undefined;
+  /** The extensions of a message type, by its full name. */
+  extensionsOf: (typeName: string) => readonly DescExtension[];
+};
+
+/** Indexes the files of the services, those that no service imports, and everything they all import. */
+export function indexDescriptors(
+  services: readonly DescService[],
+  more: readonly DescFile[],
+): DescriptorIndex {
+  const roots = [...services.map(({ file }) => file), ...more];
+  const files = new Map(roots.flatMap((file) => withImports(file)).map((file) => [file.proto.name, file]));
+  const symbols = new Map<string, DescFile>();
+  const extensions: DescExtension[] = [];
+  for (const file of files.values()) {
+    for (const desc of nestedTypes(file)) {
+      for (const name of namesIn(desc)) symbols.set(name, file);
+      if (desc.kind === 'extension') extensions.push(desc);
+    }
+  }
+  return {
+    services: services.map(({ typeName }) => typeName),
+    findFile: (path) => files.get(path),
+    findBySymbol: (name) => symbols.get(name),
+    extensionsOf: (typeName) => extensions.filter(({ extendee }) => extendee.typeName === typeName),
+  };
+}
+
+/** A file and all that it imports, directly or not, each once, itself first. */
+export function withImports(file: DescFile, found = new Set<DescFile>()): DescFile[] {
+  if (!found.has(file)) {
+    found.add(file);
+    for (const imported of file.dependencies) withImports(imported, found);
+  }
+  return [...found];
+}
+
+/** The full names that a declaration brings in besides those nested in it; an enum's values are its siblings. */
+function namesIn(desc: ReturnType<typeof nestedTypes> extends Iterable<infer D> ? D : never): string[] {
+  const { typeName } = desc;
+  switch (desc.kind) {
+    case 'message':
+      return [typeName, ...[...desc.fields, ...desc.oneofs].map(({ name }) => `${typeName}.${name}`)];
+    case 'service':
+      return [typeName, ...desc.methods.map(({ name }) => `${typeName}.${name}`)];
+    case 'enum': {
+      const scope = typeName.slice(0, typeName.lastIndexOf('.') + 1);
+      return [typeName, ...desc.values.map(({ name }) => scope + name)];
+    }
+    case 'extension':
+      return [typeName];
+  }
+}
