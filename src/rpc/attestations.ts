@@ -23,6 +23,7 @@ import type { BundleReader, WrittenBundle } from './bundles.js';
 import { metadataWarnings, type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
+import { keyReused, noteReplay } from './idempotent.js';
 import { submissionStates } from './rate-windows.js';
 import { type ShownSubmission, submissionMessage, submissionStatus } from './submission-message.js';
 
@@ -85,10 +86,7 @@ async function createAttestation(
       throw rateLimitExceeded(spent, deps.clock());
     }
     default:
-      throw new ApiError(
-        ErrorCode.IDEMPOTENCY_KEY_REUSED,
-        'this idempotency key was used for another request; use a new one',
-      );
+      throw keyReused();
   }
 }
 
@@ -128,7 +126,7 @@ async function replay(
 ): Promise<Submission> {
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
-  call.responseHeaders.set('idempotent-replayed', 'true');
+  noteReplay(call);
   return withWarnings(submissionMessage(row, principal.environment), row);
 }
 

@@ -1,8 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { create, type JsonObject, toJson } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import {
   type CreateAttestationRequest,
-  CreateAttestationRequestSchema,
   MetadataState,
   ValidationMode,
   type Warning,
@@ -23,6 +21,7 @@ import type { RandomSource } from '../random.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
 import type { KeyRing } from '../secret-key.js';
 import type { NewSubmission } from '../store/accept.js';
+import { requestHash } from './idempotent.js';
 
 /** The key that signs an environment's statements: its row's id, its public part, and the signing, off the main thread. */
 export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
@@ -136,11 +135,7 @@ function idempotencyOf(
   call: Call,
 ): NewSubmission['idempotency'] {
   if (call.idempotencyKey === undefined) return undefined;
-  const message = jcs(toJson(CreateAttestationRequestSchema, request));
-  const requestHash = createHmac('sha256', deps.idempotencyKeys[0].key)
-    .update(`${call.method.parent.typeName}/${call.method.name}\n${message}`)
-    .digest();
-  return { key: call.idempotencyKey, requestHash };
+  return { key: call.idempotencyKey, requestHash: requestHash(deps.idempotencyKeys[0], call, request) };
 }
 
 function submissionLimits({ submissionWindows }: Principal): NewSubmission['limits'] {

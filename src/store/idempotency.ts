@@ -1,0 +1,63 @@
+import type { Pool, Sql } from './connect.js';
+
+/** One use of an idempotency key. */
+export type Claim = {
+  /** Whose key it is: the id of an API key, or `admin`. */
+  holder: string;
+  key: string;
+  /** Keyed hashes of the request, under the newest key first; any of them means the same request. */
+  requestHashes: readonly Uint8Array[];
+  /** For how long a claim stands. */
+  retentionMs: number;
+};
+
+/** What became of a claim: the effect, the resource that an earlier effect had, or neither. */
+export type Claimed<T> =
+  | { outcome: 'done'; effect: T }
+  | { outcome: 'replayed'; resourceId: string }
+  | { outcome: 'reused' }
+  | { outcome: 'busy' };
+
+/**
+ * Runs an effect in a transaction that also notes the claim: both are committed, or neither. Where the claim stands
+ * already nothing is run, and while another transaction is about it nothing is waited for. The lock and the rows are
+ * those of `accept_submissions`, so that a key is one key for every RPC.
+ *
+ * @param effect what to do once; `resourceId` is what a replay is answered with
+ */
+export function runClaimed<T extends { resourceId: string }>(
+  pool: Pool,
+  claim: Claim,
+  effect: (tx: Sql) => Promise<T>,
+): Promise<Claimed<T>> {
+  const { holder, key } = claim;
+  return pool.begin(async (tx): Promise<Claimed<T>> => {
+    const [lock] = await tx<{ taken: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(hashtextextended(${holder} || ' ' || ${key}, 0)) AS taken`;
+    if (lock?.taken !== true) return { outcome: 'busy' };
+    const earlier = await findClaim(tx, claim);
+    if (earlier !== undefined) return earlier;
+    const done = await effect(tx);
+    await tx`
+      INSERT INTO idempotency_key (api_key_id, key, request_hash, resource_id, created_at)
+      VALUES (${holder}, ${key}, ${claim.requestHashes[0] ?? null}, ${done.resourceId}, clock_timestamp())
+      ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE
+      SET request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = excluded.created_at`;
+    return { outcome: 'done', effect: done };
+  });
+}
+
+type Found = Extract<Claimed<never>, { outcome: 'replayed' | 'reused' }>;
+
+async function findClaim(
+  tx: Sql,
+  { holder, key, requestHashes, retentionMs }: Claim,
+): Promise<Found | undefined> {
+  const [row] = await tx<{ requestHash: Buffer; resourceId: string }[]>`
+    SELECT request_hash AS "requestHash", resource_id AS "resourceId" FROM idempotency_key
+    WHERE api_key_id = ${holder} AND key = ${key}
+      AND created_at > clock_timestamp() - ${retentionMs} * interval '1 millisecond'`;
+  if (row === undefined) return undefined;
+  const isSame = requestHashes.some((hash) => row.requestHash.equals(hash));
+  return isSame ? { outcome: 'replayed', resourceId: row.resourceId } : { outcome: 'reused' };
+}
