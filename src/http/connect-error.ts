@@ -1,10 +1,10 @@
 import { type Code, ConnectError } from '@connectrpc/connect';
-import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../call.js';
 import { type ApiError, errorRules } from '../errors.js';
+import { boundMessage, errorDetails } from './error-details.js';
 
 /**
- * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, an `ErrorDetail`, and the answer's headers
+ * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, its details, and the answer's headers
  * as metadata, since nothing else of the call reaches the wire once it fails.
  */
 export function connectError(
@@ -12,17 +12,11 @@ export function connectError(
   call: Pick<Call, 'requestId' | 'responseHeaders'>,
   grpcCode: Code = errorRules(error.code).grpcCode,
 ): ConnectError {
-  const { code } = errorRules(error.code);
   const metadata = {
     ...Object.fromEntries(call.responseHeaders),
     ...error.headers,
     'x-request-id': call.requestId,
   };
-  return new ConnectError(
-    error.message,
-    grpcCode,
-    metadata,
-    [{ desc: ErrorDetailSchema, value: { code, details: error.details, requestId: call.requestId } }],
-    error,
-  );
+  const details = errorDetails(error, call.requestId);
+  return new ConnectError(boundMessage(error.message), grpcCode, metadata, details, error);
 }

@@ -6,8 +6,12 @@ import { promisify } from 'node:util';
 import { createFileRegistry, fromBinary, type JsonObject } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { type ServiceError, status } from '@grpc/grpc-js';
+import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader';
+import { GoogleError } from 'google-gax';
 import t, { type Test } from 'tap';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { creation } from '../rpc/samples.js';
+import { submit } from '../rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, publicServices } from '../support/rpcs.js';
@@ -34,6 +38,10 @@ const STANDARD = [
 ];
 const BUF = join(dirname(createRequire(import.meta.url).resolve('@bufbuild/buf/package.json')), 'bin/buf');
 const NOT_FOUND = 5;
+const STATUS = loadSync('google/rpc/status.proto', {
+  keepCase: true,
+  includeDirs: [join(dirname(createRequire(import.meta.url).resolve('google-gax')), '../protos')],
+});
 
 t.test('health is told of the server and of each service, to anyone', async (t) => {
   const health = healthClient(app.baseUrl);
@@ -161,15 +169,84 @@ for (const version of REFLECTION_VERSIONS) {
   });
 }
 
-t.test('the error of a call is readable by a stock client that knows the protos', async (t) => {
+t.test('a stock client reads our error details, and those of google.rpc', async (t) => {
   const definition = definitionOf(await describeByReflection(app.baseUrl, 'v1'));
   const client = stockClient(app.baseUrl, definition, 'attestation.v1.AttestationService');
   t.teardown(client.close);
-  const error = await client.call('GetAttestation', { id: 'sub_none' }, { authorization }).then(
-    () => undefined,
-    (thrown: ServiceError) => thrown,
-  );
-  t.match(error, { code: status.NOT_FOUND });
+  const fail = async (method: string, request: object): Promise<ServiceError> => {
+    const answer = client.call(method, request, { authorization });
+    const error = await answer.catch((thrown: ServiceError) => thrown);
+    if (!(error instanceof Error)) throw new Error(`${method} did not fail`);
+    return error;
+  };
+  const { id } = await submit(app, owner);
+
+  const missing = await fail('GetAttestation', { id: 'sub_none' });
+  t.equal(missing.code, status.NOT_FOUND);
+  t.match(errorDetail(definition, missing), { code: 'submission.not_found', request_id: /^req_/ });
+  t.match(generic(missing), { reason: 'SUBMISSION_NOT_FOUND', domain: 'attestation.v1' });
+
+  const invalid = await fail('ListAttestations', { limit: 201 });
+  t.equal(invalid.code, status.INVALID_ARGUMENT);
+  t.match(errorDetail(definition, invalid), { code: 'request.invalid' });
+  t.match(generic(invalid).statusDetails, [
+    {},
+    { reason: 'REQUEST_INVALID' },
+    { fieldViolations: [{ field: 'limit' }] },
+  ]);
+
+  const early = await fail('GetBundle', { id });
+  t.match(generic(early).statusDetails, [
+    {},
+    { reason: 'BUNDLE_NOT_READY' },
+    { retryDelay: { seconds: /^\d+$/ } },
+  ]);
+});
+
+/** Our detail of a status, by nothing but grpc-js and the protos. */
+function errorDetail(definition: PackageDefinition, { metadata }: ServiceError): object {
+  const [bytes] = metadata.get('grpc-status-details-bin');
+  const { details } = messageType(STATUS, 'google.rpc.Status').deserialize(bytes as Buffer) as {
+    details: { type_url: string; value: Buffer }[];
+  };
+  const [first] = details;
+  t.equal(first?.type_url, 'type.googleapis.com/attestation.v1.ErrorDetail');
+  return messageType(definition, 'attestation.v1.ErrorDetail').deserialize(first?.value as Buffer);
+}
+
+function messageType(definition: PackageDefinition, name: string): MessageTypeDefinition<object, object> {
+  return definition[name] as MessageTypeDefinition<object, object>;
+}
+
+/** What a client library finds in an error that knows google.rpc, and nothing of ours. */
+function generic(error: ServiceError): GoogleError {
+  return GoogleError.parseGRPCStatusDetails(error as unknown as GoogleError);
+}
+
+t.test('an error with more details than metadata holds is cut to fit', async (t) => {
+  const surfaces = app.surfaces().filter(({ name }) => name !== 'REST');
+  const long = (n: number) => `${'é'.repeat(300)}${n}`;
+  const subject = Array.from({ length: 40 }, (_, i) => ({ name: long(i), digest: { [long(i)]: 1 } }));
+  const metadata = {
+    schema: 'intoto.test_result.v0.1',
+    result: long(0),
+    configuration: subject,
+    [long(1)]: 1,
+  };
+  const request = creation('7'.repeat(64), metadata);
+  const input = { ...request, metadata };
+  for (const { name, call } of surfaces) {
+    const { code, details, headers, message } = await call(
+      AttestationService.method.createAttestation,
+      input,
+      owner.key,
+    );
+    t.equal(code, 'submission.invalid_metadata', name);
+    t.ok((details.errors as unknown[]).length > 0);
+    t.ok(JSON.stringify(details).length <= 2_048, `${JSON.stringify(details).length}`);
+    t.ok(message.length <= 512);
+    t.ok((headers['grpc-status-details-bin'] ?? '').length < 7_000);
+  }
 });
 
 t.test('nothing secret was logged', async (t) => {
