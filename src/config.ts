@@ -46,6 +46,8 @@ type ServerSettings = {
   /** A directory with metadata schemas beyond the built-in ones. */
   readonly schemaDir: string | undefined;
   readonly idempotencyRetentionMs: number;
+  /** How long deliveries of webhooks and their attempts are kept. */
+  readonly webhookHistoryMs: number;
   readonly tls: TlsFiles | undefined;
   /** Web origins that may call the API from a page; `['*']` for all. */
   readonly corsOrigins: readonly string[];
@@ -193,6 +195,7 @@ function readServerSettings(settings: Settings, defaultHost: string): ServerSett
     batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', wholeNumber(1, 1_048_576), 65_536),
     schemaDir: settings.find('SCHEMA_DIR', directory),
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
+    webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('1d', '365d'), 30 * 86_400_000),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     logLevel: readLogLevel(settings),

@@ -39,13 +39,15 @@ import { checkRegisters, findLogProblems } from './register-check.js';
 import { setUpDsseSigners, setUpLogs } from './setup.js';
 import { standardRpcs } from './standard-rpcs.js';
 import { createSubmissionLimits } from './submission-limits.js';
+import { webhookService } from './webhook-service.js';
 
-/** What an API process is started with; `verifyUrl` is read when first asked for, once the port is known. */
+/** What an API process is started with; the addresses are read when first asked for, once the port is known. */
 export type ApiOptions = {
   config: Config;
   queuePrefix: string;
   register: Register;
   log: Logger;
+  baseUrl: () => string;
   verifyUrl: () => string;
   /** Whether `/readyz` would say so: for gRPC health. */
   isReady: () => Promise<boolean>;
@@ -199,6 +201,7 @@ function createApiServer(
   const services = [
     { desc: AttestationService, handlers: attestations },
     { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
+    webhookService(options, pool, cursors),
     {
       desc: InfoService,
       handlers: infoHandlers({

@@ -5,6 +5,7 @@ import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { createApiKey, parseApiKey } from '../api-key.js';
 import type { Principal } from '../principal.js';
 import { deriveKeyRing, hmacApiKey, type KeyRing } from '../secret-key.js';
@@ -30,7 +31,7 @@ export type NewKey = {
 };
 
 /** Every scope that a method of the API asks for: what a key may have. */
-export const SCOPES: readonly string[] = [AttestationService, BatchService]
+export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService]
   .flatMap(({ methods }) => methods.map((method) => getOption(method, rules).scope))
   .filter((scope, index, all) => all.indexOf(scope) === index)
   .sort();

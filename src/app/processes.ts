@@ -44,20 +44,22 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   stops.add(ops.close);
   const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
   const opsUrl = `http://localhost:${opsPort}`;
+  let apiPort = config.port;
+  const urls = () => publicUrls(config, apiPort);
   if (roles.worker) {
-    const worker = await startWorker(workerOptions(config, witnesses, register, log));
+    const options = workerOptions(config, witnesses, register, log);
+    const worker = await startWorker({ ...options, baseUrl: () => urls().baseUrl });
     stops.add(worker.stop);
     checks.push(...worker.checks);
     addPipelineGauges(metrics, worker.pipeline.pool);
   }
-  let apiPort = config.port;
-  const urls = () => publicUrls(config, apiPort);
   if (roles.api) {
     const api = await startApi({
       config,
       queuePrefix: QUEUE_PREFIX,
       register,
       log,
+      baseUrl: () => urls().baseUrl,
       verifyUrl: () => urls().verifyUrl,
       isReady: async () => (await findFailing(checks)).length === 0,
       observe: metrics.observeRequest,
@@ -78,21 +80,23 @@ function workerOptions(
   witnesses: readonly WitnessSetup[],
   register: Register,
   log: Logger,
-): WorkerOptions {
+): Omit<WorkerOptions, 'baseUrl'> {
   const { databaseUrl, natsUrl, logDomain, witnessDeadlineMs, batchIntervalMs, batchMaxLeaves } = config;
-  const { idempotencyRetentionMs, poolSize, secrets } = config;
+  const { idempotencyRetentionMs, webhookHistoryMs, poolSize, secrets } = config;
   return {
     databaseUrl,
     natsUrl,
     queuePrefix: QUEUE_PREFIX,
     logDomain,
     logKeys: secrets.log,
+    secretKeys: secrets.secretKeys,
     register,
     witnesses,
     witnessDeadlineMs,
     batchIntervalMs,
     batchMaxLeaves,
     idempotencyRetentionMs,
+    webhookHistoryMs,
     poolSize,
     log,
   };

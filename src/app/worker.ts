@@ -5,17 +5,22 @@ import type { Logger } from '../logger.js';
 import type { Check } from '../ops.js';
 import { jobSubject, type Stage } from '../pipeline/job.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
-import { createLocalRunner, findDueJobs, type LocalRunner } from '../pipeline/reconcile.js';
+import { createLocalRunner, findDueJobs, findDueLogJobs, type LocalRunner } from '../pipeline/reconcile.js';
 import type { Register } from '../pipeline/register.js';
 import { runJob } from '../pipeline/stages.js';
 import { consume, type StopConsuming } from '../queue/consume.js';
 import type { Queue } from '../queue/jetstream.js';
+import type { KeyRing } from '../secret-key.js';
 import type { SigningKeys } from '../secrets.js';
-import { connectPool } from '../store/connect.js';
+import { connectPool, type Pool } from '../store/connect.js';
 import { pruneIdempotencyKeys, pruneRateCounters } from '../store/rates.js';
+import { pruneDeliveries } from '../store/webhook-deliveries.js';
+import { pruneRanges } from '../store/webhook-ranges.js';
+import { pruneWebhooks } from '../store/webhooks.js';
 import { createJobSender, type JobSender, readJob } from './jobs.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
+import { openWebhooks } from './webhooks.js';
 
 /** What a worker is started with. */
 export type WorkerOptions = {
@@ -28,6 +33,10 @@ export type WorkerOptions = {
   register: Register;
   witnesses: readonly WitnessSetup[];
   witnessDeadlineMs: number;
+  secretKeys: KeyRing;
+  /** The API's address as the world sees it; read when an event is sent. */
+  baseUrl: () => string;
+  webhookHistoryMs: number;
   batchIntervalMs: number;
   batchMaxLeaves: number;
   idempotencyRetentionMs: number;
@@ -39,8 +48,16 @@ export type WorkerOptions = {
 export type Worker = { pipeline: Pipeline; checks: Check[]; stop(): Promise<void> };
 
 /** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
-const CONCURRENCY: Readonly<Record<Stage, number>> = { seal: 4, witness: 16, settle: 4 };
+const CONCURRENCY: Readonly<Record<Stage, number>> = {
+  seal: 4,
+  witness: 16,
+  settle: 4,
+  notify: 4,
+  webhook: 256,
+};
 const STAGES = Object.keys(CONCURRENCY) as Stage[];
+/** Stages that look once more for what came while they worked; for others the next look is soon enough. */
+const LOOKED_AT_AGAIN: readonly Stage[] = ['seal', 'witness'];
 const RECONCILE_MS = 1_000;
 /** A job that is still due so long after it was sent is run here: its message may be with a worker that died. */
 const OVERDUE_MS = 3_000;
@@ -61,6 +78,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   await setUpLogs(pool, options.logDomain, options.logKeys);
   await setUpWitnesses(pool, options.witnesses, options.witnessDeadlineMs);
   await checkRegisters({ pool, register: options.register, log });
+  const { webhooks, ...sending } = openWebhooks(options);
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
     url: options.natsUrl,
@@ -77,6 +95,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     log,
     register: options.register,
     witnesses: options.witnesses,
+    webhooks,
     signerOf: checkpointSigners(options.logKeys),
     settings: {
       batchIntervalMs: options.batchIntervalMs,
@@ -95,6 +114,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     every(PRUNE_MS, stopping.signal, log, async () => {
       await pruneRateCounters(pool);
       await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
+      await pruneWebhookHistory(pool, options.webhookHistoryMs);
     }),
   ];
   return {
@@ -102,12 +122,20 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }],
     stop: async () => {
       stopping.abort();
+      sending.stop();
       await Promise.all([...loops, ...consuming.map((stop) => stop())]);
       await local.idle();
+      await sending.close();
       await jobs.close();
       await pool.end({ timeout: 5 });
     },
   };
+}
+
+async function pruneWebhookHistory(pool: Pool, historyMs: number): Promise<void> {
+  while ((await pruneDeliveries(pool, historyMs, PRUNE_ROWS)) === PRUNE_ROWS);
+  await pruneRanges(pool, historyMs, PRUNE_ROWS);
+  await pruneWebhooks(pool, historyMs);
 }
 
 async function findSealingProblem(pipeline: Pipeline): Promise<string | undefined> {
@@ -121,8 +149,9 @@ function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: 
       stage,
       concurrency: CONCURRENCY[stage],
       handle: (payload) => runJob(pipeline, readJob(payload)),
-      afterDone:
-        stage === 'settle' ? async () => {} : (payload) => sendAgainIfDue(pipeline, jobs, readJob(payload)),
+      afterDone: LOOKED_AT_AGAIN.includes(stage)
+        ? (payload) => sendAgainIfDue(pipeline, jobs, readJob(payload))
+        : async () => {},
     },
     pipeline.log,
   );
@@ -130,7 +159,7 @@ function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: 
 
 /** What came up while a job was worked on could not be sent, because its like was still there. */
 async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
-  const due = await findDueJobs(pipeline);
+  const due = await findDueLogJobs(pipeline);
   for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
 }
 

@@ -19,6 +19,16 @@ export function settleJob(logId: number): Job {
   return create(JobSchema, { stage: { case: 'settle', value: { logId } } });
 }
 
+/** The job to put the events of a batch's transitions on their way. */
+export function notifyJob(batchId: string): Job {
+  return create(JobSchema, { stage: { case: 'notify', value: { batchId } } });
+}
+
+/** The job to send what a subscription has due. */
+export function webhookJob(webhookId: string): Job {
+  return create(JobSchema, { stage: { case: 'webhook', value: { webhookId } } });
+}
+
 /** The subject of a job below the stream's prefix: the stage and what it is about, so that equal jobs wait once. */
 export function jobSubject(job: Job): string {
   const { stage } = job;
@@ -28,6 +38,10 @@ export function jobSubject(job: Job): string {
     case 'seal':
     case 'settle':
       return `${stage.case}.${stage.value.logId}`;
+    case 'notify':
+      return `notify.${stage.value.batchId}`;
+    case 'webhook':
+      return `webhook.${stage.value.webhookId}`;
     default:
       throw new Error('a job without a stage');
   }

@@ -7,12 +7,27 @@
 
 import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
 import { findDueWork } from '../store/due.js';
-import { jobSubject, sealJob, settleJob, witnessJob } from './job.js';
-import type { Pipeline } from './pipeline.js';
+import { findDueWebhooks } from '../store/webhook-leases.js';
+import { findUnnotifiedBatches } from '../store/webhook-ranges.js';
+import { jobSubject, notifyJob, sealJob, settleJob, webhookJob, witnessJob } from './job.js';
+import type { LogPipeline, Pipeline } from './pipeline.js';
 import { runJob } from './stages.js';
 
+/** At most so many batches and subscriptions are found due at a time, the longest due first. */
+const MAX_FOUND = 500;
+
 /** The jobs that the tables say are due, in the order of the stages. */
-export async function findDueJobs(pipeline: Pipeline): Promise<Job[]> {
+export async function findDueJobs(pipeline: LogPipeline): Promise<Job[]> {
+  const [ofLogs, batches, webhooks] = await Promise.all([
+    findDueLogJobs(pipeline),
+    findUnnotifiedBatches(pipeline.pool, MAX_FOUND),
+    findDueWebhooks(pipeline.pool, MAX_FOUND),
+  ]);
+  return [...ofLogs, ...batches.map(notifyJob), ...webhooks.map(webhookJob)];
+}
+
+/** Those of sealing, witnesses and settling. */
+export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
   const jobs: Job[] = [];
   const here = new Set(pipeline.witnesses.map(({ witness }) => witness.name));
   for (const { logId, seal, settle, witnesses } of await findDueWork(pipeline.pool)) {

@@ -16,7 +16,7 @@ import { getNewestPolicy } from '../store/policies.js';
 import { readTiles, writeTiles } from '../store/tiles.js';
 import { hastenFailingWitnesses } from '../store/witnesses.js';
 import { settleJob, witnessJob } from './job.js';
-import type { Pipeline } from './pipeline.js';
+import type { LogPipeline } from './pipeline.js';
 import { checkRegister } from './register.js';
 import { LAST_BACKOFF_MS } from './witness.js';
 
@@ -24,7 +24,7 @@ const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
 
 /** Seals what is due of a log: at most one batch a call, not more often than the batch interval. */
-export async function seal(pipeline: Pipeline, logId: number): Promise<Outcome> {
+export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcome> {
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null)
     return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
@@ -41,7 +41,7 @@ export async function seal(pipeline: Pipeline, logId: number): Promise<Outcome> 
 }
 
 /** Extends the log's tiles to its present size and stores batch and checkpoint. */
-async function sealNext(pipeline: Pipeline, tx: Sql, log: Log): Promise<Outcome> {
+async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome> {
   const [lock] = await tx<
     { held: boolean }[]
   >`SELECT pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
@@ -64,7 +64,7 @@ async function sealNext(pipeline: Pipeline, tx: Sql, log: Log): Promise<Outcome>
 }
 
 /** How long until the batch interval has passed since the newest batch, by the database's clock. */
-async function untilDueMs(pipeline: Pipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
+async function untilDueMs(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
   if (newest === undefined) return 0;
   const [row] = await tx<{ age_ms: number }[]>`
     SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms
@@ -73,7 +73,7 @@ async function untilDueMs(pipeline: Pipeline, tx: Sql, newest: BatchRow | undefi
 }
 
 async function storeBatch(
-  pipeline: Pipeline,
+  pipeline: LogPipeline,
   tx: Sql,
   log: Log,
   firstIndex: number,
@@ -94,7 +94,7 @@ async function storeBatch(
 }
 
 /** Writes the newest batch's root to the register, then publishes every batch up to it and asks the witnesses. */
-async function publish(pipeline: Pipeline, log: Log): Promise<void> {
+async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
   const published = await pipeline.pool.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.REGISTER}, ${log.id})`;
     const newest = await findNewestBatch(tx, log.id);

@@ -1,23 +1,25 @@
 /**
  * Consumes: published batches that evidence now covers, or whose deadline has passed.
  * Commit point: the statement that changes the status and records the transition.
- * Emits: nothing yet that leaves the tables; the transitions are what notifications are made of.
+ * Emits: a notify job per batch.
  * A crash leaves: the batch as it was; the reconciler comes back to it.
  */
 
 import { DONE, type Outcome } from '../queue/outcome.js';
-import { settleOverdue, settleWitnessed } from '../store/settle.js';
-import type { Pipeline } from './pipeline.js';
+import { settleOverdue, settleWitnessed, type Transition } from '../store/settle.js';
+import { notifyJob } from './job.js';
+import type { LogPipeline } from './pipeline.js';
 
 const BATCHES_PER_STATEMENT = 1_000;
 
 /** Settles every batch of a log that is due. */
-export async function settle(pipeline: Pipeline, logId: number): Promise<Outcome> {
+export async function settle(pipeline: LogPipeline, logId: number): Promise<Outcome> {
   for (const step of [settleWitnessed, settleOverdue]) {
-    let moved: number;
+    let moved: Transition[];
     do {
-      moved = (await step(pipeline.pool, logId, BATCHES_PER_STATEMENT)).length;
-    } while (moved === BATCHES_PER_STATEMENT);
+      moved = await step(pipeline.pool, logId, BATCHES_PER_STATEMENT);
+      for (const { batchId } of moved) pipeline.send(notifyJob(batchId));
+    } while (moved.length === BATCHES_PER_STATEMENT);
   }
   return DONE;
 }

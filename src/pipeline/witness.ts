@@ -20,7 +20,7 @@ import {
 } from '../store/witnesses.js';
 import type { WitnessEvidence } from '../witness/witness.js';
 import { settleJob } from './job.js';
-import type { ConfiguredWitness, Pipeline } from './pipeline.js';
+import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 
 const FIRST_BACKOFF_MS = 1_000;
 /** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
@@ -32,7 +32,7 @@ const RECORD_RETRY_MS = 500;
 const RECORD_ATTEMPTS = LEASE_MARGIN_MS / RECORD_RETRY_MS;
 
 /** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
-export async function witness(pipeline: Pipeline, logId: number, name: string): Promise<Outcome> {
+export async function witness(pipeline: LogPipeline, logId: number, name: string): Promise<Outcome> {
   const configured = pipeline.witnesses.find((candidate) => candidate.witness.name === name);
   if (configured === undefined) return { type: 'giveUp', reason: `this worker has no witness named ${name}` };
   const state = await findState(pipeline, logId, name);
@@ -49,13 +49,17 @@ export async function witness(pipeline: Pipeline, logId: number, name: string): 
   return ask(pipeline, configured, log, attempt, state);
 }
 
-async function findState(pipeline: Pipeline, logId: number, name: string): Promise<WitnessState | undefined> {
+async function findState(
+  pipeline: LogPipeline,
+  logId: number,
+  name: string,
+): Promise<WitnessState | undefined> {
   return (await listWitnessStates(pipeline.pool, logId)).find((state) => state.witness === name);
 }
 
 /** The request itself, outside any transaction; the checkpoint is read after the lease, so it is the newest. */
 async function ask(
-  pipeline: Pipeline,
+  pipeline: LogPipeline,
   configured: ConfiguredWitness,
   log: Log,
   attempt: number,
@@ -99,7 +103,7 @@ function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
   return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
 }
 
-async function getNewestPublishedBatch(pipeline: Pipeline, log: Log): Promise<BatchRow> {
+async function getNewestPublishedBatch(pipeline: LogPipeline, log: Log): Promise<BatchRow> {
   const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
   if (batch === undefined) throw new Error(`log ${log.origin} has no published batch`);
   return batch;
@@ -121,7 +125,7 @@ async function withTimeout<T>(timeoutMs: number, run: (signal: AbortSignal) => P
 }
 
 async function failed(
-  pipeline: Pipeline,
+  pipeline: LogPipeline,
   log: Log,
   name: string,
   attempt: number,

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, rpcName } from '../support/rpcs.js';
 import type { Outcome } from '../support/surfaces.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
-import { creation, type Known, NOTHING, SAMPLED, sampleOf } from './samples.js';
+import { creation, type Known, makeWebhooks, NOTHING, SAMPLED, sampleOf } from './samples.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
@@ -15,26 +16,41 @@ const methods = await publicMethods();
 const [rest] = surfaces;
 if (rest === undefined) throw new Error('there is no REST surface');
 const { createAttestation, getAttestation } = AttestationService.method;
+const { createWebhook } = WebhookService.method;
 
-/** Every creation here is sent with it, so that one answered to somebody else would be replayed to them. */
-const SHARED = { 'idempotency-key': 'everybody-uses-this-key' };
+/** Every call of a method here is sent with it, so that one answered to somebody else would be replayed to them. */
+const shared = ({ name }: { name: string }) => ({ 'idempotency-key': `everybody-uses-this-key-for-${name}` });
 /** What says nothing of any project. */
 const SAME_FOR_ALL = ['InfoService/GetHealth', 'InfoService/GetTrustRoots'];
 
 /** One submission in a batch of its own. @returns what requests name, and what only its owner may ever read */
 async function ownSomething(
   owner: TestKey,
-  headers: Record<string, string> = {},
+  headers: (method: { name: string }) => Record<string, string> = () => ({}),
 ): Promise<{ known: Known; traces: string[] }> {
   const artifactSha256 = randomBytes(32).toString('hex');
-  const created = await rest!.call(createAttestation, creation(artifactSha256), owner.key, headers);
+  const created = await rest!.call(
+    createAttestation,
+    creation(artifactSha256),
+    owner.key,
+    headers(createAttestation),
+  );
   const { id = '', leafSha256, metadataSalt } = created.response as Record<string, string>;
+  const webhooks = await makeWebhooks(rest!, owner.key, headers(createWebhook));
   await app.drain();
   const { response } = await rest!.call(getAttestation, { id }, owner.key);
   const batchId = String(response.batchId);
   return {
-    known: { artifactSha256, submissionId: id, batchId },
-    traces: [id, batchId, leafSha256, metadataSalt, owner.projectId, owner.id].map(String),
+    known: { artifactSha256, submissionId: id, batchId, ...webhooks },
+    traces: [
+      id,
+      batchId,
+      leafSha256,
+      metadataSalt,
+      owner.projectId,
+      owner.id,
+      ...Object.values(webhooks),
+    ].map(String),
   };
 }
 
@@ -50,21 +66,21 @@ function told({ code, message, details, status, grpcCode }: Outcome) {
 
 /** Asserts that no RPC, on any surface, tells `stranger` anything of what `owner` has. */
 async function assertUnseen(t: Tap, owner: TestKey, stranger: TestKey): Promise<void> {
-  const { known, traces } = await ownSomething(owner, SHARED);
+  const { known, traces } = await ownSomething(owner, shared);
   await ownSomething(stranger);
   t.same(methods.map(rpcName).sort(), [...SAMPLED].sort(), 'every RPC is gone through');
   const seen = (outcome: Outcome) => traces.filter((trace) => textOf(outcome).includes(trace));
   for (const method of methods) {
     const what = rpcName(method);
     for (const { name, call } of surfaces) {
-      const outcome = await call(method, sampleOf(method, known), stranger.key, SHARED);
+      const outcome = await call(method, sampleOf(method, known), stranger.key, shared(method));
       t.same(seen(outcome), [], `${what} by ${name} shows nothing of another's`);
       const nothing = await call(method, sampleOf(method, NOTHING), stranger.key);
       if (nothing.code !== 'ok') {
         t.same(told(outcome), told(nothing), `${what} by ${name} is as if it never was`);
         t.match(nothing.code, /\.not_found$/);
       }
-      const own = await call(method, sampleOf(method, known), owner.key, SHARED);
+      const own = await call(method, sampleOf(method, known), owner.key, shared(method));
       t.equal(own.code, 'ok', `${what} by ${name} answers its owner`);
       t.equal(seen(own).length > 0, !SAME_FOR_ALL.includes(what), `${what} by ${name} shows its owner's`);
     }

@@ -1,17 +1,35 @@
 /** A good request for every RPC. An RPC that is added without one here fails the tests that go through all of them. */
 import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { EventType, WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { CANARY } from '../support/recorder.js';
+import type { Surface } from '../support/rpc-clients.js';
 import { rpcName } from '../support/rpcs.js';
 
 /** What requests name. */
-export type Known = { artifactSha256: string; submissionId: string; batchId: string };
+export type Known = {
+  artifactSha256: string;
+  submissionId: string;
+  batchId: string;
+  webhookId: string;
+  /** Of that subscription. */
+  deliveryId: string;
+  /** Another subscription, which nothing but its deletion names. */
+  deletableWebhookId: string;
+};
 
-/** An id of a submission and of a batch that never were. */
+/** Ids of what never was. */
 export const NOTHING: Known = {
   artifactSha256: '5'.repeat(64),
   submissionId: 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ',
   batchId: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ',
+  webhookId: 'whk_01JX5WQ5ZZZZZZZZZZZZZZZZZZ',
+  deliveryId: 'dlv_01JX5WQ6ZZZZZZZZZZZZZZZZZZ',
+  deletableWebhookId: 'whk_01JX5WQ7ZZZZZZZZZZZZZZZZZZ',
 };
+
+/** Nobody listens there. */
+const WEBHOOK = { url: 'http://127.0.0.1:9/hook', events: [EventType.ATTESTATION_WITNESSED] };
 
 /** Metadata that passes its schema and leaves a trace wherever it should not be. */
 export const METADATA = { schema: 'purl', purl: `pkg:npm/${CANARY}@1.0.0` };
@@ -24,6 +42,20 @@ const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>
   'AttestationService/DownloadBundle': ({ submissionId }) => ({ id: submissionId, format: 'bundle.json' }),
   'BatchService/GetBatch': ({ batchId }) => ({ id: batchId }),
   'BatchService/ListBatches': () => ({ limit: 200 }),
+  'WebhookService/CreateWebhook': () => WEBHOOK,
+  'WebhookService/GetWebhook': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/ListWebhooks': () => ({ limit: 200 }),
+  'WebhookService/UpdateWebhook': ({ webhookId }) => ({ id: webhookId, ...WEBHOOK }),
+  'WebhookService/DeleteWebhook': ({ deletableWebhookId }) => ({ id: deletableWebhookId }),
+  'WebhookService/RotateWebhookSecret': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/TestWebhook': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/ListWebhookDeliveries': ({ webhookId }) => ({ id: webhookId, limit: 200 }),
+  'WebhookService/GetWebhookDelivery': ({ webhookId, deliveryId }) => ({ id: webhookId, deliveryId }),
+  'WebhookService/RedeliverWebhookDelivery': ({ webhookId, deliveryId }) => ({ id: webhookId, deliveryId }),
+  'WebhookService/RedeliverFailedWebhookDeliveries': ({ webhookId }) => ({
+    id: webhookId,
+    since: timestampFromMs(0),
+  }),
   'InfoService/GetTrustRoots': () => ({}),
   'InfoService/GetHealth': () => ({}),
   'InfoService/GetMe': () => ({}),
@@ -45,4 +77,18 @@ export function creation(
   metadata: JsonObject = METADATA,
 ): { artifact: { sha256: string }; metadata: JsonObject } {
   return { artifact: { sha256: artifactSha256 }, metadata };
+}
+
+/** Makes what webhook RPCs name, by REST: two subscriptions, the first with a delivery. */
+export async function makeWebhooks(
+  { call }: Surface,
+  apiKey: string,
+  headers: Record<string, string> = {},
+): Promise<Pick<Known, 'webhookId' | 'deliveryId' | 'deletableWebhookId'>> {
+  const { createWebhook, testWebhook } = WebhookService.method;
+  const first = await call(createWebhook, WEBHOOK, apiKey, headers);
+  const second = await call(createWebhook, WEBHOOK, apiKey);
+  const webhookId = String(first.response.id);
+  const test = await call(testWebhook, { id: webhookId }, apiKey);
+  return { webhookId, deliveryId: String(test.response.id), deletableWebhookId: String(second.response.id) };
 }

@@ -27,6 +27,9 @@ import { createRecorder, type Recorder } from './recorder.js';
 import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './rpc-clients.js';
 import { testDatabase, testNatsPrefix, testServers } from './servers.js';
 
+/** The address that events of the worker speak of. */
+export const EVENT_BASE_URL = 'https://api.example.com';
+
 /** How a witness meets the questions of the worker. */
 export type TestWitness = {
   name: string;
@@ -168,6 +171,7 @@ async function listen({ config, queuePrefix, register, log }: Shared, stops: Sto
     queuePrefix,
     register,
     log,
+    baseUrl: () => baseUrl,
     verifyUrl: () => `${baseUrl}/verify`,
     isReady: async () => (await findFailing(checks)).length === 0,
     observe: () => {},
@@ -187,6 +191,8 @@ function startTestWorker(
   return startWorker({
     ...config,
     logKeys: config.secrets.log,
+    secretKeys: config.secrets.secretKeys,
+    baseUrl: () => EVENT_BASE_URL,
     queuePrefix,
     register,
     witnesses,
@@ -238,7 +244,10 @@ async function makeWitness(
   return { witness, setup };
 }
 
-/** Settling is looked at as long as a batch waits for a witness that is not due; alone it is nothing to wait for. */
+/**
+ * Settling is looked at as long as a batch waits for a witness that is not due; alone it is nothing to wait for. The
+ * worker itself may be asking or sending, too.
+ */
 async function drain({ pipeline }: Worker): Promise<void> {
   for (;;) {
     const before = await countAsked(pipeline.pool);
@@ -246,15 +255,17 @@ async function drain({ pipeline }: Worker): Promise<void> {
     await Promise.all(due.map((job) => runJob(pipeline, job)));
     const after = await countAsked(pipeline.pool);
     const isQuiet = before.now === 0 && before.ever === after.ever;
-    if (isQuiet && due.every(({ stage }) => stage.case === 'settle')) return;
+    const left = [...due, ...(await findDueJobs(pipeline))];
+    if (isQuiet && left.every(({ stage }) => stage.case === 'settle')) return;
   }
 }
 
-/** How often witnesses have been asked so far, and how many questions are open: the worker asks as well. */
+/** How often witnesses were asked and webhooks sent so far, and how many are being asked or sent. */
 async function countAsked(pool: Pool): Promise<{ ever: number; now: number }> {
   const [row] = await pool<{ ever: number; now: number }[]>`
     SELECT coalesce(sum(attempt), 0)::int AS ever,
-           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS now FROM witness_state`;
+           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS now
+    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook) w`;
   if (row === undefined) throw new Error('nothing was counted');
   return row;
 }

@@ -10,6 +10,7 @@ import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { openRegister } from '../../src/app/register-file.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../../src/app/setup.js';
+import { openWebhooks } from '../../src/app/webhooks.js';
 import { openSecrets } from '../../src/embedded/secrets.js';
 import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
 import { createLogger } from '../../src/logger.js';
@@ -114,6 +115,13 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
   const dsseKeyId = (await listDsseKeys(pool))[0]?.id ?? 0;
   const logId = findActiveLog(await listLogs(pool), Environment.LIVE)?.id ?? 0;
   const lines: Record<string, unknown>[] = [];
+  const { webhooks, close } = openWebhooks({
+    databaseUrl: options.databaseUrl,
+    secretKeys: secrets.secretKeys,
+    baseUrl: () => 'https://api.example.com',
+    log: createLogger({ level: 'silent' }),
+  });
+  test.teardown(close);
   const pipeline: Pipeline = {
     pool,
     log: createLogger({
@@ -122,6 +130,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     }),
     register: await openRegister(register),
     witnesses: setups,
+    webhooks,
     signerOf: checkpointSigners(secrets.log),
     settings: {
       batchIntervalMs: 0,

@@ -16,17 +16,13 @@ import { compileWriter } from '../../src/json/writer.js';
 const FOLDER = new URL('../../gen/attestation/v1/', import.meta.url);
 const GENERATED = /_pb\.(?:ts|js)$/;
 
-/** Described in the protos, and not served yet. */
-const NOT_SERVED = ['attestation.v1.WebhookService'];
-
-/** The services of `attestation.v1` that are served, by name. */
+/** The services of `attestation.v1`, by name. */
 export async function publicServices(): Promise<DescService[]> {
   const files = (await readdir(FOLDER)).filter((name) => GENERATED.test(name));
   const modules = await Promise.all(files.map((name) => import(new URL(name, FOLDER).href)));
   return modules
     .flatMap((exported) => Object.values(exported) as Partial<DescService>[])
     .filter((value): value is DescService => value?.kind === 'service')
-    .filter(({ typeName }) => !NOT_SERVED.includes(typeName))
     .sort((a, b) => a.typeName.localeCompare(b.typeName));
 }
 

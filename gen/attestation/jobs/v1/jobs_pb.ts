@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/jobs/v1/jobs.proto.
  */
 export const file_attestation_jobs_v1_jobs: GenFile = /*@__PURE__*/
-  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEiogEKA0pvYhIsCgRzZWFsGAEgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TZWFsSm9iSAASMgoHd2l0bmVzcxgCIAEoCzIfLmF0dGVzdGF0aW9uLmpvYnMudjEuV2l0bmVzc0pvYkgAEjAKBnNldHRsZRgDIAEoCzIeLmF0dGVzdGF0aW9uLmpvYnMudjEuU2V0dGxlSm9iSABCBwoFc3RhZ2UiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIOCgZsb2dfaWQYASABKAUSDwoHd2l0bmVzcxgCIAEoCSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFYgZwcm90bzM");
+  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEiiAIKA0pvYhIsCgRzZWFsGAEgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TZWFsSm9iSAASMgoHd2l0bmVzcxgCIAEoCzIfLmF0dGVzdGF0aW9uLmpvYnMudjEuV2l0bmVzc0pvYkgAEjAKBnNldHRsZRgDIAEoCzIeLmF0dGVzdGF0aW9uLmpvYnMudjEuU2V0dGxlSm9iSAASMAoGbm90aWZ5GAQgASgLMh4uYXR0ZXN0YXRpb24uam9icy52MS5Ob3RpZnlKb2JIABIyCgd3ZWJob29rGAUgASgLMh8uYXR0ZXN0YXRpb24uam9icy52MS5XZWJob29rSm9iSABCBwoFc3RhZ2UiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIOCgZsb2dfaWQYASABKAUSDwoHd2l0bmVzcxgCIAEoCSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFIh0KCU5vdGlmeUpvYhIQCghiYXRjaF9pZBgBIAEoCSIgCgpXZWJob29rSm9iEhIKCndlYmhvb2tfaWQYASABKAliBnByb3RvMw");
 
 /**
  * One piece of work, on the subject of its stage.
@@ -50,6 +50,22 @@ export type Job = Message<"attestation.jobs.v1.Job"> & {
      */
     value: SettleJob;
     case: "settle";
+  } | {
+    /**
+     * On `jobs.notify.<batch>`.
+     *
+     * @generated from field: attestation.jobs.v1.NotifyJob notify = 4;
+     */
+    value: NotifyJob;
+    case: "notify";
+  } | {
+    /**
+     * On `jobs.webhook.<subscription>`.
+     *
+     * @generated from field: attestation.jobs.v1.WebhookJob webhook = 5;
+     */
+    value: WebhookJob;
+    case: "webhook";
   } | { case: undefined; value?: undefined };
 };
 
@@ -129,4 +145,46 @@ export type SettleJob = Message<"attestation.jobs.v1.SettleJob"> & {
  */
 export const SettleJobSchema: GenMessage<SettleJob> = /*@__PURE__*/
   messageDesc(file_attestation_jobs_v1_jobs, 3);
+
+/**
+ * A batch's status has changed, and its events are not on their way.
+ *
+ * @generated from message attestation.jobs.v1.NotifyJob
+ */
+export type NotifyJob = Message<"attestation.jobs.v1.NotifyJob"> & {
+  /**
+   * The batch's id.
+   *
+   * @generated from field: string batch_id = 1;
+   */
+  batchId: string;
+};
+
+/**
+ * Describes the message attestation.jobs.v1.NotifyJob.
+ * Use `create(NotifyJobSchema)` to create a new message.
+ */
+export const NotifyJobSchema: GenMessage<NotifyJob> = /*@__PURE__*/
+  messageDesc(file_attestation_jobs_v1_jobs, 4);
+
+/**
+ * A subscription has deliveries due.
+ *
+ * @generated from message attestation.jobs.v1.WebhookJob
+ */
+export type WebhookJob = Message<"attestation.jobs.v1.WebhookJob"> & {
+  /**
+   * The subscription's id.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+};
+
+/**
+ * Describes the message attestation.jobs.v1.WebhookJob.
+ * Use `create(WebhookJobSchema)` to create a new message.
+ */
+export const WebhookJobSchema: GenMessage<WebhookJob> = /*@__PURE__*/
+  messageDesc(file_attestation_jobs_v1_jobs, 5);
 

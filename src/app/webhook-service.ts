@@ -1,0 +1,33 @@
+import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
+import type { Config } from '../config.js';
+import type { ServiceEntry } from '../http/services.js';
+import { createRandomSource } from '../random.js';
+import type { Cursors } from '../rpc/cursor.js';
+import { webhookHandlers } from '../rpc/webhooks.js';
+import { deriveKeyRing } from '../secret-key.js';
+import type { Pool } from '../store/connect.js';
+
+/** WebhookService over an open database. `baseUrl` is read when an event is shown. */
+export function webhookService(
+  { config, baseUrl }: { config: Config; baseUrl: () => string },
+  pool: Pool,
+  cursors: Cursors,
+): ServiceEntry {
+  const { secretKeys } = config.secrets;
+  const handlers = webhookHandlers({
+    pool,
+    idempotency: {
+      pool,
+      keys: deriveKeyRing(secretKeys, 'idempotency'),
+      retentionMs: config.idempotencyRetentionMs,
+      clock: () => performance.now(),
+    },
+    cursors,
+    encryptionKeys: deriveKeyRing(secretKeys, 'encryption'),
+    findUrlProblem: async () => undefined,
+    baseUrl,
+    clock: Date.now,
+    random: createRandomSource(),
+  });
+  return { desc: WebhookService, handlers };
+}

@@ -1,0 +1,76 @@
+import type { Logger } from '../logger.js';
+import { settleAttempts } from '../pipeline/attempt.js';
+import { createAttemptRecorder } from '../pipeline/attempt-recorder.js';
+import type { Webhooks } from '../pipeline/pipeline.js';
+import { createSlots } from '../pipeline/slots.js';
+import { createRandomSource } from '../random.js';
+import { deriveKeyRing, type KeyRing } from '../secret-key.js';
+import { connectPool } from '../store/connect.js';
+import { openWebhookSender } from '../webhook/send.js';
+
+/** What sending webhooks is started with. */
+export type WebhooksOptions = {
+  databaseUrl: string;
+  secretKeys: KeyRing;
+  /** Read when an event is sent, once the port is known. */
+  baseUrl: () => string;
+  log: Logger;
+};
+
+/** Sending, ready for jobs. */
+export type OpenWebhooks = {
+  webhooks: Webhooks;
+  /** Claims nothing more, and gives what is under way a moment. */
+  stop(): void;
+  /** To be called when no job is running any more. */
+  close(): Promise<void>;
+};
+
+/** Requests under way in one worker, of all projects: each costs a connection. */
+const SLOTS = 256;
+const MAX_ACTIVE = 512;
+const CONNECTIONS = 4;
+const STATEMENT_TIMEOUT_MS = 10_000;
+const GRACE_MS = 2_000;
+
+/** Opens connections for sending and for recording what came of it. */
+export function openWebhooks({ databaseUrl, secretKeys, baseUrl, log }: WebhooksOptions): OpenWebhooks {
+  const pool = connectPool({
+    url: databaseUrl,
+    name: 'webhooks',
+    max: CONNECTIONS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  const sender = openWebhookSender({ clock: Date.now });
+  const stopping = new AbortController();
+  const aborting = new AbortController();
+  const source = createRandomSource();
+  const webhooks: Webhooks = {
+    pool,
+    log,
+    keys: deriveKeyRing(secretKeys, 'encryption'),
+    baseUrl,
+    send: sender.send,
+    record: createAttemptRecorder((attempts) => settleAttempts(pool, attempts)),
+    slots: createSlots(SLOTS),
+    active: new Set(),
+    maxActive: MAX_ACTIVE,
+    stopping: stopping.signal,
+    aborting: aborting.signal,
+    newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    clock: Date.now,
+    random: Math.random,
+  };
+  return {
+    webhooks,
+    stop: () => {
+      stopping.abort();
+      setTimeout(() => aborting.abort(), GRACE_MS).unref();
+    },
+    close: async () => {
+      aborting.abort();
+      await sender.close();
+      await pool.end({ timeout: 5 });
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDatabaseAway } from '../store/connect.js';
+import type { RecordedAttempt } from '../store/webhook-attempts.js';
+
+/** Records an attempt; resolves when that is durable. */
+export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
+
+const MAX_ROWS = 500;
+const RETRY_MS = 500;
+const MAX_TRIES = 20;
+
+/**
+ * Gathers attempts into few statements: while one is under way, what comes waits for the next. One that fails because
+ * the database is away is tried again for some seconds, since the receiver has had the event already.
+ */
+export function createAttemptRecorder(
+  store: (attempts: readonly RecordedAttempt[]) => Promise<void>,
+): AttemptRecorder {
+  type Waiting = { attempt: RecordedAttempt; resolve: () => void; reject: (error: unknown) => void };
+  const queue: Waiting[] = [];
+  let isBusy = false;
+
+  const flush = async () => {
+    isBusy = true;
+    while (queue.length > 0) {
+      const taken = queue.splice(0, MAX_ROWS);
+      try {
+        await untilStored(() => store(taken.map(({ attempt }) => attempt)));
+        for (const { resolve } of taken) resolve();
+      } catch (error) {
+        for (const { reject } of taken) reject(error);
+      }
+    }
+    isBusy = false;
+  };
+  return (attempt) =>
+    new Promise((resolve, reject) => {
+      queue.push({ attempt, resolve, reject });
+      if (!isBusy) setImmediate(() => (isBusy ? undefined : flush()));
+    });
+}
+
+async function untilStored(store: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await store();
+    } catch (error) {
+      if (tries === MAX_TRIES || !isDatabaseAway(error)) throw error;
+      await delay(RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { create, getOption, type JsonObject } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
+import {
+  type Event,
+  EventSchema,
+  EventType,
+  EventTypeSchema,
+  FailedEventDataSchema,
+  PartialEventDataSchema,
+  TestEventDataSchema,
+  WitnessedEventDataSchema,
+} from '../../gen/attestation/v1/webhooks_pb.js';
+import { http } from '../../gen/google/api/annotations_pb.js';
+import { compileWriter } from '../json/writer.js';
+import { spellingOf } from '../spelling.js';
+import type { DeliveryRow } from '../store/webhook-deliveries.js';
+
+const FAILED_REASON = 'no required witness vouched for the batch before its deadline';
+const TYPE_OF_TRANSITION: ReadonlyMap<number, EventType> = new Map([
+  [BatchStatus.WITNESSED, EventType.ATTESTATION_WITNESSED],
+  [BatchStatus.PARTIAL, EventType.ATTESTATION_PARTIAL],
+  [BatchStatus.FAILED, EventType.ATTESTATION_FAILED],
+]);
+
+const writeEvent = compileWriter(EventSchema);
+const writeWitnessed = compileWriter(WitnessedEventDataSchema);
+const writePartial = compileWriter(PartialEventDataSchema);
+const writeFailed = compileWriter(FailedEventDataSchema);
+const writeTest = compileWriter(TestEventDataSchema);
+
+/** The event that a batch's new status is for each of its submissions. */
+export function eventTypeOf(transition: number): EventType {
+  const type = TYPE_OF_TRANSITION.get(transition);
+  if (type === undefined) throw new Error(`a batch's status ${transition} is no event`);
+  return type;
+}
+
+/** The event of a delivery. The same submission and transition give the same event, whoever makes it and whenever. */
+export function eventOf(delivery: DeliveryRow, baseUrl: string): Event {
+  const { transition, submissionId, id, occurredAt } = delivery;
+  const isTest = transition === null || submissionId === null;
+  const type = isTest ? EventType.WEBHOOK_TEST : eventTypeOf(transition);
+  return create(EventSchema, {
+    id: eventId(isTest ? id : submissionId, type),
+    type,
+    created: timestampFromDate(occurredAt),
+    data: JSON.parse(dataOf(type, delivery, baseUrl)) as JsonObject,
+  });
+}
+
+/** An event as it is sent: JSON as the REST surface spells it. */
+export function eventBody(event: Event): string {
+  return writeEvent(event);
+}
+
+function dataOf(type: EventType, { webhookId, submissionId, landed, missing }: DeliveryRow, baseUrl: string) {
+  const submission = submissionId ?? '';
+  const bundleUrl = baseUrl + bundlePath(submission);
+  switch (type) {
+    case EventType.ATTESTATION_WITNESSED:
+      return writeWitnessed(create(WitnessedEventDataSchema, { submissionId: submission, bundleUrl }));
+    case EventType.ATTESTATION_PARTIAL: {
+      const witnesses = { landed: landed ?? [], missing: missing ?? [] };
+      return writePartial(
+        create(PartialEventDataSchema, { submissionId: submission, bundleUrl, ...witnesses }),
+      );
+    }
+    case EventType.ATTESTATION_FAILED:
+      return writeFailed(create(FailedEventDataSchema, { submissionId: submission, reason: FAILED_REASON }));
+    default:
+      return writeTest(create(TestEventDataSchema, { webhookId }));
+  }
+}
+
+const BUNDLE_PATH = getOption(AttestationService.method.getBundle, http).pattern.value as string;
+
+function bundlePath(submissionId: string): string {
+  return BUNDLE_PATH.replace('{id}', submissionId);
+}
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const PREFIX_LENGTH = 4;
+const ULID_TIME_LENGTH = 10;
+const ULID_RANDOM_LENGTH = 16;
+
+/**
+ * `evt_` and a ULID with the time of the submission's (or the test delivery's) own and, for its random part, the first
+ * 80 bits of SHA-256 over the type and that id.
+ */
+function eventId(subjectId: string, type: EventType): string {
+  const digest = createHash('sha256')
+    .update(`${spellingOf(EventTypeSchema, type)} ${subjectId}`)
+    .digest('hex');
+  let bits = BigInt(`0x${digest.slice(0, (ULID_RANDOM_LENGTH * 5) / 4)}`);
+  let random = '';
+  for (let i = 0; i < ULID_RANDOM_LENGTH; i++) {
+    random = CROCKFORD.charAt(Number(bits & 31n)) + random;
+    bits >>= 5n;
+  }
+  return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
+}

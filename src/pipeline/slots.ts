@@ -1,0 +1,53 @@
+/** Slots for requests under way, shared among projects. */
+export type Slots = {
+  /** Waits until the project may have a slot, and takes up to `wanted` (at least 1). @returns how many */
+  take(projectId: string, wanted: number): Promise<number>;
+  /** Gives slots back. */
+  release(projectId: string, count: number): void;
+};
+
+type Waiting = { wanted: number; resolve: (taken: number) => void };
+type Project = { inUse: number; waiting: Waiting[] };
+
+/**
+ * `total` slots, of which each of n projects that has or wants some gets at most `total / (n + 1)`. So there is always
+ * room for one more project, whatever the endpoints of the others do.
+ */
+export function createSlots(total: number): Slots {
+  const projects = new Map<string, Project>();
+  const share = () => Math.max(1, Math.floor(total / (projects.size + 1)));
+  const open = (projectId: string): Project => {
+    const known = projects.get(projectId);
+    if (known !== undefined) return known;
+    const project: Project = { inUse: 0, waiting: [] };
+    projects.set(projectId, project);
+    return project;
+  };
+  const serve = (project: Project) => {
+    for (let room = share() - project.inUse; room > 0; room = share() - project.inUse) {
+      const next = project.waiting.shift();
+      if (next === undefined) return;
+      const taken = Math.min(room, next.wanted);
+      project.inUse += taken;
+      next.resolve(taken);
+    }
+  };
+  return {
+    take: (projectId, wanted) =>
+      new Promise((resolve) => {
+        const project = open(projectId);
+        project.waiting.push({ wanted: Math.max(1, wanted), resolve });
+        serve(project);
+      }),
+    release: (projectId, count) => {
+      const project = open(projectId);
+      project.inUse -= count;
+      if (project.inUse > 0 || project.waiting.length > 0) {
+        serve(project);
+        return;
+      }
+      projects.delete(projectId);
+      for (const other of projects.values()) serve(other);
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  DeliveryStatus,
+  type Webhook,
+  type WebhookAttempt,
+  WebhookAttemptSchema,
+  type WebhookDelivery,
+  WebhookDeliverySchema,
+  WebhookSchema,
+} from '../../gen/attestation/v1/webhooks_pb.js';
+import { eventOf } from '../pipeline/event.js';
+import type { AttemptRow } from '../store/webhook-attempts.js';
+import type { DeliveryRow } from '../store/webhook-deliveries.js';
+import type { WebhookRow } from '../store/webhooks.js';
+
+/** A subscription as the API shows it. `secret` is given to answers that make one; others never have it. */
+export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string): Webhook {
+  const until = row.previousSecretUntil;
+  return create(WebhookSchema, {
+    id: row.id,
+    url: row.url,
+    events: row.events,
+    environment: row.environment,
+    status: row.status,
+    ...(row.disabledReason === null ? {} : { disabledReason: row.disabledReason }),
+    ...(secret === undefined ? {} : { secret }),
+    createdAt: timestampFromDate(row.createdAt),
+    ...(until === null || until.getTime() <= nowMs ? {} : { previousSecretUntil: timestampFromDate(until) }),
+    ...(row.failingSince === null ? {} : { failingSince: timestampFromDate(row.failingSince) }),
+  });
+}
+
+/**
+ * A delivery as the API shows it.
+ *
+ * @param attempts its own, in order
+ * @param answers how many of the last attempts are shown with what the receiver answered
+ */
+export function deliveryMessage(
+  row: DeliveryRow,
+  attempts: readonly AttemptRow[],
+  baseUrl: string,
+  answers: number,
+): WebhookDelivery {
+  const firstAnswer = attempts.length - answers;
+  return create(WebhookDeliverySchema, {
+    id: row.id,
+    webhookId: row.webhookId,
+    status: row.status,
+    event: eventOf(row, baseUrl),
+    createdAt: timestampFromDate(row.createdAt),
+    ...(row.status === DeliveryStatus.PENDING ? { nextAttemptAt: timestampFromDate(row.nextAttemptAt) } : {}),
+    ...(row.deliveredAt === null ? {} : { deliveredAt: timestampFromDate(row.deliveredAt) }),
+    attempts: attempts.map((attempt, i) => attemptMessage(attempt, i >= firstAnswer)),
+  });
+}
+
+function attemptMessage(row: AttemptRow, withAnswer: boolean): WebhookAttempt {
+  return create(WebhookAttemptSchema, {
+    number: row.number,
+    at: timestampFromDate(row.at),
+    durationMs: row.durationMs,
+    ...(row.statusCode === null ? {} : { statusCode: row.statusCode }),
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.answer === null || !withAnswer ? {} : { answer: row.answer }),
+  });
+}

@@ -1,0 +1,175 @@
+import { create } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import {
+  ListWebhooksResponseSchema,
+  type Webhook,
+  type WebhookService,
+  WebhookStatus,
+} from '../../gen/attestation/v1/webhooks_pb.js';
+import { type Call, getPrincipal, type Handlers } from '../call.js';
+import { decryptSecret, encryptSecret } from '../encryption.js';
+import { ApiError } from '../errors.js';
+import type { KeyRing } from '../secret-key.js';
+import type { Sql } from '../store/connect.js';
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  rotateWebhookSecret,
+  updateWebhook,
+  type WebhookRow,
+} from '../store/webhooks.js';
+import { findSecretBytes, formatSecret } from '../webhook/sign.js';
+import { assertFound, change, getWebhook } from './own-webhook.js';
+import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
+import { webhookMessage } from './webhook-messages.js';
+
+/** What the handlers work with. */
+export type WebhookDeps = DeliveryDeps & {
+  /** Sub-keys for encryption. */
+  encryptionKeys: KeyRing;
+  /** Why events may not be sent to a url, for its owner; undefined when they may. */
+  findUrlProblem: (url: string) => Promise<string | undefined>;
+};
+
+const MAX_WEBHOOKS = 50;
+const DEFAULT_LIMIT = 50;
+const SECRET_BYTES = 32;
+/** How long the secret before a rotation signs along. */
+const OVERLAP_MS = 24 * 3_600_000;
+const DISABLED_BY_OWNER = 'disabled through the API';
+
+/** The handlers of WebhookService. */
+export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookService> {
+  return {
+    ...deliveryHandlers(deps),
+    createWebhook: (request, call) => createWebhook(deps, request, call),
+    getWebhook: async ({ id }, call) => webhookMessage(await getWebhook(deps.pool, id, call), deps.clock()),
+    listWebhooks: (request, call) => listOwn(deps, request, call),
+    updateWebhook: (request, call) => changeWebhook(deps, request, call),
+    deleteWebhook: (request, call) =>
+      change(deps.idempotency, call, request, {
+        make: async (tx) => {
+          assertFound(await deleteWebhook(tx, getPrincipal(call), request.id));
+          return request.id;
+        },
+        show: showAnyway(deps, call),
+      }),
+    rotateWebhookSecret: (request, call) => {
+      const secret = checkSecret(deps, request.secret);
+      return change(deps.idempotency, call, request, {
+        make: async (tx) => {
+          const stored = encryptSecret(deps.encryptionKeys, secret, request.id);
+          assertFound(await rotateWebhookSecret(tx, getPrincipal(call), request.id, stored, OVERLAP_MS));
+          return request.id;
+        },
+        show: showWithSecret(deps, call),
+      });
+    },
+  };
+}
+
+type Request<M extends keyof Handlers<typeof WebhookService>> = Parameters<
+  Handlers<typeof WebhookService>[M]
+>[0];
+
+async function createWebhook(
+  deps: WebhookDeps,
+  request: Request<'createWebhook'>,
+  call: Call,
+): Promise<Webhook> {
+  const secret = checkSecret(deps, request.secret);
+  const problem = await deps.findUrlProblem(request.url);
+  return change(deps.idempotency, call, request, {
+    make: async (tx) => {
+      assertUrl(problem);
+      const { projectId, environment } = getPrincipal(call);
+      const id = `whk_${deps.random.ulid(deps.clock())}`;
+      const stored = encryptSecret(deps.encryptionKeys, secret, id);
+      const { url, events } = request;
+      const webhook = { id, projectId, environment, url, events, secret: stored };
+      if (!(await insertWebhook(tx, webhook, MAX_WEBHOOKS))) throw limitReached();
+      return id;
+    },
+    show: showWithSecret(deps, call),
+  });
+}
+
+async function changeWebhook(
+  deps: WebhookDeps,
+  request: Request<'updateWebhook'>,
+  call: Call,
+): Promise<Webhook> {
+  const { id, url, events, status } = request;
+  const problem = url === undefined ? undefined : await deps.findUrlProblem(url);
+  return change(deps.idempotency, call, request, {
+    make: async (tx) => {
+      assertUrl(problem);
+      const changed = {
+        url,
+        events: events.length === 0 ? undefined : events,
+        status: status === WebhookStatus.UNSPECIFIED ? undefined : status,
+        disabledReason: DISABLED_BY_OWNER,
+      };
+      assertFound(await updateWebhook(tx, getPrincipal(call), id, changed));
+      return id;
+    },
+    show: showAnyway(deps, call),
+  });
+}
+
+async function listOwn(deps: WebhookDeps, request: Request<'listWebhooks'>, call: Call) {
+  const { projectId, environment } = getPrincipal(call);
+  const limit = request.limit ?? DEFAULT_LIMIT;
+  const bound = ['webhooks', projectId, environment];
+  const [before] = deps.cursors.open(request.cursor, bound) ?? [];
+  const rows = await listWebhooks(deps.pool, { projectId, environment }, { before, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return create(ListWebhooksResponseSchema, {
+    data: page.map((row) => webhookMessage(row, deps.clock())),
+    nextCursor: rows.length > limit && last !== undefined ? deps.cursors.seal([last.number], bound) : '',
+  });
+}
+
+/** Shows a subscription as it now stands, even when it was deleted after the call that is answered. */
+function showAnyway(deps: WebhookDeps, call: Call) {
+  return async (sql: Sql, id: string) => webhookMessage(await getAnyway(sql, id, call), deps.clock());
+}
+
+function showWithSecret(deps: WebhookDeps, call: Call) {
+  return async (sql: Sql, id: string) => {
+    const row = await getAnyway(sql, id, call);
+    const isGone = row.status === WebhookStatus.DELETED;
+    const secret = isGone ? undefined : decryptSecret(deps.encryptionKeys, row.secret, row.id);
+    return webhookMessage(row, deps.clock(), secret);
+  };
+}
+
+async function getAnyway(sql: Sql, id: string, call: Call): Promise<WebhookRow> {
+  const row = await findWebhook(sql, getPrincipal(call), id, { withDeleted: true });
+  assertFound(row !== undefined);
+  return row;
+}
+
+/** The caller's secret, or a new one. */
+function checkSecret({ random }: WebhookDeps, secret: string | undefined): string {
+  if (secret === undefined) return formatSecret(random.bytes(SECRET_BYTES));
+  if (findSecretBytes(secret) !== undefined) return secret;
+  const message = 'must be whsec_ and the standard base64 of 24 to 64 bytes';
+  throw new ApiError(ErrorCode.REQUEST_INVALID, `/secret ${message}`, {
+    errors: [{ path: '/secret', message }],
+  });
+}
+
+function assertUrl(problem: string | undefined): void {
+  if (problem !== undefined) throw new ApiError(ErrorCode.WEBHOOK_INVALID_URL, problem);
+}
+
+function limitReached(): ApiError {
+  return new ApiError(
+    ErrorCode.WEBHOOK_LIMIT_REACHED,
+    `the project has ${MAX_WEBHOOKS} webhook subscriptions in this environment; delete one first`,
+  );
+}

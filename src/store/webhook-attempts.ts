@@ -1,0 +1,81 @@
+import type { Sql } from './connect.js';
+
+/** One attempt as it was made; `answer` is the first 2 KiB of the receiver's answer as text. */
+export type AttemptRow = {
+  deliveryId: string;
+  number: number;
+  at: Date;
+  durationMs: number;
+  statusCode: number | null;
+  error: string | null;
+  answer: string | null;
+};
+
+/** An attempt and what follows from it for its delivery. */
+export type RecordedAttempt = AttemptRow & {
+  webhookId: string;
+  /** The delivery's proto DeliveryStatus number after it. */
+  status: number;
+  /** Whether the receiver wants nothing any more. */
+  isGone: boolean;
+  /** When to try again; null unless the delivery is pending. */
+  retryAfterMs: number | null;
+};
+
+const PENDING = 1;
+const DELIVERED = 2;
+
+/** A subscription that failed, and for how long by now nothing but failed, in milliseconds. */
+export type FailingWebhook = { id: string; failingMs: number };
+
+/**
+ * Records attempts, what became of their deliveries, and whether their subscriptions are failing, all in one statement.
+ * An attempt that is not its delivery's newest is kept and changes nothing; a test says nothing of the endpoint's health.
+ *
+ * @returns the subscriptions that had a failure
+ */
+export async function recordAttempts(
+  sql: Sql,
+  attempts: readonly RecordedAttempt[],
+): Promise<FailingWebhook[]> {
+  const column = <T>(pick: (attempt: RecordedAttempt) => T) => attempts.map(pick);
+  return sql<FailingWebhook[]>`
+    WITH made AS (
+      SELECT * FROM unnest(
+        ${column((a) => a.webhookId)}::text[], ${column((a) => a.deliveryId)}::text[],
+        ${column((a) => a.number)}::integer[], ${column((a) => a.at.toISOString())}::timestamptz[],
+        ${column((a) => a.durationMs)}::integer[], ${column((a) => a.statusCode)}::smallint[],
+        ${column((a) => a.error)}::text[], ${column((a) => a.answer)}::text[],
+        ${column((a) => a.status)}::smallint[], ${column((a) => a.retryAfterMs)}::bigint[])
+      AS a(webhook_id, delivery_id, number, at, duration_ms, status_code, error, answer, status, retry_ms)),
+    kept AS (
+      INSERT INTO webhook_attempt
+      SELECT delivery_id, number, at, duration_ms, status_code, error, answer FROM made ON CONFLICT DO NOTHING),
+    moved AS (
+      UPDATE webhook_delivery d SET
+        status = m.status,
+        step = CASE WHEN m.status = ${DELIVERED} THEN d.step ELSE d.step + 1 END,
+        delivered_at = CASE WHEN m.status = ${DELIVERED} THEN clock_timestamp() END,
+        next_attempt_at = CASE WHEN m.retry_ms IS NULL THEN d.next_attempt_at
+                               ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
+      FROM made m
+      WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = ${PENDING}
+      RETURNING d.webhook_id, d.status, d.transition),
+    health AS (
+      SELECT webhook_id, bool_or(status = ${DELIVERED}) AS any_delivered, bool_or(status <> ${DELIVERED}) AS any_failed
+      FROM moved WHERE transition IS NOT NULL GROUP BY webhook_id),
+    locked AS (
+      SELECT w.id, h.any_delivered, h.any_failed FROM webhook w JOIN health h ON h.webhook_id = w.id
+      WHERE h.any_failed OR w.failing_since IS NOT NULL ORDER BY w.id FOR UPDATE OF w)
+    UPDATE webhook w
+    SET failing_since = CASE WHEN l.any_delivered THEN NULL ELSE coalesce(w.failing_since, clock_timestamp()) END
+    FROM locked l WHERE w.id = l.id
+    RETURNING w.id, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
+}
+
+/** The attempts of some deliveries, each's in order. */
+export async function listAttempts(sql: Sql, deliveryIds: readonly string[]): Promise<AttemptRow[]> {
+  return sql<AttemptRow[]>`
+    SELECT delivery_id AS "deliveryId", number, at, duration_ms AS "durationMs", status_code AS "statusCode", error, answer
+    FROM webhook_attempt WHERE delivery_id = ANY(${[...deliveryIds]}) ORDER BY delivery_id, number`;
+}

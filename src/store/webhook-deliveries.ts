@@ -1,0 +1,130 @@
+import type { Sql } from './connect.js';
+
+/**
+ * An event on its way to a subscription. `transition` is a proto BatchStatus number, and null for a test, as
+ * `submissionId` is. `occurredAt` is when the transition was, or the test; `landed` and `missing` are witness names.
+ */
+export type DeliveryRow = {
+  webhookId: string;
+  id: string;
+  submissionId: string | null;
+  transition: number | null;
+  occurredAt: Date;
+  landed: string[] | null;
+  missing: string[] | null;
+  /** Proto DeliveryStatus number. */
+  status: number;
+  attempt: number;
+  step: number;
+  createdAt: Date;
+  nextAttemptAt: Date;
+  deliveredAt: Date | null;
+};
+
+const PENDING = 1;
+const FAILED = 3;
+
+const columns = (sql: Sql) => sql`
+  d.webhook_id AS "webhookId", d.id, d.submission_id AS "submissionId", d.transition,
+  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.status, d.attempt, d.step,
+  d.created_at AS "createdAt", d.next_attempt_at AS "nextAttemptAt", d.delivered_at AS "deliveredAt"`;
+
+const withTransition = (sql: Sql) => sql`
+  LEFT JOIN batch_transition t ON t.log_id = d.log_id AND t.tree_size = d.tree_size AND t.status = d.transition`;
+
+/** What a claim asks for. Times in milliseconds; `ids` name the deliveries that are made, `max` of them. */
+export type Claim = {
+  webhookId: string;
+  lease: number;
+  leaseMs: number;
+  visibleMs: number;
+  ids: readonly string[];
+};
+
+/**
+ * Takes up to as many due deliveries as there are ids, one project token each, making rows of those that are new; and
+ * extends the lease. Each is due again after `visibleMs`, unless `recordAttempts` comes first. Empty when nothing is
+ * due, the project has no tokens, or the lease is lost.
+ */
+export async function claimDeliveries(sql: Sql, claim: Claim): Promise<DeliveryRow[]> {
+  const { webhookId, lease, leaseMs, visibleMs, ids } = claim;
+  return sql<DeliveryRow[]>`
+    SELECT ${columns(sql)}
+    FROM claim_webhook_deliveries(${webhookId}, ${lease}::bigint, ${leaseMs}::bigint, ${visibleMs}::bigint,
+                                  ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
+}
+
+/** Makes a test of a subscription, due at once. Runs in the caller's transaction, which holds the subscription. */
+export async function insertTestDelivery(tx: Sql, webhookId: string, id: string): Promise<void> {
+  await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;
+  await tx`INSERT INTO webhook_delivery (webhook_id, id) VALUES (${webhookId}, ${id})`;
+}
+
+/** One delivery of a subscription. */
+export async function findDelivery(
+  sql: Sql,
+  webhookId: string,
+  id: string,
+): Promise<DeliveryRow | undefined> {
+  const rows = await sql<DeliveryRow[]>`
+    SELECT ${columns(sql)} FROM webhook_delivery d ${withTransition(sql)}
+    WHERE d.webhook_id = ${webhookId} AND d.id = ${id}`;
+  return rows[0];
+}
+
+/** A subscription's deliveries with ids below `before`, newest first; `status` is a proto DeliveryStatus number. */
+export async function listDeliveries(
+  sql: Sql,
+  webhookId: string,
+  query: { status: number | undefined; before: string | undefined; limit: number },
+): Promise<DeliveryRow[]> {
+  const { status, before, limit } = query;
+  return sql<DeliveryRow[]>`
+    SELECT ${columns(sql)} FROM webhook_delivery d ${withTransition(sql)}
+    WHERE d.webhook_id = ${webhookId}
+      ${status === undefined ? sql`` : sql`AND d.status = ${status}`}
+      ${before === undefined ? sql`` : sql`AND d.id < ${before}`}
+    ORDER BY d.id DESC LIMIT ${limit}`;
+}
+
+/** Has a delivery sent again, on a new schedule. Says whether there is one. Runs in a transaction. */
+export async function redeliver(tx: Sql, webhookId: string, id: string): Promise<boolean> {
+  const updated = await tx`
+    UPDATE webhook_delivery SET status = ${PENDING}, step = 0, delivered_at = NULL, next_attempt_at = clock_timestamp()
+    WHERE webhook_id = ${webhookId} AND id = ${id}`;
+  if (updated.count === 0) return false;
+  await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;
+  return true;
+}
+
+/** Asks for every failed delivery made at or after `since` to be sent again; the worker does it, in stretches. */
+export async function requestRedelivery(sql: Sql, webhookId: string, since: Date): Promise<void> {
+  await sql`
+    UPDATE webhook SET redeliver_since = least(redeliver_since, ${since}), due_at = clock_timestamp()
+    WHERE id = ${webhookId}`;
+}
+
+/** The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. */
+export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, limit: number): Promise<void> {
+  const updated = await tx`
+    UPDATE webhook_delivery SET status = ${PENDING}, step = 0, next_attempt_at = clock_timestamp()
+    WHERE webhook_id = ${webhookId} AND id IN (
+      SELECT id FROM webhook_delivery
+      WHERE webhook_id = ${webhookId} AND status = ${FAILED} AND created_at >= ${since} ORDER BY id LIMIT ${limit})`;
+  if (updated.count === limit) return;
+  await tx`UPDATE webhook SET redeliver_since = NULL WHERE id = ${webhookId} AND redeliver_since >= ${since}`;
+}
+
+/** Deletes deliveries and their attempts that are older than `historyMs`, at most `limit`. @returns how many */
+export async function pruneDeliveries(sql: Sql, historyMs: number, limit: number): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    WITH old AS (
+      DELETE FROM webhook_delivery WHERE ctid IN (
+        SELECT ctid FROM webhook_delivery
+        WHERE created_at < clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond'
+        LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+      RETURNING id),
+    attempts AS (DELETE FROM webhook_attempt a USING old WHERE a.delivery_id = old.id)
+    SELECT count(*) AS n FROM old`;
+  return row?.n ?? 0;
+}
