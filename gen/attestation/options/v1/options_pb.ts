@@ -7,7 +7,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EnumValueOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, FileOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEivQEKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgiUwoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqRQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAjpbCgVydWxlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJmIAyABKAsyIy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLk1ldGhvZFJ1bGVzUgVydWxlczo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEi9gEKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqRQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAjpbCgVydWxlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJmIAyABKAsyIy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLk1ldGhvZFJ1bGVzUgVydWxlczpNCgNhcGkSHC5nb29nbGUucHJvdG9idWYuRmlsZU9wdGlvbnMYnYgDIAEoCzIbLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQXBpUgNhcGk6OQoHZXhhbXBsZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYnogDIAEoCVIHZXhhbXBsZTo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Who may call an RPC, what it costs, and how it answers.
@@ -64,6 +64,28 @@ export type MethodRules = Message<"attestation.options.v1.MethodRules"> & {
    * @generated from field: bool etag = 6;
    */
   etag: boolean;
+
+  /**
+   * The dotted codes of the errors that the handler itself answers with. Those that follow from the other rules and
+   * from the request's form (credentials, scope, rate, body, idempotency key) are not listed.
+   *
+   * @generated from field: repeated string errors = 7;
+   */
+  errors: string[];
+
+  /**
+   * The media types of an answer that is a `google.api.HttpBody`, one for each REST path in their order.
+   *
+   * @generated from field: repeated string media_types = 8;
+   */
+  mediaTypes: string[];
+
+  /**
+   * Whether the answer is a file to save, named by `Content-Disposition: attachment`.
+   *
+   * @generated from field: bool attachment = 9;
+   */
+  attachment: boolean;
 };
 
 /**
@@ -72,6 +94,41 @@ export type MethodRules = Message<"attestation.options.v1.MethodRules"> & {
  */
 export const MethodRulesSchema: GenMessage<MethodRules> = /*@__PURE__*/
   messageDesc(file_attestation_options_v1_options, 0);
+
+/**
+ * An API as its OpenAPI document presents it.
+ *
+ * @generated from message attestation.options.v1.Api
+ */
+export type Api = Message<"attestation.options.v1.Api"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string title = 1;
+   */
+  title: string;
+
+  /**
+   * The version of its description.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * The SPDX identifier of its licence.
+   *
+   * @generated from field: string license = 3;
+   */
+  license: string;
+};
+
+/**
+ * Describes the message attestation.options.v1.Api.
+ * Use `create(ApiSchema)` to create a new message.
+ */
+export const ApiSchema: GenMessage<Api> = /*@__PURE__*/
+  messageDesc(file_attestation_options_v1_options, 1);
 
 /**
  * What an error code means on every surface.
@@ -106,6 +163,20 @@ export type ErrorRules = Message<"attestation.options.v1.ErrorRules"> & {
    * @generated from field: string summary = 4;
    */
   summary: string;
+
+  /**
+   * The names, in lower case, of response headers that may come with it beside those of every answer.
+   *
+   * @generated from field: repeated string headers = 5;
+   */
+  headers: string[];
+
+  /**
+   * The full name of the message that `details` holds; `details` is empty without it.
+   *
+   * @generated from field: string details = 6;
+   */
+  details: string;
 };
 
 /**
@@ -113,7 +184,7 @@ export type ErrorRules = Message<"attestation.options.v1.ErrorRules"> & {
  * Use `create(ErrorRulesSchema)` to create a new message.
  */
 export const ErrorRulesSchema: GenMessage<ErrorRules> = /*@__PURE__*/
-  messageDesc(file_attestation_options_v1_options, 1);
+  messageDesc(file_attestation_options_v1_options, 2);
 
 /**
  * The rate buckets of an API key.
@@ -192,12 +263,39 @@ export const rules: GenExtension<MethodOptions, MethodRules> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 0);
 
 /**
+ * What the package of the file is called in its OpenAPI document; in one file of the package. The description is the
+ * comment above that file's package.
+ *
+ * @generated from extension: attestation.options.v1.Api api = 50205;
+ */
+export const api: GenExtension<FileOptions, Api> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 1);
+
+/**
+ * A value as the API reference shows it, spelled as on REST: text, bytes, enum values and time stamps as they are,
+ * everything else as JSON. Of a list or map, the whole list or map.
+ *
+ * @generated from extension: string example = 50206;
+ */
+export const example: GenExtension<FieldOptions, string> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 2);
+
+/**
+ * Of a Struct: the name of the enum field beside it whose value says, by its `event_data`, what is in here. A message
+ * with such a field is the body of a webhook request.
+ *
+ * @generated from extension: string typed_by = 50207;
+ */
+export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 3);
+
+/**
  * The documented spelling of an enum value on the REST surface, for example `queued`.
  *
  * @generated from extension: string spelling = 50202;
  */
 export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 1);
+  extDesc(file_attestation_options_v1_options, 4);
 
 /**
  * What an error code means on every surface.
@@ -205,7 +303,7 @@ export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.ErrorRules error = 50203;
  */
 export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 2);
+  extDesc(file_attestation_options_v1_options, 5);
 
 /**
  * The full name of the message that an event of this type carries as `data`.
@@ -213,5 +311,5 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  * @generated from extension: string event_data = 50204;
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 3);
+  extDesc(file_attestation_options_v1_options, 6);
 
