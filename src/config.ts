@@ -5,6 +5,7 @@ import { directory, readTlsFiles, type TlsFiles } from './config/files.js';
 import {
   bindAddress,
   duration,
+  flag,
   hostName,
   natsUrl,
   oneOf,
@@ -48,6 +49,8 @@ type ServerSettings = {
   readonly idempotencyRetentionMs: number;
   /** How long deliveries of webhooks and their attempts are kept. */
   readonly webhookHistoryMs: number;
+  /** Whether webhooks may go to http and to addresses that are not public. */
+  readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
   /** Web origins that may call the API from a page; `['*']` for all. */
   readonly corsOrigins: readonly string[];
@@ -149,7 +152,7 @@ export function publicUrls(
 
 function readUp(settings: Settings): UpConfig {
   return {
-    ...readServerSettings(settings, '127.0.0.1'),
+    ...readServerSettings(settings, { isLocal: true }),
     databaseUrl: settings.find('DATABASE_URL', postgresUrl),
     natsUrl: settings.find('NATS_URL', natsUrl),
     secrets: {
@@ -171,12 +174,12 @@ function readServer(settings: Settings): Config {
       log: settings.need('LOG_KEY_FILE', signingKeyFiles('log')),
       adminToken: settings.need('ADMIN_TOKEN', adminToken),
     },
-    ...readServerSettings(settings, '0.0.0.0'),
+    ...readServerSettings(settings, { isLocal: false }),
   };
 }
 
-function readServerSettings(settings: Settings, defaultHost: string): ServerSettings {
-  const host = settings.get('HOST', bindAddress, defaultHost);
+function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean }): ServerSettings {
+  const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
   const dataDir = readDataDir(settings);
   const baseUrl = settings.find('BASE_URL', publicUrl);
   return {
@@ -196,6 +199,7 @@ function readServerSettings(settings: Settings, defaultHost: string): ServerSett
     schemaDir: settings.find('SCHEMA_DIR', directory),
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('1d', '365d'), 30 * 86_400_000),
+    allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', flag, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     logLevel: readLogLevel(settings),

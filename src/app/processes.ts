@@ -82,7 +82,7 @@ function workerOptions(
   log: Logger,
 ): Omit<WorkerOptions, 'baseUrl'> {
   const { databaseUrl, natsUrl, logDomain, witnessDeadlineMs, batchIntervalMs, batchMaxLeaves } = config;
-  const { idempotencyRetentionMs, webhookHistoryMs, poolSize, secrets } = config;
+  const { idempotencyRetentionMs, webhookHistoryMs, allowInsecureDestinations, poolSize, secrets } = config;
   return {
     databaseUrl,
     natsUrl,
@@ -97,6 +97,7 @@ function workerOptions(
     batchMaxLeaves,
     idempotencyRetentionMs,
     webhookHistoryMs,
+    allowInsecureDestinations,
     poolSize,
     log,
   };

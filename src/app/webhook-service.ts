@@ -1,6 +1,7 @@
 import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import type { Config } from '../config.js';
 import type { ServiceEntry } from '../http/services.js';
+import { findDestinationProblem, resolveByDns } from '../net/destination.js';
 import { createRandomSource } from '../random.js';
 import type { Cursors } from '../rpc/cursor.js';
 import { webhookHandlers } from '../rpc/webhooks.js';
@@ -14,6 +15,7 @@ export function webhookService(
   cursors: Cursors,
 ): ServiceEntry {
   const { secretKeys } = config.secrets;
+  const { allowInsecureDestinations: allowInsecure } = config;
   const handlers = webhookHandlers({
     pool,
     idempotency: {
@@ -24,7 +26,7 @@ export function webhookService(
     },
     cursors,
     encryptionKeys: deriveKeyRing(secretKeys, 'encryption'),
-    findUrlProblem: async () => undefined,
+    findUrlProblem: (url) => findDestinationProblem({ allowInsecure, resolve: resolveByDns }, url),
     baseUrl,
     clock: Date.now,
     random: createRandomSource(),

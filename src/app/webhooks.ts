@@ -1,4 +1,5 @@
 import type { Logger } from '../logger.js';
+import { guardedConnector } from '../net/destination.js';
 import { settleAttempts } from '../pipeline/attempt.js';
 import { createAttemptRecorder } from '../pipeline/attempt-recorder.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
@@ -14,6 +15,7 @@ export type WebhooksOptions = {
   secretKeys: KeyRing;
   /** Read when an event is sent, once the port is known. */
   baseUrl: () => string;
+  allowInsecureDestinations: boolean;
   log: Logger;
 };
 
@@ -34,14 +36,15 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 const GRACE_MS = 2_000;
 
 /** Opens connections for sending and for recording what came of it. */
-export function openWebhooks({ databaseUrl, secretKeys, baseUrl, log }: WebhooksOptions): OpenWebhooks {
+export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
+  const { databaseUrl, secretKeys, baseUrl, log, allowInsecureDestinations: allowInsecure } = options;
   const pool = connectPool({
     url: databaseUrl,
     name: 'webhooks',
     max: CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  const sender = openWebhookSender({ clock: Date.now });
+  const sender = openWebhookSender({ clock: Date.now, connect: guardedConnector({ allowInsecure }) });
   const stopping = new AbortController();
   const aborting = new AbortController();
   const source = createRandomSource();

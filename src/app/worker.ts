@@ -37,6 +37,7 @@ export type WorkerOptions = {
   /** The API's address as the world sees it; read when an event is sent. */
   baseUrl: () => string;
   webhookHistoryMs: number;
+  allowInsecureDestinations: boolean;
   batchIntervalMs: number;
   batchMaxLeaves: number;
   idempotencyRetentionMs: number;

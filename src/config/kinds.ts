@@ -53,6 +53,15 @@ export function oneOf<T extends string>(...words: readonly T[]): Kind<T> {
   };
 }
 
+/** `true` or `false`. */
+export const flag: Kind<boolean> = {
+  expected: 'true or false',
+  parse: (text) => {
+    if (text !== 'true' && text !== 'false') throw new InvalidValue();
+    return text === 'true';
+  },
+};
+
 /** Text without control characters, of at most `maxLength` UTF-16 units. */
 export function plainText(maxLength: number): Kind<string> {
   return {

@@ -119,6 +119,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     databaseUrl: options.databaseUrl,
     secretKeys: secrets.secretKeys,
     baseUrl: () => 'https://api.example.com',
+    allowInsecureDestinations: true,
     log: createLogger({ level: 'silent' }),
   });
   test.teardown(close);
