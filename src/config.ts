@@ -172,7 +172,7 @@ function readServer(settings: Settings): Config {
       secretKeys: settings.need('SECRET_KEY', secretKey),
       dsse: settings.need('DSSE_KEY_FILE', signingKeyFiles('dsse')),
       log: settings.need('LOG_KEY_FILE', signingKeyFiles('log')),
-      adminToken: settings.need('ADMIN_TOKEN', adminToken),
+      adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
     ...readServerSettings(settings, { isLocal: false }),
   };

@@ -11,7 +11,8 @@ export type Secrets = {
   readonly dsse: SigningKeys;
   /** Ed25519; they sign checkpoints. */
   readonly log: SigningKeys;
-  readonly adminToken: string;
+  /** What opens the admin API; without one there is none. */
+  readonly adminToken: string | undefined;
 };
 
 /** What a signing key is for, which decides its algorithm. */

@@ -80,7 +80,7 @@ t.test('nothing set is a complete configuration of `up`, and only of `up`', asyn
   for (const name of ['databaseUrl', 'natsUrl', 'baseUrl', 'verifyUrl', 'tls', 'schemaDir'] as const) {
     t.equal(config[name], undefined, name);
   }
-  const missing = ['DATABASE_URL', 'NATS_URL', 'SECRET_KEY', 'DSSE_KEY_FILE', 'LOG_KEY_FILE', 'ADMIN_TOKEN'];
+  const missing = ['DATABASE_URL', 'NATS_URL', 'SECRET_KEY', 'DSSE_KEY_FILE', 'LOG_KEY_FILE'];
   for (const process of ['api', 'worker'] as const) {
     t.same(
       problemsOf({}, process),
@@ -118,13 +118,12 @@ t.test('every wrong and missing setting is reported at once, with what it should
     t.equal(
       (error as Error).message,
       [
-        '9 settings are wrong:',
+        '8 settings are wrong:',
         '  DATABASE_URL is not set, expected a connection string, such as postgres://user:password@host:5432/database',
         '  NATS_URL is not set, expected a server or several separated by commas, such as nats://host:4222',
         '  SECRET_KEY is wrong (key 1 is not base64 of 32 bytes), expected <id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
         '  DSSE_KEY_FILE is not set, expected live=<file>,test=<file>, each with an ECDSA P-256 private key in PKCS#8 PEM',
         '  LOG_KEY_FILE is not set, expected live=<file>,test=<file>, each with an Ed25519 private key in PKCS#8 PEM',
-        '  ADMIN_TOKEN is not set, expected 24 to 256 letters, digits or any of -._~+/=',
         '  PORT is "80a", expected a port from 0 to 65535, where 0 picks a free one',
         '  LOG_DOMAIN is "Example.com", expected a bare host name in lower case, such as log.example.com',
         '  BATCH_INTERVAL is "1 s", expected a span of time from 10ms to 1h, such as 500ms, 10s, 5m, 24h or 30d',

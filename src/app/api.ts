@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
@@ -22,7 +21,7 @@ import type { DsseSigner } from '../rpc/create-attestation.js';
 import { createCursors } from '../rpc/cursor.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
 import { infoHandlers } from '../rpc/info.js';
-import { createPrincipals } from '../rpc/principals.js';
+import { createPrincipals, type Principals } from '../rpc/principals.js';
 import { createReadLimits } from '../rpc/read-limits.js';
 import { createTrustRootsReader } from '../rpc/trust-roots.js';
 import { loadSchemas } from '../schema/registry.js';
@@ -31,6 +30,7 @@ import { connectPool, type Pool } from '../store/connect.js';
 import { gather } from '../store/gather.js';
 import { findSubmissions } from '../store/submissions.js';
 import { type Accepters, createAccepters } from './accepters.js';
+import { adminCheck, adminServices } from './admin.js';
 import { atMostEvery } from './at-most-every.js';
 import { createDatabaseAway } from './database-away.js';
 import { createJobSender, type JobSender } from './jobs.js';
@@ -101,7 +101,14 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     onClose: guard.connectionLost,
   });
   const accepters = openAccepters(config, writePool, directory, guard, jobs);
-  const server = createApiServer(options, { pool, directory, accepters, principals, signerOf: dsse.of });
+  const server = createApiServer(options, {
+    pool,
+    directory,
+    accepters,
+    principals,
+    jobs,
+    signerOf: dsse.of,
+  });
   const reloadTls = () => reload(server, log);
   process.on('SIGHUP', reloadTls);
   const refreshing = setInterval(
@@ -165,17 +172,18 @@ type Parts = {
   pool: Pool;
   directory: Directory;
   accepters: Accepters;
-  principals: ReturnType<typeof createPrincipals>;
+  principals: Principals;
+  jobs: JobSender;
   signerOf: (environment: Principal['environment']) => DsseSigner;
 };
 
 /** The handlers, put together with what they work with, behind the server of all surfaces. */
 function createApiServer(
   options: ApiOptions,
-  { pool, directory, accepters, principals, signerOf }: Parts,
+  { pool, directory, accepters, principals, jobs, signerOf }: Parts,
 ): ApiServer {
   const { config, log, register } = options;
-  const { secretKeys, adminToken } = config.secrets;
+  const { secretKeys } = config.secrets;
   const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
@@ -212,14 +220,15 @@ function createApiServer(
       }),
     },
   ].map(databaseAway.tellAll);
+  const admin = adminServices({ config, pool, cursors, principals, queue: jobs.queue });
   return createServer({
-    services,
+    services: [...services, ...admin.map(databaseAway.tellAll)],
     moreRpcs: standardRpcs(
       services.map(({ desc }) => desc),
       options.isReady,
     ),
     findPrincipal: databaseAway.tell(principals.find),
-    isAdmin: (token) => equalSecrets(token, adminToken),
+    isAdmin: adminCheck(config.secrets.adminToken),
     takeRead: databaseAway.tell(readLimits.take),
     peekSubmissions: databaseAway.tell(async (principal, nowMs) => submissionLimits.peek(principal, nowMs)),
     nowMs: Date.now,
@@ -236,9 +245,4 @@ function createApiServer(
     corsOrigins: config.corsOrigins,
     ...(config.tls ? { tls: config.tls } : {}),
   });
-}
-
-function equalSecrets(a: string, b: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

@@ -8,17 +8,18 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { createApiKey, parseApiKey } from '../api-key.js';
 import type { Principal } from '../principal.js';
+import type { NewSecret } from '../rpc/admin/api-key-deps.js';
 import { deriveKeyRing, hmacApiKey, type KeyRing } from '../secret-key.js';
 import {
   type ApiKeyRow,
+  DEFAULT_LIMITS,
   findApiKey,
   insertApiKey,
-  insertProject,
   listApiKeys,
-  listProjects,
   revokeApiKey,
 } from '../store/api-keys.js';
 import type { Pool, Sql } from '../store/connect.js';
+import { insertProject, listProjects } from '../store/projects.js';
 import type { KeyManager } from './contract.js';
 
 /** A key to make. Without scopes it has all; without an expiry it is valid until revoked. */
@@ -36,6 +37,14 @@ export const SCOPES: readonly string[] = [AttestationService, BatchService, Webh
   .filter((scope, index, all) => all.indexOf(scope) === index)
   .sort();
 
+/** @param apiKeys sub-keys for API keys; the first hashes new ones */
+export function newSecret(apiKeys: KeyRing, environment: Principal['environment']): NewSecret {
+  const secret = createApiKey(environment, randomBytes);
+  const parts = parseApiKey(secret);
+  if (parts === undefined) throw new Error('a new key does not parse');
+  return { secret, prefix: parts.prefix, last4: parts.last4, hmac: hmacApiKey(apiKeys, secret)[0] };
+}
+
 /** Makes an API key. The key itself is in the answer and nowhere else. Throws when a scope does not exist. */
 export async function makeKey(
   sql: Sql | Pool,
@@ -45,24 +54,15 @@ export async function makeKey(
   const scopes = wanted.scopes ?? SCOPES;
   const unknown = scopes.find((scope) => !SCOPES.includes(scope));
   if (unknown !== undefined) throw new Error(`there is no scope ${unknown}; there are ${SCOPES.join(', ')}`);
-  const key = createApiKey(wanted.environment, randomBytes);
-  const parts = parseApiKey(key);
-  if (parts === undefined) throw new Error('a new key does not parse');
+  const { secret, ...stored } = newSecret(deriveKeyRing(secretKeys, 'api-key'), wanted.environment);
+  const { projectId, environment, name } = wanted;
   const id = `key_${ulid()}`;
-  await insertApiKey(sql, {
-    id,
-    projectId: wanted.projectId,
-    name: wanted.name,
-    environment: parts.environment,
-    prefix: parts.prefix,
-    last4: parts.last4,
-    hmac: hmacApiKey(deriveKeyRing(secretKeys, 'api-key'), key)[0],
-    scopes,
-    expiresAt: wanted.expiresAt ?? null,
-  });
+  const limits = DEFAULT_LIMITS;
+  const expiresAt = wanted.expiresAt ?? null;
+  await insertApiKey(sql, { id, projectId, environment, name, scopes, expiresAt, limits, ...stored });
   const row = await findApiKey(sql, id);
   if (row === undefined) throw new Error(`the key ${id} is missing`);
-  return { key, row };
+  return { key: secret, row };
 }
 
 /** Makes a project. @returns its id */
@@ -89,8 +89,7 @@ export function keyManager(
       }),
     list: (projectId) => listApiKeys(pool, { projectId, before: undefined, limit: MAX_LISTED }),
     revoke: async (id) => {
-      if (!(await revokeApiKey(pool, id))) return undefined;
-      await announce(id);
+      if (await revokeApiKey(pool, id)) await announce(id);
       return findApiKey(pool, id);
     },
   };
@@ -100,7 +99,7 @@ const MAX_LISTED = 1_000;
 
 /** The project that a command means: the one it names, or the only one there is. */
 export async function chooseProject(sql: Sql | Pool, named: string | undefined): Promise<string> {
-  const projects = await listProjects(sql, 1_000);
+  const projects = await listProjects(sql, { before: undefined, limit: 1_000 });
   if (named !== undefined) {
     if (projects.some(({ id }) => id === named)) return named;
     throw new Error(`there is no project ${named}`);

@@ -13,8 +13,8 @@ import { openTimestampAuthority } from '../embedded/timestamp-authority.js';
 import { writeFileAtomic } from '../embedded/write-file-atomic.js';
 import type { Logger } from '../logger.js';
 import type { Principal } from '../principal.js';
-import { listProjects } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
+import { findFirstProject } from '../store/projects.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
 import type { Ready } from './contract.js';
 import { makeKey, makeProject } from './keys.js';
@@ -98,7 +98,7 @@ export async function writeCredentials(pool: Pool, config: Config, ready: Ready)
     verify_url: ready.verifyUrl ?? '',
     ops_url: ready.opsUrl,
     ...keys,
-    admin_token: config.secrets.adminToken,
+    admin_token: config.secrets.adminToken ?? '',
   };
   await writeFileAtomic(path, `${JSON.stringify(credentials, null, 2)}\n`);
 }
@@ -119,7 +119,7 @@ async function readKeys(path: string): Promise<FirstKeys | undefined> {
 
 async function makeFirstKeys(pool: Pool, config: Config): Promise<FirstKeys> {
   return pool.begin(async (tx) => {
-    const [known] = await listProjects(tx, 1);
+    const known = await findFirstProject(tx);
     const projectId = known?.id ?? (await makeProject(tx, 'first project'));
     const make = async (environment: Principal['environment']) => {
       const wanted = { environment, projectId, name: 'first key', scopes: undefined, expiresAt: undefined };

@@ -13,7 +13,8 @@ import type { Queue } from '../queue/jetstream.js';
 import type { KeyRing } from '../secret-key.js';
 import type { SigningKeys } from '../secrets.js';
 import { connectPool, type Pool } from '../store/connect.js';
-import { pruneIdempotencyKeys, pruneRateCounters } from '../store/rates.js';
+import { pruneIdempotencyKeys } from '../store/rates.js';
+import { pruneUsage, rollUpUsage } from '../store/usage.js';
 import { pruneDeliveries } from '../store/webhook-deliveries.js';
 import { pruneRanges } from '../store/webhook-ranges.js';
 import { pruneWebhooks } from '../store/webhooks.js';
@@ -113,7 +114,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const loops = [
     every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local, dueSince)),
     every(PRUNE_MS, stopping.signal, log, async () => {
-      await pruneRateCounters(pool);
+      await rollUpUsage(pool, PRUNE_ROWS);
+      await pruneUsage(pool);
       await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
       await pruneWebhookHistory(pool, options.webhookHistoryMs);
     }),

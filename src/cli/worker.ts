@@ -5,7 +5,7 @@ import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } fro
 
 const HELP = `
 Seals batches and asks witnesses. Run as many as the load needs, over one Postgres and one NATS; it starts only when
-DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE, LOG_KEY_FILE and ADMIN_TOKEN are set.
+DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set.
 
 Example:
   $ attest worker --ops-port 9091`;

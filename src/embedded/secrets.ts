@@ -15,7 +15,10 @@ const ADMIN_TOKEN_FILE = 'admin-token';
  * the first time. The caller holds the directory's lock. Throws EmbeddedError when a file is there but is not what it
  * should be; it is never replaced.
  */
-export async function openSecrets(dataDir: string, given: Partial<Secrets> = {}): Promise<Secrets> {
+export async function openSecrets(
+  dataDir: string,
+  given: Partial<Secrets> = {},
+): Promise<Secrets & { adminToken: string }> {
   const dir = secretsDir(dataDir);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   return {

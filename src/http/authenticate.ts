@@ -1,5 +1,6 @@
 import { Access, type MethodRules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { parseApiKey } from '../api-key.js';
 import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Principal } from '../principal.js';
@@ -16,19 +17,38 @@ const MAX_TOKEN_CHARACTERS = 512;
 /** How nearly every client sends it, read without taking it apart. */
 const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
+/** What a token should be, and what is said of one that is not. */
+type Wanted = { name: string; invalid: string };
+const API_KEY: Wanted = {
+  name: 'an API key',
+  invalid: 'the API key is unknown, malformed, revoked or expired',
+};
+const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
 /** A scope that every key has. */
 const UNIVERSAL_SCOPE = 'service:read';
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
   if (rules.access === Access.PUBLIC) return;
-  const token = bearerToken(call.header('authorization'));
+  const authorization = call.header('authorization');
   if (rules.access === Access.ADMIN) {
-    if (!deps.isAdmin(token)) throw invalidKey('this call wants the admin token');
+    assertAdmin(deps, bearerToken(authorization, ADMIN_TOKEN));
     return;
   }
+  const token = bearerToken(authorization, API_KEY);
   call.principal = await deps.findPrincipal(token);
-  if (call.principal === undefined) throw invalidKey('the API key is unknown, malformed, revoked or expired');
+  if (call.principal === undefined) throw invalidKey(API_KEY);
+}
+
+/** An API key is refused by its form, so that nothing is told of whether it exists. */
+function assertAdmin({ isAdmin }: Credentials, token: string): void {
+  if (isAdmin(token)) return;
+  if (parseApiKey(token) === undefined) throw invalidKey(ADMIN_TOKEN);
+  throw new ApiError(
+    ErrorCode.AUTH_INSUFFICIENT_SCOPE,
+    'API keys cannot call the admin API: it wants the admin token',
+    { required: 'admin' },
+  );
 }
 
 /** Refuses a principal that lacks the method's scope. */
@@ -41,24 +61,24 @@ export function checkScope(call: Call, { scope }: MethodRules): void {
 }
 
 /** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
-function bearerToken(header: string | undefined): string {
+function bearerToken(header: string | undefined, wanted: Wanted): string {
   const usual = header === undefined ? null : USUAL_FORM.exec(header);
   if (usual !== null) return usual[1] as string;
   const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
   if (scheme.toLowerCase() !== 'bearer' || token === '') {
     throw new ApiError(
       ErrorCode.AUTH_MISSING_CREDENTIALS,
-      'the request carries no Authorization: Bearer header with an API key',
+      `the request carries no Authorization: Bearer header with ${wanted.name}`,
       {},
       CHALLENGE,
     );
   }
   if (rest.length > 0 || token.length > MAX_TOKEN_CHARACTERS) {
-    throw invalidKey('the API key is unknown, malformed, revoked or expired');
+    throw invalidKey(wanted);
   }
   return token;
 }
 
-function invalidKey(message: string): ApiError {
-  return new ApiError(ErrorCode.AUTH_INVALID_KEY, message, {}, CHALLENGE);
+function invalidKey({ invalid }: Wanted): ApiError {
+  return new ApiError(ErrorCode.AUTH_INVALID_KEY, invalid, {}, CHALLENGE);
 }

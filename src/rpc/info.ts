@@ -1,14 +1,22 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
-import { HealthSchema, type InfoService, type Me, MeSchema } from '../../gen/attestation/v1/service_pb.js';
+import {
+  HealthSchema,
+  type InfoService,
+  type Me,
+  MeSchema,
+  type RateLimitSchema,
+} from '../../gen/attestation/v1/service_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { unavailable } from '../errors.js';
+import type { Principal } from '../principal.js';
+import type { WindowUse } from '../store/accept.js';
 import { findApiKey } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
-import { findUse, readUsage } from '../store/rates.js';
+import { readUsage, type WindowUsage } from '../store/usage.js';
 import { readState, submissionStates } from './rate-windows.js';
 import type { TrustRootsReader } from './trust-roots.js';
+import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
 
 /** What the handlers work with. `problem` says why the service is not operational, or undefined when it is. */
 export type InfoDeps = {
@@ -31,20 +39,18 @@ export function infoHandlers(deps: InfoDeps): Handlers<typeof InfoService> {
   };
 }
 
+const DAYS_SHOWN = 30;
+
 async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
   const principal = getPrincipal(call);
-  const [key, submissions, reads, usage] = await Promise.all([
+  const nowSecond = Math.floor(clock() / 1000);
+  const [day, days] = [lastDay(nowSecond), lastDays(DAYS_SHOWN, nowSecond)];
+  const [key, usage] = await Promise.all([
     findApiKey(pool, principal.apiKeyId),
-    findUse(pool, principal.apiKeyId, Bucket.SUBMISSIONS),
-    findUse(pool, principal.apiKeyId, Bucket.READS),
-    readUsage(pool, principal.apiKeyId),
+    readUsage(pool, { apiKeyId: principal.apiKeyId }, [{ windowSeconds: 1, since: nowSecond }, day, days]),
   ]);
   if (key === undefined) throw new Error(`API key ${principal.apiKeyId} is missing`);
-  const nowSecond = Math.floor(clock() / 1000);
-  const windows = [
-    ...submissionStates(principal, submissions, nowSecond),
-    readState(principal, reads, nowSecond),
-  ];
+  const last24h = sumUsage(usage, day);
   return create(MeSchema, {
     project: { id: key.projectId, name: key.projectName },
     apiKey: {
@@ -56,21 +62,45 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
       ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
     },
     scopes: [...principal.scopes],
-    rateLimits: windows.map(({ bucket, windowSeconds, limit, remaining, resetAtMs }) => ({
-      bucket,
-      windowSeconds,
-      limit: BigInt(limit),
-      remaining: BigInt(remaining),
-      resetAt: timestampFromMs(resetAtMs),
-    })),
+    rateLimits: rateLimits(principal, usage, nowSecond),
     usage: {
-      submissionsLast24h: BigInt(usage.submissionsLast24h),
-      readsLast24h: BigInt(usage.readsLast24h),
-      byDay: usage.byDay.map(({ day, submissions: n, reads: r }) => ({
-        date: day,
-        submissions: BigInt(n),
-        reads: BigInt(r),
-      })),
+      submissionsLast24h: BigInt(last24h.submissions),
+      readsLast24h: BigInt(last24h.reads),
+      byDay: usage
+        .filter(({ windowSeconds }) => windowSeconds === days.windowSeconds)
+        .map(({ started, submissions, reads }) => ({
+          date: new Date(started * 1000).toISOString().slice(0, 10),
+          submissions: BigInt(submissions),
+          reads: BigInt(reads),
+        })),
     },
   });
+}
+
+/** Every window of the key with what is left of it. */
+function rateLimits(
+  principal: Principal,
+  usage: readonly WindowUsage[],
+  nowSecond: number,
+): MessageInitShape<typeof RateLimitSchema>[] {
+  const windows = [
+    ...submissionStates(principal, useOf(usage, 'submissions', nowSecond), nowSecond),
+    readState(principal, useOf(usage, 'reads', nowSecond), nowSecond),
+  ];
+  return windows.map(({ bucket, windowSeconds, limit, remaining, resetAtMs }) => ({
+    bucket,
+    windowSeconds,
+    limit: BigInt(limit),
+    remaining: BigInt(remaining),
+    resetAt: timestampFromMs(resetAtMs),
+  }));
+}
+
+/** The use of the windows that are under way. */
+function useOf(usage: readonly WindowUsage[], bucket: 'submissions' | 'reads', nowSecond: number): WindowUse {
+  const inWindow = (seconds: number) =>
+    usage.find(
+      ({ windowSeconds, started }) => windowSeconds === seconds && started === startOf(seconds, nowSecond),
+    )?.[bucket] ?? 0;
+  return { second: nowSecond, nSecond: inWindow(1), nHour: inWindow(3_600), nDay: inWindow(86_400) };
 }

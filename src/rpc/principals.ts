@@ -22,20 +22,24 @@ type Known = { principal: Principal; expiresAtMs: number };
 /** @param keys sub-keys for API keys: keys are looked up under each of them */
 export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number): Principals {
   const known = new LRUCache<string, Known>({ max: KEYS_CACHED, ttl: TTL_MS });
+  let changes = 0;
   return {
     async find(apiKey) {
       const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
       if (parseApiKey(apiKey) === undefined) return undefined;
+      const seen = changes;
       const row = await findUsableApiKey(pool, hmacApiKey(keys, apiKey));
       if (row === undefined) return undefined;
       void touchApiKey(pool, row.id).catch(() => {});
       const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
       const principal = principalOf(row);
-      known.set(apiKey, { principal, expiresAtMs });
+      // What was read before a change must not outlive it.
+      if (seen === changes) known.set(apiKey, { principal, expiresAtMs });
       return principal;
     },
     forget(apiKeyId) {
+      changes++;
       for (const [apiKey, { principal }] of known.entries()) {
         if (principal.apiKeyId === apiKeyId) known.delete(apiKey);
       }

@@ -18,9 +18,25 @@ export type ApiKeyRow = {
   expiresAt: Date | null;
   revokedAt: Date | null;
   lastUsedAt: Date | null;
+  /** The key that was made of this one by rotation. */
+  successorId: string | null;
 };
 
-/** What a new key is made of; limits left out are the table's defaults. */
+/** How many calls a key may make in each window. */
+export type ApiKeyLimits = Pick<
+  ApiKeyRow,
+  'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond'
+>;
+
+/** The limits of a key that was made without its own. */
+export const DEFAULT_LIMITS: ApiKeyLimits = {
+  submissionsPerSecond: 60,
+  submissionsPerHour: 10_000,
+  submissionsPerDay: 100_000,
+  readsPerSecond: 600,
+};
+
+/** What a new key is made of. */
 export type NewApiKey = {
   id: string;
   projectId: string;
@@ -31,12 +47,7 @@ export type NewApiKey = {
   hmac: Uint8Array;
   scopes: readonly string[];
   expiresAt: Date | null;
-  limits?: {
-    submissionsPerSecond: number;
-    submissionsPerHour: number;
-    submissionsPerDay: number;
-    readsPerSecond: number;
-  };
+  limits: ApiKeyLimits;
 };
 
 const columns = (sql: Sql) => sql`
@@ -44,9 +55,9 @@ const columns = (sql: Sql) => sql`
   k.submissions_per_second AS "submissionsPerSecond", k.submissions_per_hour AS "submissionsPerHour",
   k.submissions_per_day AS "submissionsPerDay", k.reads_per_second AS "readsPerSecond",
   k.created_at AS "createdAt", k.expires_at AS "expiresAt", k.revoked_at AS "revokedAt",
-  k.last_used_at AS "lastUsedAt"`;
+  k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId"`;
 
-/** The key with one of these keyed hashes that is neither revoked nor expired; also notes that it was used. */
+/** The key with one of these keyed hashes that is neither revoked nor expired. */
 export async function findUsableApiKey(
   sql: Sql,
   hmacs: readonly Uint8Array[],
@@ -72,14 +83,16 @@ export async function findApiKey(sql: Sql, id: string): Promise<ApiKeyRow | unde
   return rows[0];
 }
 
+/** One key by id, kept from changing until the transaction ends. */
+export async function lockApiKey(tx: Sql, id: string): Promise<ApiKeyRow | undefined> {
+  const rows = await tx<ApiKeyRow[]>`
+    SELECT ${columns(tx)} FROM api_key k JOIN project p ON p.id = k.project_id WHERE k.id = ${id} FOR UPDATE OF k`;
+  return rows[0];
+}
+
 /** Adds a key. */
 export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<void> {
-  const limits = key.limits ?? {
-    submissionsPerSecond: 60,
-    submissionsPerHour: 10_000,
-    submissionsPerDay: 100_000,
-    readsPerSecond: 600,
-  };
+  const { limits } = key;
   await sql`
     INSERT INTO api_key (id, project_id, environment, name, prefix, last4, hmac, scopes, expires_at,
                          submissions_per_second, submissions_per_hour, submissions_per_day, reads_per_second)
@@ -100,24 +113,33 @@ export async function listApiKeys(
     ORDER BY k.id DESC LIMIT ${query.limit}`;
 }
 
-/** Revokes a key for good. @returns whether there is such a key; revoking again changes nothing */
+/** Revokes a key for good. @returns whether this call did; revoking again changes nothing */
 export async function revokeApiKey(sql: Sql, id: string): Promise<boolean> {
   const rows = await sql`
-    UPDATE api_key SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = ${id} RETURNING id`;
+    UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = ${id} AND revoked_at IS NULL RETURNING id`;
   return rows.length > 0;
 }
 
-/** A project, which owns keys and submissions. */
-export type ProjectRow = { id: string; name: string; createdAt: Date };
+/** What can be changed of a key. */
+export type ApiKeyChange = ApiKeyLimits & Pick<ApiKeyRow, 'name' | 'scopes' | 'expiresAt'>;
 
-/** Adds a project. */
-export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
-  await sql`INSERT INTO project (id, name) VALUES (${project.id}, ${project.name})`;
+/** Gives a key a name, scopes, limits and an expiry. */
+export async function updateApiKey(sql: Sql, id: string, change: ApiKeyChange): Promise<void> {
+  await sql`
+    UPDATE api_key SET name = ${change.name}, scopes = ${change.scopes}, expires_at = ${change.expiresAt},
+      submissions_per_second = ${change.submissionsPerSecond}, submissions_per_hour = ${change.submissionsPerHour},
+      submissions_per_day = ${change.submissionsPerDay}, reads_per_second = ${change.readsPerSecond}
+    WHERE id = ${id}`;
 }
 
-/** Projects, oldest first. */
-export async function listProjects(sql: Sql, limit: number): Promise<ProjectRow[]> {
-  return sql<
-    ProjectRow[]
-  >`SELECT id, name, created_at AS "createdAt" FROM project ORDER BY id LIMIT ${limit}`;
+/** Notes a key's successor and lets the key work for `overlapMs` more, or until its own expiry when that is sooner. */
+export async function replaceApiKey(
+  sql: Sql,
+  id: string,
+  { successorId, overlapMs }: { successorId: string; overlapMs: number },
+): Promise<void> {
+  await sql`
+    UPDATE api_key SET successor_id = ${successorId},
+      expires_at = least(expires_at, clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond')
+    WHERE id = ${id}`;
 }

@@ -25,44 +25,6 @@ export async function findUse(sql: Sql, apiKeyId: string, bucket: number): Promi
   return rows[0];
 }
 
-/** A key's use on one UTC day. */
-export type DayUse = { day: string; submissions: number; reads: number };
-
-/** A key's use of the last 24 hours, to the hour, and of each of the last 30 days that has any, newest first. */
-export async function readUsage(
-  sql: Sql,
-  apiKeyId: string,
-): Promise<{ submissionsLast24h: number; readsLast24h: number; byDay: DayUse[] }> {
-  const hours = await sql<{ bucket: number; n: number }[]>`
-    SELECT bucket, sum(n)::bigint AS n FROM (
-      SELECT bucket, max(n_hour) AS n FROM rate_counter
-      WHERE api_key_id = ${apiKeyId} AND second >= extract(epoch FROM clock_timestamp())::bigint - 86400
-      GROUP BY bucket, second / 3600) hour GROUP BY bucket`;
-  const byDay = await sql<DayUse[]>`
-    SELECT to_char(to_timestamp(day * 86400) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
-           coalesce(max(n) FILTER (WHERE bucket = 2), 0) AS submissions, coalesce(max(n) FILTER (WHERE bucket = 1), 0) AS reads
-    FROM (SELECT bucket, second / 86400 AS day, max(n_day) AS n FROM rate_counter
-          WHERE api_key_id = ${apiKeyId} AND second >= extract(epoch FROM clock_timestamp())::bigint - 30 * 86400
-          GROUP BY bucket, day) d
-    GROUP BY day ORDER BY day DESC LIMIT 30`;
-  const of = (bucket: number) => hours.find((row) => row.bucket === bucket)?.n ?? 0;
-  return { submissionsLast24h: of(2), readsLast24h: of(1), byDay };
-}
-
-/**
- * Deletes what is no longer needed of the counters: seconds older than an hour, save the last of each hour, which
- * keeps the hour's and the day's total; everything older than 31 days.
- */
-export async function pruneRateCounters(sql: Sql): Promise<void> {
-  await sql`
-    DELETE FROM rate_counter c
-    WHERE c.second < extract(epoch FROM clock_timestamp())::bigint - 31 * 86400
-       OR (c.second < extract(epoch FROM clock_timestamp())::bigint - 3600
-           AND EXISTS (SELECT FROM rate_counter later
-                       WHERE later.api_key_id = c.api_key_id AND later.bucket = c.bucket
-                         AND later.second > c.second AND later.second / 3600 = c.second / 3600))`;
-}
-
 /** Deletes idempotency keys past their retention, at most `limit`. @returns how many */
 export async function pruneIdempotencyKeys(sql: Sql, retentionMs: number, limit: number): Promise<number> {
   const result = await sql`

@@ -18,6 +18,7 @@ CREATE TABLE api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
+  successor_id text COLLATE "C",
   CONSTRAINT api_key_pkey PRIMARY KEY (id),
   CONSTRAINT api_key_hmac_key UNIQUE (hmac),
   CONSTRAINT api_key_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
@@ -194,6 +195,16 @@ CREATE TABLE timestamp_authority (
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+
+CREATE TABLE usage_counter (
+  api_key_id text COLLATE "C" NOT NULL,
+  window_seconds integer NOT NULL,
+  started bigint NOT NULL,
+  bucket smallint NOT NULL,
+  n bigint NOT NULL,
+  CONSTRAINT usage_counter_pkey PRIMARY KEY (api_key_id, window_seconds, started, bucket)
+);
+CREATE INDEX usage_counter_by_age ON usage_counter USING btree (window_seconds, started);
 
 CREATE TABLE webhook (
   id text COLLATE "C" NOT NULL,

@@ -71,7 +71,7 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
       "error: option '--format <format>' argument 'pdf' is invalid. Allowed choices are json, sigstore.json, tlog-proof.",
     ],
     [['migrate'], 'error: One setting is wrong:'],
-    [['api', '--port', 'http'], 'error: 7 settings are wrong:'],
+    [['api', '--port', 'http'], 'error: 6 settings are wrong:'],
     [
       ['up', '--port', '99999'],
       'error: One setting is wrong:\n  PORT is "99999", expected a port from 0 to 65535',
@@ -116,7 +116,7 @@ t.test('the process ends as its command did, without a stack', async (t) => {
     stdout: '',
     stderr: "error: unknown command 'nonsense'\n(--help explains the command)\n",
   });
-  t.match(config, { code: 2, stdout: '', stderr: /^error: 7 settings are wrong:\n/ });
+  t.match(config, { code: 2, stdout: '', stderr: /^error: 6 settings are wrong:\n/ });
   t.match(missing, { code: 2, stdout: '', stderr: /^error: ENOENT: .*gone'\n$/ });
 });
 

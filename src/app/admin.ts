@@ -1,0 +1,64 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
+import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
+import type { Config } from '../config.js';
+import type { ServiceEntry } from '../http/services.js';
+import { announceKeyChange } from '../queue/broadcast.js';
+import type { Queue } from '../queue/jetstream.js';
+import { createRandomSource } from '../random.js';
+import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
+import { projectHandlers } from '../rpc/admin/projects.js';
+import { usageHandlers } from '../rpc/admin/usage.js';
+import type { Cursors } from '../rpc/cursor.js';
+import type { Principals } from '../rpc/principals.js';
+import { deriveKeyRing } from '../secret-key.js';
+import type { Pool } from '../store/connect.js';
+import { newSecret, SCOPES } from './keys.js';
+
+/** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
+export type AdminDeps = {
+  config: Config;
+  pool: Pool;
+  cursors: Cursors;
+  principals: Principals;
+  queue: () => Queue | undefined;
+};
+
+/** The services of the admin API; none without an admin token. */
+export function adminServices({ config, pool, cursors, principals, queue }: AdminDeps): ServiceEntry[] {
+  const { adminToken, secretKeys } = config.secrets;
+  if (adminToken === undefined) return [];
+  const apiKeys = deriveKeyRing(secretKeys, 'api-key');
+  const idempotency = {
+    pool,
+    keys: deriveKeyRing(secretKeys, 'idempotency'),
+    retentionMs: config.idempotencyRetentionMs,
+    clock: () => performance.now(),
+  };
+  const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
+  const changed = (apiKeyId: string) => {
+    principals.forget(apiKeyId);
+    const open = queue();
+    if (open !== undefined) announceKeyChange(open, apiKeyId);
+  };
+  const keys = apiKeyHandlers({
+    ...shared,
+    scopes: SCOPES,
+    newSecret: (environment) => newSecret(apiKeys, environment),
+    changed,
+  });
+  return [
+    { desc: ProjectService, handlers: projectHandlers(shared) },
+    { desc: ApiKeyService, handlers: keys },
+    { desc: UsageService, handlers: usageHandlers(shared) },
+  ];
+}
+
+/** Whether a token is the admin token, in the same time for every token; without one, none is. */
+export function adminCheck(adminToken: string | undefined): (token: string) => boolean {
+  if (adminToken === undefined) return () => false;
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const wanted = digest(adminToken);
+  return (token) => timingSafeEqual(digest(token), wanted);
+}

@@ -1,0 +1,104 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type ApiKey,
+  type ApiKeyService,
+  type ListApiKeysRequest,
+  type ListApiKeysResponse,
+  ListApiKeysResponseSchema,
+  type RevokeApiKeyRequest,
+  type UpdateApiKeyRequest,
+} from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import type { Call, Handlers } from '../../call.js';
+import {
+  type ApiKeyChange,
+  type ApiKeyRow,
+  listApiKeys,
+  revokeApiKey,
+  updateApiKey,
+} from '../../store/api-keys.js';
+import type { Sql } from '../../store/connect.js';
+import { idempotently } from '../idempotent.js';
+import type { ApiKeyDeps } from './api-key-deps.js';
+import { apiKeyMessage } from './api-key-message.js';
+import { assertNotRevoked, checkExpiry, checkScopes, mergeLimits } from './api-key-rules.js';
+import { getLockedApiKey, showApiKey } from './get-api-key.js';
+import { createApiKey, rotateApiKey } from './new-api-key.js';
+import { getProject } from './projects.js';
+
+const DEFAULT_LIMIT = 50;
+
+/** The handlers of ApiKeyService. */
+export function apiKeyHandlers(deps: ApiKeyDeps): Handlers<typeof ApiKeyService> {
+  return {
+    createApiKey: (request, call) => createApiKey(deps, request, call),
+    getApiKey: ({ id }) => showApiKey(deps.pool, id, deps.clock()),
+    listApiKeys: (request) => listKeys(deps, request),
+    updateApiKey: (request, call) => update(deps, request, call),
+    revokeApiKey: (request, call) => revoke(deps, request, call),
+    rotateApiKey: (request, call) => rotateApiKey(deps, request, call),
+  };
+}
+
+async function listKeys(
+  { pool, cursors, clock }: ApiKeyDeps,
+  { projectId, limit = DEFAULT_LIMIT, cursor }: ListApiKeysRequest,
+): Promise<ListApiKeysResponse> {
+  const bound = ['api keys', projectId];
+  const [before] = cursors.openTexts(cursor, bound) ?? [];
+  if (projectId !== '') await getProject(pool, projectId);
+  const of = projectId === '' ? undefined : projectId;
+  const rows = await listApiKeys(pool, { projectId: of, before, limit: limit + 1 });
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  return create(ListApiKeysResponseSchema, {
+    data: rows.slice(0, limit).map((row) => apiKeyMessage(row, clock())),
+    nextCursor: last === undefined ? '' : cursors.seal([last.id], bound),
+  });
+}
+
+async function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Promise<ApiKey> {
+  const key = await changeKey(deps, request, call, async (tx, row) => {
+    assertNotRevoked(row, deps.clock());
+    await updateApiKey(tx, row.id, changed(deps, row, request));
+  });
+  deps.changed(key.id);
+  return key;
+}
+
+async function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
+  const key = await changeKey(deps, request, call, async (tx, { id }) => {
+    await revokeApiKey(tx, id);
+  });
+  deps.changed(key.id);
+  return key;
+}
+
+function changeKey(
+  { idempotency, pool, clock }: ApiKeyDeps,
+  request: UpdateApiKeyRequest | RevokeApiKeyRequest,
+  call: Call,
+  change: (tx: Sql, row: ApiKeyRow) => Promise<void>,
+): Promise<ApiKey> {
+  return idempotently(idempotency, call, request, {
+    effect: async (tx) => {
+      const row = await getLockedApiKey(tx, request.id);
+      await change(tx, row);
+      return { resourceId: row.id, response: await showApiKey(tx, row.id, clock()) };
+    },
+    replay: (id) => showApiKey(pool, id, clock()),
+  });
+}
+
+/** What the key is to be: what the request says, and the rest as it is. */
+function changed({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
+  return {
+    name: request.name ?? key.name,
+    scopes: request.scopes.length === 0 ? key.scopes : checkScopes(request.scopes, scopes),
+    expiresAt: changedExpiry(key, request, clock()),
+    ...mergeLimits(request.limits, key),
+  };
+}
+
+function changedExpiry(key: ApiKeyRow, { expiry }: UpdateApiKeyRequest, nowMs: number): Date | null {
+  if (expiry.case === 'expiresAt') return checkExpiry(expiry.value, nowMs);
+  return expiry.case === 'neverExpires' ? null : key.expiresAt;
+}

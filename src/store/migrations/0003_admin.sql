@@ -1,0 +1,15 @@
+-- The key that was made of this one by rotation.
+ALTER TABLE api_key ADD COLUMN successor_id text COLLATE "C";
+
+-- What a key has used of a bucket in each hour and UTC day (`window_seconds` 3600 or 86400), `started` in seconds since
+-- the epoch. A worker moves it here from `rate_counter`, which keeps the last minutes and each key's newest row; the
+-- larger of both tables' figures for a window is the window's.
+CREATE TABLE usage_counter (
+  api_key_id text COLLATE "C" NOT NULL,
+  window_seconds integer NOT NULL,
+  started bigint NOT NULL,
+  bucket smallint NOT NULL,
+  n bigint NOT NULL,
+  PRIMARY KEY (api_key_id, window_seconds, started, bucket)
+);
+CREATE INDEX usage_counter_by_age ON usage_counter (window_seconds, started);
