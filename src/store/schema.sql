@@ -25,6 +25,22 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
 
+CREATE TABLE audit_entry (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
+  at timestamp(3) with time zone NOT NULL DEFAULT clock_timestamp(),
+  actor_kind smallint NOT NULL,
+  actor_id text COLLATE "C" NOT NULL,
+  action smallint NOT NULL,
+  resource_id text COLLATE "C" NOT NULL,
+  request_id text COLLATE "C",
+  detail jsonb NOT NULL DEFAULT '{}'::jsonb,
+  CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_entry_by_project ON audit_entry USING btree (project_id, id);
+CREATE INDEX audit_entry_by_resource ON audit_entry USING btree (resource_id, id);
+CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
 CREATE TABLE batch (
   log_id integer NOT NULL,
   tree_size bigint NOT NULL,
@@ -489,6 +505,14 @@ AS $function$
   SELECT EXISTS (SELECT FROM evidence e
                  WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
 $function$;
+
+CREATE OR REPLACE FUNCTION refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'ATAPP';
+END $function$;
 
 CREATE OR REPLACE FUNCTION release_webhook(p_webhook_id text, p_lease bigint)
  RETURNS double precision
