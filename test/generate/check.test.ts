@@ -115,8 +115,8 @@ t.test('what a job looks like in a program may change, what it looks like in a s
     ['string witness = 2;', '', /"witness" on message "WitnessJob" was deleted without reserving/],
     ['string witness = 2;', 'int64 witness = 2;', /changed type from "string" to "int64"/],
     [
-      /(SettleJob settle = 3;)\n {2}\}/,
-      '}\n$1',
+      /(SettleJob settle = 3;)\n([^}]*)\}/,
+      '$2}\n$1',
       /"settle" on message "Job" moved from inside to outside a oneof/,
     ],
   ];
