@@ -189,7 +189,8 @@ async function fingerprint(pool: Pool): Promise<string> {
   const [row] = await pool`
     SELECT (SELECT count(*) FROM batch) AS batches, (SELECT count(registered_at) FROM batch) AS published,
            (SELECT count(*) FROM batch_transition) AS transitions, (SELECT count(*) FROM evidence) AS evidence,
-           (SELECT sum(attempt) FROM witness_state) AS attempts`;
+           (SELECT sum(attempt) FROM witness_state) AS attempts, (SELECT sum(lease) FROM webhook) AS leases,
+           (SELECT count(*) FROM batch_transition WHERE notified) AS notified`;
   return JSON.stringify(row);
 }
 
