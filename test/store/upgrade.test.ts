@@ -1,0 +1,92 @@
+/** Databases of released versions under this one: their data is carried on, and their processes can go on beside it. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { connectPool, type Pool } from '../../src/store/connect.js';
+import { migrate } from '../../src/store/migrate.js';
+import { assertConsistent } from '../support/consistent.js';
+import { drain, makePipeline, makeWitness } from '../support/pipeline.js';
+import { testDatabase } from '../support/servers.js';
+
+/** The newest migration of each release. */
+const RELEASED = ['0001_log.sql'];
+const MIGRATIONS = new URL('../../src/store/migrations/', import.meta.url);
+
+/** A database as a release left it. */
+async function openReleased(t: Test, newest: string): Promise<{ url: string; pool: Pool }> {
+  const url = await testDatabase(t, { empty: true });
+  const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  await pool`CREATE TABLE migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
+  for (const name of RELEASED.slice(0, RELEASED.indexOf(newest) + 1)) {
+    await pool.unsafe(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
+    await pool`INSERT INTO migration (name) VALUES (${name})`;
+  }
+  return { url, pool };
+}
+
+type Column = { place: string; type: string; optional: boolean };
+
+/** Columns, keys and functions: what a process's statements rely on. */
+async function describe(pool: Pool) {
+  const columns = await pool<Column[]>`
+    SELECT table_name || '.' || column_name AS place, data_type || ' ' || is_nullable AS type,
+           is_nullable = 'YES' OR column_default IS NOT NULL OR is_identity = 'YES' OR is_generated = 'ALWAYS' AS optional
+    FROM information_schema.columns WHERE table_schema = 'public'`;
+  const keys = await pool<{ key: string }[]>`
+    SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS key
+    FROM pg_constraint WHERE contype IN ('p', 'u') AND connamespace = 'public'::regnamespace`;
+  const functions = await pool<{ signature: string }[]>`
+    SELECT oid::regprocedure || ' returns ' || pg_get_function_result(oid) AS signature
+    FROM pg_proc WHERE pronamespace = 'public'::regnamespace`;
+  return {
+    columns: new Map(columns.map((column) => [column.place, column])),
+    keys: keys.map(({ key }) => key),
+    functions: functions.map(({ signature }) => signature),
+  };
+}
+
+for (const release of RELEASED) {
+  t.test(`what was submitted under ${release} is witnessed after the upgrade`, async (t) => {
+    const { url, pool } = await openReleased(t, release);
+    const before = await makePipeline(t, { databaseUrl: url, witnesses: [await makeWitness(t, 'tsa')] });
+    const acknowledged = await before.submit(20);
+    const ran = await migrate(pool);
+    t.not(ran.length, 0);
+    acknowledged.push(...(await before.submit(20)));
+    await drain(before.pipeline);
+    const seen = await assertConsistent(t, { pool, acknowledged, register: before.register });
+    t.match(seen, { leaves: 40, verified: 40 });
+  });
+
+  t.test(`processes of ${release} find all they know after the upgrade`, async (t) => {
+    const { pool } = await openReleased(t, release);
+    const old = await describe(pool);
+    await migrate(pool);
+    const now = await describe(pool);
+    for (const { place, type } of old.columns.values()) t.equal(now.columns.get(place)?.type, type, place);
+    const tables = new Set([...old.columns.keys()].map((place) => place.split('.')[0]));
+    const added = [...now.columns.values()].filter(
+      ({ place }) => !old.columns.has(place) && tables.has(place.split('.')[0]),
+    );
+    for (const { place, optional } of added) t.ok(optional, `${place} may be left out of an INSERT`);
+    for (const key of old.keys) t.ok(now.keys.includes(key), key);
+    for (const signature of old.functions) t.ok(now.functions.includes(signature), signature);
+  });
+}
+
+t.test('a database of a newer version is refused, and left as it is', async (t) => {
+  const url = await testDatabase(t);
+  const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  await pool`INSERT INTO migration (name) VALUES ('9999_later.sql')`;
+  await t.rejects(migrate(pool), /newer version \(it has 9999_later\.sql\)/);
+});
+
+t.test('two processes that upgrade at once run each migration once', async (t) => {
+  const { url, pool } = await openReleased(t, '0001_log.sql');
+  const other = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => other.end({ timeout: 1 }));
+  const ran = await Promise.all([migrate(pool), migrate(other)]);
+  t.equal(new Set(ran.flat()).size, ran.flat().length);
+  t.not(ran.flat().length, 0);
+});
