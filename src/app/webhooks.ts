@@ -48,13 +48,14 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
   const stopping = new AbortController();
   const aborting = new AbortController();
   const source = createRandomSource();
+  const newAuditId = () => `aud_${source.ulid(Date.now())}`;
   const webhooks: Webhooks = {
     pool,
     log,
     keys: deriveKeyRing(secretKeys, 'encryption'),
     baseUrl,
     send: sender.send,
-    record: createAttemptRecorder((attempts) => settleAttempts(pool, attempts)),
+    record: createAttemptRecorder((attempts) => settleAttempts({ pool, newAuditId }, attempts)),
     slots: createSlots(SLOTS),
     active: new Set(),
     maxActive: MAX_ACTIVE,

@@ -1,4 +1,6 @@
+import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
+import { insertAuditEntry } from '../store/audit.js';
 import type { Pool } from '../store/connect.js';
 import { type RecordedAttempt, recordAttempts } from '../store/webhook-attempts.js';
 import type { DeliveryRow } from '../store/webhook-deliveries.js';
@@ -42,14 +44,32 @@ function storable(text: string): string {
   return Buffer.from(text.replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
 }
 
+/** What records of attempts are made with. */
+export type AttemptDeps = { pool: Pool; newAuditId: () => string };
+
 /** Records attempts, then disables the subscriptions that are gone, or of which nothing has succeeded for five days. */
-export async function settleAttempts(pool: Pool, attempts: readonly RecordedAttempt[]): Promise<void> {
-  const failing = await recordAttempts(pool, attempts);
+export async function settleAttempts(deps: AttemptDeps, attempts: readonly RecordedAttempt[]): Promise<void> {
+  const failing = await recordAttempts(deps.pool, attempts);
   const given = new Map(
     failing.filter(({ failingMs }) => failingMs >= DISABLE_AFTER_MS).map(({ id }) => [id, FAILING_REASON]),
   );
-  for (const { webhookId, isGone } of attempts) {
-    if (isGone) given.set(webhookId, GONE_REASON);
-  }
-  for (const [id, reason] of given) await disableWebhook(pool, id, reason);
+  for (const { webhookId, isGone } of attempts) if (isGone) given.set(webhookId, GONE_REASON);
+  for (const [id, reason] of given) await disable(deps, id, reason);
+}
+
+async function disable({ pool, newAuditId }: AttemptDeps, id: string, reason: string): Promise<void> {
+  await pool.begin(async (tx) => {
+    const projectId = await disableWebhook(tx, id, reason);
+    if (projectId === undefined) return;
+    await insertAuditEntry(tx, {
+      id: newAuditId(),
+      projectId,
+      actorKind: AuditActorKind.SYSTEM,
+      actorId: 'worker',
+      action: AuditAction.WEBHOOK_DISABLED,
+      resourceId: id,
+      requestId: null,
+      detail: { reason },
+    });
+  });
 }

@@ -1,4 +1,5 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
   ListWebhooksResponseSchema,
@@ -10,6 +11,7 @@ import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { decryptSecret, encryptSecret } from '../encryption.js';
 import { ApiError } from '../errors.js';
 import type { KeyRing } from '../secret-key.js';
+import { insertAuditEntry } from '../store/audit.js';
 import type { Sql } from '../store/connect.js';
 import {
   deleteWebhook,
@@ -21,6 +23,7 @@ import {
   type WebhookRow,
 } from '../store/webhooks.js';
 import { findSecretBytes, formatSecret } from '../webhook/sign.js';
+import { auditEntry } from './audit-entry.js';
 import { assertFound, change, getWebhook } from './own-webhook.js';
 import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
 import { webhookMessage } from './webhook-messages.js';
@@ -52,6 +55,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
       change(deps.idempotency, call, request, {
         make: async (tx) => {
           assertFound(await deleteWebhook(tx, getPrincipal(call), request.id));
+          await note(deps, tx, call, AuditAction.WEBHOOK_DELETED, request.id);
           return request.id;
         },
         show: showAnyway(deps, call),
@@ -62,6 +66,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
         make: async (tx) => {
           const stored = encryptSecret(deps.encryptionKeys, secret, request.id);
           assertFound(await rotateWebhookSecret(tx, getPrincipal(call), request.id, stored, OVERLAP_MS));
+          await note(deps, tx, call, AuditAction.WEBHOOK_SECRET_ROTATED, request.id);
           return request.id;
         },
         show: showWithSecret(deps, call),
@@ -90,6 +95,7 @@ async function createWebhook(
       const { url, events } = request;
       const webhook = { id, projectId, environment, url, events, secret: stored };
       if (!(await insertWebhook(tx, webhook, MAX_WEBHOOKS))) throw limitReached();
+      await note(deps, tx, call, AuditAction.WEBHOOK_CREATED, id);
       return id;
     },
     show: showWithSecret(deps, call),
@@ -113,10 +119,24 @@ async function changeWebhook(
         disabledReason: DISABLED_BY_OWNER,
       };
       assertFound(await updateWebhook(tx, getPrincipal(call), id, changed));
+      const isDisabled = status === WebhookStatus.DISABLED;
+      const action = isDisabled ? AuditAction.WEBHOOK_DISABLED : AuditAction.WEBHOOK_CHANGED;
+      await note(deps, tx, call, action, id, isDisabled ? { reason: DISABLED_BY_OWNER } : {});
       return id;
     },
     show: showAnyway(deps, call),
   });
+}
+
+async function note(
+  deps: WebhookDeps,
+  tx: Sql,
+  call: Call,
+  action: AuditAction,
+  resourceId: string,
+  detail: JsonObject = {},
+): Promise<void> {
+  await insertAuditEntry(tx, auditEntry(deps, call, { action, resourceId, detail }));
 }
 
 async function listOwn(deps: WebhookDeps, request: Request<'listWebhooks'>, call: Call) {

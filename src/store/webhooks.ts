@@ -138,11 +138,12 @@ export async function rotateWebhookSecret(
   return updated.count === 1;
 }
 
-/** Disables an active subscription, and says whether it did; nothing is sent from then on. */
-export async function disableWebhook(sql: Sql, id: string, reason: string): Promise<boolean> {
-  const updated = await sql`
-    UPDATE webhook SET status = ${DISABLED}, disabled_reason = ${reason} WHERE id = ${id} AND status = ${ACTIVE}`;
-  return updated.count === 1;
+/** Disables an active subscription; nothing is sent from then on. @returns its project; undefined when it was not active */
+export async function disableWebhook(sql: Sql, id: string, reason: string): Promise<string | undefined> {
+  const rows = await sql<{ projectId: string }[]>`
+    UPDATE webhook SET status = ${DISABLED}, disabled_reason = ${reason} WHERE id = ${id} AND status = ${ACTIVE}
+    RETURNING project_id AS "projectId"`;
+  return rows[0]?.projectId;
 }
 
 /** Deletes what is left of subscriptions that were deleted longer ago than `historyMs`. */

@@ -1,5 +1,6 @@
 /** Sending events: the schedule, who waits for whom, and what endpoints that fail do to their own subscription alone. */
 import t, { type Test } from 'tap';
+import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { EventType, WebhookStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import { encryptSecret } from '../../src/encryption.js';
 import { webhookJob } from '../../src/pipeline/job.js';
@@ -152,6 +153,11 @@ t.test('410 disables a subscription at once', async (t) => {
   t.match(await webhookOf(test, webhook), { status: WebhookStatus.DISABLED, disabledReason: /410/ });
   const heard = receiver.received.length;
   t.ok(heard < 5 + 1);
+  const noted =
+    await test.pool`SELECT project_id, action, detail FROM audit_entry WHERE resource_id = ${webhook.id}`;
+  t.match(noted, [
+    { project_id: webhook.projectId, action: AuditAction.WEBHOOK_DISABLED, detail: { reason: /410/ } },
+  ]);
   await submitAndDrain(test, webhook.projectId, 1);
   t.equal(receiver.received.length, heard, 'nothing more is sent');
 });

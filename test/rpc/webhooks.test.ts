@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
+import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { EventType, WebhookService, WebhookStatus } from '../../gen/attestation/v1/webhooks_pb.js';
+import { listAuditEntries } from '../../src/store/audit.js';
 import { startApp } from '../support/app.js';
 import { startReceiver } from '../support/receiver.js';
 import { assertNoLeaks } from '../support/recorder.js';
@@ -264,7 +266,7 @@ t.test(
 t.test('every other change is made once for its key', async (t) => {
   const owner = await newKey(app);
   const { id } = await make(owner);
-  const again = async (path: string, method: string, body: JsonObject) => {
+  const again = async (path: string, method: string, body?: JsonObject) => {
     const headers = { 'idempotency-key': `${method} ${path}`.replaceAll(' ', '-') };
     const options = { apiKey: owner.key, method, body, headers };
     const first = await app.rest(path, options);
@@ -283,8 +285,38 @@ t.test('every other change is made once for its key', async (t) => {
   await again(`/v1/webhooks/${id}/deliveries/${test.id}/redeliver`, 'POST', {});
   await again(`/v1/webhooks/${id}/redeliver_failed`, 'POST', { since: '2026-01-01T00:00:00Z' });
   await again(`/v1/webhooks/${id}`, 'PATCH', { status: 'disabled' });
-  const [gone, sameGone] = await again(`/v1/webhooks/${id}`, 'DELETE', {});
+  const [gone, sameGone] = await again(`/v1/webhooks/${id}`, 'DELETE');
   t.same([gone.status, sameGone.status], ['deleted', 'deleted']);
+});
+
+t.test('the audit log says who changed a subscription, and nothing secret', async (t) => {
+  const owner = await newKey(app);
+  const { id } = await make(owner);
+  const change = (path: string, method: string, body?: JsonObject) =>
+    app.rest(`/v1/webhooks/${id}${path}`, { apiKey: owner.key, method, body });
+  await change('', 'PATCH', { url: `${URL}2` });
+  await change('', 'PATCH', { status: 'disabled' });
+  const rotated = await change('/rotate_secret', 'POST', {});
+  app.recorder.secrets.add(String(rotated.json.secret));
+  await change('', 'DELETE');
+  await change('', 'DELETE');
+  const rows = await listAuditEntries(app.pool, {
+    projectId: owner.projectId,
+    action: undefined,
+    resourceId: id,
+    after: undefined,
+    before: undefined,
+    belowId: undefined,
+    limit: 10,
+  });
+  const { WEBHOOK_CREATED, WEBHOOK_CHANGED, WEBHOOK_DISABLED, WEBHOOK_SECRET_ROTATED, WEBHOOK_DELETED } =
+    AuditAction;
+  t.same(
+    rows.map(({ action }) => action).sort((a, b) => a - b),
+    [WEBHOOK_CREATED, WEBHOOK_CHANGED, WEBHOOK_SECRET_ROTATED, WEBHOOK_DISABLED, WEBHOOK_DELETED],
+  );
+  for (const row of rows) t.match(row, { actorId: owner.id, requestId: /^req_/ });
+  t.notMatch(JSON.stringify(rows), /whsec_|127\.0\.0\.1/);
 });
 
 t.test('a project has at most fifty subscriptions in an environment', async (t) => {
