@@ -1,17 +1,13 @@
 /** The processes and tools of the service, each put together from `app/`. */
-import type { KeyManager, LogManager, RunOptions } from './app/contract.js';
-import { keyManager } from './app/keys.js';
+import type { LogManager, RunOptions } from './app/contract.js';
 import { logManager } from './app/logs.js';
 import { startProcess } from './app/processes.js';
 import { openRegister } from './app/register-file.js';
 import { type Stops, withStops } from './app/stops.js';
 import { findConnections, startEmbedded, writeConnections, writeCredentials } from './app/up.js';
 import { openWitnesses } from './app/witnesses.js';
-import type { Config, KeysConfig, LogConfig, MigrateConfig, UpConfig } from './config.js';
-import { findSecretKeys } from './embedded/secrets.js';
+import type { Config, LogConfig, MigrateConfig, UpConfig } from './config.js';
 import { createLogger, flushLogger, type Logger } from './logger.js';
-import { announceKeyChange } from './queue/broadcast.js';
-import { openQueue } from './queue/jetstream.js';
 import { connectPool, type Pool } from './store/connect.js';
 import { migrate } from './store/migrate.js';
 
@@ -67,23 +63,6 @@ export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readon
   return withStops((stops) => migrate(openToolPool(databaseUrl, stops)));
 }
 
-/** Opens the database, hands over what can be done with keys, and closes it again. */
-export async function withKeys<T>(config: KeysConfig, use: (keys: KeyManager) => Promise<T>): Promise<T> {
-  return withStops(async (stops) => {
-    const connections = await findConnections(config.dataDir);
-    const databaseUrl = config.databaseUrl ?? connections?.databaseUrl;
-    const secretKeys = config.secretKeys ?? (await findSecretKeys(config.dataDir));
-    if (databaseUrl === undefined || secretKeys === undefined) {
-      throw new Error(
-        `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL and SECRET_KEY`,
-      );
-    }
-    const log = openLog('silent', stops);
-    const announce = (id: string) => announceChange(config.natsUrl ?? connections?.natsUrl, id, log);
-    return use(keyManager(openToolPool(databaseUrl, stops), secretKeys, announce));
-  });
-}
-
 /** Opens database and register, hands over what can be done with logs, and closes them again. */
 export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T> {
   return withStops(async (stops) => {
@@ -95,18 +74,6 @@ export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => 
     }
     return use(logManager(openToolPool(databaseUrl, stops), await openRegister(config.checkpointRegister)));
   });
-}
-
-/** Tells running processes of a changed key; without NATS they notice within ten seconds. */
-async function announceChange(natsUrl: string | undefined, apiKeyId: string, log: Logger): Promise<void> {
-  if (natsUrl === undefined) return;
-  try {
-    const queue = await openQueue({ url: natsUrl, prefix: 'jobs', name: 'attest keys', log });
-    announceKeyChange(queue, apiKeyId);
-    await queue.close();
-  } catch {
-    // The key is revoked all the same.
-  }
 }
 
 function openLog(level: Config['logLevel'], stops: Stops): Logger {

@@ -19,7 +19,6 @@ import {
 import { adminToken, secretKey, signingKeyFiles } from './config/secret-kinds.js';
 import { type Env, openSettings, type Settings } from './config/settings.js';
 import { readWitnesses, type WitnessConfig } from './config/witnesses.js';
-import type { KeyRing } from './secret-key.js';
 import type { Secrets } from './secrets.js';
 
 /** The settings that every server process has. */
@@ -77,17 +76,6 @@ export type UpConfig = ServerSettings & {
 /** What `attest migrate` needs. */
 export type MigrateConfig = { readonly databaseUrl: string; readonly logLevel: LogLevel };
 
-/** What `attest keys` needs: without a database it is the one `attest up` runs over `dataDir`. */
-export type KeysConfig = {
-  readonly databaseUrl: string | undefined;
-  /** Where running processes are told of a change; as with the database. */
-  readonly natsUrl: string | undefined;
-  readonly dataDir: string;
-  /** Undefined when they are in the data directory. */
-  readonly secretKeys: KeyRing | undefined;
-  readonly logLevel: LogLevel;
-};
-
 /** What `attest log` needs: without a database it is the one `attest up` runs over `dataDir`. */
 export type LogConfig = {
   readonly databaseUrl: string | undefined;
@@ -102,7 +90,6 @@ export type ConfigOf = {
   api: Config;
   worker: Config;
   migrate: MigrateConfig;
-  keys: KeysConfig;
   log: LogConfig;
 };
 
@@ -118,7 +105,6 @@ const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = 
     databaseUrl: settings.need('DATABASE_URL', postgresUrl),
     logLevel: readLogLevel(settings),
   }),
-  keys: readKeys,
   log: readLog,
 };
 
@@ -204,16 +190,6 @@ function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean 
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     logLevel: readLogLevel(settings),
     poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
-  };
-}
-
-function readKeys(settings: Settings): KeysConfig {
-  return {
-    databaseUrl: settings.find('DATABASE_URL', postgresUrl),
-    natsUrl: settings.find('NATS_URL', natsUrl),
-    dataDir: readDataDir(settings),
-    secretKeys: settings.find('SECRET_KEY', secretKey),
-    logLevel: readLogLevel(settings),
   };
 }
 

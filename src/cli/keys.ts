@@ -1,38 +1,49 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
-import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
-import type { KeyManager } from '../app/contract.js';
-import { duration } from '../config/kinds.js';
-import { readConfig } from '../config.js';
-import { spellingOf } from '../spelling.js';
-import type { ApiKeyRow } from '../store/api-keys.js';
-import { type Cli, print, printable, printError, UsageError } from './cli.js';
-import { withFlags } from './run-server.js';
-import { formatTable } from './table.js';
+import { type ApiKey, ApiKeySchema, ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
+import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import type { AdminCall } from '../client/admin.js';
+import {
+  ADMIN_HELP,
+  type AdminFlags,
+  addAdminFlags,
+  parseSpan,
+  printJson,
+  printJsonList,
+  readAll,
+  withAdmin,
+} from './admin-flags.js';
+import { type Cli, print, printError } from './cli.js';
+import { addRights, changedExpiry, expiryOf, type RightsFlags, rightsOf } from './key-rights.js';
+import { keyTable, keyText } from './key-text.js';
 
-type Flags = { dataDir?: string; json?: boolean };
-type CreateFlags = Flags & {
-  environment: 'live' | 'test';
-  project?: string;
-  name: string;
-  scope?: string[];
-  expires?: string;
-};
+type CreateFlags = RightsFlags & { environment: 'live' | 'test'; project?: string; name: string };
+type RotateFlags = AdminFlags & { overlap?: string; expires?: string };
 
 const HELP = `
-Works on the database of DATABASE_URL, or on the one that attest up runs over the data directory.
+The first key of an installation is made in the same way; \`attest up\` makes one of each environment by itself.
+${ADMIN_HELP}
 
 Examples:
   $ attest keys create --environment live --name ci --scope attestations:write --scope attestations:read
   $ attest keys list
+  $ attest keys update key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --submissions-per-second 200
+  $ attest keys rotate key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --overlap 2h
   $ attest keys revoke key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T`;
+
+const { createApiKey, getApiKey, listApiKeys, updateApiKey, revokeApiKey, rotateApiKey } =
+  ApiKeyService.method;
 
 /** `attest keys`. */
 export function addKeys(program: Command, cli: Cli): void {
   const keys = program
     .command('keys')
-    .description('make, list and revoke API keys')
+    .description('make, list, change, rotate and revoke API keys')
     .addHelpText('after', HELP);
-  addCommonFlags(keys.command('create'))
+  const command = (name: string) => addAdminFlags(keys.command(name)).addHelpText('after', HELP);
+  const ofKey = (name: string) => command(name).argument('<id>', 'the id of the key, key_...');
+  addRights(command('create'))
     .description('make a key; it is printed once and cannot be had again')
     .addOption(
       new Option('--environment <environment>', 'the log it writes to')
@@ -41,100 +52,95 @@ export function addKeys(program: Command, cli: Cli): void {
     )
     .option('--project <id>', 'the project it belongs to; needed when there are several')
     .option('--name <name>', 'what it is called in lists', 'unnamed')
-    .option('--scope <scope...>', 'what it may do; everything when left out')
-    .option('--expires <span>', 'for how long it is valid, such as 90d; for ever when left out')
-    .action((flags: CreateFlags) => withKeys(cli, flags, (manager) => create(cli, manager, flags)));
-  addCommonFlags(keys.command('list'))
-    .description('list keys, without their secrets')
+    .action((flags: CreateFlags) => withAdmin(cli, flags, (call) => create(cli, call, flags)));
+  command('list')
+    .description('list keys, newest first, without their secrets')
     .option('--project <id>', 'only those of this project')
-    .action((flags: Flags & { project?: string }) =>
-      withKeys(cli, flags, (manager) => list(cli, manager, flags)),
+    .action((flags: AdminFlags & { project?: string }) =>
+      withAdmin(cli, flags, (call) => list(cli, call, flags)),
     );
-  addCommonFlags(keys.command('revoke'))
-    .description('revoke a key for good, within ten seconds everywhere')
-    .argument('<id>', 'the id of the key, key_...')
-    .action((id: string, flags: Flags) => withKeys(cli, flags, (manager) => revoke(cli, manager, id, flags)));
+  ofKey('get')
+    .description('show one key, without its secret')
+    .action((id: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => show(cli, flags, await call(getApiKey, { id }))),
+    );
+  addRights(ofKey('update'))
+    .description('change a key at once; what is left out stays as it is')
+    .option('--name <name>', 'what it is called in lists')
+    .action((id: string, flags: RightsFlags) =>
+      withAdmin(cli, flags, async (call) => {
+        const request = { id, ...rightsOf(flags), ...changedExpiry(cli, flags) };
+        show(cli, flags, await call(updateApiKey, request));
+      }),
+    );
+  ofKey('rotate')
+    .description('make the successor of a key, which goes on working for a while')
+    .option('--overlap <span>', 'how long the key goes on, such as 2h or 7d; 0s to end it at once', '24h')
+    .option('--expires <span>', 'for how long the successor is valid; as long as the key when left out')
+    .action((id: string, flags: RotateFlags) =>
+      withAdmin(cli, flags, (call) => rotate(cli, call, id, flags)),
+    );
+  ofKey('revoke')
+    .description('revoke a key for good, at once')
+    .action((id: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => {
+        const key = await call(revokeApiKey, { id });
+        if (flags.json) printJson(cli, ApiKeySchema, key);
+        else print(cli, `${key.id} is revoked`);
+      }),
+    );
 }
 
-function addCommonFlags(command: Command): Command {
-  return command
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
-    .option('--json', 'print JSON')
-    .addHelpText('after', HELP);
+async function create(cli: Cli, call: AdminCall, flags: CreateFlags): Promise<void> {
+  const rights = rightsOf(flags);
+  const expiresAt = expiryOf(cli, flags.expires);
+  const projectId = flags.project ?? (await findOnlyProject(call));
+  const environment = flags.environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const request = { projectId, environment, ...rights, ...(expiresAt !== undefined && { expiresAt }) };
+  showSecret(cli, flags, await call(createApiKey, request));
 }
 
-async function withKeys(cli: Cli, flags: Flags, use: (manager: KeyManager) => Promise<void>): Promise<void> {
-  const config = readConfig(withFlags(cli.env, flags), { process: 'keys' });
-  const app = await import('../app.js');
-  await app.withKeys(config, use).catch((error: Error & { code?: unknown }) => {
-    if (error.code !== 'ECONNREFUSED') throw error;
-    const hint = config.databaseUrl === undefined ? 'is attest up running?' : 'is DATABASE_URL right?';
-    throw new Error(`the database does not answer (${error.message}): ${hint}`, { cause: error });
-  });
+async function rotate(cli: Cli, call: AdminCall, id: string, flags: RotateFlags): Promise<void> {
+  const overlap = durationFromMs(parseSpan('--overlap', flags.overlap ?? '24h', '0s', '30d'));
+  const expiresAt = expiryOf(cli, flags.expires);
+  const request = { id, overlap, ...(expiresAt !== undefined && { expiresAt }) };
+  showSecret(cli, flags, await call(rotateApiKey, request));
 }
 
-async function create(cli: Cli, manager: KeyManager, flags: CreateFlags): Promise<void> {
-  const { environment, project: projectId, name, scope: scopes } = flags;
-  const expiresAt = flags.expires === undefined ? undefined : expiry(cli, flags.expires);
-  const { key, row } = await manager.create({ environment, projectId, name, scopes, expiresAt });
-  if (flags.json) return print(cli, JSON.stringify({ key, ...keyJson(row) }));
-  printError(cli, `${row.id}: this is the only time the key is shown`);
-  print(cli, key);
-}
-
-function expiry({ now }: Cli, text: string): Date {
-  const kind = duration('1m', '3650d');
-  try {
-    return new Date(now().getTime() + kind.parse(text));
-  } catch {
-    throw new UsageError(`--expires is not ${kind.expected}`);
+/** The key itself alone on standard output, so that it can be piped. */
+function showSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
+  if (key.secret === undefined) {
+    throw new Error(
+      `${key.id} was made, but the answer with its secret was lost on the way: rotate it with --overlap 0s`,
+    );
   }
+  if (json) {
+    printJson(cli, ApiKeySchema, key);
+    return;
+  }
+  printError(cli, `${key.id}: this is the only time the key is shown`);
+  print(cli, key.secret);
 }
 
-async function list(cli: Cli, manager: KeyManager, flags: Flags & { project?: string }): Promise<void> {
-  const rows = await manager.list(flags.project);
-  if (flags.json) return print(cli, JSON.stringify(rows.map(keyJson)));
-  const head = ['ID', 'KEY', 'NAME', 'PROJECT', 'CREATED', 'LAST USED', 'STATE'];
-  const cells = rows.map((row) => [
-    row.id,
-    `${row.prefix}…${row.last4}`,
-    printable(row.name),
-    row.projectId,
-    day(row.createdAt),
-    day(row.lastUsedAt),
-    stateOf(row, cli.now()),
-  ]);
-  print(cli, rows.length === 0 ? 'no keys' : formatTable([head, ...cells]));
+async function findOnlyProject(call: AdminCall): Promise<string> {
+  const { data } = await call(ProjectService.method.listProjects, { limit: 2 });
+  const [only, other] = data;
+  if (only === undefined) throw new Error('there is no project: make one with `attest projects create`');
+  if (other !== undefined) throw new Error('there are several projects: name one with --project');
+  return only.id;
 }
 
-async function revoke(cli: Cli, manager: KeyManager, id: string, { json }: Flags): Promise<void> {
-  const row = await manager.revoke(id);
-  if (row === undefined) throw new Error(`there is no key ${id}`);
-  print(cli, json ? JSON.stringify(keyJson(row)) : `${row.id} is revoked`);
+async function list(
+  cli: Cli,
+  call: AdminCall,
+  { json, project: projectId = '' }: AdminFlags & { project?: string },
+): Promise<void> {
+  const keys = await readAll((page) => call(listApiKeys, { projectId, ...page }));
+  if (json) printJsonList(cli, ApiKeySchema, keys);
+  else print(cli, keys.length === 0 ? 'no keys' : keyTable(keys));
 }
 
-function keyJson(row: ApiKeyRow) {
-  return {
-    id: row.id,
-    name: row.name,
-    project_id: row.projectId,
-    environment: spellingOf(EnvironmentSchema, row.environment),
-    prefix: row.prefix,
-    last4: row.last4,
-    scopes: row.scopes,
-    created_at: row.createdAt,
-    expires_at: row.expiresAt,
-    revoked_at: row.revokedAt,
-    last_used_at: row.lastUsedAt,
-  };
-}
-
-function stateOf({ revokedAt, expiresAt }: ApiKeyRow, now: Date): string {
-  if (revokedAt !== null) return `revoked ${day(revokedAt)}`;
-  if (expiresAt === null) return 'active';
-  return expiresAt <= now ? `expired ${day(expiresAt)}` : `active until ${day(expiresAt)}`;
-}
-
-function day(at: Date | null): string {
-  return at === null ? '-' : at.toISOString().slice(0, 10);
+function show(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
+  if (json) printJson(cli, ApiKeySchema, key);
+  else print(cli, keyText(key));
 }

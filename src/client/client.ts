@@ -122,7 +122,8 @@ function attestationCalls(caller: Caller): Client['attestations'] {
   };
 }
 
-function createCaller(options: ClientOptions): Caller {
+/** What calls with these options are made with. */
+export function createCaller(options: ClientOptions): Caller {
   const { protocol } = new URL(options.baseUrl);
   if (protocol !== 'https:' && protocol !== 'http:') throw new TypeError('baseUrl must be http or https');
   if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey is not an API key');

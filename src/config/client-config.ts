@@ -4,16 +4,27 @@ import { join, resolve } from 'node:path';
 import { parseApiKey } from '../api-key.js';
 import { readSettingFile } from './files.js';
 import { path, publicUrl } from './kinds.js';
+import { adminToken } from './secret-kinds.js';
 import { type Env, InvalidValue, type Kind, openSettings, type Settings } from './settings.js';
 
 /** The service to call and the key to call it with. */
 export type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
 
+/** The service whose admin API to call, and its token. */
+export type AdminConfig = { readonly baseUrl: string; readonly adminToken: string };
+
 /** Where trust roots are published, and the setting or file that said so. */
 export type VerifySource = { readonly url: string; readonly from: string };
 
 /** What a client needs of `<data dir>/credentials.json`. */
-type Credentials = { file: string; baseUrl: string; verifyUrl: string; live: string; test: string };
+type Credentials = {
+  file: string;
+  baseUrl: string;
+  verifyUrl: string;
+  live: string;
+  test: string;
+  adminToken: string;
+};
 
 const apiKey: Kind<string> = {
   expected: 'an API key, svc_live_... or svc_test_...',
@@ -37,6 +48,23 @@ export function readClientConfig(env: Env, environment: 'live' | 'test'): Client
   const baseUrl = url ?? credentials?.baseUrl ?? settings.need('ATTEST_URL', publicUrl);
   const ownKey = credentials && credentials.baseUrl === baseUrl ? credentials[environment] : undefined;
   const config = { baseUrl, apiKey: key ?? ownKey ?? settings.need('ATTEST_API_KEY', apiKey) };
+  settings.assertValid();
+  return config;
+}
+
+/** The same of ATTEST_URL and ATTEST_ADMIN_TOKEN, or the token in the credentials. Throws ConfigError. */
+export function readAdminConfig(env: Env): AdminConfig {
+  const settings = openSettings(env);
+  const url = settings.find('ATTEST_URL', publicUrl);
+  const token = settings.find('ATTEST_ADMIN_TOKEN', adminToken);
+  const credentials = url !== undefined && token !== undefined ? undefined : findCredentials(settings);
+  settings.assertValid();
+  const baseUrl = url ?? credentials?.baseUrl ?? settings.need('ATTEST_URL', publicUrl);
+  const ownToken = credentials && credentials.baseUrl === baseUrl ? credentials.adminToken : undefined;
+  const config = {
+    baseUrl,
+    adminToken: token ?? ownToken ?? settings.need('ATTEST_ADMIN_TOKEN', adminToken),
+  };
   settings.assertValid();
   return config;
 }
@@ -82,5 +110,6 @@ function parseCredentials(file: string, text: string): Credentials {
     verifyUrl: read('verify_url', publicUrl),
     live: read('live_key', apiKey),
     test: read('test_key', apiKey),
+    adminToken: read('admin_token', adminToken),
   };
 }

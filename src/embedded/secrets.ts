@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatSecretKey, type KeyRing, parseKeyRing } from '../secret-key.js';
+import { formatSecretKey, parseKeyRing } from '../secret-key.js';
 import { readSigningKey, type Secrets, type SigningKeys, type SigningKeyUse } from '../secrets.js';
 import { EmbeddedError, hasErrno } from './embedded-error.js';
 import { writeFileAtomic } from './write-file-atomic.js';
@@ -27,11 +27,6 @@ export async function openSecrets(
     log: given.log ?? (await openSigningKeys(dir, 'log')),
     adminToken: given.adminToken ?? (await openFile(dir, ADMIN_TOKEN_FILE, newToken, parseToken)),
   };
-}
-
-/** The secret keys that `openSecrets` made in a data directory; undefined when it never did. Needs no lock. */
-export async function findSecretKeys(dataDir: string): Promise<KeyRing | undefined> {
-  return findFile(secretsDir(dataDir), SECRET_KEY_FILE, parseKeyRing);
 }
 
 function secretsDir(dataDir: string): string {

@@ -4,7 +4,18 @@ import { join } from 'node:path';
 import t from 'tap';
 import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
 
-const COMMANDS = ['up', 'api', 'worker', 'migrate', 'keys', 'submit', 'bundle', 'verify'];
+const COMMANDS = [
+  'up',
+  'api',
+  'worker',
+  'migrate',
+  'projects',
+  'keys',
+  'usage',
+  'submit',
+  'bundle',
+  'verify',
+];
 
 t.test('each command explains itself, with examples', async (t) => {
   const { code, stdout, stderr } = await runHere(['--help']);

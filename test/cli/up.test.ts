@@ -61,35 +61,18 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     });
   });
 
-  await t.test('keys are made, listed and revoked', async (t) => {
-    const made = await runHere([
-      'keys',
-      'create',
-      '--environment',
-      'test',
-      '--name',
-      'ci',
-      '--json',
-      ...data,
-    ]);
-    t.equal(made.code, 0);
-    const { key, id } = JSON.parse(made.stdout);
+  await t.test('keys are made and revoked with the credentials of the data directory', async (t) => {
+    const create = ['keys', 'create', '--environment', 'test', '--name', 'ci', '--json', ...data];
+    const made = await runHere(create);
+    t.match(made, { code: 0, stderr: '' });
+    const { secret, id } = JSON.parse(made.stdout);
     const file = join(t.testdir({ artifact: 'a' }), 'artifact');
-    t.match(await runHere(['submit', file, '--api-key', key, ...data]), { code: 0, stdout: /queued/ });
-    const list = JSON.parse((await runHere(['keys', 'list', '--json', ...data])).stdout);
-    t.match(list, [{ id, name: 'ci', environment: 'test', last4: key.slice(-4), revoked_at: null }, {}, {}]);
-    t.notMatch(JSON.stringify(list), key);
+    t.match(await runHere(['submit', file, '--api-key', secret, ...data]), { code: 0, stdout: /queued/ });
     t.match(await runHere(['keys', 'revoke', id, ...data]), { code: 0, stdout: `${id} is revoked\n` });
-    const table = await runHere(['keys', 'list', ...data]);
-    t.match(table.stdout, new RegExp(`^${id}  svc_test_…${key.slice(-4)}  ci .* revoked \\d{4}-`, 'm'));
-    t.match(await runHere(['keys', 'revoke', 'key_none', ...data]), {
+    t.match(await runHere(['submit', file, '--api-key', secret, ...data]), {
       code: 1,
-      stderr: /there is no key key_none/,
+      stderr: /auth\.invalid_key/,
     });
-    const unknown = ['keys', 'create', '--environment', 'test', '--scope', 'all', ...data];
-    t.match(await runHere(unknown), { code: 1, stderr: /^error: there is no scope all; there are / });
-    const never = ['keys', 'create', '--environment', 'test', '--expires', 'never', ...data];
-    t.match(await runHere(never), { code: 2, stderr: /^error: --expires is not a span of time/ });
   });
 
   await t.test('a second service over the same data does not start', async (t) => {
@@ -101,7 +84,7 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
   t.equal((await first.stop('SIGINT')).code, 0);
   t.match(await runHere(['keys', 'list', ...data]), {
     code: 1,
-    stderr: /does not answer .*is attest up running\?/,
+    stderr: /connection\.failed.*is attest up running\?/,
   });
   const second = await startUp(t, [...UP, ...data]);
   t.match(second.ready, /^ready http:\/\/localhost:\d+$/);
