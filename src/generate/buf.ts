@@ -4,11 +4,27 @@ import { findProblem } from './finding.js';
 /** The folders of our protos, each a module of `buf.yaml`. */
 export const MODULES = ['proto', 'test/proto'] as const;
 
-/** Templates of `buf generate`, each with the folder that it fills anew. */
-export const TEMPLATES = [
-  { template: 'buf.gen.yaml', folder: 'gen' },
-  { template: 'test/buf.gen.yaml', folder: 'test/gen' },
-] as const;
+/** Templates of `buf generate`, in the order in which they are run: the later ones run code of the earlier. */
+const TEMPLATES = ['buf.gen.yaml', 'buf.gen.openapi.yaml', 'test/buf.gen.yaml'] as const;
+
+/** The folders that hold nothing but what is generated. */
+export const GENERATED = ['gen', 'test/gen'] as const;
+
+/** The public protos, for programs that generate clients. */
+const DESCRIPTOR = { path: 'proto/attestation/v1', file: 'gen/openapi/descriptor.binpb' };
+
+/**
+ * Makes everything that comes from the protos at `root` and writes it below `out`. Needs the third-party protos at
+ * `root`. Returns what `buf` printed when it failed.
+ */
+export function generateCode(root: string, out: string): string | undefined {
+  for (const template of TEMPLATES) {
+    const problem = buf(root, 'generate', '--template', template, '-o', out);
+    if (problem !== undefined) return problem;
+  }
+  const { path, file } = DESCRIPTOR;
+  return buf(root, 'build', '--path', path, '--as-file-descriptor-set', '-o', join(out, file));
+}
 
 /** Runs the `buf` of this checkout's packages and returns what it printed when it failed. */
 export function buf(root: string, ...args: string[]): string | undefined {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { buf, TEMPLATES } from './buf.js';
+import { GENERATED, generateCode } from './buf.js';
 import { compareFolders } from './compare-folders.js';
 import type { Finding } from './finding.js';
 
@@ -8,9 +8,9 @@ import type { Finding } from './finding.js';
  * third-party protos at `root`, and changes nothing there.
  */
 export function checkGenerated({ root, scratch }: { root: string; scratch: string }): Finding {
-  const problems = TEMPLATES.flatMap(({ template, folder }) => {
-    const failure = buf(root, 'generate', '--template', template, '-o', scratch);
-    if (failure !== undefined) return [failure];
+  const failure = generateCode(root, scratch);
+  if (failure !== undefined) return { problem: failure };
+  const problems = GENERATED.flatMap((folder) => {
     const differences = compareFolders({ expected: join(scratch, folder), actual: join(root, folder) });
     return differences.map((difference) => `${folder}/${difference}`);
   });

@@ -25,7 +25,7 @@ const API_KEY: Wanted = {
 };
 const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
 /** A scope that every key has. */
-const UNIVERSAL_SCOPE = 'service:read';
+export const UNIVERSAL_SCOPE = 'service:read';
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {

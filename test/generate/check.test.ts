@@ -30,11 +30,24 @@ function findRoot(): string {
   return root;
 }
 
+const CHECKED_OUT = [
+  'proto',
+  'test/proto',
+  'buf.yaml',
+  'buf.gen.yaml',
+  'buf.gen.openapi.yaml',
+  'test/buf.gen.yaml',
+  // What the plugin of the OpenAPI document is made of.
+  'src',
+  'gen',
+  'package.json',
+];
+
 /** A copy of this checkout's protos, with all that `buf` needs, and no history. */
 function checkout(t: Test): string {
   const root = t.testdir({});
   const source = findRoot();
-  for (const path of ['proto', 'test/proto', 'buf.yaml', 'buf.gen.yaml', 'test/buf.gen.yaml']) {
+  for (const path of CHECKED_OUT) {
     cpSync(join(source, path), join(root, path), { recursive: true });
   }
   symlinkSync(join(source, 'node_modules'), join(root, 'node_modules'));

@@ -1,0 +1,53 @@
+import type { DescEnum, DescMessage, JsonObject } from '@bufbuild/protobuf';
+import { findWellKnownSchema } from './scalar.js';
+
+/** Which way a message travels: requests are held to more, answers may grow members. */
+export type Direction = 'request' | 'response';
+
+/** The parts of a document that others refer to, filled while the rest is made. */
+export type Components = {
+  readonly schemas: Map<string, JsonObject>;
+  readonly responses: Map<string, JsonObject>;
+  readonly examples: Map<string, JsonObject>;
+  /** The name of a type's schema. */
+  readonly nameOf: (desc: DescMessage | DescEnum, direction: Direction) => string;
+};
+
+/** Empty components of a document whose answers are made of `outputs`. */
+export function createComponents(outputs: readonly DescMessage[]): Components {
+  const inAnswers = reachable(outputs);
+  const owners = new Map<string, string>();
+  return {
+    schemas: new Map(),
+    responses: new Map(),
+    examples: new Map(),
+    nameOf: (desc, direction) => {
+      const isShared = desc.kind === 'message' && direction === 'request' && inAnswers.has(desc.typeName);
+      return uniqueName(owners, desc) + (isShared ? 'Input' : '');
+    },
+  };
+}
+
+/** Refers to a component by its section and name. */
+export function refTo(section: string, name: string): JsonObject {
+  return { $ref: `#/components/${section}/${name}` };
+}
+
+/** The names of all message types that these hold, themselves included. */
+function reachable(descs: readonly DescMessage[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  const visit = (desc: DescMessage): void => {
+    if (found.has(desc.typeName) || findWellKnownSchema(desc) !== undefined) return;
+    found.add(desc.typeName);
+    for (const field of desc.fields) if (field.message !== undefined) visit(field.message);
+  };
+  for (const desc of descs) visit(desc);
+  return found;
+}
+
+/** The type's own name; with its package's where another type has that already. */
+function uniqueName(owners: Map<string, string>, { name, typeName }: DescMessage | DescEnum): string {
+  const owner = owners.get(name) ?? typeName;
+  owners.set(name, owner);
+  return owner === typeName ? name : typeName.replaceAll('.', '_');
+}

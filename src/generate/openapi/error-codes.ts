@@ -1,0 +1,59 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Access, Bucket, type MethodRules } from '../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../errors.js';
+import { UNIVERSAL_SCOPE } from '../../http/authenticate.js';
+
+/** What of an operation decides which errors it can answer with. */
+export type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
+
+/**
+ * Every error an operation can answer with, in the order of the refusals: those that follow from its rules and from the
+ * form of its request, those that its handler adds, those of the service. Throws for a code that the catalogue lacks.
+ */
+export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] {
+  const codes = new Set([
+    ...credentialCodes(rules),
+    ...(rules.bucket === Bucket.UNSPECIFIED ? [] : [ErrorCode.RATE_LIMIT_EXCEEDED]),
+    ...(bodyKind === 'none' ? [] : [ErrorCode.REQUEST_TOO_LARGE, ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE]),
+    ...(bodyKind === 'json' ? [ErrorCode.REQUEST_MALFORMED_JSON] : []),
+    ErrorCode.REQUEST_INVALID,
+    ...(rules.idempotentByKey
+      ? [
+          ErrorCode.IDEMPOTENCY_KEY_INVALID,
+          ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+          ErrorCode.IDEMPOTENCY_KEY_REUSED,
+        ]
+      : []),
+    ...rules.errors.map((code) => getErrorCode(method, code)),
+    ErrorCode.SERVICE_INTERNAL,
+    ErrorCode.SERVICE_UNAVAILABLE,
+  ]);
+  return [...codes];
+}
+
+/** Codes by HTTP status, lowest first. */
+export function byStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
+  const groups = new Map<number, ErrorCode[]>();
+  for (const code of codes) {
+    const { httpStatus } = errorRules(code);
+    groups.set(httpStatus, [...(groups.get(httpStatus) ?? []), code]);
+  }
+  return new Map([...groups].sort(([a], [b]) => a - b));
+}
+
+function credentialCodes({ access, scope }: MethodRules): ErrorCode[] {
+  if (access === Access.PUBLIC) return [];
+  const unknown = [ErrorCode.AUTH_MISSING_CREDENTIALS, ErrorCode.AUTH_INVALID_KEY];
+  return scope === '' || scope === UNIVERSAL_SCOPE
+    ? unknown
+    : [...unknown, ErrorCode.AUTH_INSUFFICIENT_SCOPE];
+}
+
+function getErrorCode({ parent, name }: DescMethod, code: string): ErrorCode {
+  const known = ErrorCodeSchema.values.find(
+    ({ number }) => number !== ErrorCode.UNSPECIFIED && errorRules(number).code === code,
+  );
+  if (known === undefined) throw new Error(`${parent.typeName}.${name}: no error has the code ${code}`);
+  return known.number;
+}

@@ -1,0 +1,101 @@
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  type JsonObject,
+  type JsonValue,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { Components, Direction } from './components.js';
+import { findExample } from './field-example.js';
+import { isRequired } from './required.js';
+import { admitsNumber, findRules } from './rules.js';
+import { findWellKnownSchema } from './scalar.js';
+import { valueSchema } from './schema.js';
+
+/** Where a proto gives no example of its own. */
+const WELL_KNOWN: Readonly<Record<string, JsonValue>> = {
+  'google.protobuf.Timestamp': '2026-01-02T03:04:05.678Z',
+  'google.protobuf.Duration': '60s',
+  'google.protobuf.Struct': {},
+  'google.protobuf.ListValue': [],
+};
+
+/** What an example is made for: which way it travels, and in which messages it stands. */
+type Place = { components: Components; direction: Direction; within: readonly DescMessage[] };
+
+/**
+ * An example of a message, or of those of its fields that travel together: what their protos give, and of the rest what
+ * has to be there. Undefined when something has to be there and nothing says what.
+ */
+export function findMessageExample(
+  components: Components,
+  desc: DescMessage,
+  direction: Direction,
+  fields: readonly DescField[] = desc.fields,
+): JsonObject | undefined {
+  return messageExample({ components, direction, within: [] }, desc, fields);
+}
+
+function messageExample(
+  place: Place,
+  desc: DescMessage,
+  fields: readonly DescField[],
+): JsonObject | undefined {
+  const inside = { ...place, within: [...place.within, desc] };
+  const members: JsonObject = {};
+  for (const field of fields) {
+    const value = findExample(field) ?? (isShown(place, field) ? valueExample(inside, field) : undefined);
+    if (value !== undefined) members[field.name] = value;
+    else if (isNeeded(place, field)) return undefined;
+  }
+  return members;
+}
+
+function isNeeded({ components, direction }: Place, field: DescField): boolean {
+  return isRequired(field, direction, () => valueSchema(components, field, direction));
+}
+
+/** Whether a field appears though its proto gives no example. */
+function isShown(place: Place, field: DescField): boolean {
+  const isPlain = field.presence === FeatureSet_FieldPresence.IMPLICIT;
+  return (isPlain && place.direction === 'response') || isNeeded(place, field);
+}
+
+function valueExample(place: Place, field: DescField): JsonValue | undefined {
+  if (field.fieldKind === 'map') return {};
+  if (field.message !== undefined) {
+    const value = heldExample(place, field.message);
+    return field.fieldKind === 'list' ? (value === undefined ? [] : [value]) : value;
+  }
+  const value = field.enum === undefined ? scalarExample(field, place.direction) : enumExample(field);
+  return field.fieldKind === 'list' && place.direction === 'response' ? [] : value;
+}
+
+function heldExample(place: Place, message: DescMessage): JsonValue | undefined {
+  if (findWellKnownSchema(message) !== undefined) return WELL_KNOWN[message.typeName];
+  return place.within.includes(message) ? undefined : messageExample(place, message, message.fields);
+}
+
+function enumExample(field: DescField): JsonValue | undefined {
+  return field.enum?.values
+    .filter(({ number }) => admitsNumber(findRules(field), number))
+    .map((value) => getOption(value, spelling))
+    .find((text) => text !== '');
+}
+
+/** An answer spells a scalar that is not set as its type's zero; what a request must have, nobody can guess. */
+function scalarExample(field: DescField, direction: Direction): JsonValue | undefined {
+  if (direction === 'request' || findRules(field) !== undefined) return undefined;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return '';
+    case ScalarType.BOOL:
+      return true;
+    default:
+      return 1;
+  }
+}

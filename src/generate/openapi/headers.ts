@@ -1,0 +1,116 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { refTo } from './components.js';
+
+/** A header as the document describes it; `required` when every answer that lists it has it. */
+type Header = { description: string; required?: true; schema: JsonObject; example: string | number };
+
+const COUNT: JsonObject = { type: 'integer', minimum: 0 };
+const REQUEST_ID_PATTERN = '^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$';
+
+/** Headers of answers by lower-case name, as src/http writes them. */
+const HEADERS: Readonly<Record<string, Header>> = {
+  'x-request-id': {
+    required: true,
+    description: 'The id of the request, for the operator; errors repeat it.',
+    schema: { type: 'string', pattern: REQUEST_ID_PATTERN },
+    example: 'req_01KE8G5JQ2M9X4T7V0B3N6R8SW',
+  },
+  'x-ratelimit-limit': {
+    required: true,
+    description: 'How many calls the tightest rate window of the API key admits.',
+    schema: COUNT,
+    example: 600,
+  },
+  'x-ratelimit-remaining': {
+    required: true,
+    description: 'How many are left in it.',
+    schema: COUNT,
+    example: 599,
+  },
+  'x-ratelimit-reset': {
+    required: true,
+    description: 'When the next window starts, in seconds since 1970.',
+    schema: COUNT,
+    example: 1767323047,
+  },
+  ratelimit: {
+    required: true,
+    description:
+      'Every rate window: what is left in it (`r`), and in how many seconds the next starts (`t`).',
+    schema: { type: 'string' },
+    example: '"reads-1s";r=599;t=1',
+  },
+  'ratelimit-policy': {
+    required: true,
+    description: 'Every rate window: how many calls it admits (`q`), and its length in seconds (`w`).',
+    schema: { type: 'string' },
+    example: '"reads-1s";q=600;w=1',
+  },
+  'retry-after': {
+    description: 'After how many seconds to try again.',
+    schema: { type: 'integer', minimum: 1 },
+    example: 2,
+  },
+  'www-authenticate': {
+    required: true,
+    description: 'The scheme of the credentials that are wanted.',
+    schema: { const: 'Bearer' },
+    example: 'Bearer',
+  },
+  'idempotent-replayed': {
+    description: 'There when the answer is that of an earlier request with the same idempotency key.',
+    schema: { const: 'true' },
+    example: 'true',
+  },
+  etag: {
+    required: true,
+    description: 'A strong entity tag over the bytes of the body.',
+    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{43}"$' },
+    example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+  },
+  'content-disposition': {
+    required: true,
+    description: 'That the answer is a file, and its name.',
+    schema: { type: 'string', pattern: '^attachment; filename="[^"]+"$' },
+    example: 'attachment; filename="sub_01KE8G5JQ2M9X4T7V0B3N6R8SW.bundle.json"',
+  },
+};
+
+/** Headers whose spelling is not just their words' first letters in upper case. */
+const SPELLINGS: Readonly<Record<string, string>> = {
+  'x-ratelimit-limit': 'X-RateLimit-Limit',
+  'x-ratelimit-remaining': 'X-RateLimit-Remaining',
+  'x-ratelimit-reset': 'X-RateLimit-Reset',
+  ratelimit: 'RateLimit',
+  'ratelimit-policy': 'RateLimit-Policy',
+  'www-authenticate': 'WWW-Authenticate',
+  etag: 'ETag',
+};
+
+/** What every answer to a call that was counted carries. */
+export const RATE_HEADERS = [
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'ratelimit',
+  'ratelimit-policy',
+] as const;
+
+/** The headers section of the components. */
+export function headerComponents(): JsonObject {
+  return Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [spelled(name), header]));
+}
+
+/** The headers of an answer, by their lower-case names. Throws for a name that nothing here describes. */
+export function headerRefs(names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [spelled(name), headerRef(name)]));
+}
+
+function headerRef(name: string): JsonObject {
+  if (HEADERS[name] === undefined) throw new Error(`no description of the header ${name}`);
+  return refTo('headers', spelled(name));
+}
+
+function spelled(name: string): string {
+  return SPELLINGS[name] ?? name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase());
+}

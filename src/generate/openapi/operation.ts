@@ -1,0 +1,100 @@
+import { type DescMethod, type DescService, getOption, type JsonObject } from '@bufbuild/protobuf';
+import {
+  Access,
+  type MethodRules,
+  rules as rulesOption,
+} from '../../../gen/attestation/options/v1/options_pb.js';
+import { type HttpBinding, httpBindings } from '../../http/rest/http-rule.js';
+import { isHttpBody } from '../../http/rest/request.js';
+import { commentOf, summaryOf } from './comment.js';
+import { pascal } from './error-schema.js';
+
+/** One RPC by one of its REST paths. */
+export type Operation = {
+  method: DescMethod;
+  rules: MethodRules;
+  binding: HttpBinding;
+  /** Which of the RPC's paths it is. */
+  index: number;
+  httpMethod: string;
+  /** As the document writes it: variables in braces by their names. */
+  path: string;
+  bodyKind: 'json' | 'raw' | 'none';
+};
+
+/** The operations of services that an API key, or nobody, can call by REST. */
+export function operationsOf(services: readonly DescService[]): Operation[] {
+  return services
+    .flatMap(({ methods }) => methods)
+    .flatMap((method) => {
+      const rules = getOption(method, rulesOption);
+      if (rules.access === Access.ADMIN) return [];
+      return httpBindings(method).map((binding, index) => ({
+        method,
+        rules,
+        binding,
+        index,
+        httpMethod: binding.httpMethod,
+        path: pathOf(binding),
+        bodyKind: bodyKindOf(method, binding),
+      }));
+    });
+}
+
+/** What the document says of an operation itself. */
+export function describe({ method, rules, index, binding }: Operation): JsonObject {
+  const comment = commentOf(method);
+  const scope = rules.scope === '' ? [] : [`Needs the scope \`${rules.scope}\`.`];
+  const summary = summaryOf(comment);
+  const detail = index === 0 ? '' : ` (${literalVariables(binding).join(', ') || index + 1})`;
+  return {
+    tags: [tagOf(method.parent)],
+    operationId: operationId(method, index),
+    summary: `${summary}${detail}`,
+    description: [comment, ...scope].join('\n\n'),
+    'x-rpc': `${method.parent.typeName}/${method.name}`,
+    security: rules.access === Access.PUBLIC ? [] : [{ api_key: rules.scope === '' ? [] : [rules.scope] }],
+  };
+}
+
+/** The name of a service without its last word. */
+export function tagOf({ name }: DescService): string {
+  return name.replace(/Service$/, '');
+}
+
+/** The RPC's name; of a further path with the words that its fixed variables have and the first path's have not. */
+function operationId(method: DescMethod, index: number): string {
+  if (index === 0) return method.localName;
+  const bindings = httpBindings(method);
+  const words = bindings.map((binding) =>
+    literalVariables(binding).flatMap((text) => text.split(/[^A-Za-z0-9]+/)),
+  );
+  const own = (words[index] ?? []).filter((word) => !words[0]?.includes(word));
+  return `${method.localName}${own.map(pascal).join('') || index + 1}`;
+}
+
+/** What the variables of a path that have but one value are set to. */
+function literalVariables({ template }: HttpBinding): string[] {
+  return template.variables.flatMap(({ start, end }) =>
+    template.segments
+      .slice(start, end)
+      .flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
+  );
+}
+
+function pathOf({ template }: HttpBinding): string {
+  const parts = template.segments.flatMap((segment, at) => {
+    if (segment.kind === 'literal') return [encodeURIComponent(segment.text)];
+    const variable = template.variables.find(
+      ({ start, end }) => start <= at && (end === undefined || at < end),
+    );
+    return variable === undefined || variable.start < at ? [] : [`{${variable.fieldPath.join('.')}}`];
+  });
+  return `/${parts.join('/')}${template.verb === undefined ? '' : `:${template.verb}`}`;
+}
+
+function bodyKindOf({ input }: DescMethod, { body }: HttpBinding): Operation['bodyKind'] {
+  if (body === '') return 'none';
+  const type = body === '*' ? input : input.fields.find(({ name }) => name === body)?.message;
+  return type !== undefined && isHttpBody(type) ? 'raw' : 'json';
+}

@@ -1,0 +1,41 @@
+import { type DescField, type JsonObject, type JsonValue, ScalarType } from '@bufbuild/protobuf';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { Direction } from './components.js';
+import { admitsNumber, findRules } from './rules.js';
+
+const ajv = formats.default(new Ajv2020({ strict: false }));
+
+/**
+ * Whether a member must be there. In requests: when its rules say so, or refuse the zero that a missing one stands
+ * for. In answers: when its rules say so, and whatever the REST surface always spells (src/json/message.ts).
+ */
+export function isRequired(field: DescField, direction: Direction, schemaOf: () => JsonObject): boolean {
+  const rules = findRules(field);
+  if (rules?.required) return true;
+  if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return false;
+  if (direction === 'response') return field.fieldKind !== 'enum';
+  if (field.fieldKind === 'enum') return !admitsNumber(rules, 0);
+  return !ajv.validate(withoutItems(schemaOf()), zeroOf(field));
+}
+
+/** What a missing member stands for. */
+function zeroOf(field: DescField): JsonValue {
+  if (field.fieldKind === 'list') return [];
+  if (field.fieldKind === 'map') return {};
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return '';
+    case ScalarType.BOOL:
+      return false;
+    default:
+      return 0;
+  }
+}
+
+/** A list or map without what it says of its items: the zero has none. */
+function withoutItems({ items, additionalProperties, ...rest }: JsonObject): JsonObject {
+  return rest;
+}

@@ -1,0 +1,116 @@
+import { STATUS_CODES } from 'node:http';
+import type { DescMessage, JsonObject } from '@bufbuild/protobuf';
+import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../errors.js';
+import { isHttpBody } from '../../http/rest/request.js';
+import { type Components, refTo } from './components.js';
+import { byStatus, errorCodes } from './error-codes.js';
+import { type ErrorMessages, errorExampleRef, errorSchemaRef, pascal } from './error-schema.js';
+import { findMessageExample } from './example.js';
+import { headerRefs, RATE_HEADERS } from './headers.js';
+import type { Operation } from './operation.js';
+import { fieldSchema, messageRef } from './schema.js';
+
+/** A call that is refused with these was not counted, or perhaps not. */
+const BEFORE_COUNTING: ReadonlySet<number> = new Set([401, 403, 500, 503]);
+
+const UNCHANGED = 'The client has it as it is: `If-None-Match` names it.';
+
+/** Every answer of an operation by its status: success, 304 where there are entity tags, each error. */
+export function responses(components: Components, operation: Operation, errors: ErrorMessages): JsonObject {
+  const { rules } = operation;
+  const success = { [rules.successStatus || 200]: successResponse(components, operation) };
+  const unchanged: JsonObject = {};
+  if (hasEntityTag(operation)) {
+    unchanged[304] = { description: UNCHANGED, headers: headerRefs(alwaysHeaders(operation)) };
+  }
+  const failures = [...byStatus(errorCodes(operation))].map(([status, codes]): [number, JsonObject] => [
+    status,
+    errorResponse(
+      components,
+      errors,
+      codes,
+      rules.bucket !== Bucket.UNSPECIFIED && !BEFORE_COUNTING.has(status),
+    ),
+  ]);
+  return { ...success, ...unchanged, ...Object.fromEntries(failures) };
+}
+
+function successResponse(components: Components, operation: Operation): JsonObject {
+  const { rules, method, binding } = operation;
+  const status = rules.successStatus || 200;
+  const replayed = rules.idempotentByKey ? ['idempotent-replayed'] : [];
+  const response = {
+    description: STATUS_CODES[status] ?? 'Success',
+    headers: headerRefs([...alwaysHeaders(operation), ...replayed]),
+  };
+  if (status === 204) return response;
+  const field = method.output.fields.find(({ name }) => name === binding.responseBody);
+  const type = field === undefined ? method.output : field.message;
+  if (type !== undefined && isHttpBody(type)) return { ...response, content: rawContent(operation) };
+  if (field !== undefined) {
+    return { ...response, content: jsonContent(fieldSchema(components, field, 'response')) };
+  }
+  const schema = messageRef(components, method.output, 'response');
+  return {
+    ...response,
+    content: jsonContent(schema, findMessageExample(components, method.output, 'response')),
+  };
+}
+
+function alwaysHeaders(operation: Operation): string[] {
+  const { rules } = operation;
+  return [
+    'x-request-id',
+    ...(rules.bucket === Bucket.UNSPECIFIED ? [] : RATE_HEADERS),
+    ...(hasEntityTag(operation) ? ['etag'] : []),
+    ...(rules.attachment ? ['content-disposition'] : []),
+  ];
+}
+
+function rawContent({ rules, index }: Operation): JsonObject {
+  const mediaType = rules.mediaTypes[index] ?? rules.mediaTypes[0] ?? 'application/octet-stream';
+  if (/^application\/(?:.*\+)?json/.test(mediaType)) return { [mediaType]: { schema: { type: 'object' } } };
+  return { [mediaType]: { schema: mediaType.startsWith('text/') ? { type: 'string' } : {} } };
+}
+
+function jsonContent(schema: JsonObject, example?: JsonObject | undefined): JsonObject {
+  return { 'application/json': { schema, ...(example === undefined ? {} : { example }) } };
+}
+
+/** The answers of one status, shared by all operations that answer with the same codes. */
+function errorResponse(
+  components: Components,
+  errors: ErrorMessages,
+  codes: readonly ErrorCode[],
+  isAdmitted: boolean,
+): JsonObject {
+  const rules = codes.map(errorRules);
+  const name = rules.map(({ code }) => pascal(code)).join('Or');
+  if (components.responses.has(name)) return refTo('responses', name);
+  const schemas = codes.map((code) => errorSchemaRef(components, errors, code));
+  const [only] = schemas;
+  const schema = only !== undefined && schemas.length === 1 ? only : { anyOf: schemas };
+  const examples = codes.map((code) => [errorRules(code).code, errorExampleRef(components, errors, code)]);
+  const headers = [
+    'x-request-id',
+    ...(isAdmitted ? RATE_HEADERS : []),
+    ...new Set(rules.flatMap((rule) => rule.headers)),
+  ];
+  components.responses.set(name, {
+    description: rules.map(({ code, summary }) => `\`${code}\`: ${summary}`).join('\n\n'),
+    headers: headerRefs(headers),
+    content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
+  });
+  return refTo('responses', name);
+}
+
+function hasEntityTag({ rules, httpMethod }: Operation): boolean {
+  return rules.etag && httpMethod === 'GET';
+}
+
+/** The message types that answers of these operations hold. */
+export function outputsOf(operations: readonly Operation[]): DescMessage[] {
+  return operations.map(({ method }) => method.output).filter((output) => !isHttpBody(output));
+}
