@@ -19,8 +19,8 @@ import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/ba
 import type { Pool } from '../store/connect.js';
 import { listPolicies, type Policy } from '../store/policies.js';
 import {
-  type Evidence,
-  findCoveringEvidence,
+  type Covering,
+  listCoveringEvidence,
   listWitnessStates,
   type WitnessState,
 } from '../store/witnesses.js';
@@ -44,7 +44,8 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
           'no batch with this id holds a submission of the project',
         );
       }
-      return batchMessage(deps, batch, environment);
+      const [message] = await batchMessages(deps, [batch], environment);
+      return message as Batch;
     },
     listBatches: async (request, call) => {
       const { projectId, environment } = getPrincipal(call);
@@ -65,20 +66,34 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
       const last = page.at(-1);
       const more = rows.length > limit && last !== undefined;
       return create(ListBatchesResponseSchema, {
-        data: await Promise.all(page.map((row) => batchMessage(deps, row, environment))),
+        data: await batchMessages(deps, page, environment),
         nextCursor: more ? deps.cursors.seal([last.logId, last.treeSize], bound) : '',
       });
     },
   };
 }
 
-async function batchMessage(deps: BatchDeps, batch: BatchRow, environment: number): Promise<Batch> {
+async function batchMessages(
+  { pool, clock }: BatchDeps,
+  batches: readonly BatchRow[],
+  environment: number,
+): Promise<Batch[]> {
+  const logIds = [...new Set(batches.map(({ logId }) => logId))];
   const [policies, evidence, states] = await Promise.all([
-    listPolicies(deps.pool),
-    findCoveringEvidence(deps.pool, batch.logId, batch.treeSize),
-    listWitnessStates(deps.pool, batch.logId),
+    listPolicies(pool),
+    listCoveringEvidence(pool, batches),
+    Promise.all(logIds.map((logId) => listWitnessStates(pool, logId))),
   ]);
-  const policy = policies.find((p) => p.environment === environment && p.version === batch.policyVersion);
+  return batches.map((batch) => {
+    const { logId, treeSize, policyVersion } = batch;
+    const policy = policies.find((p) => p.environment === environment && p.version === policyVersion);
+    const covering = evidence.filter((piece) => piece.logId === logId && piece.batchSize === treeSize);
+    const asked = states.flat().filter((state) => state.logId === logId);
+    return batchMessage(batch, environment, batchWitnesses(batch, policy, covering, asked, clock()));
+  });
+}
+
+function batchMessage(batch: BatchRow, environment: number, witnesses: WitnessInit[]): Batch {
   return create(BatchSchema, {
     id: batch.id,
     environment,
@@ -90,7 +105,7 @@ async function batchMessage(deps: BatchDeps, batch: BatchRow, environment: numbe
     sealedAt: timestampFromDate(batch.sealedAt),
     ...(batch.witnessedAt === null ? {} : { witnessedAt: timestampFromDate(batch.witnessedAt) }),
     checkpoint: batch.note,
-    witnesses: batchWitnesses(batch, policy, evidence, states, deps.clock()),
+    witnesses,
   });
 }
 
@@ -100,7 +115,7 @@ type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
 function batchWitnesses(
   batch: BatchRow,
   policy: Policy | undefined,
-  evidence: readonly Evidence[],
+  evidence: readonly Covering[],
   states: readonly WitnessState[],
   nowMs: number,
 ): WitnessInit[] {
@@ -134,7 +149,7 @@ function logWitness(batch: BatchRow): WitnessInit {
   };
 }
 
-function landedWitness({ landedAt, treeSize, detail }: Evidence): WitnessInit {
+function landedWitness({ landedAt, treeSize, detail }: Covering): WitnessInit {
   return {
     status: WitnessStatus.LANDED,
     landedAt: timestampFromDate(landedAt),

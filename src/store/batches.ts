@@ -1,4 +1,5 @@
 import type { Sql } from './connect.js';
+import { logsBelow, mostRows } from './list-pages.js';
 
 /** A batch as stored. `status` is a proto BatchStatus number. Not published while `registeredAt` is null. */
 export type BatchRow = {
@@ -90,27 +91,44 @@ export async function findProjectBatch(
   return rows[0];
 }
 
-/** The project's published batches below a position, newest first. */
-export async function listProjectBatches(
-  sql: Sql,
-  query: {
-    projectId: string;
-    logIds: number[];
-    status: number | undefined;
-    before: BatchPosition | undefined;
-    limit: number;
-  },
-): Promise<BatchRow[]> {
-  const { projectId, logIds, status, before, limit } = query;
-  return sql<BatchRow[]>`
-    SELECT ${batchColumns(sql)} FROM batch b
-    WHERE b.log_id = ANY(${logIds}) AND b.registered_at IS NOT NULL
-      AND EXISTS (SELECT FROM batch_content c
-                  WHERE c.project_id = ${projectId} AND c.log_id = b.log_id AND c.tree_size = b.tree_size)
-      ${status === undefined ? sql`` : sql`AND b.status = ${status}`}
-      ${before === undefined ? sql`` : sql`AND (b.log_id, b.tree_size) < (${before.logId}, ${before.treeSize})`}
-    ORDER BY b.log_id DESC, b.tree_size DESC LIMIT ${limit}`;
-}
-
 /** Where a page of batches ended. */
 export type BatchPosition = { logId: number; treeSize: number };
+
+/** Which batches of a project to list; `status` is a proto BatchStatus number. */
+export type BatchQuery = {
+  projectId: string;
+  logIds: readonly number[];
+  status: number | undefined;
+  before: BatchPosition | undefined;
+  limit: number;
+};
+
+/**
+ * The project's published batches that the query asks for, newest first. Read as submissions are: backwards by what
+ * batches hold of the project, within the stretches of the status.
+ */
+export async function listProjectBatches(sql: Sql, query: BatchQuery): Promise<BatchRow[]> {
+  const { projectId, status, before, limit } = query;
+  const { logIds, ends } = logsBelow(
+    query.logIds,
+    before && { logId: before.logId, end: before.treeSize - 1 },
+  );
+  return sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)}
+    FROM unnest(${logIds}::integer[], ${ends}::bigint[]) AS l(log_id, end_index)
+    CROSS JOIN LATERAL ${
+      status === undefined
+        ? sql`(SELECT 0::bigint AS first_index, l.end_index)`
+        : sql`status_stretches(l.log_id, ${status}::smallint, l.end_index)`
+    } r
+    CROSS JOIN LATERAL (
+      SELECT DISTINCT c.project_id, c.log_id, c.tree_size FROM batch_content c
+      WHERE (c.project_id, c.log_id, c.tree_size) >= (${projectId}, l.log_id, r.first_index + 1)
+        AND (c.project_id, c.log_id, c.tree_size) <= (${projectId}, l.log_id, r.end_index)
+      ORDER BY c.project_id DESC, c.log_id DESC, c.tree_size DESC LIMIT ${mostRows(sql, limit)}
+    ) c
+    CROSS JOIN LATERAL (
+      SELECT * FROM batch b WHERE b.log_id = c.log_id AND b.tree_size = c.tree_size AND b.registered_at IS NOT NULL LIMIT 1
+    ) b
+    ORDER BY b.log_id DESC, b.tree_size DESC LIMIT ${limit}`;
+}

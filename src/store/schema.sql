@@ -18,28 +18,11 @@ CREATE TABLE api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
-  successor_id text COLLATE "C",
   CONSTRAINT api_key_pkey PRIMARY KEY (id),
   CONSTRAINT api_key_hmac_key UNIQUE (hmac),
   CONSTRAINT api_key_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
-
-CREATE TABLE audit_entry (
-  id text COLLATE "C" NOT NULL,
-  project_id text COLLATE "C",
-  at timestamp(3) with time zone NOT NULL DEFAULT clock_timestamp(),
-  actor_kind smallint NOT NULL,
-  actor_id text COLLATE "C" NOT NULL,
-  action smallint NOT NULL,
-  resource_id text COLLATE "C" NOT NULL,
-  request_id text COLLATE "C",
-  detail jsonb NOT NULL DEFAULT '{}'::jsonb,
-  CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
-);
-CREATE INDEX audit_entry_by_project ON audit_entry USING btree (project_id, id);
-CREATE INDEX audit_entry_by_resource ON audit_entry USING btree (resource_id, id);
-CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE batch (
   log_id integer NOT NULL,
@@ -60,8 +43,10 @@ CREATE TABLE batch (
   CONSTRAINT batch_log_id_first_index_key UNIQUE (log_id, first_index),
   CONSTRAINT batch_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );
+CREATE INDEX batch_by_status ON batch USING btree (status, log_id, tree_size);
 CREATE INDEX batch_unregistered ON batch USING btree (log_id, tree_size) WHERE (registered_at IS NULL);
 CREATE INDEX batch_unsettled ON batch USING btree (log_id, tree_size) WHERE (status <> 2);
+CREATE TRIGGER batch_times AFTER INSERT ON batch FOR EACH ROW EXECUTE FUNCTION add_log_times();
 
 CREATE TABLE batch_content (
   log_id integer NOT NULL,
@@ -79,13 +64,9 @@ CREATE TABLE batch_transition (
   tree_size bigint NOT NULL,
   status smallint NOT NULL,
   at timestamp with time zone NOT NULL DEFAULT now(),
-  notified boolean NOT NULL DEFAULT false,
-  landed text[],
-  missing text[],
   CONSTRAINT batch_transition_pkey PRIMARY KEY (log_id, tree_size, status),
   CONSTRAINT batch_transition_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size)
 );
-CREATE INDEX batch_transition_not_notified ON batch_transition USING btree (log_id, tree_size) WHERE (NOT notified);
 
 CREATE TABLE dsse_key (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -133,6 +114,20 @@ CREATE TABLE log (
   CONSTRAINT log_origin_key UNIQUE (origin)
 );
 
+CREATE TABLE log_time (
+  log_id integer NOT NULL,
+  end_index bigint NOT NULL,
+  first_index bigint NOT NULL,
+  tree_size bigint NOT NULL,
+  earliest timestamp with time zone NOT NULL,
+  latest timestamp with time zone NOT NULL,
+  CONSTRAINT log_time_pkey PRIMARY KEY (log_id, end_index),
+  CONSTRAINT log_time_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size) ON DELETE CASCADE
+);
+CREATE INDEX log_time_by_batch ON log_time USING btree (log_id, tree_size);
+CREATE INDEX log_time_by_earliest ON log_time USING btree (log_id, earliest, end_index);
+CREATE INDEX log_time_by_latest ON log_time USING btree (log_id, latest, end_index);
+
 CREATE TABLE migration (
   name text NOT NULL,
   ran_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -152,8 +147,6 @@ CREATE TABLE project (
   id text COLLATE "C" NOT NULL,
   name text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  webhook_deliveries_per_second bigint NOT NULL DEFAULT 100,
-  webhook_deliveries_burst bigint NOT NULL DEFAULT 1000,
   CONSTRAINT project_pkey PRIMARY KEY (id)
 );
 
@@ -190,6 +183,7 @@ CREATE TABLE submission (
   CONSTRAINT submission_pkey PRIMARY KEY (log_id, log_index)
 );
 CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id, log_index);
+CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id, log_id, log_index);
 CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
 
 CREATE TABLE tile (
@@ -211,91 +205,6 @@ CREATE TABLE timestamp_authority (
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
-
-CREATE TABLE usage_counter (
-  api_key_id text COLLATE "C" NOT NULL,
-  window_seconds integer NOT NULL,
-  started bigint NOT NULL,
-  bucket smallint NOT NULL,
-  n bigint NOT NULL,
-  CONSTRAINT usage_counter_pkey PRIMARY KEY (api_key_id, window_seconds, started, bucket)
-);
-CREATE INDEX usage_counter_by_age ON usage_counter USING btree (window_seconds, started);
-
-CREATE TABLE webhook (
-  id text COLLATE "C" NOT NULL,
-  number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-  project_id text COLLATE "C" NOT NULL,
-  environment smallint NOT NULL,
-  url text NOT NULL,
-  events smallint[] NOT NULL,
-  status smallint NOT NULL DEFAULT 1,
-  disabled_reason text,
-  secret bytea NOT NULL,
-  previous_secret bytea,
-  previous_secret_until timestamp with time zone,
-  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  active_since timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  deleted_at timestamp with time zone,
-  failing_since timestamp with time zone,
-  redeliver_since timestamp with time zone,
-  due_at timestamp with time zone,
-  lease bigint NOT NULL DEFAULT 0,
-  leased_until timestamp with time zone,
-  CONSTRAINT webhook_pkey PRIMARY KEY (id),
-  CONSTRAINT webhook_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
-) WITH (fillfactor=70);
-CREATE INDEX webhook_by_project ON webhook USING btree (project_id, environment, number) WHERE (status <> 3);
-CREATE INDEX webhook_due ON webhook USING btree (due_at) WHERE (due_at IS NOT NULL);
-
-CREATE TABLE webhook_attempt (
-  delivery_id text COLLATE "C" NOT NULL,
-  number integer NOT NULL,
-  at timestamp with time zone NOT NULL,
-  duration_ms integer NOT NULL,
-  status_code smallint,
-  error text,
-  answer text,
-  CONSTRAINT webhook_attempt_pkey PRIMARY KEY (delivery_id, number)
-);
-
-CREATE TABLE webhook_delivery (
-  webhook_id text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  submission_id text COLLATE "C",
-  log_id integer,
-  tree_size bigint,
-  transition smallint,
-  status smallint NOT NULL DEFAULT 1,
-  attempt integer NOT NULL DEFAULT 0,
-  step smallint NOT NULL DEFAULT 0,
-  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  next_attempt_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  delivered_at timestamp with time zone,
-  CONSTRAINT webhook_delivery_pkey PRIMARY KEY (webhook_id, id)
-);
-CREATE INDEX webhook_delivery_by_age ON webhook_delivery USING brin (created_at);
-CREATE INDEX webhook_delivery_failed ON webhook_delivery USING btree (webhook_id, id) WHERE (status = 3);
-CREATE INDEX webhook_delivery_pending ON webhook_delivery USING btree (webhook_id, next_attempt_at) WHERE (status = 1);
-
-CREATE TABLE webhook_range (
-  webhook_id text COLLATE "C" NOT NULL,
-  log_id integer NOT NULL,
-  tree_size bigint NOT NULL,
-  transition smallint NOT NULL,
-  next_index bigint NOT NULL,
-  last_index bigint NOT NULL,
-  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  CONSTRAINT webhook_range_pkey PRIMARY KEY (webhook_id, log_id, tree_size, transition)
-);
-CREATE INDEX webhook_range_by_age ON webhook_range USING brin (created_at);
-
-CREATE TABLE webhook_tokens (
-  project_id text COLLATE "C" NOT NULL,
-  tokens double precision NOT NULL,
-  at timestamp with time zone NOT NULL,
-  CONSTRAINT webhook_tokens_pkey PRIMARY KEY (project_id)
-) WITH (fillfactor=50);
 
 CREATE TABLE witness_state (
   log_id integer NOT NULL,
@@ -420,81 +329,26 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
 END $function$;
 
-CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
- RETURNS SETOF webhook_delivery
+CREATE OR REPLACE FUNCTION add_log_times()
+ RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-#variable_conflict use_column
 DECLARE
-  v_now timestamptz;
-  v_webhook webhook;
-  v_rate record;
-  v_tokens double precision;
-  v_room integer;
-  v_made integer := 0;
-  v_count integer;
-  v_last bigint;
-  r webhook_range;
+  v_latest timestamptz := coalesce((SELECT t.latest FROM log_time t WHERE t.log_id = NEW.log_id
+                                    ORDER BY t.end_index DESC LIMIT 1), '-infinity');
+  v_earliest timestamptz;
 BEGIN
-  UPDATE webhook w SET leased_until = clock_timestamp() + p_lease_ms * interval '1 millisecond'
-    WHERE w.id = p_webhook_id AND w.lease = p_lease AND w.status <> 3 RETURNING * INTO v_webhook;
-  IF NOT FOUND THEN RETURN; END IF;
-
-  INSERT INTO webhook_tokens SELECT p.id, p.webhook_deliveries_burst, clock_timestamp()
-    FROM project p WHERE p.id = v_webhook.project_id ON CONFLICT DO NOTHING;
-  SELECT t.tokens, t.at, p.webhook_deliveries_per_second AS rate, p.webhook_deliveries_burst AS burst INTO v_rate
-    FROM webhook_tokens t JOIN project p ON p.id = t.project_id
-    WHERE t.project_id = v_webhook.project_id FOR UPDATE OF t;
-  v_now := greatest(clock_timestamp(), v_rate.at);
-  v_tokens := least(v_rate.burst, v_rate.tokens + extract(epoch FROM v_now - v_rate.at) * v_rate.rate);
-  v_room := least(p_max, floor(v_tokens)::integer);
-  IF v_room < 1 THEN RETURN; END IF;
-
-  RETURN QUERY
-    UPDATE webhook_delivery d
-    SET attempt = d.attempt + 1, next_attempt_at = v_now + p_visible_ms * interval '1 millisecond'
-    FROM (SELECT c.id FROM webhook_delivery c
-          WHERE c.webhook_id = p_webhook_id AND c.status = 1 AND c.next_attempt_at <= v_now
-            AND (v_webhook.status = 1 OR c.transition IS NULL)
-          ORDER BY c.next_attempt_at LIMIT v_room FOR UPDATE SKIP LOCKED) due
-    WHERE d.webhook_id = p_webhook_id AND d.id = due.id RETURNING d.*;
-  GET DIAGNOSTICS v_count = ROW_COUNT;
-  v_tokens := v_tokens - v_count;
-  v_room := v_room - v_count;
-
-  IF v_webhook.status = 1 THEN
-    FOR r IN SELECT * FROM webhook_range g WHERE g.webhook_id = p_webhook_id
-             ORDER BY g.log_id, g.tree_size, g.transition LIMIT p_max LOOP
-      EXIT WHEN v_room < 1;
-      RETURN QUERY
-        INSERT INTO webhook_delivery (webhook_id, id, submission_id, log_id, tree_size, transition, attempt,
-                                      created_at, next_attempt_at)
-        SELECT p_webhook_id, p_ids[v_made + s.n], s.id, r.log_id, r.tree_size, r.transition, 1,
-               v_now, v_now + p_visible_ms * interval '1 millisecond'
-        FROM (SELECT s.id, row_number() OVER (ORDER BY s.log_index) AS n FROM submission s
-              WHERE s.project_id = v_webhook.project_id AND s.log_id = r.log_id
-                AND s.log_index BETWEEN r.next_index AND r.last_index
-              ORDER BY s.log_index LIMIT v_room) s
-        RETURNING *;
-      GET DIAGNOSTICS v_count = ROW_COUNT;
-      v_made := v_made + v_count;
-      v_tokens := v_tokens - v_count;
-      v_room := v_room - v_count;
-      IF v_room < 1 THEN
-        SELECT s.log_index INTO v_last FROM submission s WHERE s.id = (
-          SELECT d.submission_id FROM webhook_delivery d WHERE d.webhook_id = p_webhook_id AND d.id = p_ids[v_made]);
-        UPDATE webhook_range g SET next_index = v_last + 1
-          WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
-            AND g.transition = r.transition;
-      ELSE
-        DELETE FROM webhook_range g
-          WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
-            AND g.transition = r.transition;
-      END IF;
-    END LOOP;
-  END IF;
-
-  UPDATE webhook_tokens t SET tokens = v_tokens, at = v_now WHERE t.project_id = v_webhook.project_id;
+  INSERT INTO log_time (log_id, end_index, first_index, tree_size, earliest, latest)
+  SELECT NEW.log_id, max(log_index) + 1, min(log_index), NEW.tree_size,
+         min(min(submitted_at)) OVER (ORDER BY min(log_index) DESC),
+         greatest(v_latest, max(max(submitted_at)) OVER (ORDER BY min(log_index)))
+  FROM submission
+  WHERE log_id = NEW.log_id AND log_index >= NEW.first_index AND log_index < NEW.tree_size
+  GROUP BY (log_index - NEW.first_index) / 256;
+  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND tree_size = NEW.tree_size;
+  UPDATE log_time SET earliest = v_earliest
+  WHERE log_id = NEW.log_id AND earliest > v_earliest AND end_index <= NEW.first_index;
+  RETURN NULL;
 END $function$;
 
 CREATE OR REPLACE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint)
@@ -506,38 +360,26 @@ AS $function$
                  WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
 $function$;
 
-CREATE OR REPLACE FUNCTION refuse_change()
- RETURNS trigger
- LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION leaf_stretches(p_log_id integer, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_end bigint)
+ RETURNS TABLE(first_index bigint, end_index bigint)
+ LANGUAGE sql
+ STABLE ROWS 2
 AS $function$
-BEGIN
-  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'ATAPP';
-END $function$;
-
-CREATE OR REPLACE FUNCTION release_webhook(p_webhook_id text, p_lease bigint)
- RETURNS double precision
- LANGUAGE plpgsql
-AS $function$
-DECLARE
-  v_webhook webhook;
-  v_due timestamptz;
-  v_token timestamptz;
-BEGIN
-  SELECT * INTO v_webhook FROM webhook w WHERE w.id = p_webhook_id AND w.lease = p_lease FOR UPDATE;
-  IF NOT FOUND THEN RETURN NULL; END IF;
-  SELECT CASE
-    WHEN v_webhook.status = 3 THEN NULL
-    WHEN v_webhook.status = 1 AND (v_webhook.redeliver_since IS NOT NULL
-         OR EXISTS (SELECT FROM webhook_range g WHERE g.webhook_id = p_webhook_id)) THEN clock_timestamp()
-    ELSE (SELECT min(d.next_attempt_at) FROM webhook_delivery d
-          WHERE d.webhook_id = p_webhook_id AND d.status = 1 AND (v_webhook.status = 1 OR d.transition IS NULL))
-    END INTO v_due;
-  SELECT t.at + greatest(0, (1 - t.tokens) / greatest(p.webhook_deliveries_per_second, 0.001)) * interval '1 second'
-    INTO v_token FROM webhook_tokens t JOIN project p ON p.id = t.project_id WHERE t.project_id = v_webhook.project_id;
-  v_due := CASE WHEN v_due IS NULL THEN NULL ELSE greatest(v_due, v_token) END;
-  UPDATE webhook w SET leased_until = NULL, due_at = v_due WHERE w.id = p_webhook_id;
-  RETURN extract(epoch FROM v_due - clock_timestamp()) * 1000;
-END $function$;
+  SELECT greatest(s.first_index, t.first_index), least(s.end_index, t.end_index)
+  FROM (
+    SELECT 0::bigint AS first_index, p_end AS end_index WHERE p_status IS NULL
+    UNION ALL
+    SELECT * FROM status_stretches(p_log_id, p_status, p_end) WHERE p_status IS NOT NULL
+    UNION ALL
+    -- What is not sealed is queued, as what is sealed and has not settled.
+    SELECT sealed.size, p_end FROM (
+      SELECT coalesce((SELECT b.tree_size FROM batch b WHERE b.log_id = p_log_id
+                       ORDER BY b.tree_size DESC LIMIT 1), 0) AS size) sealed
+    WHERE p_status = 1 AND sealed.size < p_end
+  ) s
+  CROSS JOIN time_stretches(p_log_id, p_after, p_before, p_end) t
+  WHERE s.first_index < t.end_index AND t.first_index < s.end_index
+$function$;
 
 CREATE OR REPLACE FUNCTION required_witness(p policy)
  RETURNS SETOF text
@@ -546,6 +388,43 @@ CREATE OR REPLACE FUNCTION required_witness(p policy)
 AS $function$
   SELECT w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
   WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::int <> 1
+$function$;
+
+CREATE OR REPLACE FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint)
+ RETURNS TABLE(first_index bigint, end_index bigint)
+ LANGUAGE sql
+ STABLE ROWS 2
+AS $function$
+  WITH RECURSIVE stretch AS (
+    SELECT p_end AS first_index, p_end AS end_index
+    UNION ALL
+    SELECT coalesce(below.tree_size, 0), least(top.tree_size, stretch.first_index)
+    FROM stretch
+    CROSS JOIN LATERAL (
+      SELECT coalesce(min(c.tree_size), 9223372036854775807) AS tree_size FROM (
+        SELECT b.tree_size FROM batch b WHERE b.log_id = p_log_id AND b.tree_size >= stretch.first_index
+        ORDER BY b.tree_size LIMIT 1) c
+    ) containing
+    CROSS JOIN LATERAL (
+      SELECT b.tree_size FROM batch b
+      WHERE (b.status, b.log_id, b.tree_size) >= (p_status, p_log_id, 0)
+        AND (b.status, b.log_id, b.tree_size) <= (p_status, p_log_id, containing.tree_size)
+      ORDER BY b.status DESC, b.log_id DESC, b.tree_size DESC LIMIT 1
+    ) top
+    CROSS JOIN LATERAL (
+      SELECT max(o.tree_size) AS tree_size
+      FROM unnest('{1,2,3,4}'::smallint[]) other(status)
+      CROSS JOIN LATERAL (
+        SELECT b.tree_size FROM batch b
+        WHERE (b.status, b.log_id, b.tree_size) >= (other.status, p_log_id, 0)
+          AND (b.status, b.log_id, b.tree_size) <= (other.status, p_log_id, top.tree_size - 1)
+        ORDER BY b.status DESC, b.log_id DESC, b.tree_size DESC LIMIT 1
+      ) o
+      WHERE other.status <> p_status
+    ) below
+    WHERE stretch.first_index > 0
+  )
+  SELECT stretch.first_index, stretch.end_index FROM stretch WHERE stretch.first_index < stretch.end_index
 $function$;
 
 CREATE OR REPLACE FUNCTION take_tokens(p_api_key_id text, p_bucket smallint, p_wanted bigint, p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint, OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint, OUT left_ms bigint)
@@ -578,3 +457,26 @@ BEGIN
     DO UPDATE SET n_second = excluded.n_second, n_hour = excluded.n_hour, n_day = excluded.n_day;
   END IF;
 END $function$;
+
+CREATE OR REPLACE FUNCTION time_stretches(p_log_id integer, p_after timestamp with time zone, p_before timestamp with time zone, p_end bigint)
+ RETURNS TABLE(first_index bigint, end_index bigint)
+ LANGUAGE sql
+ STABLE ROWS 2
+AS $function$
+  WITH sealed AS (
+    SELECT coalesce((SELECT t.end_index FROM log_time t WHERE t.log_id = p_log_id
+                     ORDER BY t.end_index DESC LIMIT 1), 0) AS size
+  ), bound AS (
+    SELECT sealed.size,
+      CASE WHEN p_after IS NULL THEN 0 ELSE coalesce((
+        SELECT t.first_index FROM log_time t
+        WHERE t.log_id = p_log_id AND t.latest > p_after ORDER BY t.latest, t.end_index LIMIT 1), sealed.size) END AS first_index,
+      CASE WHEN p_before IS NULL THEN sealed.size ELSE coalesce((
+        SELECT t.end_index FROM log_time t
+        WHERE t.log_id = p_log_id AND t.earliest < p_before ORDER BY t.earliest DESC, t.end_index DESC LIMIT 1), 0) END AS end_index
+    FROM sealed
+  )
+  SELECT b.first_index, least(b.end_index, p_end) FROM bound b WHERE b.first_index < least(b.end_index, p_end)
+  UNION ALL
+  SELECT b.size, p_end FROM bound b WHERE b.size < p_end
+$function$;

@@ -29,7 +29,8 @@ export type SubmissionRow = {
   witnessedAt: Date | null;
 };
 
-const columns = (sql: Sql) => sql`
+/** The columns of {@link SubmissionRow}, of a submission `s` and its batch `b`. */
+export const submissionColumns = (sql: Sql) => sql`
   s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
   s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
@@ -37,8 +38,8 @@ const columns = (sql: Sql) => sql`
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt"`;
 
-/** The batch that holds a submission, if published: the first that ends behind its index. */
-const withBatch = (sql: Sql) => sql`
+/** Joins the batch `b` that holds a submission `s`, if published: the first that ends behind its index. */
+export const withBatch = (sql: Sql) => sql`
   LEFT JOIN LATERAL (
     SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
   ) b ON b.registered_at IS NOT NULL`;
@@ -46,7 +47,7 @@ const withBatch = (sql: Sql) => sql`
 /** The submissions with these ids that exist, of any project, in no particular order. */
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
-    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
+    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
 /** A stretch of a log, `[first, end)`, of the submissions a public reader may rebuild leaf records from. */
@@ -57,45 +58,6 @@ export async function readSubmissions(
   end: number,
 ): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
-    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)}
+    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)}
     WHERE s.log_id = ${logId} AND s.log_index >= ${first} AND s.log_index < ${end} ORDER BY s.log_index`;
-}
-
-/** A place in the order of lists: logs by id, submissions by index. */
-export type SubmissionPosition = { logId: number; logIndex: number };
-
-/** Which submissions of a project to list; `status` is a proto SubmissionStatus number. Times are exclusive. */
-export type SubmissionQuery = {
-  projectId: string;
-  logIds: readonly number[];
-  schema: string | undefined;
-  status: number | undefined;
-  submittedAfter: Date | undefined;
-  submittedBefore: Date | undefined;
-  before: SubmissionPosition | undefined;
-  limit: number;
-};
-
-const QUEUED = 1;
-const SEALED_BATCH = 1;
-
-/** The project's submissions that the query asks for, newest first. */
-export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionRow[]> {
-  const { schema, status, submittedAfter, submittedBefore, before } = query;
-  const none = sql``;
-  return sql<SubmissionRow[]>`
-    SELECT ${columns(sql)} FROM submission s ${withBatch(sql)}
-    WHERE s.project_id = ${query.projectId} AND s.log_id = ANY(${[...query.logIds]})
-      ${schema === undefined ? none : sql`AND s.schema = ${schema}`}
-      ${status === undefined ? none : statusIs(sql, status)}
-      ${submittedAfter === undefined ? none : sql`AND s.submitted_at > ${submittedAfter}`}
-      ${submittedBefore === undefined ? none : sql`AND s.submitted_at < ${submittedBefore}`}
-      ${before === undefined ? none : sql`AND (s.log_id, s.log_index) < (${before.logId}, ${before.logIndex})`}
-    ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${query.limit}`;
-}
-
-function statusIs(sql: Sql, status: number) {
-  return status === QUEUED
-    ? sql`AND (b.status IS NULL OR b.status = ${SEALED_BATCH})`
-    : sql`AND b.status = ${status}`;
 }

@@ -128,3 +128,24 @@ export async function findCoveringEvidence(sql: Sql, logId: number, treeSize: nu
       ORDER BY e.tree_size LIMIT 1) e
     WHERE w.log_id = ${logId} ORDER BY e.witness`;
 }
+
+/** What a batch that ends at `batchSize` is told of the evidence that covers it. */
+export type Covering = Omit<Evidence, 'evidence'> & { batchSize: number };
+
+/** {@link findCoveringEvidence} of several batches at once, without what the witnesses handed over. */
+export async function listCoveringEvidence(
+  sql: Sql,
+  batches: readonly { logId: number; treeSize: number }[],
+): Promise<Covering[]> {
+  return sql<Covering[]>`
+    SELECT e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
+           b.tree_size AS "batchSize"
+    FROM unnest(${batches.map(({ logId }) => logId)}::integer[], ${batches.map(({ treeSize }) => treeSize)}::bigint[])
+      AS b(log_id, tree_size)
+    JOIN witness_state w ON w.log_id = b.log_id
+    CROSS JOIN LATERAL (
+      SELECT * FROM evidence e
+      WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= b.tree_size
+      ORDER BY e.tree_size LIMIT 1) e
+    ORDER BY e.witness`;
+}

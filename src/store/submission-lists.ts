@@ -1,0 +1,64 @@
+import type { Sql } from './connect.js';
+import { logsBelow, mostRows } from './list-pages.js';
+import { type SubmissionRow, submissionColumns, withBatch } from './submissions.js';
+
+/** A place in the order of lists: logs by id, submissions by index. */
+export type SubmissionPosition = { logId: number; logIndex: number };
+
+/** Which submissions of a project to list; `status` is a proto SubmissionStatus number. Times are exclusive. */
+export type SubmissionQuery = {
+  projectId: string;
+  logIds: readonly number[];
+  schema: string | undefined;
+  status: number | undefined;
+  submittedAfter: Date | undefined;
+  submittedBefore: Date | undefined;
+  before: SubmissionPosition | undefined;
+  limit: number;
+};
+
+/** The project's submissions that the query asks for, newest first. */
+export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionRow[]> {
+  return sql<SubmissionRow[]>`${submissionPage(sql, query)}`;
+}
+
+/**
+ * The query of a page. It reads the project's rows, or those of one schema, backwards by index within the stretches of
+ * each log that the status and the times leave, so that it reads little more than it returns. Comparisons of whole
+ * rows leave the planner one index to choose: with equalities, statistics of a large project can have it read
+ * everybody's rows for a small one. Times are
+ * compared through an expression for the same reason: they say nothing more once the stretches are chosen.
+ */
+export function submissionPage(sql: Sql, query: SubmissionQuery) {
+  const { projectId, schema, submittedAfter, submittedBefore, limit } = query;
+  const { logIds, ends } = logsBelow(
+    query.logIds,
+    query.before && { logId: query.before.logId, end: query.before.logIndex },
+  );
+  const none = sql``;
+  const [name, value, descending] =
+    schema === undefined ? [none, none, none] : [sql`s.schema,`, sql`${schema},`, sql`s.schema DESC,`];
+  return sql`
+    SELECT ${submissionColumns(sql)}
+    FROM unnest(${logIds}::integer[], ${ends}::bigint[]) AS l(log_id, end_index)
+    CROSS JOIN LATERAL ${stretches(sql, query)} r
+    CROSS JOIN LATERAL (
+      SELECT * FROM submission s
+      WHERE (${name} s.project_id, s.log_id, s.log_index) >= (${value} ${projectId}, l.log_id, r.first_index)
+        AND (${name} s.project_id, s.log_id, s.log_index) <= (${value} ${projectId}, l.log_id, r.end_index - 1)
+        ${submittedAfter === undefined ? none : sql`AND s.submitted_at + interval '0' > ${submittedAfter}`}
+        ${submittedBefore === undefined ? none : sql`AND s.submitted_at + interval '0' < ${submittedBefore}`}
+      ORDER BY ${descending} s.project_id DESC, s.log_id DESC, s.log_index DESC LIMIT ${mostRows(sql, limit)}
+    ) s
+    ${withBatch(sql)}
+    ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${limit}`;
+}
+
+function stretches(sql: Sql, { status, submittedAfter, submittedBefore }: SubmissionQuery) {
+  if ((status ?? submittedAfter ?? submittedBefore) === undefined) {
+    return sql`(SELECT 0::bigint AS first_index, l.end_index)`;
+  }
+  return sql`leaf_stretches(
+    l.log_id, ${status ?? null}::smallint, ${submittedAfter ?? null}::timestamptz,
+    ${submittedBefore ?? null}::timestamptz, l.end_index)`;
+}

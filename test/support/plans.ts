@@ -1,0 +1,81 @@
+/** What Postgres does for a query, and how much it reads for it. */
+import postgres from 'postgres';
+
+/** How a query was run: the scans with their indexes, the rows they looked at, the pages touched. */
+export type Plan = { scans: string[]; rows: number; buffers: number; ms: number };
+
+/** A connection that plans are asked over. */
+export type Planner = {
+  sql: postgres.Sql<{ bigint: number }>;
+  /** Runs the query that `run` sends, planned for its parameters or for any. */
+  explain: (run: () => PromiseLike<unknown>, planFor: 'these' | 'any') => Promise<Plan>;
+  close: () => Promise<void>;
+};
+
+type Node = Record<string, unknown> & { Plans?: Node[] };
+
+/** Opens a connection of its own: the statement's text is had from the driver, as the server gets it. */
+export function openPlanner(databaseUrl: string): Planner {
+  let sent: { text: string; parameters: unknown[] } = { text: '', parameters: [] };
+  const sql = postgres(databaseUrl, {
+    max: 1,
+    onnotice: () => {},
+    connection: { jit: 'off' as never },
+    types: { bigint: { to: 20, from: [20], serialize: String, parse: Number } },
+    debug: (_connection, text, parameters) => {
+      sent = { text, parameters: [...parameters] };
+    },
+  });
+  return {
+    sql,
+    close: () => sql.end(),
+    async explain(run, planFor) {
+      await run();
+      const { text, parameters } = sent;
+      const mode = planFor === 'any' ? 'force_generic_plan' : 'force_custom_plan';
+      await sql.unsafe(`SET plan_cache_mode = ${mode}; PREPARE asked AS ${text}`);
+      const values = parameters.length === 0 ? '' : `(${parameters.map(literal).join()})`;
+      const [row] = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE asked${values}`);
+      await sql.unsafe('DEALLOCATE asked; RESET plan_cache_mode');
+      type Explained = [{ Plan: Node; 'Execution Time': number }];
+      if (row === undefined) throw new Error('nothing was explained');
+      const [{ Plan: top, 'Execution Time': ms }] = row['QUERY PLAN'] as Explained;
+      const scans = scansOf(top);
+      return {
+        scans: [...new Set(scans.map(nameOf))],
+        rows: scans.reduce((sum, scan) => sum + rowsOf(scan), 0),
+        buffers: number(top, 'Shared Hit Blocks') + number(top, 'Shared Read Blocks'),
+        ms,
+      };
+    },
+  };
+}
+
+function literal(value: unknown): string {
+  if (value === null) return 'NULL';
+  const plain = value instanceof Date ? value.toISOString() : value;
+  return `'${String(Array.isArray(plain) ? `{${plain}}` : plain).replaceAll("'", "''")}'`;
+}
+
+/** The nodes that read tables or indexes. */
+function scansOf(node: Node): Node[] {
+  const below = (node.Plans ?? []).flatMap(scansOf);
+  return 'Relation Name' in node ? [node, ...below] : below;
+}
+
+function nameOf(node: Node): string {
+  return `${node['Node Type']} ${node['Index Name'] ?? node['Relation Name']}`;
+}
+
+/** What it returned and what it looked at in vain, over all its runs. */
+function rowsOf(node: Node): number {
+  const each =
+    number(node, 'Actual Rows') +
+    number(node, 'Rows Removed by Filter') +
+    number(node, 'Rows Removed by Index Recheck');
+  return Math.ceil(each * number(node, 'Actual Loops'));
+}
+
+function number(node: Node, name: string): number {
+  return typeof node[name] === 'number' ? node[name] : 0;
+}
