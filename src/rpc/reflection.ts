@@ -2,6 +2,7 @@ import { create, type DescFile, type DescService, type MessageInitShape, toBinar
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type ConnectRouter } from '@connectrpc/connect';
 import { file_attestation_v1_errors } from '../../gen/attestation/v1/errors_pb.js';
+import { file_google_rpc_error_details } from '../../gen/google/rpc/error_details_pb.js';
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -16,7 +17,7 @@ import { type DescriptorIndex, indexDescriptors, withImports } from './descripto
 export const REFLECTION_SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionAlpha];
 
 /** What errors carry, which no method names. */
-const DETAILS: readonly DescFile[] = [file_attestation_v1_errors];
+const DETAILS: readonly DescFile[] = [file_attestation_v1_errors, file_google_rpc_error_details];
 
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse'];
 

@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { equals, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { CodeGeneratorRequestSchema } from '@bufbuild/protobuf/wkt';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
+import t, { type Test } from 'tap';
+import ts from 'typescript';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
+import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { startApp } from '../support/app.js';
+import { runBuf, writeDescriptorSet } from '../support/descriptor-set.js';
+import { openPython } from '../support/python-grpc.js';
+import { newKey } from '../support/test-keys.js';
+
+const app = await startApp(t);
+const owner = await newKey(app);
+const page = await readFile('docs/sdks.md', 'utf8');
+const [manyLanguages = '', typescript = ''] = blocks('yaml');
+const [generatePython = ''] = blocks('python');
+
+const SERVICE_FILE = 'attestation/v1/attestations.proto';
+
+/** The page's blocks of one language. */
+function blocks(language: string): string[] {
+  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
+    ([, text = '']) => text,
+  );
+}
+
+/** A folder with nothing but the descriptor and these files. */
+async function emptyProject(t: Test, files: Record<string, string>): Promise<string> {
+  const dir = t.testdir(files);
+  await writeDescriptorSet(join(dir, 'descriptor.binpb'));
+  return dir;
+}
+
+/** Asserts that a bundle that another client got is the one that the service has. */
+async function isBundle(t: Test, id: string, got: ReturnType<typeof bundleOf>): Promise<void> {
+  const [, connect] = app.surfaces();
+  const { response } = (await connect?.call(AttestationService.method.getBundle, { id }, owner.key)) ?? {};
+  t.ok(equals(ProofBundleSchema, got, fromJson(ProofBundleSchema, response as JsonValue)));
+}
+
+function bundleOf(bytes: Uint8Array) {
+  return fromBinary(ProofBundleSchema, bytes);
+}
+
+t.test('Python code generated from the descriptor submits, waits and fetches the bundle', async (t) => {
+  const dir = await emptyProject(t, { 'generate.py': generatePython });
+  const python = await openPython();
+  await python(['generate.py'], { cwd: dir });
+  const artifact = randomBytes(32).toString('hex');
+  const script = join(process.cwd(), 'test/e2e/sdk-client.py');
+  const { host } = new URL(app.baseUrl);
+  const found = JSON.parse(
+    await python([script, host, owner.key, artifact, 'bundle.bin'], { cwd: dir, modules: dir }),
+  );
+  t.match(found, { id: /^sub_/, again: found.id, status: 'SUBMISSION_STATUS_WITNESSED' });
+  await isBundle(t, found.id, bundleOf(await readFile(join(dir, 'bundle.bin'))));
+  t.match(found.missing, { code: 'NOT_FOUND' });
+  t.equal(detailCode(found.missing), 'submission.not_found');
+  t.match(found.wrong, { code: 'INVALID_ARGUMENT' }, 'the longest details fit what the C core takes');
+  t.equal(detailCode(found.wrong), 'submission.invalid_metadata');
+});
+
+/** The dotted code in a status's details, in base64 as the Python client prints them. */
+function detailCode({ details }: { details: string }): string | undefined {
+  const headers = new Headers({ 'grpc-status': '3', 'grpc-status-details-bin': details });
+  return findTrailerError(headers)?.findDetails(ErrorDetailSchema)[0]?.code;
+}
+
+const CLIENT = `
+  import { toBinary } from '@bufbuild/protobuf';
+  import { createClient } from '@connectrpc/connect';
+  import { createConnectTransport } from '@connectrpc/connect-node';
+  import { AttestationService, SubmissionStatus } from './gen/attestation/v1/attestations_pb.js';
+  import { ProofBundleSchema } from './gen/attestation/v1/bundle_pb.js';
+
+  export async function run(baseUrl: string, key: string, sha256: string) {
+    const transport = createConnectTransport({ baseUrl, httpVersion: '1.1', useHttpGet: true });
+    const client = createClient(AttestationService, transport);
+    const headers = { authorization: \`Bearer \${key}\` };
+    const metadata = { schema: 'purl', purl: 'pkg:npm/sdk@1.0.0' };
+    const { id } = await client.createAttestation({ artifact: { sha256 }, metadata }, { headers });
+    for (;;) {
+      const { status } = await client.getAttestation({ id }, { headers });
+      if (status === SubmissionStatus.WITNESSED) break;
+    }
+    const bundle = await client.getBundle({ id }, { headers });
+    return { id, bundle: toBinary(ProofBundleSchema, bundle) };
+  }
+`;
+
+t.test('TypeScript code generated from the descriptor submits, waits and fetches the bundle', async (t) => {
+  const dir = await emptyProject(t, { 'buf.gen.yaml': typescript, 'client.ts': CLIENT });
+  await runBuf(['generate'], {
+    cwd: dir,
+    path: `${join(process.cwd(), 'node_modules/.bin')}:${process.env.PATH}`,
+  });
+  t.same(compile(join(dir, 'client.ts')), [], 'and is correctly typed');
+  const { run } = await import(pathToFileURL(join(dir, 'client.js')).href);
+  const { id, bundle } = await run(app.baseUrl, owner.key, randomBytes(32).toString('hex'));
+  await isBundle(t, id, bundleOf(bundle));
+});
+
+/** Compiles a program to files beside its own, strictly. @returns what is wrong with it */
+function compile(file: string): string[] {
+  const { NodeNext } = ts.ModuleKind;
+  const program = ts.createProgram([file], {
+    strict: true,
+    target: ts.ScriptTarget.ES2023,
+    module: NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    skipLibCheck: true,
+    types: ['node'],
+  });
+  const { diagnostics } = program.emit();
+  const all = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
+  return all.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+}
+
+t.test('the template for Go, Java and Python hands every file to every plugin', async (t) => {
+  const dir = await emptyProject(t, { 'buf.gen.yaml': manyLanguages });
+  for (const folder of ['asked', 'bin']) await mkdir(join(dir, folder));
+  const plugins = ['protoc-gen-go', 'protoc-gen-go-grpc', 'protoc-gen-grpc-java', 'grpc_python_plugin'];
+  // buf runs a plugin once for each folder of protos.
+  const stub = `#!/bin/sh
+    if [ "$1" = --version ]; then echo libprotoc 25.3; exit; fi
+    cat > "${dir}/asked/$(basename "$0")$(echo "$*" | sed -n 's/.*--\\([a-z]*\\)_out.*/-\\1/p').$$"`;
+  for (const name of ['protoc', ...plugins]) {
+    await writeFile(join(dir, 'bin', name), stub);
+    await chmod(join(dir, 'bin', name), 0o755);
+  }
+  await runBuf(['generate'], { cwd: dir, path: `${join(dir, 'bin')}:${process.env.PATH}` });
+  const asked = await readdir(join(dir, 'asked'));
+  for (const name of plugins) {
+    const files = asked.filter((file) => file.startsWith(`${name}.`)).map((file) => join(dir, 'asked', file));
+    const requests = await Promise.all(
+      files.map(async (file) => fromBinary(CodeGeneratorRequestSchema, await readFile(file))),
+    );
+    const generated = requests.flatMap(({ fileToGenerate }) => fileToGenerate);
+    t.ok(generated.includes('buf/validate/validate.proto'), `${name}: the imports too`);
+    t.ok(generated.includes(SERVICE_FILE), name);
+    const ours = requests.flatMap(({ protoFile }) => protoFile).find((file) => file.name === SERVICE_FILE);
+    t.match(ours?.options, {
+      goPackage: /^example\.com\/your\/module\/gen\/go\/attestation\/v1/,
+      javaPackage: 'com.example.attestation.v1',
+    });
+  }
+  for (const language of ['java', 'python', 'pyi']) {
+    t.ok(
+      asked.some((file) => file.startsWith(`protoc-${language}.`)),
+      language,
+    );
+  }
+});
