@@ -18,11 +18,28 @@ CREATE TABLE api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
+  successor_id text COLLATE "C",
   CONSTRAINT api_key_pkey PRIMARY KEY (id),
   CONSTRAINT api_key_hmac_key UNIQUE (hmac),
   CONSTRAINT api_key_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
+
+CREATE TABLE audit_entry (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
+  at timestamp(3) with time zone NOT NULL DEFAULT clock_timestamp(),
+  actor_kind smallint NOT NULL,
+  actor_id text COLLATE "C" NOT NULL,
+  action smallint NOT NULL,
+  resource_id text COLLATE "C" NOT NULL,
+  request_id text COLLATE "C",
+  detail jsonb NOT NULL DEFAULT '{}'::jsonb,
+  CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_entry_by_project ON audit_entry USING btree (project_id, id);
+CREATE INDEX audit_entry_by_resource ON audit_entry USING btree (resource_id, id);
+CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE batch (
   log_id integer NOT NULL,
@@ -64,9 +81,13 @@ CREATE TABLE batch_transition (
   tree_size bigint NOT NULL,
   status smallint NOT NULL,
   at timestamp with time zone NOT NULL DEFAULT now(),
+  notified boolean NOT NULL DEFAULT false,
+  landed text[],
+  missing text[],
   CONSTRAINT batch_transition_pkey PRIMARY KEY (log_id, tree_size, status),
   CONSTRAINT batch_transition_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size)
 );
+CREATE INDEX batch_transition_not_notified ON batch_transition USING btree (log_id, tree_size) WHERE (NOT notified);
 
 CREATE TABLE dsse_key (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -147,6 +168,8 @@ CREATE TABLE project (
   id text COLLATE "C" NOT NULL,
   name text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
+  webhook_deliveries_per_second bigint NOT NULL DEFAULT 100,
+  webhook_deliveries_burst bigint NOT NULL DEFAULT 1000,
   CONSTRAINT project_pkey PRIMARY KEY (id)
 );
 
@@ -205,6 +228,91 @@ CREATE TABLE timestamp_authority (
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+
+CREATE TABLE usage_counter (
+  api_key_id text COLLATE "C" NOT NULL,
+  window_seconds integer NOT NULL,
+  started bigint NOT NULL,
+  bucket smallint NOT NULL,
+  n bigint NOT NULL,
+  CONSTRAINT usage_counter_pkey PRIMARY KEY (api_key_id, window_seconds, started, bucket)
+);
+CREATE INDEX usage_counter_by_age ON usage_counter USING btree (window_seconds, started);
+
+CREATE TABLE webhook (
+  id text COLLATE "C" NOT NULL,
+  number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  project_id text COLLATE "C" NOT NULL,
+  environment smallint NOT NULL,
+  url text NOT NULL,
+  events smallint[] NOT NULL,
+  status smallint NOT NULL DEFAULT 1,
+  disabled_reason text,
+  secret bytea NOT NULL,
+  previous_secret bytea,
+  previous_secret_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  active_since timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  deleted_at timestamp with time zone,
+  failing_since timestamp with time zone,
+  redeliver_since timestamp with time zone,
+  due_at timestamp with time zone,
+  lease bigint NOT NULL DEFAULT 0,
+  leased_until timestamp with time zone,
+  CONSTRAINT webhook_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+) WITH (fillfactor=70);
+CREATE INDEX webhook_by_project ON webhook USING btree (project_id, environment, number) WHERE (status <> 3);
+CREATE INDEX webhook_due ON webhook USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE TABLE webhook_attempt (
+  delivery_id text COLLATE "C" NOT NULL,
+  number integer NOT NULL,
+  at timestamp with time zone NOT NULL,
+  duration_ms integer NOT NULL,
+  status_code smallint,
+  error text,
+  answer text,
+  CONSTRAINT webhook_attempt_pkey PRIMARY KEY (delivery_id, number)
+);
+
+CREATE TABLE webhook_delivery (
+  webhook_id text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  submission_id text COLLATE "C",
+  log_id integer,
+  tree_size bigint,
+  transition smallint,
+  status smallint NOT NULL DEFAULT 1,
+  attempt integer NOT NULL DEFAULT 0,
+  step smallint NOT NULL DEFAULT 0,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  next_attempt_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  delivered_at timestamp with time zone,
+  CONSTRAINT webhook_delivery_pkey PRIMARY KEY (webhook_id, id)
+);
+CREATE INDEX webhook_delivery_by_age ON webhook_delivery USING brin (created_at);
+CREATE INDEX webhook_delivery_failed ON webhook_delivery USING btree (webhook_id, id) WHERE (status = 3);
+CREATE INDEX webhook_delivery_pending ON webhook_delivery USING btree (webhook_id, next_attempt_at) WHERE (status = 1);
+
+CREATE TABLE webhook_range (
+  webhook_id text COLLATE "C" NOT NULL,
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  transition smallint NOT NULL,
+  next_index bigint NOT NULL,
+  last_index bigint NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT webhook_range_pkey PRIMARY KEY (webhook_id, log_id, tree_size, transition)
+);
+CREATE INDEX webhook_range_by_age ON webhook_range USING brin (created_at);
+
+CREATE TABLE webhook_tokens (
+  project_id text COLLATE "C" NOT NULL,
+  tokens double precision NOT NULL,
+  at timestamp with time zone NOT NULL,
+  CONSTRAINT webhook_tokens_pkey PRIMARY KEY (project_id)
+) WITH (fillfactor=50);
 
 CREATE TABLE witness_state (
   log_id integer NOT NULL,
@@ -351,6 +459,83 @@ BEGIN
   RETURN NULL;
 END $function$;
 
+CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
+ RETURNS SETOF webhook_delivery
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+DECLARE
+  v_now timestamptz;
+  v_webhook webhook;
+  v_rate record;
+  v_tokens double precision;
+  v_room integer;
+  v_made integer := 0;
+  v_count integer;
+  v_last bigint;
+  r webhook_range;
+BEGIN
+  UPDATE webhook w SET leased_until = clock_timestamp() + p_lease_ms * interval '1 millisecond'
+    WHERE w.id = p_webhook_id AND w.lease = p_lease AND w.status <> 3 RETURNING * INTO v_webhook;
+  IF NOT FOUND THEN RETURN; END IF;
+
+  INSERT INTO webhook_tokens SELECT p.id, p.webhook_deliveries_burst, clock_timestamp()
+    FROM project p WHERE p.id = v_webhook.project_id ON CONFLICT DO NOTHING;
+  SELECT t.tokens, t.at, p.webhook_deliveries_per_second AS rate, p.webhook_deliveries_burst AS burst INTO v_rate
+    FROM webhook_tokens t JOIN project p ON p.id = t.project_id
+    WHERE t.project_id = v_webhook.project_id FOR UPDATE OF t;
+  v_now := greatest(clock_timestamp(), v_rate.at);
+  v_tokens := least(v_rate.burst, v_rate.tokens + extract(epoch FROM v_now - v_rate.at) * v_rate.rate);
+  v_room := least(p_max, floor(v_tokens)::integer);
+  IF v_room < 1 THEN RETURN; END IF;
+
+  RETURN QUERY
+    UPDATE webhook_delivery d
+    SET attempt = d.attempt + 1, next_attempt_at = v_now + p_visible_ms * interval '1 millisecond'
+    FROM (SELECT c.id FROM webhook_delivery c
+          WHERE c.webhook_id = p_webhook_id AND c.status = 1 AND c.next_attempt_at <= v_now
+            AND (v_webhook.status = 1 OR c.transition IS NULL)
+          ORDER BY c.next_attempt_at LIMIT v_room FOR UPDATE SKIP LOCKED) due
+    WHERE d.webhook_id = p_webhook_id AND d.id = due.id RETURNING d.*;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  v_tokens := v_tokens - v_count;
+  v_room := v_room - v_count;
+
+  IF v_webhook.status = 1 THEN
+    FOR r IN SELECT * FROM webhook_range g WHERE g.webhook_id = p_webhook_id
+             ORDER BY g.log_id, g.tree_size, g.transition LIMIT p_max LOOP
+      EXIT WHEN v_room < 1;
+      RETURN QUERY
+        INSERT INTO webhook_delivery (webhook_id, id, submission_id, log_id, tree_size, transition, attempt,
+                                      created_at, next_attempt_at)
+        SELECT p_webhook_id, p_ids[v_made + s.n], s.id, r.log_id, r.tree_size, r.transition, 1,
+               v_now, v_now + p_visible_ms * interval '1 millisecond'
+        FROM (SELECT s.id, row_number() OVER (ORDER BY s.log_index) AS n FROM submission s
+              WHERE s.project_id = v_webhook.project_id AND s.log_id = r.log_id
+                AND s.log_index BETWEEN r.next_index AND r.last_index
+              ORDER BY s.log_index LIMIT v_room) s
+        RETURNING *;
+      GET DIAGNOSTICS v_count = ROW_COUNT;
+      v_made := v_made + v_count;
+      v_tokens := v_tokens - v_count;
+      v_room := v_room - v_count;
+      IF v_room < 1 THEN
+        SELECT s.log_index INTO v_last FROM submission s WHERE s.id = (
+          SELECT d.submission_id FROM webhook_delivery d WHERE d.webhook_id = p_webhook_id AND d.id = p_ids[v_made]);
+        UPDATE webhook_range g SET next_index = v_last + 1
+          WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
+            AND g.transition = r.transition;
+      ELSE
+        DELETE FROM webhook_range g
+          WHERE g.webhook_id = p_webhook_id AND g.log_id = r.log_id AND g.tree_size = r.tree_size
+            AND g.transition = r.transition;
+      END IF;
+    END LOOP;
+  END IF;
+
+  UPDATE webhook_tokens t SET tokens = v_tokens, at = v_now WHERE t.project_id = v_webhook.project_id;
+END $function$;
+
 CREATE OR REPLACE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint)
  RETURNS boolean
  LANGUAGE sql
@@ -380,6 +565,39 @@ AS $function$
   CROSS JOIN time_stretches(p_log_id, p_after, p_before, p_end) t
   WHERE s.first_index < t.end_index AND t.first_index < s.end_index
 $function$;
+
+CREATE OR REPLACE FUNCTION refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'ATAPP';
+END $function$;
+
+CREATE OR REPLACE FUNCTION release_webhook(p_webhook_id text, p_lease bigint)
+ RETURNS double precision
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  v_webhook webhook;
+  v_due timestamptz;
+  v_token timestamptz;
+BEGIN
+  SELECT * INTO v_webhook FROM webhook w WHERE w.id = p_webhook_id AND w.lease = p_lease FOR UPDATE;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  SELECT CASE
+    WHEN v_webhook.status = 3 THEN NULL
+    WHEN v_webhook.status = 1 AND (v_webhook.redeliver_since IS NOT NULL
+         OR EXISTS (SELECT FROM webhook_range g WHERE g.webhook_id = p_webhook_id)) THEN clock_timestamp()
+    ELSE (SELECT min(d.next_attempt_at) FROM webhook_delivery d
+          WHERE d.webhook_id = p_webhook_id AND d.status = 1 AND (v_webhook.status = 1 OR d.transition IS NULL))
+    END INTO v_due;
+  SELECT t.at + greatest(0, (1 - t.tokens) / greatest(p.webhook_deliveries_per_second, 0.001)) * interval '1 second'
+    INTO v_token FROM webhook_tokens t JOIN project p ON p.id = t.project_id WHERE t.project_id = v_webhook.project_id;
+  v_due := CASE WHEN v_due IS NULL THEN NULL ELSE greatest(v_due, v_token) END;
+  UPDATE webhook w SET leased_until = NULL, due_at = v_due WHERE w.id = p_webhook_id;
+  RETURN extract(epoch FROM v_due - clock_timestamp()) * 1000;
+END $function$;
 
 CREATE OR REPLACE FUNCTION required_witness(p policy)
  RETURNS SETOF text
