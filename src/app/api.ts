@@ -189,6 +189,7 @@ function createApiServer(
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
+  const idempotencyKeys = deriveKeyRing(secretKeys, 'idempotency');
   const attestations = attestationHandlers({
     pool,
     directory,
@@ -202,7 +203,13 @@ function createApiServer(
     noteUse: submissionLimits.note,
     schemas: loadSchemas({ dir: config.schemaDir }),
     signerOf,
-    idempotencyKeys: deriveKeyRing(secretKeys, 'idempotency'),
+    idempotencyKeys,
+    idempotency: {
+      pool,
+      keys: idempotencyKeys,
+      retentionMs: config.idempotencyRetentionMs,
+      clock: () => performance.now(),
+    },
     clock: Date.now,
     random: createRandomSource(),
   });

@@ -21,25 +21,33 @@ import type { Pool } from '../store/connect.js';
 import { listSubmissions } from '../store/submission-lists.js';
 import type { SubmissionRow } from '../store/submissions.js';
 import type { BundleReader, WrittenBundle } from './bundles.js';
-import { metadataWarnings, type Prepare, prepareSubmission } from './create-attestation.js';
+import {
+  type ChangeDeps,
+  deleteAttestation,
+  submissionNotFound,
+  updateAttestation,
+} from './change-metadata.js';
+import { type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
 import { keyReused, noteReplay } from './idempotent.js';
+import { metadataWarnings } from './metadata.js';
 import { submissionStates } from './rate-windows.js';
 import { type ShownSubmission, submissionMessage, submissionStatus } from './submission-message.js';
 
 /** What the handlers work with. */
-export type AttestationDeps = Prepare & {
-  pool: Pool;
-  directory: Directory;
-  accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
-  /** A submission of any project, by id. */
-  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
-  bundles: BundleReader;
-  cursors: Cursors;
-  /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
-  noteUse: (principal: Principal, use: WindowUse) => void;
-};
+export type AttestationDeps = Prepare &
+  ChangeDeps & {
+    pool: Pool;
+    directory: Directory;
+    accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
+    /** A submission of any project, by id. */
+    findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+    bundles: BundleReader;
+    cursors: Cursors;
+    /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
+    noteUse: (principal: Principal, use: WindowUse) => void;
+  };
 
 const DEFAULT_LIMIT = 50;
 /** How soon a bundle that is not ready is worth asking for again. */
@@ -56,6 +64,8 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
       if (isBundleReady(row)) message.bundle = (await deps.bundles.read(row)).message;
       return message;
     },
+    updateAttestation: (request, call) => updateAttestation(deps, request, call),
+    deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
     getBundle: async ({ id }, call) => (await getBundle(deps, id, call)).message,
     downloadBundle: async ({ id, format }, call) => {
@@ -142,9 +152,7 @@ async function getOwnSubmission(deps: AttestationDeps, id: string, call: Call): 
   const row = await deps.findSubmission(id);
   const own =
     row?.projectId === projectId && (await deps.directory.getLog(row.logId)).environment === environment;
-  if (row === undefined || !own) {
-    throw new ApiError(ErrorCode.SUBMISSION_NOT_FOUND, 'the project has no submission with this id');
-  }
+  if (row === undefined || !own) throw submissionNotFound();
   return row;
 }
 

@@ -8,7 +8,7 @@ import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, rpcName } from '../support/rpcs.js';
 import type { Outcome } from '../support/surfaces.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
-import { creation, type Known, makeWebhooks, NOTHING, SAMPLED, sampleOf } from './samples.js';
+import { creation, type Known, makeChangeable, makeWebhooks, NOTHING, SAMPLED, sampleOf } from './samples.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
@@ -36,12 +36,13 @@ async function ownSomething(
     headers(createAttestation),
   );
   const { id = '', leafSha256, metadataSalt } = created.response as Record<string, string>;
+  const changeable = await makeChangeable(rest!, owner.key);
   const webhooks = await makeWebhooks(rest!, owner.key, headers(createWebhook));
   await app.drain();
   const { response } = await rest!.call(getAttestation, { id }, owner.key);
   const batchId = String(response.batchId);
   return {
-    known: { artifactSha256, submissionId: id, batchId, ...webhooks },
+    known: { artifactSha256, submissionId: id, batchId, ...changeable, ...webhooks },
     traces: [
       id,
       batchId,
@@ -49,6 +50,7 @@ async function ownSomething(
       metadataSalt,
       owner.projectId,
       owner.id,
+      ...Object.values(changeable),
       ...Object.values(webhooks),
     ].map(String),
   };

@@ -144,6 +144,8 @@ function attestationHandlers(calls: Call[]): Handlers<typeof AttestationService>
       });
     },
     getAttestation: unused,
+    updateAttestation: unused,
+    deleteAttestation: unused,
     listAttestations: unused,
     getBundle: unused,
     downloadBundle: unused,
