@@ -14,6 +14,7 @@ import type { Cursors } from '../rpc/cursor.js';
 import type { Principals } from '../rpc/principals.js';
 import { deriveKeyRing } from '../secret-key.js';
 import type { Pool } from '../store/connect.js';
+import { openIdempotency } from './idempotency.js';
 import { newSecret, SCOPES } from './keys.js';
 
 /** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
@@ -30,12 +31,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
   const { adminToken, secretKeys } = config.secrets;
   if (adminToken === undefined) return [];
   const apiKeys = deriveKeyRing(secretKeys, 'api-key');
-  const idempotency = {
-    pool,
-    keys: deriveKeyRing(secretKeys, 'idempotency'),
-    retentionMs: config.idempotencyRetentionMs,
-    clock: () => performance.now(),
-  };
+  const idempotency = openIdempotency(config, pool);
   const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
   const changed = (apiKeyId: string) => {
     principals.forget(apiKeyId);

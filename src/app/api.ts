@@ -33,6 +33,7 @@ import { type Accepters, createAccepters } from './accepters.js';
 import { adminCheck, adminServices } from './admin.js';
 import { atMostEvery } from './at-most-every.js';
 import { createDatabaseAway } from './database-away.js';
+import { openIdempotency } from './idempotency.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
@@ -189,7 +190,6 @@ function createApiServer(
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
-  const idempotencyKeys = deriveKeyRing(secretKeys, 'idempotency');
   const attestations = attestationHandlers({
     pool,
     directory,
@@ -203,13 +203,7 @@ function createApiServer(
     noteUse: submissionLimits.note,
     schemas: loadSchemas({ dir: config.schemaDir }),
     signerOf,
-    idempotencyKeys,
-    idempotency: {
-      pool,
-      keys: idempotencyKeys,
-      retentionMs: config.idempotencyRetentionMs,
-      clock: () => performance.now(),
-    },
+    idempotency: openIdempotency(config, pool),
     clock: Date.now,
     random: createRandomSource(),
   });

@@ -7,6 +7,7 @@ import type { Cursors } from '../rpc/cursor.js';
 import { webhookHandlers } from '../rpc/webhooks.js';
 import { deriveKeyRing } from '../secret-key.js';
 import type { Pool } from '../store/connect.js';
+import { openIdempotency } from './idempotency.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(
@@ -18,12 +19,7 @@ export function webhookService(
   const { allowInsecureDestinations: allowInsecure } = config;
   const handlers = webhookHandlers({
     pool,
-    idempotency: {
-      pool,
-      keys: deriveKeyRing(secretKeys, 'idempotency'),
-      retentionMs: config.idempotencyRetentionMs,
-      clock: () => performance.now(),
-    },
+    idempotency: openIdempotency(config, pool),
     cursors,
     encryptionKeys: deriveKeyRing(secretKeys, 'encryption'),
     findUrlProblem: (url) => findDestinationProblem({ allowInsecure, resolve: resolveByDns }, url),

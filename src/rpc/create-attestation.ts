@@ -12,9 +12,8 @@ import { leafOf } from '../proof/leaf.js';
 import { metadataCommitment, SALT_BYTES, statementBytes } from '../proof/statement.js';
 import type { RandomSource } from '../random.js';
 import type { SchemaRegistry } from '../schema/registry.js';
-import type { KeyRing } from '../secret-key.js';
 import type { NewSubmission } from '../store/accept.js';
-import { requestHash } from './idempotent.js';
+import { type Idempotency, requestHash } from './idempotent.js';
 import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
 
 /** The key that signs an environment's statements: its row's id, its public part, and the signing, off the main thread. */
@@ -24,8 +23,8 @@ export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Ar
 export type Prepare = {
   schemas: SchemaRegistry;
   signerOf: (environment: Principal['environment']) => DsseSigner;
-  /** Sub-keys for hashing requests under idempotency keys; the first is used. */
-  idempotencyKeys: KeyRing;
+  /** Requests under idempotency keys are hashed under the first of its keys. */
+  idempotency: Pick<Idempotency, 'keys'>;
   clock: () => number;
   random: RandomSource;
 };
@@ -85,7 +84,7 @@ function idempotencyOf(
   call: Call,
 ): NewSubmission['idempotency'] {
   if (call.idempotencyKey === undefined) return undefined;
-  return { key: call.idempotencyKey, requestHash: requestHash(deps.idempotencyKeys[0], call, request) };
+  return { key: call.idempotencyKey, requestHash: requestHash(deps.idempotency.keys[0], call, request) };
 }
 
 function submissionLimits({ submissionWindows }: Principal): NewSubmission['limits'] {
