@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
+import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
 import type { Config } from '../config.js';
@@ -8,6 +9,7 @@ import { announceKeyChange } from '../queue/broadcast.js';
 import type { Queue } from '../queue/jetstream.js';
 import { createRandomSource } from '../random.js';
 import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
+import { auditHandlers } from '../rpc/admin/audit.js';
 import { projectHandlers } from '../rpc/admin/projects.js';
 import { usageHandlers } from '../rpc/admin/usage.js';
 import type { Cursors } from '../rpc/cursor.js';
@@ -48,6 +50,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
     { desc: ProjectService, handlers: projectHandlers(shared) },
     { desc: ApiKeyService, handlers: keys },
     { desc: UsageService, handlers: usageHandlers(shared) },
+    { desc: AuditService, handlers: auditHandlers(shared) },
   ];
 }
 

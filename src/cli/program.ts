@@ -12,6 +12,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['projects', async () => (await import('./projects.js')).addProjects],
   ['keys', async () => (await import('./keys.js')).addKeys],
   ['usage', async () => (await import('./usage.js')).addUsage],
+  ['audit-log', async () => (await import('./audit-log.js')).addAuditLog],
   ['log', async () => (await import('./log.js')).addLog],
   ['submit', async () => (await import('./submit.js')).addSubmit],
   ['bundle', async () => (await import('./bundle.js')).addBundle],

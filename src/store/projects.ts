@@ -34,8 +34,12 @@ export async function findFirstProject(sql: Sql): Promise<ProjectRow | undefined
   return rows[0];
 }
 
-/** Changes a project's name. @returns whether there is such a project */
-export async function renameProject(sql: Sql, id: string, name: string): Promise<boolean> {
-  const rows = await sql`UPDATE project SET name = ${name} WHERE id = ${id} RETURNING id`;
-  return rows.length > 0;
+/** Keeps a project from changing until the transaction ends. */
+export async function lockProject(tx: Sql, id: string): Promise<void> {
+  await tx`SELECT FROM project WHERE id = ${id} FOR NO KEY UPDATE`;
+}
+
+/** Changes a project's name. */
+export async function renameProject(sql: Sql, id: string, name: string): Promise<void> {
+  await sql`UPDATE project SET name = ${name} WHERE id = ${id}`;
 }

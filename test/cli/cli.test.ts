@@ -12,6 +12,7 @@ const COMMANDS = [
   'projects',
   'keys',
   'usage',
+  'audit-log',
   'submit',
   'bundle',
   'verify',

@@ -1,6 +1,12 @@
-import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
+import type { DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
+import {
+  AuditAction,
+  AuditService,
+  type ListAuditEntriesRequestSchema,
+} from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { SCOPES } from '../../src/app/keys.js';
@@ -8,6 +14,7 @@ import { ADMIN_METHODS, adminOf } from '../support/admin.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, rpcName } from '../support/rpcs.js';
+import type { Outcome } from '../support/surfaces.js';
 import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 import { NOTHING, sampleOf } from './samples.js';
@@ -17,6 +24,7 @@ const admin = adminOf(app);
 const { createProject, getProject, listProjects, updateProject } = ProjectService.method;
 const { createApiKey, getApiKey, listApiKeys, updateApiKey, revokeApiKey, rotateApiKey } =
   ApiKeyService.method;
+const { listAuditEntries } = AuditService.method;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 async function newProject(name = 'a project'): Promise<string> {
@@ -158,6 +166,93 @@ t.test('a key is made with its rights, its secret is shown once, and it works', 
     });
   }
   t.same((await makeKey(projectId)).scopes, SCOPES, 'every scope when none is named');
+});
+
+t.test('every change is in the audit log, and nothing else is', async (t) => {
+  for (const { name, call } of admin.surfaces) {
+    const send = (method: DescMethodUnary, request: Record<string, unknown>) =>
+      call(method, request, admin.token);
+    const project = await send(createProject, { name: 'audited' });
+    const projectId = String(project.response.id);
+    const renamed = await send(updateProject, { id: projectId, name: 'renamed' });
+    await send(updateProject, { id: projectId, name: 'renamed' });
+    const request = { projectId, environment: Environment.LIVE, name: 'ci', scopes: ['batches:read'] };
+    const created = await send(createApiKey, request);
+    const id = String(created.response.id);
+    const change = { id, name: 'new', scopes: ['batches:read'], limits: { readsPerSecond: 5n } };
+    const changed = await send(updateApiKey, change);
+    const rotated = await send(rotateApiKey, { id, overlap: { seconds: 60n } });
+    const revoked = await send(revokeApiKey, { id });
+    await send(revokeApiKey, { id });
+    t.match(await send(updateApiKey, change), { code: 'api_key.not_active', details: { status: 'revoked' } });
+
+    const successor = String(rotated.response.id);
+    const expected: [action: string, resourceId: string, by: Outcome, detail: JsonObject][] = [
+      ['API_KEY_REVOKED', id, revoked, {}],
+      ['API_KEY_ROTATED', id, rotated, { successor, overlap_seconds: 60 }],
+      ['API_KEY_CREATED', successor, rotated, { environment: 'live', name: 'new' }],
+      ['API_KEY_LIMITS_CHANGED', id, changed, { reads_per_second: { from: 600, to: 5 } }],
+      ['API_KEY_CHANGED', id, changed, { name: { from: 'ci', to: 'new' } }],
+      ['API_KEY_CREATED', id, created, { environment: 'live', name: 'ci', scopes: ['batches:read'] }],
+      ['PROJECT_CHANGED', projectId, renamed, { name: { from: 'audited', to: 'renamed' } }],
+      ['PROJECT_CREATED', projectId, project, { name: 'audited' }],
+    ];
+    const { response } = await send(listAuditEntries, { projectId });
+    const entries = response.data as JsonObject[];
+    t.equal(entries.length, expected.length, name);
+    const byTime = (a: string, b: string) => (a < b ? 1 : -1);
+    t.same(
+      entries.map((entry) => String(entry.id)),
+      entries.map((entry) => String(entry.id)).sort(byTime),
+      'the newest comes first',
+    );
+    for (const [action, resourceId, { requestId }, detail] of expected) {
+      const found = entries.find(
+        (entry) => entry.action === `AUDIT_ACTION_${action}` && entry.resourceId === resourceId,
+      );
+      t.match(found, {
+        id: /^aud_\w{26}$/,
+        projectId,
+        at: TIME,
+        actor: { kind: 'AUDIT_ACTOR_KIND_ADMIN', id: 'api' },
+        requestId,
+        detail,
+      });
+    }
+  }
+});
+
+t.test('the audit log is filtered by project, action, resource and time, and read in pages', async (t) => {
+  const projectId = await newProject('filtered');
+  const keys = [await makeKey(projectId), await makeKey(projectId), await makeKey(projectId)];
+  const id = String(keys[1]?.id);
+  await admin.ask(revokeApiKey, { id });
+  const list = async (filters: MessageInitShape<typeof ListAuditEntriesRequestSchema>) =>
+    ((await admin.ask(listAuditEntries, { projectId, ...filters })).data ?? []) as JsonObject[];
+  t.equal((await list({})).length, 5);
+  t.equal((await list({ action: AuditAction.API_KEY_CREATED })).length, 3);
+  t.match(await list({ resourceId: id }), [
+    { action: 'AUDIT_ACTION_API_KEY_REVOKED' },
+    { action: 'AUDIT_ACTION_API_KEY_CREATED' },
+  ]);
+  const [newest] = await list({ limit: 1 });
+  const at = timestampFromDate(new Date(String(newest?.at)));
+  t.same(await list({ after: at }), []);
+  t.equal((await list({ before: at })).length, 4);
+  t.same(await list({ projectId: 'prj_none' }), []);
+
+  const paged: JsonObject[] = [];
+  for (let cursor = '', first = true; first || cursor !== ''; first = false) {
+    const page = await admin.ask(listAuditEntries, { projectId, limit: 2, cursor });
+    t.ok((page.data as JsonObject[]).length <= 2);
+    paged.push(...(page.data as JsonObject[]));
+    cursor = String(page.nextCursor ?? '');
+    if (cursor !== '') {
+      const other = await admin.call(listAuditEntries, { projectId, resourceId: id, cursor });
+      t.equal(other.code, 'cursor.invalid', 'a cursor is bound to its filters');
+    }
+  }
+  t.same(paged, await list({}));
 });
 
 t.test('nothing secret was logged, or answered to those who were refused', async (t) => {

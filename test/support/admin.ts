@@ -1,6 +1,7 @@
 /** The admin API of a running service. */
 import type { DescMessage, DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
+import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
 import type { App } from './app.js';
@@ -8,7 +9,7 @@ import type { Surface } from './rpc-clients.js';
 import type { Outcome } from './surfaces.js';
 
 /** Every RPC of the admin API. */
-export const ADMIN_METHODS = [ProjectService, ApiKeyService, UsageService].flatMap(
+export const ADMIN_METHODS = [ProjectService, ApiKeyService, UsageService, AuditService].flatMap(
   ({ methods }) => methods as DescMethodUnary[],
 );
 

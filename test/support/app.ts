@@ -50,6 +50,10 @@ export type AppOptions = {
   env?: Record<string, string>;
   /** Whether the service reaches its database through `databaseProxy`. */
   isProxied?: boolean;
+  /** Another nats-server than the run's. */
+  natsUrl?: string;
+  /** Whether the service is without an admin token. */
+  isWithoutAdmin?: boolean;
 };
 
 /** The running service and what a test does with it. */
@@ -78,7 +82,7 @@ export type App = {
 
 /** Starts it until the test ends. */
 export async function startApp(t: Test, options: AppOptions = {}): Promise<App> {
-  const { natsUrl } = await testServers();
+  const natsUrl = options.natsUrl ?? (await testServers()).natsUrl;
   const databaseUrl = await testDatabase(t);
   const queuePrefix = testNatsPrefix(t);
   const dir = await mkdtemp(join(tmpdir(), 'attest-app-'));
@@ -88,7 +92,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     await rm(dir, { recursive: true });
   });
   const { proxy, url } = await proxied(databaseUrl, options.isProxied === true, stops);
-  const config = await makeConfig(dir, { databaseUrl: url, natsUrl }, options.env ?? {});
+  const made = await makeConfig(dir, { databaseUrl: url, natsUrl }, options.env ?? {});
+  const config = options.isWithoutAdmin ? withoutAdmin(made) : made;
   const recorder = createRecorder();
   const log = createLogger({ level: 'trace', destination: lineStream(recorder) });
   const register = await openRegister(config.checkpointRegister);
@@ -161,6 +166,10 @@ async function makeConfig(
     ...env,
   };
   return { ...readConfig(settings, { process: 'up' }), ...servers, secrets: await openSecrets(dir) };
+}
+
+function withoutAdmin(config: Config): Config {
+  return { ...config, secrets: { ...config.secrets, adminToken: undefined } };
 }
 
 async function listen({ config, queuePrefix, register, log }: Shared, stops: Stops): Promise<string> {

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import {
   type ApiKey,
   type ApiKeyService,
@@ -8,6 +8,7 @@ import {
   type RevokeApiKeyRequest,
   type UpdateApiKeyRequest,
 } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Call, Handlers } from '../../call.js';
 import {
   type ApiKeyChange,
@@ -16,8 +17,11 @@ import {
   revokeApiKey,
   updateApiKey,
 } from '../../store/api-keys.js';
+import { insertAuditEntry } from '../../store/audit.js';
 import type { Sql } from '../../store/connect.js';
+import { auditEntry } from '../audit-entry.js';
 import { idempotently } from '../idempotent.js';
+import { limitsDetail, rightsDetail } from './api-key-changes.js';
 import type { ApiKeyDeps } from './api-key-deps.js';
 import { apiKeyMessage } from './api-key-message.js';
 import { assertNotRevoked, checkExpiry, checkScopes, mergeLimits } from './api-key-rules.js';
@@ -58,18 +62,34 @@ async function listKeys(
 async function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Promise<ApiKey> {
   const key = await changeKey(deps, request, call, async (tx, row) => {
     assertNotRevoked(row, deps.clock());
-    await updateApiKey(tx, row.id, changed(deps, row, request));
+    const to = changed(deps, row, request);
+    await updateApiKey(tx, row.id, to);
+    await note(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
+    await note(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));
   });
   deps.changed(key.id);
   return key;
 }
 
 async function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
-  const key = await changeKey(deps, request, call, async (tx, { id }) => {
-    await revokeApiKey(tx, id);
+  const key = await changeKey(deps, request, call, async (tx, row) => {
+    if (await revokeApiKey(tx, row.id)) await note(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
   });
   deps.changed(key.id);
   return key;
+}
+
+/** Adds the audit entry of a change, if there is anything to say. */
+async function note(
+  deps: ApiKeyDeps,
+  tx: Sql,
+  call: Call,
+  { id: resourceId, projectId }: ApiKeyRow,
+  action: AuditAction,
+  detail: JsonObject | undefined,
+): Promise<void> {
+  if (detail === undefined) return;
+  await insertAuditEntry(tx, auditEntry(deps, call, { action, projectId, resourceId, detail }));
 }
 
 function changeKey(

@@ -3,9 +3,14 @@ import type {
   CreateApiKeyRequest,
   RotateApiKeyRequest,
 } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Call } from '../../call.js';
+import { spellingOf } from '../../spelling.js';
 import { DEFAULT_LIMITS, insertApiKey, type NewApiKey, replaceApiKey } from '../../store/api-keys.js';
+import { insertAuditEntry } from '../../store/audit.js';
 import type { Sql } from '../../store/connect.js';
+import { auditEntry } from '../audit-entry.js';
 import { idempotently } from '../idempotent.js';
 import type { ApiKeyDeps } from './api-key-deps.js';
 import { apiKeyMessage } from './api-key-message.js';
@@ -23,7 +28,7 @@ export function createApiKey(deps: ApiKeyDeps, request: CreateApiKeyRequest, cal
       const wanted = checkScopes(request.scopes, scopes);
       const expiresAt = request.expiresAt === undefined ? null : checkExpiry(request.expiresAt, clock());
       const { id: projectId } = await getProject(tx, request.projectId);
-      return insertNew(deps, tx, {
+      return insertNew(deps, tx, call, {
         projectId,
         environment: request.environment,
         name: request.name,
@@ -51,8 +56,13 @@ export async function rotateApiKey(
       const expiresAt =
         request.expiresAt === undefined ? key.expiresAt : checkExpiry(request.expiresAt, clock());
       const limits = mergeLimits(undefined, key);
-      const made = await insertNew(deps, tx, { projectId, environment, name, scopes, expiresAt, limits });
-      await replaceApiKey(tx, key.id, { successorId: made.resourceId, overlapMs: overlapOf(request) });
+      const wanted = { projectId, environment, name, scopes, expiresAt, limits };
+      const made = await insertNew(deps, tx, call, wanted);
+      const overlapMs = overlapOf(request);
+      await replaceApiKey(tx, key.id, { successorId: made.resourceId, overlapMs });
+      const detail = { successor: made.resourceId, overlap_seconds: overlapMs / 1000 };
+      const done = { action: AuditAction.API_KEY_ROTATED, projectId, resourceId: key.id, detail };
+      await insertAuditEntry(tx, auditEntry(deps, call, done));
       return made;
     },
     replay: (id) => showApiKey(pool, id, clock()),
@@ -69,9 +79,19 @@ function overlapOf({ overlap }: RotateApiKeyRequest): number {
 
 type Wanted = Omit<NewApiKey, 'id' | 'prefix' | 'last4' | 'hmac'>;
 
-async function insertNew({ newSecret, random, clock }: ApiKeyDeps, tx: Sql, wanted: Wanted) {
+async function insertNew(deps: ApiKeyDeps, tx: Sql, call: Call, wanted: Wanted) {
+  const { newSecret, random, clock } = deps;
   const { secret, ...stored } = newSecret(toEnvironment(wanted.environment));
   const resourceId = `key_${random.ulid(clock())}`;
   await insertApiKey(tx, { id: resourceId, ...wanted, ...stored });
+  const { projectId, environment, name } = wanted;
+  const detail = {
+    environment: spellingOf(EnvironmentSchema, environment),
+    name,
+    scopes: [...wanted.scopes],
+    expires_at: wanted.expiresAt?.toISOString() ?? null,
+  };
+  const done = { action: AuditAction.API_KEY_CREATED, projectId, resourceId, detail };
+  await insertAuditEntry(tx, auditEntry(deps, call, done));
   return { resourceId, response: apiKeyMessage(await getApiKey(tx, resourceId), clock(), secret) };
 }

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import {
   ListProjectsResponseSchema,
   type Project,
@@ -10,14 +11,17 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Handlers } from '../../call.js';
 import { ApiError } from '../../errors.js';
 import type { RandomSource } from '../../random.js';
+import { insertAuditEntry } from '../../store/audit.js';
 import type { Pool, Sql } from '../../store/connect.js';
 import {
   findProject,
   insertProject,
   listProjects,
+  lockProject,
   type ProjectRow,
   renameProject,
 } from '../../store/projects.js';
+import { auditEntry } from '../audit-entry.js';
 import type { Cursors } from '../cursor.js';
 import { type Idempotency, idempotently } from '../idempotent.js';
 
@@ -42,7 +46,11 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
       idempotently(idempotency, call, request, {
         effect: async (tx) => {
           const resourceId = `prj_${random.ulid(clock())}`;
-          await insertProject(tx, { id: resourceId, name: request.name });
+          const { name } = request;
+          await insertProject(tx, { id: resourceId, name });
+          const action = AuditAction.PROJECT_CREATED;
+          const done = { action, projectId: resourceId, resourceId, detail: { name } };
+          await insertAuditEntry(tx, auditEntry(deps, call, done));
           return { resourceId, response: await show(tx, resourceId) };
         },
         replay: (id) => show(pool, id),
@@ -60,8 +68,13 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
     updateProject: (request, call) =>
       idempotently(idempotency, call, request, {
         effect: async (tx) => {
-          const { id, name } = await getProject(tx, request.id);
-          await renameProject(tx, id, request.name ?? name);
+          const { id, name } = await getLockedProject(tx, request.id);
+          if (request.name !== undefined && request.name !== name) {
+            await renameProject(tx, id, request.name);
+            const detail = { name: { from: name, to: request.name } };
+            const done = { action: AuditAction.PROJECT_CHANGED, projectId: id, resourceId: id, detail };
+            await insertAuditEntry(tx, auditEntry(deps, call, done));
+          }
           return { resourceId: id, response: await show(tx, id) };
         },
         replay: (id) => show(pool, id),
@@ -74,6 +87,11 @@ export async function getProject(sql: Sql, id: string): Promise<ProjectRow> {
   const row = await findProject(sql, id);
   if (row === undefined) throw new ApiError(ErrorCode.PROJECT_NOT_FOUND, 'there is no project with this id');
   return row;
+}
+
+async function getLockedProject(tx: Sql, id: string): Promise<ProjectRow> {
+  await lockProject(tx, id);
+  return getProject(tx, id);
 }
 
 function projectMessage({ id, name, createdAt }: ProjectRow): Project {

@@ -2,9 +2,10 @@
 // @generated from file attestation/admin/v1/audit.proto (package attestation.admin.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_attestation_options_v1_options } from "../../options/v1/options_pb.js";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
@@ -13,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/audit.proto.
  */
 export const file_attestation_admin_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("CiBhdHRlc3RhdGlvbi9hZG1pbi92MS9hdWRpdC5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEiTAoKQXVkaXRBY3RvchIyCgRraW5kGAEgASgOMiQuYXR0ZXN0YXRpb24uYWRtaW4udjEuQXVkaXRBY3RvcktpbmQSCgoCaWQYAiABKAkiigIKCkF1ZGl0RW50cnkSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoFYWN0b3IYBCABKAsyIC5hdHRlc3RhdGlvbi5hZG1pbi52MS5BdWRpdEFjdG9yEjEKBmFjdGlvbhgFIAEoDjIhLmF0dGVzdGF0aW9uLmFkbWluLnYxLkF1ZGl0QWN0aW9uEhMKC3Jlc291cmNlX2lkGAYgASgJEhIKCnJlcXVlc3RfaWQYByABKAkSJwoGZGV0YWlsGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCr0BwoLQXVkaXRBY3Rpb24SHAoYQVVESVRfQUNUSU9OX1VOU1BFQ0lGSUVEEAASQQoiQVVESVRfQUNUSU9OX0FUVEVTVEFUSU9OX0NPUlJFQ1RFRBABGhnSwRgVYXR0ZXN0YXRpb24uY29ycmVjdGVkEj8KIUFVRElUX0FDVElPTl9BVFRFU1RBVElPTl9SRURBQ1RFRBACGhjSwRgUYXR0ZXN0YXRpb24ucmVkYWN0ZWQSNQocQVVESVRfQUNUSU9OX1BST0pFQ1RfQ1JFQVRFRBADGhPSwRgPcHJvamVjdC5jcmVhdGVkEjUKHEFVRElUX0FDVElPTl9QUk9KRUNUX0NIQU5HRUQQBBoT0sEYD3Byb2plY3QuY2hhbmdlZBI1ChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAUaE9LBGA9hcGlfa2V5LmNyZWF0ZWQSNQocQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVWT0tFRBAGGhPSwRgPYXBpX2tleS5yZXZva2VkEjUKHEFVRElUX0FDVElPTl9BUElfS0VZX1JPVEFURUQQBxoT0sEYD2FwaV9rZXkucm90YXRlZBJDCiNBVURJVF9BQ1RJT05fQVBJX0tFWV9MSU1JVFNfQ0hBTkdFRBAIGhrSwRgWYXBpX2tleS5saW1pdHNfY2hhbmdlZBI1ChxBVURJVF9BQ1RJT05fV0VCSE9PS19DUkVBVEVEEAkaE9LBGA93ZWJob29rLmNyZWF0ZWQSNQocQVVESVRfQUNUSU9OX1dFQkhPT0tfQ0hBTkdFRBAKGhPSwRgPd2ViaG9vay5jaGFuZ2VkEkMKI0FVRElUX0FDVElPTl9XRUJIT09LX1NFQ1JFVF9ST1RBVEVEEAsaGtLBGBZ3ZWJob29rLnNlY3JldF9yb3RhdGVkEjcKHUFVRElUX0FDVElPTl9XRUJIT09LX0RJU0FCTEVEEAwaFNLBGBB3ZWJob29rLmRpc2FibGVkEjUKHEFVRElUX0FDVElPTl9XRUJIT09LX0RFTEVURUQQDRoT0sEYD3dlYmhvb2suZGVsZXRlZBIzChtBVURJVF9BQ1RJT05fRVhQT1JUX0NSRUFURUQQDhoS0sEYDmV4cG9ydC5jcmVhdGVkEjMKG0FVRElUX0FDVElPTl9FWFBPUlRfU1RPUFBFRBAPGhLSwRgOZXhwb3J0LnN0b3BwZWQSKwoXQVVESVRfQUNUSU9OX0xPR19GUk9aRU4QEBoO0sEYCmxvZy5mcm96ZW4SMQoaQVVESVRfQUNUSU9OX0xPR19ORVdfRVBPQ0gQERoR0sEYDWxvZy5uZXdfZXBvY2gqrQEKDkF1ZGl0QWN0b3JLaW5kEiAKHEFVRElUX0FDVE9SX0tJTkRfVU5TUEVDSUZJRUQQABIpChhBVURJVF9BQ1RPUl9LSU5EX0FQSV9LRVkQARoL0sEYB2FwaV9rZXkSJQoWQVVESVRfQUNUT1JfS0lORF9BRE1JThACGgnSwRgFYWRtaW4SJwoXQVVESVRfQUNUT1JfS0lORF9TWVNURU0QAxoK0sEYBnN5c3RlbWIGcHJvdG8z", [file_attestation_options_v1_options, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiBhdHRlc3RhdGlvbi9hZG1pbi92MS9hdWRpdC5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEiTAoKQXVkaXRBY3RvchIyCgRraW5kGAEgASgOMiQuYXR0ZXN0YXRpb24uYWRtaW4udjEuQXVkaXRBY3RvcktpbmQSCgoCaWQYAiABKAkiigIKCkF1ZGl0RW50cnkSCgoCaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoFYWN0b3IYBCABKAsyIC5hdHRlc3RhdGlvbi5hZG1pbi52MS5BdWRpdEFjdG9yEjEKBmFjdGlvbhgFIAEoDjIhLmF0dGVzdGF0aW9uLmFkbWluLnYxLkF1ZGl0QWN0aW9uEhMKC3Jlc291cmNlX2lkGAYgASgJEhIKCnJlcXVlc3RfaWQYByABKAkSJwoGZGV0YWlsGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKsAgoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSGwoKcHJvamVjdF9pZBgBIAEoCUIHukgEcgIYQBI7CgZhY3Rpb24YAiABKA4yIS5hdHRlc3RhdGlvbi5hZG1pbi52MS5BdWRpdEFjdGlvbkIIukgFggECEAESHAoLcmVzb3VyY2VfaWQYAyABKAlCB7pIBHICGEASKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoFbGltaXQYBiABKAVCCrpIBxoFGMgBKAFIAIgBARIYCgZjdXJzb3IYByABKAlCCLpIBXIDGIAEQggKBl9saW1pdCJfChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLgoEZGF0YRgBIAMoCzIgLmF0dGVzdGF0aW9uLmFkbWluLnYxLkF1ZGl0RW50cnkSEwoLbmV4dF9jdXJzb3IYAiABKAkqqwgKC0F1ZGl0QWN0aW9uEhwKGEFVRElUX0FDVElPTl9VTlNQRUNJRklFRBAAEkEKIkFVRElUX0FDVElPTl9BVFRFU1RBVElPTl9DT1JSRUNURUQQARoZ0sEYFWF0dGVzdGF0aW9uLmNvcnJlY3RlZBI/CiFBVURJVF9BQ1RJT05fQVRURVNUQVRJT05fUkVEQUNURUQQAhoY0sEYFGF0dGVzdGF0aW9uLnJlZGFjdGVkEjUKHEFVRElUX0FDVElPTl9QUk9KRUNUX0NSRUFURUQQAxoT0sEYD3Byb2plY3QuY3JlYXRlZBI1ChxBVURJVF9BQ1RJT05fUFJPSkVDVF9DSEFOR0VEEAQaE9LBGA9wcm9qZWN0LmNoYW5nZWQSNQocQVVESVRfQUNUSU9OX0FQSV9LRVlfQ1JFQVRFRBAFGhPSwRgPYXBpX2tleS5jcmVhdGVkEjUKHEFVRElUX0FDVElPTl9BUElfS0VZX1JFVk9LRUQQBhoT0sEYD2FwaV9rZXkucmV2b2tlZBI1ChxBVURJVF9BQ1RJT05fQVBJX0tFWV9ST1RBVEVEEAcaE9LBGA9hcGlfa2V5LnJvdGF0ZWQSQwojQVVESVRfQUNUSU9OX0FQSV9LRVlfTElNSVRTX0NIQU5HRUQQCBoa0sEYFmFwaV9rZXkubGltaXRzX2NoYW5nZWQSNQocQVVESVRfQUNUSU9OX1dFQkhPT0tfQ1JFQVRFRBAJGhPSwRgPd2ViaG9vay5jcmVhdGVkEjUKHEFVRElUX0FDVElPTl9XRUJIT09LX0NIQU5HRUQQChoT0sEYD3dlYmhvb2suY2hhbmdlZBJDCiNBVURJVF9BQ1RJT05fV0VCSE9PS19TRUNSRVRfUk9UQVRFRBALGhrSwRgWd2ViaG9vay5zZWNyZXRfcm90YXRlZBI3Ch1BVURJVF9BQ1RJT05fV0VCSE9PS19ESVNBQkxFRBAMGhTSwRgQd2ViaG9vay5kaXNhYmxlZBI1ChxBVURJVF9BQ1RJT05fV0VCSE9PS19ERUxFVEVEEA0aE9LBGA93ZWJob29rLmRlbGV0ZWQSMwobQVVESVRfQUNUSU9OX0VYUE9SVF9DUkVBVEVEEA4aEtLBGA5leHBvcnQuY3JlYXRlZBIzChtBVURJVF9BQ1RJT05fRVhQT1JUX1NUT1BQRUQQDxoS0sEYDmV4cG9ydC5zdG9wcGVkEisKF0FVRElUX0FDVElPTl9MT0dfRlJPWkVOEBAaDtLBGApsb2cuZnJvemVuEjEKGkFVRElUX0FDVElPTl9MT0dfTkVXX0VQT0NIEBEaEdLBGA1sb2cubmV3X2Vwb2NoEjUKHEFVRElUX0FDVElPTl9BUElfS0VZX0NIQU5HRUQQEhoT0sEYD2FwaV9rZXkuY2hhbmdlZCqtAQoOQXVkaXRBY3RvcktpbmQSIAocQVVESVRfQUNUT1JfS0lORF9VTlNQRUNJRklFRBAAEikKGEFVRElUX0FDVE9SX0tJTkRfQVBJX0tFWRABGgvSwRgHYXBpX2tleRIlChZBVURJVF9BQ1RPUl9LSU5EX0FETUlOEAIaCdLBGAVhZG1pbhInChdBVURJVF9BQ1RPUl9LSU5EX1NZU1RFTRADGgrSwRgGc3lzdGVtMowBCgxBdWRpdFNlcnZpY2USfAoQTGlzdEF1ZGl0RW50cmllcxItLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gi4uYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgmQAgHKwRgCKAFiBnByb3RvMw", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Who did something.
@@ -114,6 +115,97 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_audit, 1);
 
 /**
+ * Asks for a page of entries.
+ *
+ * @generated from message attestation.admin.v1.ListAuditEntriesRequest
+ */
+export type ListAuditEntriesRequest = Message<"attestation.admin.v1.ListAuditEntriesRequest"> & {
+  /**
+   * Only what concerns this project.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Only this action.
+   *
+   * @generated from field: attestation.admin.v1.AuditAction action = 2;
+   */
+  action: AuditAction;
+
+  /**
+   * Only what was done to the project, key, submission or whatever else has this id.
+   *
+   * @generated from field: string resource_id = 3;
+   */
+  resourceId: string;
+
+  /**
+   * Only what was done after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp after = 4;
+   */
+  after?: Timestamp | undefined;
+
+  /**
+   * Only what was done before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp before = 5;
+   */
+  before?: Timestamp | undefined;
+
+  /**
+   * How many at most; 50 when left out.
+   *
+   * @generated from field: optional int32 limit = 6;
+   */
+  limit?: number | undefined;
+
+  /**
+   * The `next_cursor` of the page before, with the same filters.
+   *
+   * @generated from field: string cursor = 7;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListAuditEntriesRequest.
+ * Use `create(ListAuditEntriesRequestSchema)` to create a new message.
+ */
+export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_audit, 2);
+
+/**
+ * A page of the audit log.
+ *
+ * @generated from message attestation.admin.v1.ListAuditEntriesResponse
+ */
+export type ListAuditEntriesResponse = Message<"attestation.admin.v1.ListAuditEntriesResponse"> & {
+  /**
+   * The entries, newest first.
+   *
+   * @generated from field: repeated attestation.admin.v1.AuditEntry data = 1;
+   */
+  data: AuditEntry[];
+
+  /**
+   * Asks for the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message attestation.admin.v1.ListAuditEntriesResponse.
+ * Use `create(ListAuditEntriesResponseSchema)` to create a new message.
+ */
+export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_admin_v1_audit, 3);
+
+/**
  * What was done, as the audit log names it.
  *
  * @generated from enum attestation.admin.v1.AuditAction
@@ -176,7 +268,7 @@ export enum AuditAction {
   API_KEY_ROTATED = 7,
 
   /**
-   * An API key got other rate limits.
+   * An API key got other rate limits; `detail` has each as `from` and `to`.
    *
    * @generated from enum value: AUDIT_ACTION_API_KEY_LIMITS_CHANGED = 8;
    */
@@ -244,6 +336,13 @@ export enum AuditAction {
    * @generated from enum value: AUDIT_ACTION_LOG_NEW_EPOCH = 17;
    */
   LOG_NEW_EPOCH = 17,
+
+  /**
+   * An API key got another name, other scopes or another expiry; `detail` has each as `from` and `to`.
+   *
+   * @generated from enum value: AUDIT_ACTION_API_KEY_CHANGED = 18;
+   */
+  API_KEY_CHANGED = 18,
 }
 
 /**
@@ -292,4 +391,23 @@ export enum AuditActorKind {
  */
 export const AuditActorKindSchema: GenEnum<AuditActorKind> = /*@__PURE__*/
   enumDesc(file_attestation_admin_v1_audit, 1);
+
+/**
+ * The audit log: who changed what, and when. Called as ProjectService.
+ *
+ * @generated from service attestation.admin.v1.AuditService
+ */
+export const AuditService: GenService<{
+  /**
+   * The entries that all given filters let through, newest first.
+   *
+   * @generated from rpc attestation.admin.v1.AuditService.ListAuditEntries
+   */
+  listAuditEntries: {
+    methodKind: "unary";
+    input: typeof ListAuditEntriesRequestSchema;
+    output: typeof ListAuditEntriesResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_attestation_admin_v1_audit, 0);
 
