@@ -1,13 +1,10 @@
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
-import { InfoService, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
 import type { Observation } from '../http/requests.js';
 import { type ApiServer, createServer } from '../http/server.js';
-import { compileWriter } from '../json/writer.js';
 import type { Logger } from '../logger.js';
-import { createLogReader } from '../mirror/log-reader.js';
-import { mirrorRoutes } from '../mirror/routes.js';
 import type { Check } from '../ops.js';
 import { sealJob } from '../pipeline/job.js';
 import type { Register } from '../pipeline/register.js';
@@ -36,6 +33,7 @@ import { createDatabaseAway } from './database-away.js';
 import { openIdempotency } from './idempotency.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
+import { publicRoutes } from './public-routes.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
 import { setUpDsseSigners, setUpLogs } from './setup.js';
 import { standardRpcs } from './standard-rpcs.js';
@@ -233,14 +231,7 @@ function createApiServer(
     takeRead: databaseAway.tell(readLimits.take),
     peekSubmissions: databaseAway.tell(async (principal, nowMs) => submissionLimits.peek(principal, nowMs)),
     nowMs: Date.now,
-    publicRoutes: (app) =>
-      mirrorRoutes(app, {
-        pool,
-        directory,
-        trustRoots,
-        logs: createLogReader(pool, directory),
-        writeTrustRoots: compileWriter(TrustRootsSchema),
-      }),
+    publicRoutes: publicRoutes({ pool, directory, trustRoots, baseUrl: options.baseUrl }),
     log,
     observe: options.observe,
     corsOrigins: config.corsOrigins,

@@ -2,22 +2,23 @@ import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { filesIn } from './files-in.js';
 
-const ASSET = /\.(?:sql|json|html|css|svg)$/;
+const ASSET = /\.(?:sql|json|html|css|svg|binpb)$/;
+/** Where such files are. */
+const WITH_ASSETS = ['src', 'gen'] as const;
 const COMPILED = /\.(?:js|js\.map|d\.ts)$/;
 
 /**
- * Completes what the compiler wrote to `dist/`: copies the files that programs read beside themselves from `src/`, and
+ * Completes what the compiler wrote to `dist/`: copies the files that programs read beside themselves, and
  * removes what was made of sources that are gone, so that no test and no migration of an earlier build is run.
  */
 export function completeBuild(root: string): void {
-  const src = join(root, 'src');
-  const built = join(root, 'dist', 'src');
-  for (const path of filesIn(src).filter((path) => ASSET.test(path))) {
-    const target = join(built, relative(src, path));
+  for (const path of WITH_ASSETS.flatMap((folder) => filesIn(join(root, folder)))) {
+    if (!ASSET.test(path)) continue;
+    const target = join(root, 'dist', relative(root, path));
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(path, target);
   }
-  for (const folder of ['src', 'test']) removeStale(join(root, folder), join(root, 'dist', folder));
+  for (const folder of ['src', 'gen', 'test']) removeStale(join(root, folder), join(root, 'dist', folder));
 }
 
 function removeStale(sources: string, built: string): void {

@@ -1,12 +1,18 @@
-/** The part of `npm run check` that is about protos: form, rules, compatibility, and generated code up to date. */
+/** The part of `npm run check` that is about protos and what is made of them: form, rules, compatibility, up to date. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buf, MODULES } from './buf.js';
 import { checkBreaking } from './check-breaking.js';
 import { checkGenerated } from './check-generated.js';
+import { ERRORS_PAGE, errorsPage } from './errors-page.js';
+import { type Finding, findProblem } from './finding.js';
 import { type Check, runChecks } from './run-checks.js';
 import { writeThirdPartyProtos } from './third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const LINT = ['--import', 'tsx', 'src/generate/lint-openapi.ts'];
 
 const CHECKS: readonly Check[] = [
   ...MODULES.map((folder) => ({
@@ -16,7 +22,17 @@ const CHECKS: readonly Check[] = [
   { name: 'protos keep the lint rules', run: () => ({ problem: buf(root, 'lint') }) },
   { name: 'protos break no client', run: (scratch) => checkBreaking({ root, scratch }) },
   { name: 'generated code is up to date', run: (scratch) => checkGenerated({ root, scratch }) },
+  { name: 'the page about errors is up to date', run: checkErrorsPage },
+  {
+    name: 'the OpenAPI document keeps the lint rules',
+    run: () => ({ problem: findProblem(root, 'node', LINT) }),
+  },
 ];
+
+function checkErrorsPage(): Finding {
+  const isCurrent = readFileSync(join(root, ERRORS_PAGE), 'utf8') === errorsPage();
+  return isCurrent ? {} : { problem: `${ERRORS_PAGE} differs; run "npm run generate"` };
+}
 
 writeThirdPartyProtos(root);
 if (!runChecks(CHECKS, console.log)) process.exitCode = 1;

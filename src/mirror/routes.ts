@@ -1,8 +1,8 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../errors.js';
-import { etagOf, isNoneMatch } from '../etag.js';
+import { sendPublic } from '../public-answer.js';
 import type { Directory } from '../rpc/directory.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
 import { isDatabaseAway, type Pool } from '../store/connect.js';
@@ -35,20 +35,32 @@ export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
   });
   const json = 'application/json';
   app.get(`${MIRROR_PATH}/trust_roots.json`, async (request, reply) =>
-    send(request, reply, deps.writeTrustRoots(await deps.trustRoots.read()), json, TRUST),
+    sendPublic(request, reply, deps.writeTrustRoots(await deps.trustRoots.read()), json, TRUST),
   );
   app.get(`${MIRROR_PATH}/trusted_root.json`, async (request, reply) =>
-    send(request, reply, JSON.stringify(await deps.trustRoots.readSigstore(Environment.LIVE)), json, TRUST),
+    sendPublic(
+      request,
+      reply,
+      JSON.stringify(await deps.trustRoots.readSigstore(Environment.LIVE)),
+      json,
+      TRUST,
+    ),
   );
   app.get(`${MIRROR_PATH}/trusted_root.test.json`, async (request, reply) =>
-    send(request, reply, JSON.stringify(await deps.trustRoots.readSigstore(Environment.TEST)), json, TRUST),
+    sendPublic(
+      request,
+      reply,
+      JSON.stringify(await deps.trustRoots.readSigstore(Environment.TEST)),
+      json,
+      TRUST,
+    ),
   );
   app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log/checkpoint`, async (request, reply) => {
     const log = await findLog(deps, request.params.log);
     const note = log && (await deps.logs.checkpoint(log));
     return note === undefined
       ? notFound(reply)
-      : send(request, reply, note, 'text/plain; charset=utf-8', SHORT);
+      : sendPublic(request, reply, note, 'text/plain; charset=utf-8', SHORT);
   });
   app.get<{ Params: { log: string; '*': string } }>(
     `${MIRROR_PATH}/log/:log/tile/*`,
@@ -57,31 +69,13 @@ export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
       const tile = log && (await deps.logs.tile(log, `tile/${request.params['*']}`));
       return tile === undefined
         ? notFound(reply)
-        : send(request, reply, tile.bytes, tile.contentType, FOREVER);
+        : sendPublic(request, reply, tile.bytes, tile.contentType, FOREVER);
     },
   );
 }
 
 async function findLog({ pool }: MirrorDeps, path: string) {
   return (await listLogs(pool)).find((log) => logPath(log) === path);
-}
-
-function send(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  body: string | Uint8Array,
-  contentType: string,
-  cacheControl: string,
-): FastifyReply {
-  const bytes = Buffer.from(body);
-  const etag = etagOf(bytes);
-  void reply
-    .header('access-control-allow-origin', '*')
-    .header('cache-control', cacheControl)
-    .header('etag', etag)
-    .header('x-content-type-options', 'nosniff');
-  if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  return reply.type(contentType).send(bytes);
 }
 
 function notFound(reply: FastifyReply): FastifyReply {

@@ -1,0 +1,27 @@
+import type { FastifyInstance } from 'fastify';
+import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { compileWriter } from '../json/writer.js';
+import { createLogReader } from '../mirror/log-reader.js';
+import { type MirrorDeps, mirrorRoutes } from '../mirror/routes.js';
+import { apiDocumentRoutes } from '../web/api-documents.js';
+
+/** What the routes without authentication are made of. */
+export type PublicRoutesDeps = Pick<MirrorDeps, 'pool' | 'directory' | 'trustRoots'> & {
+  baseUrl: () => string;
+};
+
+/** The mirror, and the descriptions of the API. */
+export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
+  const { pool, directory } = deps;
+  return async (app) => {
+    apiDocumentRoutes(app, deps);
+    // Apart, as it tells errors of the database.
+    await app.register(async (scope) =>
+      mirrorRoutes(scope, {
+        ...deps,
+        logs: createLogReader(pool, directory),
+        writeTrustRoots: compileWriter(TrustRootsSchema),
+      }),
+    );
+  };
+}

@@ -1,0 +1,43 @@
+import { Code } from '@connectrpc/connect';
+import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../errors.js';
+
+/** Where the page is, from the root of the repository. */
+export const ERRORS_PAGE = 'ERRORS.md';
+
+const HEAD = `# Errors
+
+Every error of every surface has a dotted code from this list. REST answers with the HTTP status and
+
+\`\`\`json
+{"error": {"code": "…", "message": "a sentence for a person", "details": {}, "request_id": "req_…"}}
+\`\`\`
+
+Connect, gRPC and gRPC-Web answer with the gRPC status; code, details and request id are in an
+\`attestation.v1.ErrorDetail\` among the status's details. Programs should go by the code; \`message\` may change.
+Which call can answer with which error is in the OpenAPI document and the reference page, \`{base_url}/docs\`.
+
+| HTTP | code | gRPC | when |
+|---|---|---|---|
+`;
+const FOOT = `
+Written by \`npm run generate\` from \`proto/attestation/v1/errors.proto\`.
+`;
+
+/** The catalogue of errors for people, in Markdown. */
+export function errorsPage(): string {
+  const rows = ErrorCodeSchema.values
+    .filter(({ number }) => number !== ErrorCode.UNSPECIFIED)
+    .map(({ number }) => errorRules(number))
+    .sort((a, b) => a.httpStatus - b.httpStatus)
+    .map(
+      ({ httpStatus, code, grpcCode, summary }) =>
+        `| ${httpStatus} | \`${code}\` | ${grpcName(grpcCode)} | ${summary.replaceAll('|', '\\|')} |\n`,
+    );
+  return HEAD + rows.join('') + FOOT;
+}
+
+/** `INVALID_ARGUMENT` of 3. */
+function grpcName(code: Code): string {
+  return Code[code].replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}

@@ -1,0 +1,69 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+
+/** What the reference page reads of an OpenAPI 3.1 document, as `npm run generate` writes it. */
+export type OpenApi = {
+  info: { title: string; version: string; description: string };
+  servers: readonly { url: string }[];
+  tags: readonly { name: string; description: string }[];
+  paths: Readonly<Record<string, PathItem>>;
+  webhooks: Readonly<Record<string, PathItem>>;
+  components: Readonly<Record<string, Readonly<Record<string, JsonValue>>>>;
+};
+
+/** Operations by lower-case HTTP method. */
+export type PathItem = Readonly<Record<string, Operation>>;
+
+export type Operation = {
+  operationId: string;
+  summary: string;
+  description: string;
+  tags?: readonly string[];
+  parameters?: readonly (Parameter | Ref)[];
+  requestBody?: { required: boolean; content: Content };
+  responses: Readonly<Record<string, Response | Ref>>;
+};
+
+export type Parameter = {
+  name: string;
+  in: string;
+  required?: boolean;
+  description: string;
+  schema: Schema;
+};
+
+export type Response = {
+  description: string;
+  headers?: Readonly<Record<string, Header | Ref>>;
+  content?: Content;
+};
+
+export type Header = { description: string };
+
+/** Bodies by media type. */
+export type Content = Readonly<Record<string, { schema: Schema; example?: JsonValue }>>;
+
+export type Schema = JsonObject & {
+  type?: string;
+  description?: string;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  enum?: JsonValue[];
+  anyOf?: Schema[];
+};
+
+export type Ref = { $ref: string };
+
+/** The name that a reference ends with. */
+export function refName(ref: string): string {
+  return ref.slice(ref.lastIndexOf('/') + 1);
+}
+
+/** What a reference to a component leads to, or the value itself where it is none. Throws when there is no such component. */
+export function resolve<T extends object>({ components }: OpenApi, value: T | Ref): T {
+  if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
+  const [, , section = '', name = ''] = value.$ref.split('/');
+  const found = components[section]?.[name];
+  if (found === undefined) throw new Error(`the document has no ${value.$ref}`);
+  return found as unknown as T;
+}
