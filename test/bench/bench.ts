@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createStops, type Stops } from '../../src/app/stops.js';
 import { fillService } from './fill.js';
+import { explainLists } from './lists.js';
 import { openLoadGenerator } from './load.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
@@ -10,6 +11,7 @@ import {
   describeMachine,
   filledLine,
   machineLine,
+  planLines,
   type Report,
   requestLines,
   sealLines,
@@ -57,6 +59,9 @@ async function bench(options: Options, stops: Stops): Promise<void> {
     if (name === 'seal') {
       report.seal = await measureSeal(services, options);
       console.log(sealLines(report.seal));
+    } else if (name === 'plans') {
+      report.plans = await explainLists(services);
+      console.log(planLines(report.plans));
     } else if (name === 'witnessed') {
       report.witnessed = await measureWitnessed(services, options);
       console.log(witnessedLines(report.witnessed));

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-export const MEASURES = ['create', 'read', 'bundle', 'list', 'seal', 'witnessed'] as const;
+export const MEASURES = ['create', 'read', 'bundle', 'list', 'plans', 'seal', 'witnessed'] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
 /** What to measure and for how long. */
@@ -21,7 +21,8 @@ export type Options = {
 };
 
 export const HELP = `npm run bench -- [options]
-  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default
+  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
+                    plans prints what Postgres does for each filter of a list
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 5 by default

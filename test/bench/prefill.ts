@@ -13,6 +13,8 @@ const ROWS_PER_CALL = 500;
 const ROWS_PER_STATEMENT = 250_000;
 const RETENTION_MS = 86_400_000;
 const METADATA = '{"purl":"pkg:npm/%40scope/name@1.2.3?arch=x64","run":1,"schema":"purl"}';
+/** What one in 100,000 of very many submissions names. */
+export const RARE_SCHEMA = 'slsa.provenance.v1';
 const LIMITS = { perSecond: 1e9, perHour: 1e9, perDay: 1e9 };
 const SIGNATURE_BYTES = 71;
 
@@ -81,7 +83,8 @@ export async function generateSubmissions(target: Target, count: number): Promis
       INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
                               metadata_state, salt, commitment, dsse_key_id, signature, leaf_hash)
       SELECT ${logId}, i, 'sub_00' || upper(lpad(to_hex(i), 8, '0')) || upper(substr(md5(i::text), 1, 16)), ${projectId},
-             now() - (${count} - i) * interval '1 millisecond', h.hash, 'purl', ${METADATA}, ${MetadataState.VALID}, h.hash,
+             now() - (${count} - i) * interval '1 millisecond', h.hash,
+             CASE WHEN i % 100000 = 7 THEN ${RARE_SCHEMA} ELSE 'purl' END, ${METADATA}, ${MetadataState.VALID}, h.hash,
              h.hash, ${keyId}, h.hash || h.hash || substr(h.hash, 1, ${SIGNATURE_BYTES - 64}), h.hash
       FROM generate_series(${first}::bigint, ${last}::bigint) i, LATERAL (SELECT sha256(int8send(i)) AS hash) h`;
   }

@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { ListPlan } from './lists.js';
 import type { LoadGenerator } from './load.js';
 import type { Measurement } from './requests.js';
 import type { Summary } from './rounds.js';
@@ -26,6 +27,7 @@ export type Report = {
   /** What sealing them took. */
   filled: SealResult;
   requests: Measurement[];
+  plans?: ListPlan[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
 };
@@ -73,6 +75,18 @@ export function requestLines({ name, summaries, bytes, apiMib, workerMib }: Meas
   ]);
   const memory = `peak memory: api ${whole(apiMib)} MiB, worker ${whole(workerMib)} MiB`;
   return `\n${title}\n${table([REQUEST_COLUMNS, ...rows])}\n${memory}`;
+}
+
+/** One line a list: how much it read, and by which indexes. */
+export function planLines(plans: readonly ListPlan[]): string {
+  const rows = plans.map(({ name, planFor, rows, buffers, ms, scans }) => [
+    `${name}, planned for ${planFor}`,
+    whole(rows),
+    whole(buffers),
+    ms.toFixed(2),
+    `  ${scans.join(', ')}`,
+  ]);
+  return `\nplans of lists of 50\n${table([['', 'rows read', 'pages', 'ms', ''], ...rows])}`;
 }
 
 export function sealLines({ leaves, summaries, workerMib }: SealMeasurement): string {

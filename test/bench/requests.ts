@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { withStops } from '../../src/app/stops.js';
 import { pickIds } from './fill.js';
+import { listCases } from './lists.js';
 import { type LoadGenerator, type LoadResult, sampleLoad } from './load.js';
 import type { Options } from './options.js';
 import { benchScript, cpuMs, type NodeProcess, peakMib, runNode, startNode } from './process.js';
@@ -108,8 +109,9 @@ async function sampleGrpc({ apiKey }: Services, api: NodeProcess, seconds: numbe
   return { perSecond: (requests - failed) / result.seconds, p50Ms, p99Ms, maxMs, failed, cpuMicros };
 }
 
-/** Over how many submissions reads are spread. */
-const IDS = 2_000;
+/** Over how many submissions reads are spread: few enough to be kept, and many more. */
+const FEW_IDS = 2_000;
+const MANY_IDS = 50_000;
 /** Of how many answers one is taken for the limit to send. */
 const TRIED = 25;
 
@@ -124,33 +126,45 @@ const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => stri
 export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
   const { services, generator, options } = deps;
   return withRoles(deps, name, async ({ api }, start) => {
-    const ids = await pickIds(services, options.rows, IDS);
-    const paths = READS[name](ids);
-    const pathsFile = join(services.dir, `${name}.paths`);
-    await writeFile(pathsFile, `${paths.join('\n')}\n`);
+    const paths = READS[name](await pickIds(services, options.rows, FEW_IDS));
+    const others = await otherPaths(services, options, name);
     const answer = await fetchTypical(readyUrl(api), paths, services.apiKey);
     const answerFile = join(services.dir, `${name}.json`);
     await writeFile(answerFile, answer);
     const limit = await start([benchScript('limit-server'), 'bytes', answerFile]);
     const bareUrl = await services.createDatabase(`bare_${name}`);
     const rows = await start([benchScript('limit-server'), 'rows', answerFile, bareUrl]);
-    const get = (server: NodeProcess) => (seconds: number) =>
-      sampleLoad(generator, server.pid, {
-        baseUrl: readyUrl(server),
-        apiKey: services.apiKey,
-        seconds,
-        method: 'get',
-        paths: pathsFile,
-      });
+    const get = async (server: NodeProcess, what: string, paths: readonly string[]) => {
+      const pathsFile = join(services.dir, `${name} ${what}`.replaceAll(/\W+/g, '-'));
+      await writeFile(pathsFile, `${paths.join('\n')}\n`);
+      const { apiKey } = services;
+      const load = { baseUrl: readyUrl(server), apiKey, method: 'get', paths: pathsFile } as const;
+      const run = (seconds: number) => sampleLoad(generator, server.pid, { ...load, seconds });
+      return { name: what, run };
+    };
     return {
       bytes: answer.length,
       contenders: [
-        { name: 'bare Fastify, bytes in memory', run: get(limit) },
-        { name: 'REST', run: get(api) },
-        { name: 'bare Fastify, a row of Postgres', run: get(rows) },
+        await get(limit, 'bare Fastify, bytes in memory', paths),
+        await get(api, 'REST', paths),
+        await get(rows, 'bare Fastify, a row of Postgres', paths),
+        ...(await Promise.all(others.map(([what, paths]) => get(api, what, paths)))),
       ],
     };
   });
+}
+
+/** Reads that are measured besides: of many submissions, and by every filter. */
+async function otherPaths(
+  services: Services,
+  { rows }: Options,
+  name: keyof typeof READS,
+): Promise<[what: string, paths: string[]][]> {
+  if (name === 'list') {
+    return (await listCases(services)).map(({ name, path }) => [`REST, ${name}`, [path]]);
+  }
+  const ids = await pickIds(services, rows, MANY_IDS);
+  return [[`REST, of ${ids.length}`, READS[name](ids)]];
 }
 
 /** Of some answers the one of middle length. */

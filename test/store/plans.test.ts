@@ -64,6 +64,7 @@ const windows: Pick<SubmissionQuery, 'submittedAfter' | 'submittedBefore'>[] = [
   [at(0.98), undefined],
   [undefined, at(0.02)],
   [at(0.5), at(0.5004)],
+  [at(0.1), at(0.9)],
   [undefined, at(-1)],
   [at(2), undefined],
 ].map(([submittedAfter, submittedBefore]) => ({ submittedAfter, submittedBefore }));
