@@ -11,8 +11,11 @@ export type ReadLimits = {
   take(principal: Principal): Promise<RateState>;
 };
 
-/** Tokens of one key leased from the database; they die with their window, in which `spent` were used here so far. */
-type Lease = { grant: Grant; left: number; spent: number; untilMs: number };
+/**
+ * Tokens of one key leased from the database under its `limit` then; they die with their window, in which `spent` were
+ * used here so far.
+ */
+type Lease = { grant: Grant; limit: number; left: number; spent: number; untilMs: number };
 
 const BLOCKS_PER_WINDOW = 20;
 const KEYS_REMEMBERED = 10_000;
@@ -41,7 +44,8 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
       perSecond: readWindow.limit,
     });
     const spent = held?.grant.second === grant.second ? held.spent : 0;
-    const made = { grant, left: grant.granted, spent, untilMs: askedMs + grant.leftMs };
+    const { limit } = readWindow;
+    const made = { grant, limit, left: grant.granted, spent, untilMs: askedMs + grant.leftMs };
     if (leases.size >= KEYS_REMEMBERED) leases.clear();
     leases.set(apiKeyId, made);
     return made;
@@ -58,7 +62,8 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
     async take(principal) {
       for (;;) {
         const held = leases.get(principal.apiKeyId);
-        if (held !== undefined && monotonicMs() < held.untilMs) {
+        const isOfNow = held?.limit === principal.readWindow.limit && monotonicMs() < held.untilMs;
+        if (isOfNow) {
           if (held.left > 0) {
             held.left--;
             held.spent++;
