@@ -11,6 +11,7 @@ import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
+import { MIN_COMPRESSED_BYTES } from './rest/compress.js';
 import { boundStreams } from './streams.js';
 
 export type AppDeps = {
@@ -31,8 +32,6 @@ export type AppDeps = {
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** Length prefix and field tags around a body of the permitted size. */
 const MESSAGE_OVERHEAD_BYTES = 1024;
-/** Below this, compressing costs more time than it saves. */
-const MIN_COMPRESSED_BYTES = 16 * 1024;
 
 /** The RPCs and the public routes. */
 export type App = {

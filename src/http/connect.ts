@@ -81,6 +81,7 @@ async function answer(
     interceptors.conclude(call);
     context.responseHeader.set('x-request-id', call.requestId);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
+    if (context.requestMethod === 'GET') allowNoReuse(record, context.responseHeader);
     return response;
   } catch (thrown) {
     const error = asApiError(log, thrown, call);
@@ -115,6 +116,13 @@ function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, sign
     rateStates: [],
     responseHeaders: new Map(),
   };
+}
+
+/** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */
+function allowNoReuse({ res }: RequestRecord, headers: Headers): void {
+  const vary = res.getHeader('vary');
+  headers.set('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
+  headers.set('cache-control', 'private, no-cache');
 }
 
 /** The record of the request that an RPC came in; throws when `connectContext` did not hand it over. */

@@ -28,11 +28,12 @@ const MAX_AGE_SECONDS = '7200';
 export function createCors(origins: readonly string[]): (record: RequestRecord) => boolean {
   const any = origins.includes('*');
   const allowed = new Set(origins);
+  const varies = !any && allowed.size > 0;
   return ({ req, res, requestId }) => {
     const { origin } = req.headers;
+    if (varies) res.setHeader('vary', 'origin');
     if (origin === undefined || !(any || allowed.has(origin))) return false;
     res.setHeader('access-control-allow-origin', any ? '*' : origin);
-    if (!any) res.setHeader('vary', 'origin');
     if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) {
       res.setHeader('access-control-expose-headers', EXPOSED);
       return false;

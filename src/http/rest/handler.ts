@@ -7,6 +7,7 @@ import type { RequestRecord } from '../requests.js';
 import type { ServiceEntry } from '../services.js';
 import { errorAnswer, successAnswer } from './answer.js';
 import { ClientGone, readBody } from './body.js';
+import { negotiate } from './compress.js';
 import { restCall } from './rest-call.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
@@ -54,7 +55,8 @@ export function createRestHandler(options: RestOptions): RestHandler {
     })),
     async handle(exchange) {
       try {
-        send(exchange.req, exchange.res, await answer(options, router, exchange));
+        const ready = negotiate(exchange, await answer(options, router, exchange));
+        send(exchange.req, exchange.res, ready instanceof Promise ? await ready : ready);
       } catch (error) {
         sendError(options, exchange, error);
       }
