@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import type { BundleFormat } from '../client/client.js';
 import { type Cli, printError } from './cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from './client-flags.js';
 
@@ -39,8 +38,7 @@ export function addBundle(program: Command, cli: Cli): void {
 async function fetchBundle(cli: Cli, id: string, { format, output, wait, ...flags }: Flags): Promise<void> {
   const { attestations } = openClient(cli, flags);
   if (wait) await attestations.waitUntilWitnessed(id);
-  const name: BundleFormat = `bundle.${format}`;
-  const { data } = await attestations.downloadBundle(id, name);
+  const { data } = await attestations.downloadBundle({ id, format: `bundle.${format}` });
   if (output === undefined) {
     cli.stdout.write(data);
     return;

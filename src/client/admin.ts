@@ -1,7 +1,7 @@
 /** Calls of the admin API, which has no typed client of its own: its descriptors say all that is needed. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { callUnary } from './call.js';
-import { createCaller } from './client.js';
+import { createCaller } from './caller.js';
 
 /** A call of the admin API; throws AttestationError. */
 export type AdminCall = <I extends DescMessage, O extends DescMessage>(

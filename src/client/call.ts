@@ -1,13 +1,16 @@
 /** One call with its retries. */
 import {
   type DescMessage,
+  type DescMethod,
   type DescMethodUnary,
   getOption,
   type MessageInitShape,
   type MessageShape,
 } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Transport } from '@connectrpc/connect';
 import { rules } from '../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { type AttestationError, toAttestationError } from './error.js';
 
 /** What may be said with a call. */
@@ -23,7 +26,8 @@ export type CallOptions = {
 /** How calls are made. */
 export type Caller = {
   readonly transport: Transport;
-  readonly apiKey: string;
+  /** Sent with every call. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly now: () => number;
@@ -32,15 +36,15 @@ export type Caller = {
   readonly delay: (ms: number, signal?: AbortSignal) => Promise<void>;
 };
 
-const FIRST_DELAY_MS = 250;
+const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 8_000;
 /** A service that asks for a longer wait is not waited for: the caller is told. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Calls a method and returns its answer. Failures that may pass are tried again with growing, jittered pauses or after
- * the time the service asks for; a method that changes something carries one `Idempotency-Key` through all attempts.
- * Throws AttestationError.
+ * Calls a method and returns its answer. Failures that may pass are tried again, where that is safe, with growing,
+ * jittered pauses or after the time the service asks for; a method that changes something carries one
+ * `Idempotency-Key` through all attempts. Throws AttestationError.
  */
 export async function callUnary<I extends DescMessage, O extends DescMessage>(
   caller: Caller,
@@ -49,7 +53,7 @@ export async function callUnary<I extends DescMessage, O extends DescMessage>(
   options: CallOptions = {},
 ): Promise<MessageShape<O>> {
   const { signal, timeoutMs = caller.timeoutMs } = options;
-  const headers = requestHeaders(caller, method, options);
+  const headers = { ...caller.headers, ...idempotencyHeader(method, options) };
   for (let attempt = 0; ; attempt++) {
     signal?.throwIfAborted();
     try {
@@ -58,28 +62,30 @@ export async function callUnary<I extends DescMessage, O extends DescMessage>(
     } catch (thrown) {
       signal?.throwIfAborted();
       const error = toAttestationError(thrown, caller.now());
-      const delayMs = attempt < caller.maxRetries ? retryDelayMs(caller, error, attempt) : undefined;
+      const mayRepeat = attempt < caller.maxRetries && isSafeToRepeat(method, error);
+      const delayMs = mayRepeat ? findRetryDelayMs(caller, error, attempt) : undefined;
       if (delayMs === undefined) throw error;
       await caller.delay(delayMs, signal);
     }
   }
 }
 
-function requestHeaders(
-  { apiKey }: Caller,
-  method: DescMethodUnary,
-  { idempotencyKey }: CallOptions,
-): Record<string, string> {
-  const authorization = { authorization: `Bearer ${apiKey}` };
-  if (!getOption(method, rules).idempotentByKey) return authorization;
-  return { ...authorization, 'idempotency-key': idempotencyKey ?? crypto.randomUUID() };
+function idempotencyHeader(method: DescMethod, { idempotencyKey }: CallOptions): Record<string, string> {
+  if (!getOption(method, rules).idempotentByKey) return {};
+  return { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() };
+}
+
+/** What changes something and honours no key may have happened, whatever the error; unless it was turned away. */
+function isSafeToRepeat(method: DescMethod, error: AttestationError): boolean {
+  const isReading = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+  const isKeyed = getOption(method, rules).idempotentByKey;
+  return isReading || isKeyed || error.errorCode === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
 
 /** How long to wait before the next attempt; undefined when there should be none. */
-function retryDelayMs({ random }: Caller, error: AttestationError, attempt: number): number | undefined {
+function findRetryDelayMs({ random }: Caller, error: AttestationError, attempt: number): number | undefined {
   const { retryable, retryAfterMs = 0 } = error;
   if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
-  const backoffMs = Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
-  // Callers turned away together must not come back together.
-  return Math.max(retryAfterMs, backoffMs / 2) + (backoffMs / 2) * random();
+  // Full jitter: callers turned away together must not come back together.
+  return retryAfterMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
 }

@@ -1,6 +1,7 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import { getOption, type JsonObject } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { error as errorRules } from '../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 
 /**
  * A call that failed. `code` is the service's dotted code, or one of this library's own: `connection.failed` (nobody
@@ -10,6 +11,8 @@ import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 export class AttestationError extends Error {
   override readonly name = 'AttestationError';
   readonly code: string;
+  /** The same code for a `switch`; `UNSPECIFIED` for this library's own, and for one of a newer service. */
+  readonly errorCode: ErrorCode;
   /** As the code's documentation says. */
   readonly details: JsonObject;
   /** For the service's operator; undefined when the request did not reach the service. */
@@ -22,6 +25,7 @@ export class AttestationError extends Error {
   constructor(fields: AttestationErrorFields, options?: ErrorOptions) {
     super(fields.message, options);
     this.code = fields.code;
+    this.errorCode = ERROR_CODES.get(fields.code) ?? ErrorCode.UNSPECIFIED;
     this.details = fields.details ?? {};
     this.requestId = fields.requestId;
     this.retryable = fields.retryable ?? false;
@@ -39,12 +43,15 @@ export type AttestationErrorFields = {
   retryAfterMs?: number | undefined;
 };
 
-const RETRYABLE_CODES = new Set([
-  'service.unavailable',
-  'service.deadline_exceeded',
-  'rate_limit.exceeded',
-  'idempotency.in_progress',
-]);
+/** The service's codes by their dotted form. */
+const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map(
+  ErrorCodeSchema.values
+    .filter(({ number }) => number !== ErrorCode.UNSPECIFIED)
+    .map((value) => [getOption(value, errorRules).code, value.number]),
+);
+
+/** The codes of Connect for what may be otherwise later; codes that this library does not know count by these too. */
+const RETRYABLE: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Aborted]);
 
 /** What a transport threw as an AttestationError. `now` is in milliseconds since 1970, to read dates in `Retry-After`. */
 export function toAttestationError(thrown: unknown, now: number): AttestationError {
@@ -62,7 +69,7 @@ export function toAttestationError(thrown: unknown, now: number): AttestationErr
       message: error.rawMessage,
       details,
       requestId: detail.requestId || requestId,
-      retryable: RETRYABLE_CODES.has(code),
+      retryable: RETRYABLE.has(error.code) || ERROR_CODES.get(code) === ErrorCode.RATE_LIMIT_EXCEEDED,
       retryAfterMs,
     },
     { cause: thrown },

@@ -1,4 +1,6 @@
-/** The SHA-256 of artifacts of any size: by Node's crypto in streams, by Web Crypto at once in a browser. */
+/** The SHA-256 of artifacts of any size. */
+import { toHex } from '../proof/encoding.js';
+import { createSha256 } from '../proof/primitives.js';
 
 /** What an artifact can be handed over as; a string is the path of a file, in Node. */
 export type ArtifactSource =
@@ -14,37 +16,17 @@ export type HashOptions = {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 };
 
-/** Hex SHA-256, lower case. In Node memory stays small whatever the size; in a browser the artifact is held in it. */
+/** Hex SHA-256, lower case. It is read in pieces, so that memory stays small whatever the size. */
 export async function hashArtifact(source: ArtifactSource, options: HashOptions = {}): Promise<string> {
   const { signal, onBytes } = options;
-  const hash = newHash();
+  const hash = createSha256();
   for await (const piece of piecesOf(source)) {
     signal?.throwIfAborted();
     if (!(piece instanceof Uint8Array)) throw new TypeError('an artifact is a stream of Uint8Array');
     hash.update(piece);
     onBytes?.(piece.length);
   }
-  return hash.digestHex();
-}
-
-type Hash = { update(piece: Uint8Array): void; digestHex(): Promise<string> | string };
-
-function newHash(): Hash {
-  const node = findNodeModule('node:crypto');
-  if (node === undefined) return newWebHash();
-  const hash = node.createHash('sha256');
-  return { update: (piece) => void hash.update(piece), digestHex: () => hash.digest('hex') };
-}
-
-function newWebHash(): Hash {
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  return {
-    update: (piece) => void pieces.push(new Uint8Array(piece)),
-    digestHex: async () => {
-      const digest = await crypto.subtle.digest('SHA-256', await new Blob(pieces).arrayBuffer());
-      return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-    },
-  };
+  return toHex(hash.digest());
 }
 
 async function* piecesOf(source: ArtifactSource): AsyncIterable<Uint8Array> {
@@ -54,7 +36,7 @@ async function* piecesOf(source: ArtifactSource): AsyncIterable<Uint8Array> {
 }
 
 function openFile(path: string): AsyncIterable<Uint8Array> {
-  const fs = findNodeModule('node:fs');
+  const fs = findNodeFs();
   if (fs === undefined) throw new TypeError('a path can be read in Node only; hand over the File');
   return fs.createReadStream(path, { highWaterMark: 1024 * 1024 });
 }
@@ -73,9 +55,7 @@ async function* readPieces(
   }
 }
 
-type NodeModules = { 'node:crypto': typeof import('node:crypto'); 'node:fs': typeof import('node:fs') };
-
 /** A module of Node without importing it, which would keep this file from loading in a browser. */
-function findNodeModule<N extends keyof NodeModules>(name: N): NodeModules[N] | undefined {
-  return globalThis.process?.getBuiltinModule?.(name) as NodeModules[N] | undefined;
+function findNodeFs(): typeof import('node:fs') | undefined {
+  return globalThis.process?.getBuiltinModule?.('node:fs');
 }

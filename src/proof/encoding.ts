@@ -1,14 +1,15 @@
 /**
  * Text forms of bytes. Decoding is strict: there is exactly one spelling of a byte string, so a changed character is
- * a changed value and nothing can hide in padding bits. Uses Node's Buffer; a browser build replaces this file too.
+ * a changed value and nothing can hide in padding bits.
  */
 import { FormatError } from './format-error.js';
+import { decodeBase64, decodeHex, encodeBase64, encodeHex, encodeUtf8 } from './primitives.js';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** UTF-8 bytes of a text. */
 export function utf8(text: string): Uint8Array {
-  return plain(Buffer.from(text));
+  return encodeUtf8(text);
 }
 
 /** Text of UTF-8 bytes; throws FormatError when they are not valid UTF-8. A byte order mark is kept. */
@@ -22,25 +23,25 @@ export function fromUtf8(bytes: Uint8Array): string {
 
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
-  return view(bytes).toString('hex');
+  return encodeHex(bytes);
 }
 
 /** Bytes of lower-case hex; throws FormatError on anything else, or when there are not `length` bytes. */
 export function fromHex(text: string, length?: number): Uint8Array {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new FormatError('not lower-case hex');
-  return ofLength(plain(Buffer.from(text, 'hex')), length);
+  return ofLength(decodeHex(text), length);
 }
 
 /** Standard base64 with padding (RFC 4648, section 4). */
 export function toBase64(bytes: Uint8Array): string {
-  return view(bytes).toString('base64');
+  return encodeBase64(bytes);
 }
 
 /** Bytes of canonical standard base64; throws FormatError on anything else, or when there are not `length` bytes. */
 export function fromBase64(text: string, length?: number): Uint8Array {
-  const bytes = Buffer.from(text, 'base64');
-  if (bytes.toString('base64') !== text) throw new FormatError('not canonical base64');
-  return ofLength(plain(bytes), length);
+  const bytes = decodeBase64(text);
+  if (encodeBase64(bytes) !== text) throw new FormatError('not canonical base64');
+  return ofLength(bytes, length);
 }
 
 /** One byte string out of several. */
@@ -52,15 +53,6 @@ export function concatBytes(...parts: Uint8Array[]): Uint8Array {
     offset += part.length;
   }
   return joined;
-}
-
-/** Not a Buffer, whose `slice` shares memory. Short ones are parts of Node's pool, so their `buffer` holds others too. */
-function plain({ buffer, byteOffset, byteLength }: Buffer): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
-}
-
-function view(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function ofLength(bytes: Uint8Array, length: number | undefined): Uint8Array {

@@ -1,8 +1,9 @@
 /**
- * The cryptography that proofs are made of. This is the only file of `proof/` that touches `node:crypto`; verification
- * is asynchronous so that a browser build can put Web Crypto in its place.
+ * The cryptography that proofs are made of, and bytes as text, as Node does them best. The only file of `proof/` that
+ * needs Node: bundlers for a browser take primitives-web.ts in its place, by `browser` in package.json. Verification is
+ * asynchronous because Web Crypto is.
  */
-import { createHmac, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
+import { createHash, createHmac, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 
 /** SubjectPublicKeyInfo of an Ed25519 key up to the 32 key bytes (RFC 8410). */
 const ED25519_SPKI_PREFIX = Uint8Array.of(
@@ -24,6 +25,15 @@ const ED25519_SPKI_PREFIX = Uint8Array.of(
 export function sha256(...parts: Uint8Array[]): Uint8Array {
   const only = parts[0];
   return plain(hash('sha256', parts.length === 1 && only ? only : Buffer.concat(parts), 'buffer'));
+}
+
+/** A SHA-256 that is fed in pieces. */
+export type Sha256 = { update(piece: Uint8Array): void; digest(): Uint8Array };
+
+/** A SHA-256 to feed. */
+export function createSha256(): Sha256 {
+  const state = createHash('sha256');
+  return { update: (piece) => void state.update(piece), digest: () => plain(state.digest()) };
 }
 
 /** HMAC-SHA-256 (RFC 2104), 32 bytes. */
@@ -63,9 +73,41 @@ export function ed25519Spki(raw: Uint8Array): Uint8Array {
   return plain(Buffer.concat([ED25519_SPKI_PREFIX, raw]));
 }
 
-/** The same bytes as a plain Uint8Array: a Buffer's `slice` shares memory, and proofs must not depend on which one they hold. */
+/** UTF-8; a lone surrogate becomes U+FFFD. */
+export function encodeUtf8(text: string): Uint8Array {
+  return plain(Buffer.from(text));
+}
+
+/** Lower-case hex. */
+export function encodeHex(bytes: Uint8Array): string {
+  return view(bytes).toString('hex');
+}
+
+/** Bytes of lower-case hex; of anything else, anything. */
+export function decodeHex(text: string): Uint8Array {
+  return plain(Buffer.from(text, 'hex'));
+}
+
+/** Standard base64 with padding (RFC 4648, section 4). */
+export function encodeBase64(bytes: Uint8Array): string {
+  return view(bytes).toString('base64');
+}
+
+/** Bytes of standard base64; of anything else, bytes whose base64 is another. */
+export function decodeBase64(text: string): Uint8Array {
+  return plain(Buffer.from(text, 'base64'));
+}
+
+/**
+ * The same bytes as a plain Uint8Array: a Buffer's `slice` shares memory, and proofs must not depend on which one
+ * they hold. Short ones are parts of a pool, so their `buffer` holds others too.
+ */
 function plain({ buffer, byteOffset, byteLength }: Buffer): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+function view(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function findPublicKey(spki: Uint8Array): KeyObject | undefined {

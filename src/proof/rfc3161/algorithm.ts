@@ -1,6 +1,7 @@
 /** Hash and signature algorithms of time-stamp tokens, and the check of a signature by Web Crypto. */
-import { type DerNode, parseDer, TAG } from '../der.js';
-import { membersOf, objectIdentifier, unsignedInteger } from '../der-values.js';
+import { type DerNode, TAG } from '../der.js';
+import { membersOf, objectIdentifier } from '../der-values.js';
+import { findRawEcdsa } from '../ecdsa-signature.js';
 import { FormatError } from '../format-error.js';
 import { TimestampError } from './error.js';
 
@@ -111,24 +112,6 @@ function readKey(spki: DerNode) {
   if (curve === undefined) throw unsupported(`curve ${curveOid}`);
   const parameters = { name: 'ECDSA', namedCurve: curve.namedCurve };
   return { family: 'EC', scalarBytes: curve.scalarBytes, parameters } as const;
-}
-
-/** ECDSA-Sig-Value (RFC 3279, section 2.2.3) as Web Crypto wants it: r and s of fixed length, one after the other. */
-function findRawEcdsa(der: Uint8Array, scalarBytes: number): Uint8Array | undefined {
-  const raw = new Uint8Array(2 * scalarBytes);
-  try {
-    const members = membersOf(parseDer(der, 256), 'ECDSA-Sig-Value');
-    for (const end of [scalarBytes, 2 * scalarBytes]) {
-      const scalar = unsignedInteger(members.takeAny(), 'ECDSA-Sig-Value');
-      if (scalar.length > scalarBytes) return undefined;
-      raw.set(scalar, end - scalar.length);
-    }
-    members.end();
-    return raw;
-  } catch (error) {
-    if (error instanceof FormatError) return undefined;
-    throw error;
-  }
 }
 
 function unsupported(what: string): TimestampError {

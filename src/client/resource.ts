@@ -1,0 +1,81 @@
+/** The methods of a service as calls, made from its descriptor: an RPC that is added to the protos is there at once. */
+import type {
+  DescMessage,
+  DescMethod,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import { type Caller, type CallOptions, callUnary } from './call.js';
+import { type Listing, listing, type Page } from './page.js';
+
+/**
+ * The methods of a service, named as in its proto but without the name of the resource: `createWebhook` is `create`,
+ * `listWebhookDeliveries` is `listDeliveries`.
+ */
+export type Resource<S extends DescService, Name extends string> = {
+  readonly [M in keyof S['method'] & string as ShortName<M, Name>]: Call<S['method'][M]>;
+};
+
+type ShortName<M extends string, Name extends string> = M extends
+  | `${infer Before}${Name}es${infer After}`
+  | `${infer Before}${Name}s${infer After}`
+  | `${infer Before}${Name}${infer After}`
+  ? `${Before}${After}`
+  : M;
+
+type Call<M> = M extends { input: infer I extends DescMessage; output: infer O extends DescMessage }
+  ? (...args: Arguments<I, MessageShape<O>>) => Answer<MessageShape<O>>
+  : never;
+
+/** What only lists, or asks for nothing, may be called without a request. */
+type Arguments<I extends DescMessage, O> =
+  O extends Page<unknown>
+    ? [request?: Request<I>, options?: CallOptions]
+    : keyof Omit<MessageShape<I>, '$typeName' | '$unknown'> extends never
+      ? [request?: Request<I>, options?: CallOptions]
+      : [request: Request<I>, options?: CallOptions];
+
+/** A text stands for a request with this `id`. */
+type Request<I extends DescMessage> =
+  MessageShape<I> extends { id: string } ? MessageInitShape<I> | string : MessageInitShape<I>;
+
+type Answer<O> = O extends Page<infer T> ? Listing<O, T> : Promise<O>;
+
+/** The unary methods of `service` as calls by `caller`. `name` is what is left out of their names. */
+export function resource<S extends DescService, Name extends string>(
+  caller: Caller,
+  service: S,
+  name: Name,
+): Resource<S, Name> {
+  const named = new RegExp(`${name}(?:es|s)?(?![a-z])`);
+  const calls = service.methods
+    .filter(isUnary)
+    .map((method) => [method.localName.replace(named, ''), callOf(caller, method)] as const);
+  return Object.fromEntries(calls) as Resource<S, Name>;
+}
+
+function isUnary(method: DescMethod): method is DescMethodUnary {
+  return method.methodKind === 'unary';
+}
+
+type AnyRequest = Record<string, unknown>;
+
+function callOf(caller: Caller, method: DescMethodUnary) {
+  const call = (request: AnyRequest, options?: CallOptions) => callUnary(caller, method, request, options);
+  const isList = isPaged(method);
+  return (given: AnyRequest | string = {}, options?: CallOptions) => {
+    const request = typeof given === 'string' ? { id: given } : given;
+    if (!isList) return call(request, options);
+    return listing(async (cursor) => {
+      const page = await call(cursor === undefined ? request : { ...request, cursor }, options);
+      return page as unknown as Page<unknown>;
+    });
+  };
+}
+
+function isPaged({ input, output }: DescMethodUnary): boolean {
+  const { data, nextCursor } = output.field;
+  return input.field.cursor !== undefined && data?.fieldKind === 'list' && nextCursor !== undefined;
+}

@@ -1,0 +1,2 @@
+/** The version of the library, as package.json has it. */
+export const VERSION = '0.1.0';

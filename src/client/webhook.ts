@@ -1,0 +1,108 @@
+/** What a receiver of webhooks does with a delivery: checks who sent it, and reads it. */
+import { fromBase64, utf8 } from '../proof/encoding.js';
+import { hmacSha256 } from '../proof/primitives.js';
+import { parseEvent, type WebhookEvent } from './webhook-event.js';
+import { readSignatures, type Signature, type WebhookHeaders } from './webhook-headers.js';
+import { WebhookVerificationError } from './webhook-verification-error.js';
+
+export type VerifyWebhookOptions = {
+  /** How far the time in the signature may be from now, either way; 300 when left out, Infinity for any age. */
+  readonly toleranceSeconds?: number;
+  /** Now, when left out. */
+  readonly now?: Date;
+};
+
+const DEFAULT_TOLERANCE_SECONDS = 300;
+const SECRET_PREFIX = 'whsec_';
+const MIN_KEY_BYTES = 24;
+const MAX_KEY_BYTES = 64;
+
+/**
+ * The event of a delivery, once its signature is verified. `rawBody` is the request's body as it came, before any JSON
+ * parser; `headers` those of the request, in whatever form the framework has them; `secret` the subscription's, or
+ * several of which one must have signed. `Service-Signature` and the headers of Standard Webhooks are both understood:
+ * one is enough, and where both are there both must hold.
+ *
+ * Throws WebhookVerificationError, whose `code` says which check failed: answer the request with 400. Throws TypeError
+ * when it is called wrongly, with a secret that is none or a body that was parsed already.
+ */
+export function verifyWebhook(
+  rawBody: string | Uint8Array | ArrayBuffer,
+  headers: WebhookHeaders,
+  secret: string | readonly string[],
+  options: VerifyWebhookOptions = {},
+): WebhookEvent {
+  const { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS, now = new Date() } = options;
+  if (!(toleranceSeconds >= 0)) throw new TypeError('toleranceSeconds is not a number from 0');
+  const body = bytesOf(rawBody);
+  const keys = keysOf(secret);
+  for (const signature of readSignatures(headers, body)) {
+    checkMac(signature, keys);
+    checkTime(signature, now.getTime() / 1000, toleranceSeconds);
+  }
+  return parseEvent(body);
+}
+
+function bytesOf(rawBody: unknown): Uint8Array {
+  if (typeof rawBody === 'string') return utf8(rawBody);
+  if (rawBody instanceof Uint8Array) return rawBody;
+  if (rawBody instanceof ArrayBuffer) return new Uint8Array(rawBody);
+  throw new TypeError('rawBody is not a string or bytes: hand over the body as it came, not the parsed JSON');
+}
+
+function keysOf(secret: string | readonly string[]): Uint8Array[] {
+  const secrets = typeof secret === 'string' ? [secret] : secret;
+  if (secrets.length === 0) throw new TypeError('there is no secret to verify with');
+  return secrets.map(keyOf);
+}
+
+/** Never shows the secret. */
+function keyOf(secret: string): Uint8Array {
+  const key = secret.startsWith(SECRET_PREFIX) ? findBytes(secret.slice(SECRET_PREFIX.length)) : undefined;
+  if (key === undefined || key.length < MIN_KEY_BYTES || key.length > MAX_KEY_BYTES) {
+    throw new TypeError('a webhook secret is whsec_ and the base64 of 24 to 64 bytes');
+  }
+  return key;
+}
+
+function findBytes(base64: string): Uint8Array | undefined {
+  try {
+    return fromBase64(base64);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Compares every MAC with every key's, so that time tells nothing of which was near. */
+function checkMac({ header, content, macs }: Signature, keys: readonly Uint8Array[]): void {
+  let matches = 0;
+  for (const key of keys) {
+    const expected = hmacSha256(key, content);
+    for (const mac of macs) matches |= isSame(mac, expected) ? 1 : 0;
+  }
+  if (matches === 0) {
+    throw new WebhookVerificationError(
+      'signature.mismatch',
+      `no signature in ${header} is by a given secret over this body: the secret is another, or the body was changed`,
+    );
+  }
+}
+
+/** In constant time for values of the same length. */
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  let difference = 0;
+  for (let i = 0; i < a.length; i++) difference |= (a[i] as number) ^ (b[i] as number);
+  return difference === 0;
+}
+
+function checkTime({ header, timestamp }: Signature, now: number, toleranceSeconds: number): void {
+  const ageSeconds = now - timestamp;
+  if (Math.abs(ageSeconds) <= toleranceSeconds) return;
+  const isOld = ageSeconds > 0;
+  const howFar = `${Math.round(Math.abs(ageSeconds))} s ${isOld ? 'ago' : 'ahead'}`;
+  throw new WebhookVerificationError(
+    isOld ? 'timestamp.too_old' : 'timestamp.in_future',
+    `${header} was signed ${howFar}, more than ${toleranceSeconds} s are not tolerated`,
+  );
+}
