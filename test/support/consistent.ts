@@ -84,7 +84,10 @@ async function findKeyProblems(pool: Pool, acknowledged: readonly Acknowledged[]
     SELECT encode(artifact_sha256, 'hex') AS artifact, count(*) AS n FROM submission
     WHERE encode(artifact_sha256, 'hex') = ANY(${artifacts}) GROUP BY 1 HAVING count(*) <> 1`;
   const stored = await pool<{ key: string }[]>`
-    SELECT k.key FROM idempotency_key k LEFT JOIN submission s ON s.id = k.resource_id WHERE s.id IS NULL`;
+    SELECT key FROM idempotency_key
+    WHERE resource_id NOT IN (SELECT id FROM submission UNION ALL SELECT id FROM webhook
+                              UNION ALL SELECT id FROM webhook_delivery
+                              UNION ALL SELECT id FROM project UNION ALL SELECT id FROM api_key)`;
   return [
     ...[...told]
       .filter(([, ids]) => ids.size > 1)
