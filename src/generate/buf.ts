@@ -7,11 +7,11 @@ export const MODULES = ['proto', 'test/proto'] as const;
 /** Templates of `buf generate`, in the order in which they are run: the later ones run code of the earlier. */
 const TEMPLATES = ['buf.gen.yaml', 'buf.gen.openapi.yaml', 'test/buf.gen.yaml'] as const;
 
+/** What clients are generated from. */
+const PUBLIC_PROTOS = 'proto/attestation/v1';
+
 /** The folders that hold nothing but what is generated. */
 export const GENERATED = ['gen', 'test/gen'] as const;
-
-/** The public protos, for programs that generate clients. */
-const DESCRIPTOR = { path: 'proto/attestation/v1', file: 'gen/openapi/descriptor.binpb' };
 
 /**
  * Makes everything that comes from the protos at `root` and writes it below `out`. Needs the third-party protos at
@@ -22,8 +22,15 @@ export function generateCode(root: string, out: string): string | undefined {
     const problem = buf(root, 'generate', '--template', template, '-o', out);
     if (problem !== undefined) return problem;
   }
-  const { path, file } = DESCRIPTOR;
-  return buf(root, 'build', '--path', path, '--as-file-descriptor-set', '-o', join(out, file));
+  return undefined;
+}
+
+/**
+ * Writes the descriptors of the public protos, with comments and all that they import, to `file`. They are made by every
+ * build and not kept in git, which cannot merge them. Needs the third-party protos at `root`. Returns what `buf` printed when it failed.
+ */
+export function buildDescriptors(root: string, file: string): string | undefined {
+  return buf(root, 'build', '--path', PUBLIC_PROTOS, '--as-file-descriptor-set', '-o', file);
 }
 
 /** Runs the `buf` of this checkout's packages and returns what it printed when it failed. */

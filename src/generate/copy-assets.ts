@@ -1,4 +1,15 @@
+/** The last part of `npm run build`: what programs read beside the code. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { completeBuild } from './assets.js';
+import { buildDescriptors } from './buf.js';
+import { writeThirdPartyProtos } from './third-party-protos.js';
 
-completeBuild(fileURLToPath(new URL('../..', import.meta.url)));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+completeBuild(root);
+writeThirdPartyProtos(root);
+const problem = buildDescriptors(root, join(root, 'dist/gen/openapi/descriptor.binpb'));
+if (problem !== undefined) {
+  console.error(problem);
+  process.exitCode = 1;
+}
