@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   type AttestationService,
@@ -13,6 +13,7 @@ import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Accepter } from '../pipeline/accept.js';
 import type { Principal } from '../principal.js';
+import { toHex } from '../proof/encoding.js';
 import { jcs } from '../proof/jcs.js';
 import { tlogProof } from '../proof/tlog-proof.js';
 import { rateLimitExceeded, tightestWindow } from '../rate.js';
@@ -33,7 +34,7 @@ import type { Directory } from './directory.js';
 import { keyReused, noteReplay } from './idempotent.js';
 import { metadataWarnings } from './metadata.js';
 import { submissionStates } from './rate-windows.js';
-import { type ShownSubmission, submissionMessage, submissionStatus } from './submission-message.js';
+import { parseStored, shownMessage, submissionMessage, submissionStatus } from './submission-message.js';
 
 /** What the handlers work with. */
 export type AttestationDeps = Prepare &
@@ -109,24 +110,27 @@ function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use 
 
 /** The answer to a creation, from the row as it was sent to be stored. */
 function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal: Principal): Submission {
-  const stored: ShownSubmission = {
-    id: row.id,
-    logIndex: logIndex ?? 0,
-    submittedAt: new Date(row.submittedAtMs),
-    artifactSha256: row.artifactSha256,
-    schema: row.schema,
-    metadata: row.metadata,
-    metadataState: row.metadataState,
-    metadataErrors: row.metadataErrors,
-    attestedMetadata: null,
-    salt: row.salt,
-    leafHash: row.leafHash,
-    redactedAt: null,
-    batchId: null,
-    batchStatus: null,
-    witnessedAt: null,
-  };
-  return withWarnings(submissionMessage(stored, principal.environment), stored);
+  const message = shownMessage(
+    {
+      id: row.id,
+      logIndex: logIndex ?? 0,
+      submittedAtMs: row.submittedAtMs,
+      artifactSha256: toHex(row.artifactSha256),
+      schema: row.schema,
+      metadata: parseStored<JsonObject>(row.metadata),
+      metadataState: row.metadataState,
+      metadataErrors: parseStored(row.metadataErrors),
+      attestedMetadata: null,
+      salt: toHex(row.salt),
+      leafSha256: toHex(row.leafHash),
+      redactedAtMs: null,
+      batchId: null,
+      batchStatus: null,
+      witnessedAtMs: null,
+    },
+    principal.environment,
+  );
+  return withWarnings(message, row.schema);
 }
 
 async function replay(
@@ -138,11 +142,11 @@ async function replay(
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
   noteReplay(call);
-  return withWarnings(submissionMessage(row, principal.environment), row);
+  return withWarnings(submissionMessage(row, principal.environment), row.schema);
 }
 
-function withWarnings(message: Submission, row: ShownSubmission): Submission {
-  message.warnings = metadataWarnings(row.schema, message.metadataErrors);
+function withWarnings(message: Submission, schema: string): Submission {
+  message.warnings = metadataWarnings(schema, message.metadataErrors);
   return message;
 }
 
@@ -220,7 +224,7 @@ async function listAttestations(
   const last = page.at(-1);
   const more = rows.length > limit && last !== undefined;
   return create(ListAttestationsResponseSchema, {
-    data: page.map((row) => submissionMessage(row, environment)),
+    data: page.map((row) => shownMessage(row, environment)),
     nextCursor: more ? deps.cursors.seal([last.logId, last.logIndex], bound) : '',
   });
 }

@@ -1,7 +1,6 @@
-import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  type MetadataErrorSchema,
   MetadataState,
   type Submission,
   SubmissionSchema,
@@ -9,34 +8,51 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import type { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../proof/encoding.js';
+import type { ListedSubmission } from '../store/submission-lists.js';
 import type { SubmissionRow } from '../store/submissions.js';
 
-/** What of a row the API shows, or needs to know to show it. */
-export type ShownSubmission = Omit<
-  SubmissionRow,
-  'logId' | 'projectId' | 'commitment' | 'dsseKeyId' | 'signature' | 'attestedSchema' | 'batchTreeSize'
->;
+/** What of a submission the API shows, or needs to know to show it. */
+export type ShownSubmission = Omit<ListedSubmission, 'logId'>;
 
 /** A submission as the API shows it, from its row; without bundle and warnings. */
-export function submissionMessage(row: ShownSubmission, environment: Environment): Submission {
-  const message = create(SubmissionSchema, {
-    id: row.id,
-    leafSha256: toHex(row.leafHash),
-    status: submissionStatus(row),
-    submittedAt: timestampFromDate(row.submittedAt),
-    metadata: row.metadata === null ? { schema: row.schema } : parseStored(row.metadata),
-    artifact: { sha256: toHex(row.artifactSha256) },
+export function submissionMessage(row: SubmissionRow, environment: Environment): Submission {
+  return shownMessage(
+    {
+      ...row,
+      submittedAtMs: row.submittedAt.getTime(),
+      artifactSha256: toHex(row.artifactSha256),
+      metadata: parseStored(row.metadata),
+      metadataErrors: parseStored(row.metadataErrors),
+      attestedMetadata: parseStored(row.attestedMetadata),
+      salt: row.salt && toHex(row.salt),
+      leafSha256: toHex(row.leafHash),
+      redactedAtMs: row.redactedAt && row.redactedAt.getTime(),
+      witnessedAtMs: row.witnessedAt && row.witnessedAt.getTime(),
+    },
     environment,
-    logIndex: BigInt(row.logIndex),
-    metadataState: row.metadataState,
-    metadataErrors: metadataErrors(row),
+  );
+}
+
+/** The same from what a list or a creation knows of it. */
+export function shownMessage(shown: ShownSubmission, environment: Environment): Submission {
+  const message = create(SubmissionSchema, {
+    id: shown.id,
+    leafSha256: shown.leafSha256,
+    status: submissionStatus(shown),
+    submittedAt: timestampFromMs(shown.submittedAtMs),
+    metadata: shown.metadata ?? { schema: shown.schema },
+    artifact: { sha256: shown.artifactSha256 },
+    environment,
+    logIndex: BigInt(shown.logIndex),
+    metadataState: shown.metadataState,
+    metadataErrors: shown.metadataState === MetadataState.INVALID ? (shown.metadataErrors ?? []) : [],
   });
-  if (row.witnessedAt !== null) message.witnessedAt = timestampFromDate(row.witnessedAt);
-  if (row.batchId !== null) message.batchId = row.batchId;
-  if (row.salt !== null) message.metadataSalt = toHex(row.salt);
-  if (row.attestedMetadata !== null) message.attestedMetadata = parseStored(row.attestedMetadata);
-  if (row.redactedAt !== null) {
-    message.redactedAt = timestampFromDate(row.redactedAt);
+  if (shown.witnessedAtMs !== null) message.witnessedAt = timestampFromMs(shown.witnessedAtMs);
+  if (shown.batchId !== null) message.batchId = shown.batchId;
+  if (shown.salt !== null) message.metadataSalt = shown.salt;
+  if (shown.attestedMetadata !== null) message.attestedMetadata = shown.attestedMetadata;
+  if (shown.redactedAtMs !== null) {
+    message.redactedAt = timestampFromMs(shown.redactedAtMs);
     message.metadataState = MetadataState.REDACTED;
   }
   return message;
@@ -47,14 +63,9 @@ export function submissionStatus(row: Pick<SubmissionRow, 'batchStatus'>): Submi
   return row.batchStatus ?? SubmissionStatus.QUEUED;
 }
 
-/** Where the metadata fails its schema, while it stands uncorrected. */
-export function metadataErrors(
-  row: Pick<SubmissionRow, 'metadataErrors' | 'metadataState'>,
-): MessageInitShape<typeof MetadataErrorSchema>[] {
-  if (row.metadataErrors === null || row.metadataState !== MetadataState.INVALID) return [];
-  return JSON.parse(row.metadataErrors) as MessageInitShape<typeof MetadataErrorSchema>[];
-}
-
-function parseStored(jcs: string): JsonObject {
-  return JSON.parse(jcs) as JsonObject;
+/** JSON text of a row; what it holds was checked before it was stored. */
+export function parseStored<T extends object>(json: string): T;
+export function parseStored<T extends object>(json: string | null): T | null;
+export function parseStored(json: string | null): object | null {
+  return json === null ? null : (JSON.parse(json) as object);
 }

@@ -1,6 +1,7 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { Sql } from './connect.js';
 import { logsBelow, mostRows } from './list-pages.js';
-import { type SubmissionRow, submissionColumns, withBatch } from './submissions.js';
+import { type SubmissionRow, withBatch } from './submissions.js';
 
 /** A place in the order of lists: logs by id, submissions by index. */
 export type SubmissionPosition = { logId: number; logIndex: number };
@@ -17,18 +18,51 @@ export type SubmissionQuery = {
   limit: number;
 };
 
-/** The project's submissions that the query asks for, newest first. */
-export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionRow[]> {
-  return sql<SubmissionRow[]>`${submissionPage(sql, query)}`;
+/** What a list says of a submission, as JSON spells it: hashes in lower-case hex, times in Unix milliseconds. */
+export type ListedSubmission = Pick<
+  SubmissionRow,
+  'logId' | 'logIndex' | 'id' | 'schema' | 'metadataState' | 'batchId' | 'batchStatus'
+> & {
+  submittedAtMs: number;
+  artifactSha256: string;
+  metadata: JsonObject | null;
+  metadataErrors: { path: string; message: string }[] | null;
+  attestedMetadata: JsonObject | null;
+  salt: string | null;
+  leafSha256: string;
+  redactedAtMs: number | null;
+  witnessedAtMs: number | null;
+};
+
+/**
+ * The project's submissions that the query asks for, newest first. They come as one JSON text, which takes a third of
+ * the time that a page of rows takes the driver.
+ */
+export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<ListedSubmission[]> {
+  const [page] = await sql<{ rows: ListedSubmission[] | null }[]>`
+    SELECT json_agg(page) AS rows FROM (${submissionPage(sql, query)}) page`;
+  return page?.rows ?? [];
+}
+
+const listedColumns = (sql: Sql) => sql`
+  s.log_id AS "logId", s.log_index AS "logIndex", s.id, ${unixMs(sql, sql`s.submitted_at`)} AS "submittedAtMs",
+  encode(s.artifact_sha256, 'hex') AS "artifactSha256", s.schema, s.metadata::json,
+  s.metadata_state AS "metadataState", s.metadata_errors::json AS "metadataErrors",
+  s.attested_metadata::json AS "attestedMetadata", encode(s.salt, 'hex') AS salt,
+  encode(s.leaf_hash, 'hex') AS "leafSha256", ${unixMs(sql, sql`s.redacted_at`)} AS "redactedAtMs",
+  b.id AS "batchId", b.status AS "batchStatus", ${unixMs(sql, sql`b.witnessed_at`)} AS "witnessedAtMs"`;
+
+function unixMs(sql: Sql, time: ReturnType<Sql>) {
+  return sql`floor(extract(epoch FROM ${time}) * 1000)::bigint`;
 }
 
 /**
- * The query of a page. It reads the project's rows, or those of one schema, backwards by index within the stretches of
+ * The rows of a page. It reads the project's rows, or those of one schema, backwards by index within the stretches of
  * each log that the status and the times leave, so that it reads little more than it returns. Comparisons of whole
  * rows leave the planner one index to choose: with equalities, statistics of a large project can have it read
  * everybody's rows for a small one.
  */
-export function submissionPage(sql: Sql, query: SubmissionQuery) {
+function submissionPage(sql: Sql, query: SubmissionQuery) {
   const { projectId, schema, limit } = query;
   const { logIds, ends } = logsBelow(
     query.logIds,
@@ -38,7 +72,7 @@ export function submissionPage(sql: Sql, query: SubmissionQuery) {
   const [name, value, descending] =
     schema === undefined ? [none, none, none] : [sql`s.schema,`, sql`${schema},`, sql`s.schema DESC,`];
   return sql`
-    SELECT ${submissionColumns(sql)}
+    SELECT ${listedColumns(sql)}
     FROM unnest(${logIds}::integer[], ${ends}::bigint[]) AS l(log_id, end_index)
     CROSS JOIN LATERAL ${stretches(sql, query)} r
     CROSS JOIN LATERAL (

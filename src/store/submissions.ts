@@ -29,8 +29,7 @@ export type SubmissionRow = {
   witnessedAt: Date | null;
 };
 
-/** The columns of {@link SubmissionRow}, of a submission `s` and its batch `b`. */
-export const submissionColumns = (sql: Sql) => sql`
+const submissionColumns = (sql: Sql) => sql`
   s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
   s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
