@@ -16,7 +16,9 @@ import { internalError } from './failure.js';
 import type { RequestRecord } from './requests.js';
 
 const ENVELOPE_HEAD_BYTES = 5;
-const MAX_ERROR_BYTES = 64 * 1024;
+/** Connect's errors quote what they could not read, escaped: six bytes for each of a body of the permitted size. */
+const MAX_ERROR_BYTES = 8 * 1024 * 1024;
+const MAX_MESSAGE_CHARACTERS = 500;
 /** What Connect calls internal though the caller sent it. */
 const UNREADABLE = /^parse binary|envelope|^decompression failed/;
 
@@ -95,7 +97,7 @@ function completed(error: ConnectError, record: RequestRecord): ConnectError {
   const told =
     code === ErrorCode.SERVICE_INTERNAL
       ? internalError(record.requestId, error)
-      : new ApiError(code, error.rawMessage);
+      : new ApiError(code, error.rawMessage.slice(0, MAX_MESSAGE_CHARACTERS));
   const call = { requestId: record.requestId, responseHeaders: new Map<string, string>() };
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
   if (code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return connectError(told, call, error.code);

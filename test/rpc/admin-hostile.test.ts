@@ -1,0 +1,23 @@
+import t from 'tap';
+import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { ADMIN_METHODS, adminOf } from '../support/admin.js';
+import { startApp } from '../support/app.js';
+import { assertNoLeaks } from '../support/recorder.js';
+import { rpcName } from '../support/rpcs.js';
+import { openSender, sendHostileBodies, sendHostileMessages } from './hostile-calls.js';
+
+const app = await startApp(t);
+const admin = adminOf(app);
+const send = openSender(t, app);
+
+for (const method of ADMIN_METHODS) {
+  t.test(`${rpcName(method)} answers whatever it is sent with a documented error or success`, async (t) => {
+    t.same(await sendHostileMessages(send, method, admin.token), [], 'by gRPC');
+    t.same(await sendHostileBodies(app, method, admin.token), [], 'by Connect');
+    t.equal((await admin.call(ProjectService.method.listProjects, {})).code, 'ok', 'it goes on');
+  });
+}
+
+t.test('nothing secret was logged or answered', async (t) => {
+  assertNoLeaks(t, app.recorder);
+});
