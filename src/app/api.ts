@@ -20,12 +20,13 @@ import { type Directory, openDirectory } from '../rpc/directory.js';
 import { infoHandlers } from '../rpc/info.js';
 import { createPrincipals, type Principals } from '../rpc/principals.js';
 import { createReadLimits } from '../rpc/read-limits.js';
+import { createSubmissionReader } from '../rpc/submission-reader.js';
 import { createTrustRootsReader } from '../rpc/trust-roots.js';
 import { loadSchemas } from '../schema/registry.js';
 import { deriveKeyRing } from '../secret-key.js';
 import { connectPool, type Pool } from '../store/connect.js';
 import { gather } from '../store/gather.js';
-import { findSubmissions } from '../store/submissions.js';
+import { findSubmissions, findVersions } from '../store/submissions.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { adminCheck, adminServices } from './admin.js';
 import { atMostEvery } from './at-most-every.js';
@@ -188,15 +189,21 @@ function createApiServer(
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
+  const findSubmission = gather(
+    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+    GATHER,
+  );
   const attestations = attestationHandlers({
     pool,
     directory,
     accepterOf: accepters.of,
-    findSubmission: gather(
-      async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-      GATHER,
-    ),
-    bundles: createBundleReader(pool, directory, () => performance.now()),
+    findSubmission,
+    reader: createSubmissionReader({
+      findSubmission,
+      findVersion: gather((ids) => findVersions(pool, ids), GATHER),
+      directory,
+      bundles: createBundleReader(pool, directory, () => performance.now()),
+    }),
     cursors,
     noteUse: submissionLimits.note,
     schemas: loadSchemas({ dir: config.schemaDir }),

@@ -1,5 +1,5 @@
-/** A message as the REST surface spells it: its JSON in UTF-8, and the entity tag of these bytes. */
-export type Written = { readonly bytes: Buffer; readonly etag: string };
+/** A message as the REST surface spells it: its JSON in UTF-8, and the entity tag of these bytes where it is known. */
+export type Written = { readonly bytes: Buffer; readonly etag?: string };
 
 const WRITTEN = Symbol('written');
 

@@ -7,10 +7,8 @@ import {
   type Submission,
   SubmissionStatus,
 } from '../../gen/attestation/v1/attestations_pb.js';
-import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { HttpBodySchema } from '../../gen/google/api/httpbody_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
-import { ApiError } from '../errors.js';
 import type { Accepter } from '../pipeline/accept.js';
 import type { Principal } from '../principal.js';
 import { toHex } from '../proof/encoding.js';
@@ -21,20 +19,16 @@ import { type AcceptedRow, type NewSubmission, Outcome, type WindowUse } from '.
 import type { Pool } from '../store/connect.js';
 import { listSubmissions } from '../store/submission-lists.js';
 import type { SubmissionRow } from '../store/submissions.js';
-import type { BundleReader, WrittenBundle } from './bundles.js';
-import {
-  type ChangeDeps,
-  deleteAttestation,
-  submissionNotFound,
-  updateAttestation,
-} from './change-metadata.js';
+import type { WrittenBundle } from './bundles.js';
+import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
 import { keyReused, noteReplay } from './idempotent.js';
 import { metadataWarnings } from './metadata.js';
 import { submissionStates } from './rate-windows.js';
-import { parseStored, shownMessage, submissionMessage, submissionStatus } from './submission-message.js';
+import { parseStored, shownMessage, submissionMessage } from './submission-message.js';
+import type { SubmissionReader } from './submission-reader.js';
 
 /** What the handlers work with. */
 export type AttestationDeps = Prepare &
@@ -44,33 +38,26 @@ export type AttestationDeps = Prepare &
     accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
     /** A submission of any project, by id. */
     findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
-    bundles: BundleReader;
+    reader: SubmissionReader;
     cursors: Cursors;
     /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
     noteUse: (principal: Principal, use: WindowUse) => void;
   };
 
 const DEFAULT_LIMIT = 50;
-/** How soon a bundle that is not ready is worth asking for again. */
-const BUNDLE_RETRY_SECONDS = '1';
 
 /** The handlers of AttestationService. */
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
   return {
     createAttestation: (request, call) =>
       createAttestation(deps, call, () => prepareSubmission(deps, request, call)),
-    getAttestation: async ({ id }, call) => {
-      const row = await getOwnSubmission(deps, id, call);
-      const message = submissionMessage(row, getPrincipal(call).environment);
-      if (isBundleReady(row)) message.bundle = (await deps.bundles.read(row)).message;
-      return message;
-    },
+    getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
-    getBundle: async ({ id }, call) => (await getBundle(deps, id, call)).message,
+    getBundle: async ({ id }, call) => (await deps.reader.readBundle(id, getPrincipal(call))).message,
     downloadBundle: async ({ id, format }, call) => {
-      const bundle = await getBundle(deps, id, call);
+      const bundle = await deps.reader.readBundle(id, getPrincipal(call));
       call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
       return create(HttpBodySchema, renderBundle(bundle, format));
     },
@@ -148,40 +135,6 @@ async function replay(
 function withWarnings(message: Submission, schema: string): Submission {
   message.warnings = metadataWarnings(schema, message.metadataErrors);
   return message;
-}
-
-/** The caller's own submission; another project's is not found, as one that never was. */
-async function getOwnSubmission(deps: AttestationDeps, id: string, call: Call): Promise<SubmissionRow> {
-  const { projectId, environment } = getPrincipal(call);
-  const row = await deps.findSubmission(id);
-  const own =
-    row?.projectId === projectId && (await deps.directory.getLog(row.logId)).environment === environment;
-  if (row === undefined || !own) throw submissionNotFound();
-  return row;
-}
-
-function isBundleReady(row: SubmissionRow): boolean {
-  const status = submissionStatus(row);
-  return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
-}
-
-async function getBundle(deps: AttestationDeps, id: string, call: Call): Promise<WrittenBundle> {
-  const kept = await deps.bundles.findKept(id, getPrincipal(call));
-  return kept ?? deps.bundles.read(await getReadySubmission(deps, id, call));
-}
-
-async function getReadySubmission(deps: AttestationDeps, id: string, call: Call): Promise<SubmissionRow> {
-  const row = await getOwnSubmission(deps, id, call);
-  if (isBundleReady(row)) return row;
-  const failed = submissionStatus(row) === SubmissionStatus.FAILED;
-  throw new ApiError(
-    ErrorCode.BUNDLE_NOT_READY,
-    failed
-      ? 'the batch failed: no required witness vouched for it'
-      : 'the batch of this submission is not witnessed yet',
-    {},
-    failed ? {} : { 'retry-after': BUNDLE_RETRY_SECONDS },
-  );
 }
 
 function renderBundle({ message, bytes, logIndex }: WrittenBundle, format: string) {

@@ -27,6 +27,8 @@ export type SubmissionRow = {
   /** Proto BatchStatus number. */
   batchStatus: number | null;
   witnessedAt: Date | null;
+  /** Another one after each change of the row; the batch's members do not count. */
+  version: string;
 };
 
 const submissionColumns = (sql: Sql) => sql`
@@ -35,7 +37,8 @@ const submissionColumns = (sql: Sql) => sql`
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
-  b.status AS "batchStatus", b.witnessed_at AS "witnessedAt"`;
+  b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
+  s.xmin::text AS version`;
 
 /** Joins the batch `b` that holds a submission `s`, if published: the first that ends behind its index. */
 export const withBatch = (sql: Sql) => sql`
@@ -47,6 +50,13 @@ export const withBatch = (sql: Sql) => sql`
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
+}
+
+/** The versions of the submissions with these ids that exist, by id. */
+export async function findVersions(sql: Sql, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await sql<{ id: string; version: string }[]>`
+    SELECT id, xmin::text AS version FROM submission WHERE id = ANY(${[...ids]})`;
+  return new Map(rows.map(({ id, version }) => [id, version]));
 }
 
 /** A stretch of a log, `[first, end)`, of the submissions a public reader may rebuild leaf records from. */

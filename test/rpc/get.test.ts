@@ -11,10 +11,10 @@ import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 import { creation, NOTHING } from './samples.js';
 
-const app = await startApp(t);
+const app = await startApp(t, { apis: 2 });
 const surfaces = app.surfaces();
 const owner = await newKey(app);
-const { createAttestation, getAttestation } = AttestationService.method;
+const { createAttestation, deleteAttestation, getAttestation } = AttestationService.method;
 
 async function submit(): Promise<JsonObject & { id: string }> {
   const artifact = randomBytes(32).toString('hex');
@@ -124,6 +124,25 @@ t.test('many are got at once, each its own, and one that is missing spoils no ot
     t.equal(code, ['ok', 'submission.not_found', 'request.invalid'][i % 3]);
     if (i % 3 === 0) t.equal(response.id, wanted[i]);
   }
+});
+
+t.test('what was read before is read as it is now, whichever process changed it', async (t) => {
+  const { id } = await submit();
+  await app.drain();
+  const before = await get(id);
+  t.same(await get(id), before);
+  const [other] = app.surfaces(app.baseUrls[1]);
+  t.equal((await other!.call(deleteAttestation, { id }, owner.key)).code, 'ok');
+  const { bundle, ...after } = await get(id);
+  t.match(after, { id, metadata_state: 'redacted', metadata: { schema: 'purl' } });
+  t.notOk(
+    'metadata_salt' in after || JSON.stringify(after).includes('pkg:'),
+    'nothing is left of the metadata',
+  );
+  t.same(bundle, before.bundle, 'the bundle stays');
+  t.same(await get(id), { ...after, bundle: bundle! });
+  const stranger = await newKey(app);
+  t.equal((await app.rest(`/v1/attestations/${id}`, { apiKey: stranger.key })).status, 404);
 });
 
 t.test('HEAD is answered like GET, without the body', async (t) => {
