@@ -82,8 +82,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return isConnectionLost(error) || AWAY_STATES.test(errorCode(error) ?? '');
 }
 
-/** Read-only transaction, serialization failure, deadlock, no resources, lock not available, cancelled, I/O error. */
-const AWAY_STATES = /^(25006|40001|40P01|53...|55P03|57014|58...)$/;
+/**
+ * Read-only transaction, serialization failure, deadlock, no resources, lock not available, cancelled, I/O error, and
+ * the server's own trouble (class XX), as when a file may not grow.
+ */
+const AWAY_STATES = /^(25006|40001|40P01|53...|55P03|57014|58...|XX...)$/;
 
 /** The SQLSTATE or the driver's code of an error, when it has one. */
 export function errorCode(error: unknown): string | undefined {

@@ -27,6 +27,9 @@ export type PrivateServer = {
   kill(): Promise<void>;
 };
 
+/** Directories for the servers' data. */
+export type ServerDirs = { postgres?: string; nats?: string };
+
 export type PrivateServers = { postgres: PrivateServer; nats: PrivateNats };
 
 export type PrivateNats = PrivateServer & {
@@ -42,15 +45,13 @@ const PASSWORD = 'private';
 /**
  * Starts both, the database migrated, until the test ends.
  *
- * @param dir where their data goes; a new directory when left out
+ * @param dirs where their data goes; new directories when left out
  */
-export async function startPrivateServers(test: Test, dir?: string): Promise<PrivateServers> {
-  const path = dir ?? (await mkdtemp(join(tmpdir(), 'attest-test-')));
-  if (dir === undefined) test.teardown(() => rm(path, { recursive: true, force: true }));
-  const dataDir = await lockDataDir({ path });
-  test.teardown(() => dataDir.release());
+export async function startPrivateServers(test: Test, dirs: ServerDirs = {}): Promise<PrivateServers> {
+  const dataDir = await openDataDir(test, dirs.postgres);
+  const natsDir = dirs.nats === dirs.postgres ? dataDir : await openDataDir(test, dirs.nats);
   const postgres = await privateServer(test, dataDir, 'postgres', startPostgres);
-  const nats = await privateServer(test, dataDir, 'nats', (options) =>
+  const nats = await privateServer(test, natsDir, 'nats', (options) =>
     startNats({ ...options, randomPassword: () => PASSWORD }),
   );
   const withManager: PrivateNats['withManager'] = (use) => useManager(nats.url, use);
@@ -60,6 +61,14 @@ export async function startPrivateServers(test: Test, dir?: string): Promise<Pri
   const pool = connectPool({ url: postgres.url, name: 'migrate', max: 1, statementTimeoutMs: 60_000 });
   await migrate(pool).finally(() => pool.end());
   return { postgres, nats: { ...nats, withManager, forget } };
+}
+
+async function openDataDir(test: Test, dir: string | undefined): Promise<DataDir> {
+  const path = dir ?? (await mkdtemp(join(tmpdir(), 'attest-test-')));
+  if (dir === undefined) test.teardown(() => rm(path, { recursive: true, force: true }));
+  const dataDir = await lockDataDir({ path });
+  test.teardown(() => dataDir.release());
+  return dataDir;
 }
 
 type Start = (options: { dataDir: DataDir; log: ServerLog }) => Promise<LocalServer>;

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { connectPool, type Pool } from '../../src/store/connect.js';
 import { assertConsistent, type Consistency } from './consistent.js';
 import { type FaultTsa, startFaultTsa } from './fault-tsa.js';
-import { type PrivateServers, startPrivateServers } from './private-servers.js';
+import { type PrivateServers, type ServerDirs, startPrivateServers } from './private-servers.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from './service.js';
 
 export type Scene = {
@@ -19,9 +19,9 @@ export type Scene = {
 /** Sets it up until the test ends. `env` adds settings of the processes. */
 export async function setScene(
   test: Test,
-  { env = {}, dir }: { env?: Record<string, string>; dir?: string } = {},
+  { env = {}, dirs }: { env?: Record<string, string>; dirs?: ServerDirs } = {},
 ): Promise<Scene> {
-  const servers = await startPrivateServers(test, dir);
+  const servers = await startPrivateServers(test, dirs);
   const tsa = await startFaultTsa(test);
   const installation = await makeInstallation(
     test,

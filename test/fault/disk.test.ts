@@ -1,0 +1,121 @@
+/** No space is left: callers are told to come back, nothing acknowledged is lost, and with space all goes on. */
+
+import t, { type Test } from 'tap';
+import { startLoad } from '../support/load.js';
+import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { type Scene, setScene } from '../support/scene.js';
+import { limitFileSize, MAY_MOUNT, mountSmallDisk } from '../support/small-disk.js';
+import { until } from '../support/until.js';
+
+const CLIENTS = 6;
+const DISK_MEGABYTES = 200;
+/** The size of a WAL segment, which Postgres does not survive being unable to write. */
+const LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** Space that runs out and comes back. */
+type Space = { scene: Scene; runOut(): Promise<void>; comeBack(): Promise<void> };
+
+async function smallDisk(t: Test): Promise<Space> {
+  const disk = await mountSmallDisk(t, DISK_MEGABYTES);
+  const scene = await setScene(t, { dirs: { postgres: disk.path } });
+  return { scene, runOut: async () => disk.fill(), comeBack: async () => disk.free() };
+}
+
+/** The table's file is grown past the limit first, so that no more of it can be written. */
+async function boundedFiles(t: Test): Promise<Space> {
+  const scene = await setScene(t);
+  const { pool, servers } = scene;
+  await pool`ALTER TABLE submission SET (autovacuum_enabled = false)`;
+  await pool`
+    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata_state,
+                            commitment, dsse_key_id, signature, leaf_hash)
+    SELECT 0, n, 'sub_' || n, '', now(), convert_to(repeat('x', 1880), 'UTF8'), '', 1, '', 1, '', ''
+    FROM generate_series(1, 10000) n`;
+  return {
+    scene,
+    runOut: async () => limitFileSize(servers.postgres.pid(), LIMIT_BYTES),
+    comeBack: async () => {
+      limitFileSize(servers.postgres.pid(), undefined);
+      await pool`DELETE FROM submission WHERE log_id = 0`;
+    },
+  };
+}
+
+const WAYS = { 'the disk is full': smallDisk, 'files may not grow': boundedFiles };
+
+for (const [what, open] of Object.entries(WAYS).filter(([, way]) => MAY_MOUNT || way !== smallDisk)) {
+  t.test(`when ${what} under Postgres`, async (t) => {
+    const { scene, runOut, comeBack } = await open(t);
+    const { installation, pool, apiKey } = scene;
+    const api = await installation.startApi();
+    const worker = await installation.startWorker();
+    const load = startLoad({ apis: () => [api.baseUrl], apiKey, clients: CLIENTS, most: 1e9 });
+    const get = (id: string | undefined) =>
+      fetch(`${api.baseUrl}/v1/attestations/${id}`, { headers: { authorization: `Bearer ${apiKey}` } });
+    await load.more(50);
+    const first = load.acknowledged[0]?.id;
+    await until('the first is witnessed', async () =>
+      (await (await get(first)).text()).includes('"witnessed"'),
+    );
+
+    await runOut();
+    const refusals = () => load.statuses.get(503) ?? 0;
+    await until('creations are refused', () => refusals() >= CLIENTS);
+    await until('what is there can be read', async () => {
+      const answer = await get(first);
+      t.ok(answer.status === 200 || answer.status === 503, `read: ${answer.status}`);
+      return answer.status === 200;
+    });
+
+    await comeBack();
+    await load.more(50);
+    await load.stop();
+    t.same([...load.statuses.keys()].sort(), [201, 503]);
+    t.equal((await get(first)).status, 200);
+    await letLeasesRunOut(pool);
+    await untilWitnessed(pool);
+    await scene.assertConsistent(t, load.acknowledged);
+    await worker.stop();
+    await api.stop();
+  });
+}
+
+t.test("when the disk is full under JetStream's store, nothing waits for it", async (t) => {
+  const limit = await (MAY_MOUNT ? mountSmallDisk(t, 16) : undefined);
+  const scene = await setScene(t, limit === undefined ? {} : { dirs: { nats: limit.path } });
+  const { installation, pool, servers, apiKey } = scene;
+  const { nats } = servers;
+  const api = await installation.startApi();
+  const worker = await installation.startWorker();
+  const load = startLoad({ apis: () => [api.baseUrl], apiKey, clients: CLIENTS, most: 300 });
+  const isWitnessed = async (id: string | undefined) => {
+    const [row] = await pool<{ witnessed: boolean }[]>`
+      SELECT b.status = 2 AS witnessed FROM submission s
+      JOIN batch b ON b.log_id = s.log_id AND b.first_index <= s.log_index AND b.tree_size > s.log_index
+      WHERE s.id = ${id ?? ''}`;
+    return row?.witnessed === true;
+  };
+  await load.more(50);
+  await until('the stream is in use', () => isWitnessed(load.acknowledged[0]?.id));
+
+  if (limit === undefined) limitFileSize(nats.pid(), 1);
+  else limit.fill();
+  await load.more(100);
+  await until('what was submitted without space is witnessed', () =>
+    isWitnessed(load.acknowledged.at(-1)?.id),
+  );
+
+  if (limit === undefined) limitFileSize(nats.pid(), undefined);
+  else limit.free();
+  await load.more(50);
+  await nats.kill();
+  await nats.start();
+  await load.more(50);
+  await load.stop();
+  t.same([...load.statuses.keys()], [201]);
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  await scene.assertConsistent(t, load.acknowledged);
+  await worker.stop();
+  await api.stop();
+});
