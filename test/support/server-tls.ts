@@ -1,0 +1,40 @@
+/** A certificate for 127.0.0.1 by a CA of the test's own, which `openssl` makes. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { openssl } from './openssl-tsa.js';
+
+export type ServerTls = {
+  tls: { key: Buffer; cert: Buffer };
+  /** The CA's certificate, for `NODE_EXTRA_CA_CERTS`. */
+  caFile: string;
+};
+
+/** Makes both, until the test ends. */
+export async function makeServerTls(test: Pick<Test, 'teardown'>): Promise<ServerTls> {
+  const dir = await mkdtemp(join(tmpdir(), 'attest-tls-'));
+  test.teardown(() => rm(dir, { recursive: true, force: true }));
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  const ca = ['-x509', '-days', '30', '-subj', '/CN=A test CA', '-keyout', 'ca.key', '-out', 'ca.pem'];
+  await openssl(dir, 'req', ...key, ...ca);
+  await openssl(dir, 'req', ...key, '-subj', '/CN=127.0.0.1', '-keyout', 'server.key', '-out', 'server.csr');
+  await writeFile(join(dir, 'san.cnf'), 'subjectAltName=IP:127.0.0.1\n');
+  const signing = [
+    '-CA',
+    'ca.pem',
+    '-CAkey',
+    'ca.key',
+    '-CAcreateserial',
+    '-extfile',
+    'san.cnf',
+    '-days',
+    '30',
+  ];
+  await openssl(dir, 'x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
+  const read = (name: string) => readFile(join(dir, name));
+  return {
+    tls: { key: await read('server.key'), cert: await read('server.pem') },
+    caFile: join(dir, 'ca.pem'),
+  };
+}
