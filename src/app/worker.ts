@@ -81,6 +81,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   await setUpWitnesses(pool, options.witnesses, options.witnessDeadlineMs);
   await checkRegisters({ pool, register: options.register, log });
   const { webhooks, ...sending } = openWebhooks(options);
+  const stopping = new AbortController();
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
     url: options.natsUrl,
@@ -89,6 +90,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     log,
     onQueue: async (queue) => {
       await queue.ensure(STAGES);
+      if (stopping.signal.aborted) return;
       consuming.push(...STAGES.map((stage) => consumeStage(pipeline, queue, jobs, stage)));
     },
   });
@@ -110,7 +112,6 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   };
   const local = createLocalRunner(pipeline);
   const dueSince = new Map<string, number>();
-  const stopping = new AbortController();
   const loops = [
     every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local, dueSince)),
     every(PRUNE_MS, stopping.signal, log, async () => {
