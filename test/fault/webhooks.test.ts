@@ -38,7 +38,9 @@ async function subscribe(key: string, receiver: Receiver): Promise<string> {
 /** @returns the submission's id */
 async function submit(key: string): Promise<string> {
   const creation = newCreation();
-  return acknowledgement(creation, await send(api.baseUrl, key, creation)).id;
+  const answer = await send(api.baseUrl, key, creation);
+  if (answer.status !== 201) throw new Error(`not stored: ${JSON.stringify(answer.body)}`);
+  return acknowledgement(creation, answer).id;
 }
 
 /** Makes it later: what workers that died had in hand is given up for lost. */
@@ -78,14 +80,10 @@ const commitOf = (text: string) => () => {
 const LOST: Break = 'before the request arrives';
 const UNKNOWN: Break = 'before the answer arrives';
 const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => boolean, times: number][] = [
-  ['events are put on their way', LOST, commitOf('INSERT INTO webhook_range'), 1],
   ['events are put on their way', UNKNOWN, commitOf('INSERT INTO webhook_range'), 1],
-  ['a subscription is leased', UNKNOWN, statement('SET lease = lease + 1'), 1],
-  ['deliveries are claimed', LOST, statement('claim_webhook_deliveries'), 1],
   ['deliveries are claimed', UNKNOWN, statement('claim_webhook_deliveries'), 1],
   ['an attempt is recorded', LOST, statement('INSERT INTO webhook_attempt'), 2],
   ['an attempt is recorded', UNKNOWN, statement('INSERT INTO webhook_attempt'), 1],
-  ['a lease is ended', UNKNOWN, statement('release_webhook'), 1],
 ];
 
 for (const [what, when, matching, times] of POINTS) {
@@ -127,7 +125,7 @@ t.test(
   async (t) => {
     const workers: ServiceProcess[] = [await installation.startWorker(), await installation.startWorker()];
     const load = (key: string) =>
-      startLoad({ apis: () => [api.baseUrl], apiKey: key, clients: 3, most: 300 });
+      startLoad({ apis: () => [api.baseUrl], apiKey: key, clients: 3, most: 150 });
     const [own, other] = [load(apiKey), load(strangerKey)];
     const faults = [
       async () => {
