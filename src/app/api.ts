@@ -31,6 +31,7 @@ import { type Accepters, createAccepters } from './accepters.js';
 import { adminCheck, adminServices } from './admin.js';
 import { atMostEvery } from './at-most-every.js';
 import { createDatabaseAway } from './database-away.js';
+import { createHealthCheck } from './health-check.js';
 import { openIdempotency } from './idempotency.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
@@ -221,7 +222,7 @@ function createApiServer(
       handlers: infoHandlers({
         pool,
         trustRoots,
-        problem: async () => (await findLogProblems({ pool, register, log }))[0],
+        problem: createHealthCheck({ pool, register, log, monotonicMs: () => performance.now() }),
         clock: Date.now,
       }),
     },

@@ -27,7 +27,7 @@ export async function checkRegisters(deps: Deps): Promise<void> {
 export async function findLogProblems(deps: Deps): Promise<string[]> {
   const problems = await Promise.all(
     (await listActiveLogs(deps.pool)).map(async (row) => {
-      if (row.frozenAt !== null) return `the log ${row.origin} is frozen: ${row.frozenReason}`;
+      if (row.frozenAt !== null) return reasonOf(row);
       const comparison = await checkRegister(deps, row);
       return comparison.state === 'fork'
         ? `the log ${row.origin} is frozen: ${comparison.reason}`
@@ -35,6 +35,16 @@ export async function findLogProblems(deps: Deps): Promise<string[]> {
     }),
   );
   return problems.filter((problem) => problem !== undefined);
+}
+
+/** Why an active log is frozen, by the tables alone; undefined when none is. Costs one query. */
+export async function findFrozenReason(pool: Pool): Promise<string | undefined> {
+  const frozen = (await listActiveLogs(pool)).find(({ frozenAt }) => frozenAt !== null);
+  return frozen && reasonOf(frozen);
+}
+
+function reasonOf({ origin, frozenReason }: Log): string {
+  return `the log ${origin} is frozen: ${frozenReason}`;
 }
 
 /** Says which logs cannot be sealed because the register lacks them; sealing needs it, serving does not. */

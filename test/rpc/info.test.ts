@@ -1,8 +1,14 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
+import { createHealthCheck } from '../../src/app/health-check.js';
 import { SCOPES } from '../../src/app/keys.js';
+import { openRegister } from '../../src/app/register-file.js';
+import { createLogger } from '../../src/logger.js';
+import { connectPool } from '../../src/store/connect.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
@@ -165,6 +171,36 @@ t.test('trust roots name every key, log, authority and policy, the same on every
   const [rest, ...others] = await Promise.all(surfaces.map(({ call }) => call(getTrustRoots, {}, key)));
   for (const { response } of others) t.same(response, rest!.response);
 });
+
+t.test(
+  'health is asked of the database each time, once for all who ask, and of the register each second',
+  async (t) => {
+    const other = await startApp(t);
+    const register = await openRegister(other.register);
+    let now = 0;
+    const log = createLogger({ level: 'silent' });
+    const check = createHealthCheck({ pool: other.pool, register, log, monotonicMs: () => now });
+    t.equal(check(), check(), 'one look for both');
+    t.equal(await check(), undefined);
+    await writeFile(join(other.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
+    now += 999;
+    t.equal(await check(), undefined);
+    now += 1;
+    t.match(
+      await check(),
+      /^the log live\.log\.example\.com is frozen: the register has a checkpoint of size 1000/,
+    );
+    t.match(await check(), /is frozen/);
+    const unreachable = connectPool({
+      url: 'postgres://127.0.0.1:9/x',
+      name: 'test',
+      max: 1,
+      statementTimeoutMs: 1_000,
+    });
+    t.teardown(() => unreachable.end({ timeout: 0 }));
+    await t.rejects(createHealthCheck({ pool: unreachable, register, log, monotonicMs: () => now })());
+  },
+);
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
   assertNoLeaks(t, app.recorder);
