@@ -11,7 +11,7 @@ import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js'
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 import { startApp } from '../support/app.js';
-import { runBuf, writeDescriptorSet } from '../support/descriptor-set.js';
+import { runBuf } from '../support/buf.js';
 import { openPython } from '../support/python-grpc.js';
 import { newKey } from '../support/test-keys.js';
 
@@ -33,7 +33,8 @@ function blocks(language: string): string[] {
 /** A folder with nothing but the descriptor and these files. */
 async function emptyProject(t: Test, files: Record<string, string>): Promise<string> {
   const dir = t.testdir(files);
-  await writeDescriptorSet(join(dir, 'descriptor.binpb'));
+  const { body } = await app.rest('/descriptor.binpb');
+  await writeFile(join(dir, 'descriptor.binpb'), body);
   return dir;
 }
 

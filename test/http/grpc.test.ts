@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { createFileRegistry, fromBinary, type JsonObject } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { type ServiceError, status } from '@grpc/grpc-js';
@@ -13,6 +11,7 @@ import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js'
 import { creation } from '../rpc/samples.js';
 import { submit } from '../rpc/submitting.js';
 import { startApp } from '../support/app.js';
+import { runBuf } from '../support/buf.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { publicMethods, publicServices } from '../support/rpcs.js';
 import {
@@ -36,7 +35,6 @@ const STANDARD = [
   'grpc.reflection.v1.ServerReflection',
   'grpc.reflection.v1alpha.ServerReflection',
 ];
-const BUF = join(dirname(createRequire(import.meta.url).resolve('@bufbuild/buf/package.json')), 'bin/buf');
 const NOT_FOUND = 5;
 const STATUS = loadSync('google/rpc/status.proto', {
   keepCase: true,
@@ -154,10 +152,9 @@ for (const version of REFLECTION_VERSIONS) {
   });
 
   t.test(`buf curl needs no protos with reflection ${version}`, async (t) => {
-    const curl = async (...args: string[]) => {
+    const curl = (...args: string[]) => {
       const reflection = ['--reflect', '--reflect-protocol', `grpc-${version}`, '--http2-prior-knowledge'];
-      const all = [BUF, 'curl', ...reflection, '--protocol', 'grpc', ...args];
-      return (await promisify(execFile)(process.execPath, all)).stdout;
+      return runBuf(['curl', ...reflection, '--protocol', 'grpc', ...args]);
     };
     const header = ['--header', `authorization: ${authorization}`];
     const health = await curl(...header, `${app.baseUrl}/attestation.v1.InfoService/GetHealth`);

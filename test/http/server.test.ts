@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -13,6 +12,7 @@ import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { ApiError } from '../../src/errors.js';
 import { KEYS, startApiServer, type TestServer } from '../support/api-server.js';
+import { runBuf } from '../support/buf.js';
 import { enveloped, exchangeRaw, peekTls } from '../support/raw-http.js';
 import { callers, livesOn } from '../support/surfaces.js';
 
@@ -199,11 +199,8 @@ async function called({ calls }: TestServer, n: number): Promise<void> {
 
 t.test('buf curl calls it by the protos', async (t) => {
   const { port } = await startApiServer(t);
-  const require = createRequire(import.meta.url);
-  const buf = join(dirname(require.resolve('@bufbuild/buf/package.json')), 'bin/buf');
   for (const protocol of ['connect', 'grpc', 'grpcweb']) {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      buf,
+    const stdout = await runBuf([
       'curl',
       '--schema=.',
       `--protocol=${protocol}`,
