@@ -226,10 +226,10 @@ function createApiServer(
         clock: Date.now,
       }),
     },
+    ...adminServices({ config, pool, cursors, principals, queue: jobs.queue }),
   ].map(databaseAway.tellAll);
-  const admin = adminServices({ config, pool, cursors, principals, queue: jobs.queue });
   return createServer({
-    services: [...services, ...admin.map(databaseAway.tellAll)],
+    services,
     moreRpcs: standardRpcs(
       services.map(({ desc }) => desc),
       options.isReady,

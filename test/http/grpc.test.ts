@@ -30,6 +30,9 @@ const app = await startApp(t, { isProxied: true });
 const owner = await newKey(app);
 const authorization = `Bearer ${owner.key}`;
 const names = (await publicServices()).map(({ typeName }) => typeName);
+const ADMIN = ['ApiKeyService', 'AuditService', 'ProjectService', 'UsageService'].map(
+  (name) => `attestation.admin.v1.${name}`,
+);
 const STANDARD = [
   'grpc.health.v1.Health',
   'grpc.reflection.v1.ServerReflection',
@@ -44,7 +47,7 @@ const STATUS = loadSync('google/rpc/status.proto', {
 t.test('health is told of the server and of each service, to anyone', async (t) => {
   const health = healthClient(app.baseUrl);
   t.teardown(health.close);
-  const statuses = Object.fromEntries(['', ...names].map((name) => [name, { status: 'SERVING' }]));
+  const statuses = Object.fromEntries(['', ...ADMIN, ...names].map((name) => [name, { status: 'SERVING' }]));
   for (const [service, told] of Object.entries(statuses)) {
     t.same(await health.call('Check', { service }), told, service);
   }
@@ -84,7 +87,7 @@ function watch(t: Test, service: string): { next: () => Promise<JsonObject> } {
 for (const version of REFLECTION_VERSIONS) {
   t.test(`reflection ${version} tells of every service, and of all that is needed to call it`, async (t) => {
     const [listed] = await reflect(app.baseUrl, version, [{ list_services: '' }]);
-    t.same(servicesOf(listed ?? {}).sort(), [...names, ...STANDARD].sort());
+    t.same(servicesOf(listed ?? {}).sort(), [...names, ...ADMIN, ...STANDARD].sort());
     const set = fromBinary(FileDescriptorSetSchema, await describeByReflection(app.baseUrl, version));
     const registry = createFileRegistry(set);
     for (const { parent, name } of await publicMethods()) {
@@ -165,6 +168,17 @@ for (const version of REFLECTION_VERSIONS) {
     t.match(methods, 'attestation.v1.BatchService/ListBatches');
   });
 }
+
+t.test('without an admin token neither reflection nor health knows of an admin API', async (t) => {
+  const { baseUrl } = await startApp(t, { isWithoutAdmin: true });
+  const [listed] = await reflect(baseUrl, 'v1', [{ list_services: '' }]);
+  t.same(servicesOf(listed ?? {}).sort(), [...names, ...STANDARD].sort());
+  const [admin] = await reflect(baseUrl, 'v1', [{ file_containing_symbol: String(ADMIN[0]) }]);
+  t.match(admin?.error_response, { error_code: NOT_FOUND });
+  const health = healthClient(baseUrl);
+  t.teardown(health.close);
+  await t.rejects(health.call('Check', { service: ADMIN[0] }), { code: status.NOT_FOUND });
+});
 
 t.test('a stock client reads our error details, and those of google.rpc', async (t) => {
   const definition = definitionOf(await describeByReflection(app.baseUrl, 'v1'));
