@@ -98,6 +98,8 @@ async function run(
   check: Checked['check'],
 ): Promise<Message> {
   await admit(call);
+  // Nobody waits for it any more: better not begun.
+  call.signal.throwIfAborted();
   check(message);
   return invoke(call, message);
 }
