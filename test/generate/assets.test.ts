@@ -12,6 +12,7 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
       store: { migrations: { '0001_log.sql': 'sql' } },
       web: { 'page.html': 'html', 'page.css': 'css', 'mark.svg': 'svg' },
     },
+    gen: { 'a.ts': '', openapi: { 'openapi.json': 'json' } },
     test: { 'a.test.ts': '' },
     dist: {
       src: {
@@ -25,7 +26,7 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
         removed: { 'b.js': '' },
       },
       test: { 'a.test.js': '', 'gone.test.js': '', 'gone.test.js.map': '', 'kept.txt': '' },
-      gen: { 'a.js': '' },
+      gen: { 'a.js': '', 'gone.js': '', 'descriptor.binpb': '' },
       '.tsbuildinfo': '',
     },
   });
@@ -41,8 +42,11 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
     'src/web/mark.svg',
     'test/a.test.js',
     'test/kept.txt',
+    'gen/a.js',
+    'gen/openapi/openapi.json',
+    'gen/descriptor.binpb',
   ];
-  for (const path of [...kept, 'gen/a.js', '.tsbuildinfo']) t.ok(existsSync(dist(path)), `${path} is there`);
+  for (const path of [...kept, '.tsbuildinfo']) t.ok(existsSync(dist(path)), `${path} is there`);
   const gone = [
     'src/gone.js',
     'src/gone.js.map',
@@ -51,7 +55,7 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
     'src/removed/b.js',
     'src/notes.md',
   ];
-  for (const path of [...gone, 'test/gone.test.js', 'test/gone.test.js.map']) {
+  for (const path of [...gone, 'gen/gone.js', 'test/gone.test.js', 'test/gone.test.js.map']) {
     t.notOk(existsSync(dist(path)), `${path} is not there`);
   }
 });
