@@ -1,0 +1,143 @@
+import t, { type Test } from 'tap';
+import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../src/errors.js';
+import { type Known, makeChangeable, makeWebhooks } from '../rpc/samples.js';
+import { submitWitnessed } from '../rpc/submitting.js';
+import { startApp } from '../support/app.js';
+import { type Contract, openContract } from '../support/contract.js';
+import { assertNoLeaks } from '../support/recorder.js';
+import type { RestAnswer } from '../support/rpc-clients.js';
+import { restRequest } from '../support/rpcs.js';
+import { newKey, type TestKey } from '../support/test-keys.js';
+import {
+  type Attempt,
+  type Callable,
+  callables,
+  codeOf,
+  describedRoutes,
+  messageOf,
+  routeOf,
+  send,
+} from './calling.js';
+import { type Owned, PROVOCATIONS, UNPROVOKED } from './provocations.js';
+
+const app = await startApp(t, { isProxied: true });
+const { json: document } = await app.rest('/openapi.json');
+const contract: Contract = openContract(document);
+const all = await callables(contract.operations);
+const owner = await newKey(app);
+const owned: Owned = { app, owner, known: await ownEverything(owner) };
+/** Attempts until a rate window is spent. */
+const MAX_ATTEMPTS = 50;
+
+async function ownEverything({ key }: TestKey): Promise<Known> {
+  const [rest] = app.surfaces();
+  if (rest === undefined) throw new Error('there is no REST surface');
+  const { id, artifactSha256 } = await submitWitnessed(app, owner);
+  const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: key });
+  const changeable = await makeChangeable(rest, key);
+  const webhooks = await makeWebhooks(rest, key);
+  return { artifactSha256, submissionId: id, batchId: String(json.batch_id), ...changeable, ...webhooks };
+}
+
+/** Sends an attempt and holds request and answer against the document. */
+async function exchange(t: Test, callable: Callable, attempt: Attempt): Promise<RestAnswer> {
+  const answer = await send(app, callable, attempt);
+  const { operation } = callable;
+  t.strictSame(contract.findProblems(operation, answer), [], `${operation.id}: the answer ${answer.status}`);
+  return answer;
+}
+
+t.test('the document has the routes that the protos describe, and no others', async (t) => {
+  const documented = contract.operations.map(({ method, path }) => routeOf(method, path));
+  t.strictSame(documented.sort(), (await describedRoutes()).sort());
+});
+
+t.test(
+  'every operation answers a good request as documented, and takes the request that is documented',
+  async (t) => {
+    for (const callable of all) {
+      const { operation } = callable;
+      const attempt = { apiKey: owner.key, known: owned.known, headers: { 'idempotency-key': operation.id } };
+      const answer = await exchange(t, callable, attempt);
+      t.equal(codeOf(answer), 'ok', `${operation.id}: ${answer.body}`);
+      const replay = await exchange(t, callable, attempt);
+      const documentsReplay =
+        operation.answers.get(answer.status)?.headers.has('idempotent-replayed') ?? false;
+      t.equal(replay.headers['idempotent-replayed'], documentsReplay ? 'true' : undefined, operation.id);
+      t.equal(replay.status, answer.status);
+    }
+  },
+);
+
+t.test('an operation with entity tags answers 304 as documented, and only such do', async (t) => {
+  for (const callable of all) {
+    const { operation } = callable;
+    if (operation.method !== 'GET') continue;
+    const attempt = { apiKey: owner.key, known: owned.known, headers: { 'if-none-match': '*' } };
+    const { status } = await exchange(t, callable, attempt);
+    t.equal(status === 304, operation.answers.has(304), operation.id);
+  }
+});
+
+t.test('every error that an operation documents is one it answers with, as documented', async (t) => {
+  for (const callable of all) {
+    const { operation } = callable;
+    for (const code of [...operation.answers.values()].flatMap(({ codes }) => codes)) {
+      if (UNPROVOKED.includes(code)) continue;
+      const provoke = PROVOCATIONS[code];
+      if (provoke === undefined) {
+        t.fail(`test/openapi/provocations.ts has nothing that provokes ${code} of ${operation.id}`);
+        continue;
+      }
+      const attempt = await provoke(owned);
+      let answer = await exchange(t, callable, attempt);
+      const isWanted = () => codeOf(answer) === code;
+      for (let i = 0; code === 'rate_limit.exceeded' && !isWanted() && i < MAX_ATTEMPTS; i++) {
+        answer = await exchange(t, callable, attempt);
+      }
+      await attempt.undo?.();
+      t.equal(codeOf(answer), code, `${operation.id}: ${answer.body}`);
+    }
+  }
+});
+
+t.test('the same refusals have the gRPC status of the catalogue', async (t) => {
+  const surfaces = app.surfaces().filter(({ name }) => name !== 'REST');
+  const codes = new Map(
+    ErrorCodeSchema.values
+      .filter(({ number }) => number !== ErrorCode.UNSPECIFIED)
+      .map(({ number }) => [errorRules(number).code, errorRules(number).grpcCode]),
+  );
+  for (const callable of all) {
+    const { operation, method } = callable;
+    for (const code of [...operation.answers.values()].flatMap((answer) => answer.codes)) {
+      if (UNPROVOKED.includes(code) || code === 'rate_limit.exceeded') continue;
+      const attempt = await PROVOCATIONS[code]?.(owned);
+      if (attempt !== undefined && attempt.raw === undefined) {
+        for (const { name, call } of surfaces) {
+          const message = messageOf(callable, attempt);
+          const outcome = await call(method, message, attempt.apiKey, attempt.headers);
+          t.match(outcome, { code, grpcCode: codes.get(code) }, `${operation.id} by ${name}: ${code}`);
+        }
+      }
+      await attempt?.undo?.();
+    }
+  }
+});
+
+t.test('while the database is away every operation answers 503 as documented', async (t) => {
+  app.databaseProxy?.setOpen(false);
+  app.databaseProxy?.cut();
+  const { key } = owner;
+  const answers = await Promise.all(
+    all.map(async (callable) => exchange(t, callable, { apiKey: key, known: owned.known })),
+  );
+  for (const answer of answers) t.ok(['ok', 'service.unavailable'].includes(codeOf(answer)), codeOf(answer));
+  t.ok(answers.filter(({ status }) => status === 503).length > all.length / 2, 'most need the database');
+  app.databaseProxy?.setOpen(true);
+});
+
+t.test('nothing failed inside, and nothing secret was told', async (t) =>
+  assertNoLeaks(t, app.recorder, true),
+);

@@ -1,0 +1,106 @@
+/** For every documented error, how to get it from an operation that documents it. */
+import { randomBytes } from 'node:crypto';
+import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../rpc/samples.js';
+import { submit } from '../rpc/submitting.js';
+import type { App } from '../support/app.js';
+import { newKey, type TestKey } from '../support/test-keys.js';
+import type { Attempt } from './calling.js';
+
+/** What provocations work with: a project that has one of everything. */
+export type Owned = { app: App; owner: TestKey; known: Known };
+
+/** Makes the attempt, and says what is to be undone after it. */
+export type Provocation = (owned: Owned) => Promise<Attempt & { undo?: () => Promise<void> }>;
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_WEBHOOKS = 50;
+/** One call, and then no more. */
+const SPENT = { readsPerSecond: 1, perSecond: 1, perHour: 1, perDay: 1 };
+
+/** Errors that nothing a client sends can bring about at will. */
+export const UNPROVOKED: readonly string[] = [
+  'service.internal',
+  'service.unavailable',
+  'idempotency.in_progress',
+];
+
+const attempting =
+  (change: Partial<Attempt>): Provocation =>
+  async ({ owner, known }) => ({ apiKey: owner.key, known, ...change });
+
+const nothing = attempting({ known: NOTHING });
+
+export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
+  'auth.missing_credentials': attempting({ apiKey: undefined }),
+  'auth.invalid_key': attempting({ apiKey: 'nonsense' }),
+  'auth.insufficient_scope': async ({ app, known }) => ({
+    apiKey: (await newKey(app, { scopes: [] })).key,
+    known,
+  }),
+  'rate_limit.exceeded': async ({ app }) => ({
+    apiKey: (await newKey(app, { limits: SPENT })).key,
+    known: NOTHING,
+  }),
+  'request.malformed_json': attempting({ raw: { body: '{' } }),
+  'request.invalid': attempting({ raw: { query: 'nothing-like-it=1' } }),
+  'request.too_large': attempting({ raw: { body: 'x'.repeat(MAX_BODY_BYTES + 1) } }),
+  'request.unsupported_media_type': attempting({
+    raw: { body: '{}', headers: { 'content-type': 'text/plain' } },
+  }),
+  'cursor.invalid': attempting({ input: { cursor: 'cur_nonsense' } }),
+  'idempotency.key_invalid': attempting({ headers: { 'idempotency-key': 'two words' } }),
+  'idempotency.key_reused': async ({ app, owner, known }) => {
+    const headers = { 'idempotency-key': randomBytes(8).toString('hex') };
+    const body = { artifact: { sha256: randomBytes(32).toString('hex') }, metadata: METADATA };
+    await app.rest('/v1/attestations', { apiKey: owner.key, headers, body });
+    return { apiKey: owner.key, known, headers };
+  },
+  'submission.not_found': nothing,
+  'batch.not_found': nothing,
+  'webhook.not_found': nothing,
+  'export.not_found': nothing,
+  'delivery.not_found': async ({ owner, known }) => ({
+    apiKey: owner.key,
+    known: { ...NOTHING, webhookId: known.webhookId },
+  }),
+  'bundle.not_ready': async ({ app, owner, known }) => {
+    const undo = await app.holdSealing();
+    const { id } = await submit(app, owner);
+    return { apiKey: owner.key, known: { ...known, submissionId: id }, undo };
+  },
+  'submission.invalid_metadata': async ({ app, owner, known }) => ({
+    apiKey: owner.key,
+    known: { ...known, correctableId: await correctable(app, owner) },
+    input: { metadata: INVALID },
+  }),
+  'submission.unknown_schema': async ({ app, owner, known }) => ({
+    apiKey: owner.key,
+    known: { ...known, correctableId: await correctable(app, owner) },
+    input: { metadata: { schema: 'nothing-like-it' } },
+  }),
+  'submission.not_correctable': async ({ app, owner, known }) => {
+    const { id } = await submit(app, owner);
+    return { apiKey: owner.key, known: { ...known, correctableId: id } };
+  },
+  'submission.redacted': async ({ app, owner, known }) => {
+    const { id } = await submit(app, owner);
+    await app.rest(`/v1/attestations/${id}`, { method: 'DELETE', apiKey: owner.key });
+    return { apiKey: owner.key, known: { ...known, correctableId: id } };
+  },
+  'webhook.invalid_url': attempting({ input: { url: 'ftp://hooks.example.com' } }),
+  'webhook.limit_reached': async ({ app, known }) => {
+    const other = await newKey(app);
+    for (let made = 0; made < MAX_WEBHOOKS; made++) {
+      const body = { url: 'http://127.0.0.1:9/hook', events: ['attestation.failed'] };
+      await app.rest('/v1/webhooks', { apiKey: other.key, body });
+    }
+    return { apiKey: other.key, known };
+  },
+};
+
+/** A new submission whose metadata is invalid. */
+async function correctable(app: App, { key }: TestKey): Promise<string> {
+  const body = { ...invalidCreation(randomBytes(32).toString('hex')), validation: 'lenient' };
+  const { json } = await app.rest('/v1/attestations', { apiKey: key, body });
+  return String(json.id);
+}
