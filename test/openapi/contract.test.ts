@@ -59,6 +59,9 @@ t.test(
     for (const callable of all) {
       const { operation } = callable;
       const attempt = { apiKey: owner.key, known: owned.known, headers: { 'idempotency-key': operation.id } };
+      const { body } = restRequest(callable.method, messageOf(callable, attempt));
+      const misfits = operation.body && contract.findMisfits(operation.body.schema, body ?? {});
+      t.strictSame(misfits ?? [], [], `${operation.id}: the request`);
       const answer = await exchange(t, callable, attempt);
       t.equal(codeOf(answer), 'ok', `${operation.id}: ${answer.body}`);
       const replay = await exchange(t, callable, attempt);
