@@ -26,8 +26,8 @@ export function submissionMessage(row: SubmissionRow, environment: Environment):
       attestedMetadata: parseStored(row.attestedMetadata),
       salt: row.salt && toHex(row.salt),
       leafSha256: toHex(row.leafHash),
-      redactedAtMs: row.redactedAt && row.redactedAt.getTime(),
-      witnessedAtMs: row.witnessedAt && row.witnessedAt.getTime(),
+      redactedAtMs: row.redactedAt?.getTime() ?? null,
+      witnessedAtMs: row.witnessedAt?.getTime() ?? null,
     },
     environment,
   );
