@@ -145,7 +145,6 @@ CREATE TABLE log_time (
   CONSTRAINT log_time_pkey PRIMARY KEY (log_id, end_index),
   CONSTRAINT log_time_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size) ON DELETE CASCADE
 );
-CREATE INDEX log_time_by_batch ON log_time USING btree (log_id, tree_size);
 CREATE INDEX log_time_by_earliest ON log_time USING btree (log_id, earliest, end_index);
 CREATE INDEX log_time_by_latest ON log_time USING btree (log_id, latest, end_index);
 
@@ -453,7 +452,7 @@ BEGIN
   FROM submission
   WHERE log_id = NEW.log_id AND log_index >= NEW.first_index AND log_index < NEW.tree_size
   GROUP BY (log_index - NEW.first_index) / 256;
-  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND tree_size = NEW.tree_size;
+  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND end_index > NEW.first_index;
   UPDATE log_time SET earliest = v_earliest
   WHERE log_id = NEW.log_id AND earliest > v_earliest AND end_index <= NEW.first_index;
   RETURN NULL;

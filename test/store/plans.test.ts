@@ -170,3 +170,36 @@ t.test('nor does a page of batches, which is what a scan of them finds', async (
     }
   }
 });
+
+t.test('leaves of clocks that are far off are found by their times, sealed or not', async (t) => {
+  const list = async (window: Partial<SubmissionQuery>) => {
+    const query = {
+      projectId: 'prj_many',
+      logIds: [1],
+      schema: undefined,
+      status: undefined,
+      before: undefined,
+    };
+    const none = { submittedAfter: undefined, submittedBefore: undefined };
+    const page = await listSubmissions(sql, { ...query, ...none, ...window, limit: LIMIT });
+    return page.map(({ logIndex }) => logIndex);
+  };
+  const slowAndFast = async () => {
+    t.same(await list({ submittedBefore: at(-1) }), [LEAVES]);
+    t.same(await list({ submittedAfter: at(2) }), [LEAVES + 1]);
+    t.same(await list({ submittedAfter: at(-3), submittedBefore: at(-1) }), [LEAVES]);
+    t.same(await list({ submittedBefore: at(0.001), status: WITNESSED }), early);
+  };
+  const early = expected({ ...queries[0]!, submittedBefore: at(0.001) }).slice(0, LIMIT);
+  await sql`
+    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata_state,
+                            commitment, dsse_key_id, signature, leaf_hash)
+    SELECT 1, ${LEAVES}::int + n, 'sub_off' || n, 'prj_many', (ARRAY[${at(-2)}, ${at(3)}]::timestamptz[])[n + 1], '',
+           'purl', 1, '', 1, '', ''
+    FROM generate_series(0, 1) n`;
+  await slowAndFast();
+  await sql`
+    INSERT INTO batch (log_id, tree_size, id, first_index, root_hash, note, policy_version, sealed_at, deadline_at)
+    VALUES (1, ${LEAVES + 2}, 'btc_off', ${FIRST_UNSEALED}, '', '', 1, now(), now())`;
+  await slowAndFast();
+});

@@ -20,8 +20,6 @@ CREATE TABLE log_time (
 );
 CREATE INDEX log_time_by_earliest ON log_time (log_id, earliest, end_index);
 CREATE INDEX log_time_by_latest ON log_time (log_id, latest, end_index);
--- For the deletion of a batch, which happens in tests only, and the foreign key's check of it.
-CREATE INDEX log_time_by_batch ON log_time (log_id, tree_size);
 
 -- A trigger, because a worker of the version before seals without knowing of times.
 CREATE FUNCTION add_log_times() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -37,7 +35,7 @@ BEGIN
   FROM submission
   WHERE log_id = NEW.log_id AND log_index >= NEW.first_index AND log_index < NEW.tree_size
   GROUP BY (log_index - NEW.first_index) / 256;
-  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND tree_size = NEW.tree_size;
+  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND end_index > NEW.first_index;
   UPDATE log_time SET earliest = v_earliest
   WHERE log_id = NEW.log_id AND earliest > v_earliest AND end_index <= NEW.first_index;
   RETURN NULL;
