@@ -26,7 +26,7 @@ export { type Verification, type VerifyOptions, verifyBundle } from '../proof/ve
 export type { CallOptions } from './call.js';
 export type { ClientOptions } from './caller.js';
 export { AttestationError } from './error.js';
-export type { ArtifactSource } from './hash.js';
+export { type ArtifactSource, type HashOptions, hashArtifact } from './hash.js';
 export type { Listing } from './page.js';
 export type { WaitOptions } from './wait.js';
 export { type VerifyWebhookOptions, verifyWebhook } from './webhook.js';
