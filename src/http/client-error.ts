@@ -1,26 +1,24 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../errors.js';
 import { errorEnvelope } from './envelope.js';
 
-type Refusal = { status: number; code: ErrorCode; message: string };
+type Refusal = { code: ErrorCode; message: string };
 
 const MALFORMED: Refusal = {
-  status: 400,
   code: ErrorCode.REQUEST_INVALID,
   message: 'the request is not well-formed HTTP',
 };
 
-/** By the code of Node's error; these have statuses of their own that no RPC answers with. */
+/** By the code of Node's error. */
 const REFUSALS: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: {
-    status: 431,
-    code: ErrorCode.REQUEST_TOO_LARGE,
+    code: ErrorCode.REQUEST_HEADERS_TOO_LARGE,
     message: 'the request headers are too large',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 408,
-    code: ErrorCode.REQUEST_INVALID,
+    code: ErrorCode.REQUEST_TIMEOUT,
     message: 'the request was not received in time',
   },
 };
@@ -39,7 +37,8 @@ export function refuseMalformed(
     socket.destroy();
     return;
   }
-  const { status, code, message } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const { code, message } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const status = errorRules(code).httpStatus;
   const body = errorEnvelope(code, message, requestId);
   socket.end(
     [

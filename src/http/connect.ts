@@ -10,7 +10,7 @@ import type { Call } from '../call.js';
 import { compileMessageCheck } from '../json/check-message.js';
 import type { Logger } from '../logger.js';
 import { connectError } from './connect-error.js';
-import { beforeDeadline } from './deadline.js';
+import { beforeDeadline, within } from './deadline.js';
 import { asApiError } from './failure.js';
 import type { Interceptors } from './interceptors.js';
 import { completeError } from './protocol-error.js';
@@ -21,6 +21,8 @@ export type ConnectDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;
+  /** For calls that come without a deadline of their own. */
+  answerTimeoutMs: number;
 };
 
 const recordKey = createContextKey<RequestRecord | undefined>(undefined);
@@ -67,7 +69,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
 type Checked = { method: DescMethodUnary; check: (message: Message) => void };
 
 async function answer(
-  { interceptors, log }: ConnectDeps,
+  { interceptors, log, answerTimeoutMs }: ConnectDeps,
   { method, check }: Checked,
   message: Message,
   context: HandlerContext,
@@ -77,7 +79,9 @@ async function answer(
   record.call = call;
   try {
     const work = run(interceptors, call, message, check);
-    const response = await (context.timeoutMs() === undefined ? work : beforeDeadline(context.signal, work));
+    const response = await (context.timeoutMs() === undefined
+      ? within(answerTimeoutMs, work)
+      : beforeDeadline(context.signal, work));
     interceptors.conclude(call);
     context.responseHeader.set('x-request-id', call.requestId);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);

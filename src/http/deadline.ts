@@ -26,3 +26,16 @@ export async function beforeDeadline<T>(signal: AbortSignal, work: Promise<T>): 
     if (onAbort !== undefined) signal.removeEventListener('abort', onAbort);
   }
 }
+
+/** The work's outcome, or `service.deadline_exceeded` when it takes longer. */
+export async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(deadlineExceeded()), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -14,6 +14,8 @@ export type Limits = {
   headersTimeoutMs: number;
   /** From a request's first byte to the end of its body. */
   requestTimeoutMs: number;
+  /** From a request's first byte to its answer's, on REST; then it is answered with `service.deadline_exceeded`. */
+  answerTimeoutMs: number;
   /** An idle HTTP/1.1 connection; longer than the 60 s after which common proxies drop theirs. */
   keepAliveTimeoutMs: number;
   /** An HTTP/2 connection without traffic. */
@@ -36,6 +38,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxSessionMib: 16,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
+  answerTimeoutMs: 60_000,
   keepAliveTimeoutMs: 65_000,
   sessionIdleMs: 300_000,
   maxOpenStreams: 1_000,

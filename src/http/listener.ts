@@ -59,9 +59,24 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
   const sessions = new Set<ServerHttp2Session>();
   server.maxConnections = limits.maxConnections;
   server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+    res.shouldKeepAlive = false;
+    continueWhenRead(req, () => {
+      if (res.headersSent) return;
+      res.shouldKeepAlive = true;
+      res.writeContinue();
+    });
+    onRequest(req, res);
+  });
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
   http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
     boundBody(req, limits.requestTimeoutMs);
+    onRequest(req, res);
+  });
+  http2.on('checkContinue', (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    boundBody(req, limits.requestTimeoutMs);
+    continueWhenRead(req, () => res.headersSent || res.writeContinue());
     onRequest(req, res);
   });
   http2.on('session', (session) => {
@@ -160,6 +175,20 @@ function boundBody({ stream }: Http2ServerRequest, timeoutMs: number): void {
     stream.removeAllListeners('data');
     stream.resume();
   });
+}
+
+/**
+ * Calls `proceed` when somebody begins to read the body: a client that asked (`Expect: 100-continue`, RFC 9110, section
+ * 10.1.1) is told to send it only once its request was admitted. One that was refused may send it or not, so that what
+ * follows on an HTTP/1.1 connection could be either: the connection is closed.
+ */
+function continueWhenRead(req: NodeRequest, proceed: () => void): void {
+  const onListener = (event: string | symbol) => {
+    if (event !== 'data' && event !== 'readable') return;
+    req.off('newListener', onListener);
+    proceed();
+  };
+  req.on('newListener', onListener);
 }
 
 /** RFC 9113, section 7. */

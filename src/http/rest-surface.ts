@@ -1,4 +1,5 @@
 import type { Logger } from '../logger.js';
+import { deadlineExceeded } from './failure.js';
 import type { Interceptors } from './interceptors.js';
 import type { RequestRecord } from './requests.js';
 import { createRestHandler } from './rest/handler.js';
@@ -11,17 +12,22 @@ export type RestSurfaceDeps = {
   log: Logger;
 };
 
-/** The REST surface as a function of a request's record, which is told what becomes of the request. */
-export function restSurface({
-  log,
-  interceptors,
-  ...deps
-}: RestSurfaceDeps): (record: RequestRecord) => void {
+/** The REST surface; a request's record is told what becomes of it. */
+export type RestSurface = {
+  serve: (record: RequestRecord) => void;
+  /** Answers a request that has waited for too long with `service.deadline_exceeded`. */
+  expire: (record: RequestRecord) => void;
+};
+
+export function restSurface({ log, interceptors, ...deps }: RestSurfaceDeps): RestSurface {
   const onInternalError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a call failed');
-  const { handle } = createRestHandler({ ...deps, ...interceptors, onInternalError });
-  return (record) => {
-    record.surface = 'rest';
-    void handle(record);
+  const { handle, refuse } = createRestHandler({ ...deps, ...interceptors, onInternalError });
+  return {
+    serve: (record) => {
+      record.surface = 'rest';
+      void handle(record);
+    },
+    expire: (record) => refuse(record, deadlineExceeded()),
   };
 }

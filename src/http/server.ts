@@ -14,6 +14,7 @@ import { internalError } from './failure.js';
 import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
 import { createListener, type Listener, type TlsFiles } from './listener.js';
+import { watchOverdue } from './overdue.js';
 import { createRequestIds } from './request-id.js';
 import { createRequestLog } from './request-log.js';
 import { createRequests, type Observation, type RequestRecord, type Requests } from './requests.js';
@@ -66,11 +67,11 @@ export function createServer(deps: ServerDeps): ApiServer {
   const app = createApp({
     ...deps,
     limits,
-    routes: connectRoutes({ ...deps, interceptors }),
-    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest(record)),
+    routes: connectRoutes({ ...deps, ...limits, interceptors }),
+    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest.serve(record)),
     closing: closing.signal,
   });
-  const serve = entrance(rest, app, createCors(deps.corsOrigins ?? []));
+  const serve = entrance(rest.serve, app, createCors(deps.corsOrigins ?? []));
   const listener = createListener({
     limits,
     tls: deps.tls,
@@ -81,6 +82,7 @@ export function createServer(deps: ServerDeps): ApiServer {
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
   });
+  const stopWatching = watchOverdue(requests, limits, rest.expire);
   return {
     listen: async (address) => {
       await app.ready();
@@ -89,6 +91,7 @@ export function createServer(deps: ServerDeps): ApiServer {
     close: once(async () => {
       closing.abort();
       await drain(listener, requests, limits);
+      stopWatching();
       await app.close();
     }),
     reloadTls: listener.reloadTls,

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectHttp2, constants } from 'node:http2';
 import t from 'tap';
+import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { KEYS, startApiServer } from '../support/api-server.js';
 import { exchangeRaw, isEnvelope, openSocket, parseRaw, readToClose } from '../support/raw-http.js';
@@ -72,7 +73,7 @@ t.test('headers may be large, but not without bound', async (t) => {
     t.equal((await caller.call(getHealth, {}, { headers: headersOf(10_000) })).code, 'ok', caller.name);
   }
   const answer = await exchangeRaw(api.port, `${HEALTH}x-large: ${'x'.repeat(20_000)}\r\n\r\n`);
-  isEnvelope(t, answer, 431, 'request.too_large');
+  isEnvelope(t, answer, 431, 'request.headers_too_large');
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());
   // The bound holds from when the client has acknowledged the settings it is in.
@@ -86,9 +87,9 @@ t.test('headers may be large, but not without bound', async (t) => {
 t.test('a request that is not received in time is given up', async (t) => {
   const limits = { headersTimeoutMs: 200, requestTimeoutMs: 200 };
   const api = await startApiServer(t, { limits });
-  isEnvelope(t, await exchangeRaw(api.port, 'GET /v1/x HT'), 408, 'request.invalid');
+  isEnvelope(t, await exchangeRaw(api.port, 'GET /v1/x HT'), 408, 'request.timeout');
   const head = `POST /v1/attestations HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZATION}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`;
-  isEnvelope(t, await exchangeRaw(api.port, head), 408, 'request.invalid');
+  isEnvelope(t, await exchangeRaw(api.port, head), 408, 'request.timeout');
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());
   for (const [path, type] of [
@@ -181,4 +182,77 @@ t.test('connections beyond the bound are closed at once', async (t) => {
     t.equal(parseRaw(await answer).status, 200);
   }
   await livesOn(t, api);
+});
+
+t.test(
+  'a call that is not answered in time is told so, on every surface, and its late answer is dropped',
+  async (t) => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const api = await startApiServer(t, { gate, limits: { answerTimeoutMs: 50 } });
+    for (const caller of callers(api.baseUrl)) {
+      t.teardown(caller.close);
+      const outcome = await caller.call(
+        BatchService.method.getBatch,
+        { id: 'btc_gate' },
+        {
+          headers: { authorization: AUTHORIZATION },
+        },
+      );
+      t.equal(outcome.code, 'service.deadline_exceeded', caller.name);
+      t.match(outcome.headers['x-ratelimit-limit'], /^\d+$/, caller.name);
+    }
+    const answer = await fetch(`${api.baseUrl}/v1/batches/btc_gate`, {
+      headers: { authorization: AUTHORIZATION },
+    });
+    t.equal(answer.status, 504);
+    t.match(await answer.json(), { error: { code: 'service.deadline_exceeded' } });
+    open();
+    await livesOn(t, api);
+    t.same(
+      api.lines.filter(({ level }) => level === 'error'),
+      [],
+    );
+  },
+);
+
+t.test('a body that is to be asked for is asked for once the request is admitted', async (t) => {
+  const api = await startApiServer(t);
+  const body = JSON.stringify({ artifact: { sha256: 'ab'.repeat(32) }, metadata: { schema: 'purl' } });
+  const head = (authorization: string, length = body.length) =>
+    `POST /v1/attestations HTTP/1.1\r\nhost: a\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nexpect: 100-continue\r\n\r\n`;
+  const refused = await exchangeRaw(api.port, head('Bearer wrong'));
+  isEnvelope(t, refused, 401, 'auth.invalid_key');
+  t.match(refused, /connection: close/i, 'what follows could be the body or another request');
+  isEnvelope(t, await exchangeRaw(api.port, head(AUTHORIZATION, 10_000_000)), 413, 'request.too_large');
+
+  const socket = await openSocket(api.port);
+  socket.write(head(AUTHORIZATION));
+  const [first] = (await once(socket, 'data')) as [Buffer];
+  t.equal(first.toString(), 'HTTP/1.1 100 Continue\r\n\r\n');
+  const rest = readToClose(socket);
+  socket.write(`${body}${HEALTH}connection: close\r\n\r\n`);
+  const answers = await rest;
+  t.match(answers, /^HTTP\/1\.1 201 /);
+  t.match(answers, /HTTP\/1\.1 200 /, 'the connection goes on');
+
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  const ask = (authorization: string) =>
+    session.request({
+      ':method': 'POST',
+      ':path': '/v1/attestations',
+      'content-type': 'application/json',
+      expect: '100-continue',
+      authorization,
+    });
+  const [status] = await once(ask('Bearer wrong'), 'response');
+  t.equal(status[':status'], 401);
+  const stream = ask(AUTHORIZATION);
+  await once(stream, 'continue');
+  stream.end(body);
+  const [created] = await once(stream, 'response');
+  t.equal(created[':status'], 201);
 });

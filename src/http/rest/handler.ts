@@ -32,6 +32,8 @@ export type RestOptions = {
 export type RestHandler = {
   /** Answers a request, 404 included. Never throws; resolves when the answer has been handed to the connection. */
   handle: (exchange: Exchange) => Promise<void>;
+  /** Answers with an error in place of the answer that is under way, which comes to nothing then. */
+  refuse: (exchange: Exchange, error: ApiError) => void;
   /** What it serves: HTTP method, path template, RPC. */
   routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
@@ -61,6 +63,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
         sendError(options, exchange, error);
       }
     },
+    refuse: (exchange, error) => sendError(options, exchange, error),
   };
 }
 
@@ -109,6 +112,7 @@ function sendError(options: RestOptions, exchange: Exchange, error: unknown): vo
   // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
   if (!(error instanceof ApiError) && call?.signal.aborted) return;
   if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
+  if (res.writableEnded) return;
   if (res.headersSent) {
     res.destroy();
     return;

@@ -18,11 +18,11 @@ const MAX_SKIPPED_BYTES = 64 * 1024;
 const LINGER_BYTES = 4 * 1024 * 1024;
 const LINGER_MS = 2_000;
 
-/** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone. */
+/** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
 export function send(req: NodeRequest, nodeRes: NodeResponse, { status, headers, body }: Answer): void {
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
-  if (res.destroyed) return;
+  if (res.destroyed || res.writableEnded) return;
   if (body !== undefined) headers['content-length'] = String(body.byteLength);
   const sent = req.method === 'HEAD' ? undefined : body;
   if (!hasLargeUnreadBody(req)) {
