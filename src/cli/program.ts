@@ -17,6 +17,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['submit', async () => (await import('./submit.js')).addSubmit],
   ['bundle', async () => (await import('./bundle.js')).addBundle],
   ['verify', async () => (await import('./verify.js')).addVerify],
+  ['webhooks', async () => (await import('./webhooks.js')).addWebhooks],
 ]);
 
 const EXIT_CODES = `

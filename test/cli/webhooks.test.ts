@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import t from 'tap';
+import { submit } from '../rpc/submitting.js';
+import { startApp } from '../support/app.js';
+import { startReceiver } from '../support/receiver.js';
+import { PROGRAM, runHere } from '../support/run-cli.js';
+import { newKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
+
+const app = await startApp(t);
+const owner = await newKey(app);
+const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: owner.key };
+
+async function run(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runHere(['webhooks', ...args], { env });
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+t.test('a subscription is made, shown, changed, tested and deleted', async (t) => {
+  const receiver = await startReceiver(t);
+  const made = await run('create', receiver.url, '--event', 'attestation.witnessed');
+  const [id = ''] = made.split(' ');
+  t.match(
+    made,
+    /^whk_\w{26} {2}active .* attestation\.witnessed\nsecret whsec_\S+\nIt is not shown again\.\n$/,
+  );
+  t.match(JSON.parse(await run('get', id, '--json')), {
+    id,
+    url: receiver.url,
+    events: ['attestation.witnessed'],
+  });
+  t.match(await run('list'), new RegExp(`${id} +active +attestation.witnessed +${receiver.url}`));
+  t.match(
+    await run('update', id, '--event', 'attestation.failed', '--disable'),
+    /disabled .*attestation\.failed\ndisabled: /,
+  );
+  t.match(await run('update', id, '--enable', '--event', 'attestation.witnessed'), /active/);
+  t.match(await run('rotate', id), /secret whsec_/);
+  t.match(await run('test', id), /^dlv_\w{26} {2}is on its way/);
+  await app.drain();
+  const [, line = ''] = (await run('deliveries', id)).split('\n');
+  t.match(line, /^dlv_\w{26} .* delivered +webhook\.test +1 +204$/);
+  const [delivery = ''] = line.split(' ');
+  t.match(await run('redeliver', id, delivery), /again/);
+  await app.drain();
+  t.equal(receiver.received.length, 2);
+  t.match(JSON.parse(await run('redeliver', id, '--since', '2026-01-01T00:00:00Z', '--json')), { id });
+  t.match(await run('delete', id), /deleted/);
+  t.match(await runHere(['webhooks', 'get', id], { env }), { code: 1, stderr: /webhook\.not_found/ });
+});
+
+t.test('what is called wrongly is told so', async (t) => {
+  for (const [args, problem] of [
+    [['create', 'http://127.0.0.1:9/', '--event', 'webhook.test'], /no event webhook\.test/],
+    [['deliveries', 'whk_x', '--status', 'lost'], /--status is none of/],
+    [['redeliver', 'whk_x'], /name a delivery/],
+    [['redeliver', 'whk_x', '--since', 'yesterday'], /not a time/],
+    [['update', 'whk_x', '--enable', '--disable'], /exclude each other/],
+  ] as const) {
+    t.match(await runHere(['webhooks', ...args], { env }), { code: 2, stderr: problem }, args.join(' '));
+  }
+});
+
+t.test('listening prints and hands on verified events, refuses others, and cleans up', async (t) => {
+  const receiver = await startReceiver(t);
+  const child = spawn(process.execPath, [...PROGRAM, 'webhooks', 'listen', '--forward', receiver.url], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const printed: string[] = [];
+  const said: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => printed.push(line));
+  createInterface({ input: child.stderr }).on('line', (line) => said.push(line));
+  await until('it listens', () => said.length === 2);
+  const [, address = ''] = /listening at (\S+) for/.exec(said[0] ?? '') ?? [];
+  const { id } = await submit(app, owner);
+  await app.drain();
+  await until('the event is printed', () => printed.length === 1);
+  t.match(printed[0], new RegExp(`^evt_\\w{26} {2}attestation.witnessed {2}${id} {2}204$`));
+  t.match(receiver.received, [
+    { event: { data: { submission_id: id } }, headers: { 'webhook-id': /^evt_/ } },
+  ]);
+  const forged = await fetch(address, { method: 'POST', body: receiver.received[0]?.body ?? '' });
+  t.equal(forged.status, 400);
+  t.equal(receiver.received.length, 1);
+  child.kill('SIGINT');
+  t.same(await once(child, 'exit'), [0, null]);
+  t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json.data, []);
+});
