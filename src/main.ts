@@ -18,6 +18,10 @@ for (const stream of [process.stdout, process.stderr]) {
 const script = process.argv[1] ?? '';
 const cli: Cli = {
   env: processEnv(),
+  // Opened by whoever reads it: most commands must not.
+  get stdin() {
+    return process.stdin;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   now: () => new Date(),

@@ -5,9 +5,13 @@ import type { Env } from '../config/settings.js';
 /** Where output goes; a terminal says so and how wide it is. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
+/** Where answers come from; a terminal says so. */
+export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
+
 /** The process as a command sees it. */
 export type Cli = {
   readonly env: Env;
+  readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly now: () => Date;

@@ -15,6 +15,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['audit-log', async () => (await import('./audit-log.js')).addAuditLog],
   ['log', async () => (await import('./log.js')).addLog],
   ['submit', async () => (await import('./submit.js')).addSubmit],
+  ['correct', async () => (await import('./correct.js')).addCorrect],
+  ['redact', async () => (await import('./redact.js')).addRedact],
   ['bundle', async () => (await import('./bundle.js')).addBundle],
   ['verify', async () => (await import('./verify.js')).addVerify],
   ['webhooks', async () => (await import('./webhooks.js')).addWebhooks],

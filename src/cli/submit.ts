@@ -16,28 +16,21 @@ import { duration } from '../config/kinds.js';
 import { compileWriter } from '../json/writer.js';
 import { spellingOf } from '../spelling.js';
 import { type Cli, print, printable, printError, UsageError } from './cli.js';
-import {
-  addClientFlags,
-  CLIENT_HELP,
-  type ClientFlags,
-  openClient,
-  parseCount,
-  readJsonFlag,
-} from './client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient, parseCount } from './client-flags.js';
 import { mapOrdered } from './map-ordered.js';
+import { type MetadataFlags, readMetadata } from './metadata-flags.js';
 import { openProgress, type Progress } from './progress.js';
 import { describeError, readableError } from './report-error.js';
 
-type Flags = ClientFlags & {
-  schema?: string;
-  metadata?: string;
-  lenient?: boolean;
-  wait?: boolean;
-  timeout: string;
-  concurrency: string;
-  quiet?: boolean;
-  json?: boolean;
-};
+type Flags = ClientFlags &
+  MetadataFlags & {
+    lenient?: boolean;
+    wait?: boolean;
+    timeout: string;
+    concurrency: string;
+    quiet?: boolean;
+    json?: boolean;
+  };
 
 type Outcome = { file: string } & ({ submission: Submission } | { error: unknown });
 
@@ -115,21 +108,6 @@ function describeFile(file: string, sha256: string): JsonObject {
   const qualifiers = { checksum: `sha256:${sha256}` };
   const purl = new PackageURL('generic', undefined, basename(file), undefined, qualifiers, undefined);
   return { schema: 'purl', purl: purl.toString() };
-}
-
-async function readMetadata({ schema, metadata }: Flags): Promise<JsonObject | undefined> {
-  if (metadata === undefined) {
-    if (schema !== undefined) throw new UsageError('--schema needs --metadata');
-    return undefined;
-  }
-  const fields = await readJsonFlag('--metadata', metadata);
-  if (schema !== undefined && fields.schema !== undefined && fields.schema !== schema) {
-    throw new UsageError('--schema is another than the one that --metadata names');
-  }
-  if (schema === undefined && typeof fields.schema !== 'string') {
-    throw new UsageError('--metadata names no schema: add a member "schema", or use --schema');
-  }
-  return schema === undefined ? fields : { ...fields, schema };
 }
 
 function parseTimeout(text: string): number {

@@ -204,6 +204,7 @@ t.test('what `attest up` left in its data directory is used, its keys at its own
     verify_url: `${baseUrl}/verify`,
     live_key: KEYS.live,
     test_key: KEYS.test,
+    admin_token: 'adm_for_a_test_0123456789abcdef0123456789',
   };
   const { dir: dataDir, paths } = files(t, { 'credentials.json': JSON.stringify(credentials) });
   const submit = (...flags: string[]) => runHere(['submit', paths[0]!, '--data-dir', dataDir, ...flags]);

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import type { Cli, Output } from '../../src/cli/cli.js';
+import type { Cli, Input, Output } from '../../src/cli/cli.js';
 import { runProgram } from '../../src/cli/program.js';
 
 /** How a command ended. */
@@ -28,18 +28,25 @@ export async function runProcess(args: readonly string[], env: Record<string, st
   return { code, signal, stdout, stderr };
 }
 
-/** Runs a command in this process; quicker, and `terminal` makes standard error one of that many columns. */
+/**
+ * Runs a command in this process, which is quicker; `terminal` makes standard error one of that many columns, `typed`
+ * makes standard input one that this is typed at.
+ */
 export async function runHere(
   args: readonly string[],
   {
     env = {},
     terminal,
+    typed,
     now = () => new Date(),
-  }: { env?: Cli['env']; terminal?: number; now?: () => Date } = {},
+  }: { env?: Cli['env']; terminal?: number; typed?: string; now?: () => Date } = {},
 ): Promise<Ended> {
   const stdout = collect();
   const stderr = collect(terminal);
-  const cli: Cli = { env, stdout, stderr, now, self: 'attest', exitCode: 0 };
+  const stdin: Input = Object.assign(Readable.from(typed === undefined ? [] : [typed]), {
+    isTTY: typed !== undefined,
+  });
+  const cli: Cli = { env, stdin, stdout, stderr, now, self: 'attest', exitCode: 0 };
   await runProgram(cli, args);
   return { code: cli.exitCode, stdout: stdout.text(), stderr: stderr.text() };
 }
