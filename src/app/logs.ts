@@ -1,7 +1,10 @@
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { compareWithRegister, type Register } from '../pipeline/register.js';
+import { insertAuditEntry } from '../store/audit.js';
 import { findNewestPublishedBatch } from '../store/batches.js';
-import type { Pool } from '../store/connect.js';
+import type { Pool, Sql } from '../store/connect.js';
 import { readLogSize } from '../store/leaves.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensureWitnessStates, listWitnessStates } from '../store/witnesses.js';
@@ -56,11 +59,10 @@ async function beginEpoch(pool: Pool, register: Register, environment: 'live' | 
   }
   const epoch = active.epoch + 1;
   const domain = active.origin.slice(active.origin.indexOf('.') + 1);
-  await ensureLog(pool, {
-    environment: number,
-    epoch,
-    origin: `${environment}-${epoch}.${domain}`,
-    publicKey: active.publicKey,
+  const origin = `${environment}-${epoch}.${domain}`;
+  await pool.begin(async (tx) => {
+    const log = { environment: number, epoch, origin, publicKey: active.publicKey };
+    if (await ensureLog(tx, log)) await noteNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);
   const begun = findActiveLog(all, number);
@@ -72,6 +74,19 @@ async function beginEpoch(pool: Pool, register: Register, environment: 'live' | 
     witnesses.map(({ witness }) => witness),
   );
   return readStatus(pool, register, all, begun);
+}
+
+async function noteNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {
+  await insertAuditEntry(tx, {
+    id: `aud_${ulid()}`,
+    projectId: null,
+    actorKind: AuditActorKind.ADMIN,
+    actorId: 'cli',
+    action: AuditAction.LOG_NEW_EPOCH,
+    resourceId: origin,
+    requestId: null,
+    detail: { before: before.origin, reason: before.frozenReason ?? '' },
+  });
 }
 
 async function fillRegister(pool: Pool, register: Register): Promise<string[]> {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../config.js';
@@ -13,7 +15,8 @@ import { openTimestampAuthority } from '../embedded/timestamp-authority.js';
 import { writeFileAtomic } from '../embedded/write-file-atomic.js';
 import type { Logger } from '../logger.js';
 import type { Principal } from '../principal.js';
-import type { Pool } from '../store/connect.js';
+import { insertAuditEntry } from '../store/audit.js';
+import type { Pool, Sql } from '../store/connect.js';
 import { findFirstProject } from '../store/projects.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
 import type { Ready } from './contract.js';
@@ -121,12 +124,28 @@ async function makeFirstKeys(pool: Pool, config: Config): Promise<FirstKeys> {
   return pool.begin(async (tx) => {
     const known = await findFirstProject(tx);
     const projectId = known?.id ?? (await makeProject(tx, 'first project'));
+    if (known === undefined) await noteMade(tx, AuditAction.PROJECT_CREATED, projectId, projectId);
     const make = async (environment: Principal['environment']) => {
       const wanted = { environment, projectId, name: 'first key', scopes: undefined, expiresAt: undefined };
-      return (await makeKey(tx, config.secrets.secretKeys, wanted)).key;
+      const { key, row } = await makeKey(tx, config.secrets.secretKeys, wanted);
+      await noteMade(tx, AuditAction.API_KEY_CREATED, projectId, row.id);
+      return key;
     };
     const live_key = await make(Environment.LIVE);
     return { project_id: projectId, live_key, test_key: await make(Environment.TEST) };
+  });
+}
+
+async function noteMade(tx: Sql, action: AuditAction, projectId: string, resourceId: string): Promise<void> {
+  await insertAuditEntry(tx, {
+    id: `aud_${ulid()}`,
+    projectId,
+    actorKind: AuditActorKind.SYSTEM,
+    actorId: 'up',
+    action,
+    resourceId,
+    requestId: null,
+    detail: {},
   });
 }
 

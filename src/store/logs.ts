@@ -1,3 +1,6 @@
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
+import { insertAuditEntry } from './audit.js';
 import type { Pool, Sql } from './connect.js';
 
 /** A log of one environment and epoch. `publicKey` is the raw Ed25519 key. */
@@ -34,29 +37,41 @@ export function findActiveLog(logs: readonly Log[], environment: number): Log | 
   return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
 }
 
-/** Adds the log of an environment's epoch unless it exists. */
+/** Adds the log of an environment's epoch unless it exists. @returns whether this call did */
 export async function ensureLog(
   sql: Sql,
   log: { environment: number; epoch: number; origin: string; publicKey: Uint8Array },
-): Promise<void> {
-  await sql`
+): Promise<boolean> {
+  const added = await sql`
     INSERT INTO log (environment, epoch, origin, public_key)
     VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey})
-    ON CONFLICT DO NOTHING`;
+    ON CONFLICT DO NOTHING RETURNING id`;
+  return added.length > 0;
 }
 
 /**
  * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
- * way. Keeps the first reason.
+ * way. Keeps the first reason, in the audit log as well.
  *
  * @returns whether this call froze it
  */
 export async function freezeLog(pool: Pool, id: number, reason: string): Promise<boolean> {
   return pool.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${id})`;
-    const frozen = await tx`
+    const [frozen] = await tx<{ origin: string }[]>`
       UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${reason}
-      WHERE id = ${id} AND frozen_at IS NULL RETURNING id`;
-    return frozen.length > 0;
+      WHERE id = ${id} AND frozen_at IS NULL RETURNING origin`;
+    if (frozen === undefined) return false;
+    await insertAuditEntry(tx, {
+      id: `aud_${ulid()}`,
+      projectId: null,
+      actorKind: AuditActorKind.SYSTEM,
+      actorId: 'register',
+      action: AuditAction.LOG_FROZEN,
+      resourceId: frozen.origin,
+      requestId: null,
+      detail: { reason },
+    });
+    return true;
   });
 }

@@ -68,6 +68,16 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     const { secret, id } = JSON.parse(made.stdout);
     const file = join(t.testdir({ artifact: 'a' }), 'artifact');
     t.match(await runHere(['submit', file, '--api-key', secret, ...data]), { code: 0, stdout: /queued/ });
+    const log = JSON.parse((await runHere(['audit-log', '--json', ...data])).stdout);
+    const done = (log as { action: string; actor: { id: string } }[]).map(
+      ({ action, actor }) => `${action} by ${actor.id}`,
+    );
+    t.same(done.sort(), [
+      'api_key.created by api',
+      'api_key.created by up',
+      'api_key.created by up',
+      'project.created by up',
+    ]);
     t.match(await runHere(['keys', 'revoke', id, ...data]), { code: 0, stdout: `${id} is revoked\n` });
     t.match(await runHere(['submit', file, '--api-key', secret, ...data]), {
       code: 1,

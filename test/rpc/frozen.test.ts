@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
+import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
@@ -63,6 +64,22 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
     leaves: 0,
     state: 'ok',
   });
+  const entries =
+    await app.pool`SELECT actor_kind, actor_id, action, resource_id FROM audit_entry ORDER BY at`;
+  t.match(entries, [
+    {
+      actor_kind: AuditActorKind.SYSTEM,
+      actor_id: 'register',
+      action: AuditAction.LOG_FROZEN,
+      resource_id: 'live.log.example.com',
+    },
+    {
+      actor_kind: AuditActorKind.ADMIN,
+      actor_id: 'cli',
+      action: AuditAction.LOG_NEW_EPOCH,
+      resource_id: 'live-2.log.example.com',
+    },
+  ]);
   const after = [await until('the process has heard of it', () => submit(app, live).catch(() => undefined))];
   after.push(await submit(app, live));
   t.equal(after[0]!.logIndex, 0, 'its indexes begin anew');
