@@ -1,7 +1,7 @@
 /** What the environment says: read and checked once, at start. The only file that looks at `process.env`. */
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
-import { directory, readTlsFiles, type TlsFiles } from './config/files.js';
+import { directory } from './config/files.js';
 import {
   bindAddress,
   duration,
@@ -18,6 +18,7 @@ import {
 } from './config/kinds.js';
 import { adminToken, secretKey, signingKeyFiles } from './config/secret-kinds.js';
 import { type Env, openSettings, type Settings } from './config/settings.js';
+import { readTlsFiles, type TlsFiles } from './config/tls-files.js';
 import { readWitnesses, type WitnessConfig } from './config/witnesses.js';
 import type { Secrets } from './secrets.js';
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import {
   createServer as createHttp1,
   type IncomingMessage,
@@ -15,12 +14,10 @@ import {
 import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { readTlsPair, type TlsFiles } from '../config/tls-files.js';
 import { detectProtocol } from './detect-protocol.js';
 import type { Limits } from './limits.js';
 import type { NodeRequest, NodeResponse } from './requests.js';
-
-/** Paths of PEM files. */
-export type TlsFiles = { readonly certFile: string; readonly keyFile: string };
 
 /** One port for HTTP/1.1 and HTTP/2. */
 export type Listener = {
@@ -32,7 +29,7 @@ export type Listener = {
   sockets: ReadonlySet<Socket>;
   /** HTTP/2 connections. */
   sessions: ReadonlySet<ServerHttp2Session>;
-  /** Reads certificate and key again, for new connections; throws when they do not fit and keeps the old. */
+  /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
   reloadTls: () => void;
 };
 
@@ -101,7 +98,7 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
     connections,
     sockets,
     sessions,
-    reloadTls: () => tls && (server as HttpsServer).setSecureContext(readPair(tls)),
+    reloadTls: () => tls && (server as HttpsServer).setSecureContext(secureContext(tls)),
   };
 }
 
@@ -142,11 +139,14 @@ function http1Options(limits: Limits) {
 function createSecure(limits: Limits, tls: TlsFiles): HttpsServer {
   return createHttps({
     ...http1Options(limits),
-    ...readPair(tls),
+    ...secureContext(tls),
     ALPNProtocols: ['h2', 'http/1.1'],
     handshakeTimeout: limits.headersTimeoutMs,
-    minVersion: 'TLSv1.2',
   });
+}
+
+function secureContext(tls: TlsFiles) {
+  return { ...readTlsPair(tls, Date.now()), minVersion: 'TLSv1.2' as const };
 }
 
 function createSessions(limits: Limits): Http2Server {
@@ -193,7 +193,3 @@ function continueWhenRead(req: NodeRequest, proceed: () => void): void {
 
 /** RFC 9113, section 7. */
 const CANCEL = 0x8;
-
-function readPair({ certFile, keyFile }: TlsFiles): { cert: Buffer; key: Buffer } {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-}

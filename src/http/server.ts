@@ -1,6 +1,7 @@
 import type { AddressInfo, Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
+import type { TlsFiles } from '../config/tls-files.js';
 import { ApiError } from '../errors.js';
 import type { Logger } from '../logger.js';
 import { type App, createApp } from './app.js';
@@ -13,7 +14,7 @@ import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
-import { createListener, type Listener, type TlsFiles } from './listener.js';
+import { createListener, type Listener } from './listener.js';
 import { watchOverdue } from './overdue.js';
 import { createRequestIds } from './request-id.js';
 import { createRequestLog } from './request-log.js';
@@ -41,7 +42,7 @@ export type ApiServer = {
   listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
   /** Finishes what was accepted, within `graceMs`. */
   close: () => Promise<void>;
-  /** Reads certificate and key again, for new connections; throws when they do not fit and keeps the old. */
+  /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
   reloadTls: () => void;
 };
 

@@ -27,6 +27,8 @@ export type ServiceProcess = {
   exited: Promise<Exit>;
   /** SIGTERM; waits for its end, and throws unless that was clean. */
   stop(): Promise<void>;
+  /** SIGHUP. */
+  hangUp(): void;
   /** SIGKILL; waits for its end. */
   kill(): Promise<void>;
 };
@@ -100,6 +102,7 @@ async function start(test: Test, role: string, env: Record<string, string>): Pro
     opsUrl: ops_url,
     lines,
     exited,
+    hangUp: () => void child.kill('SIGHUP'),
     kill: async () => {
       await end('SIGKILL');
     },

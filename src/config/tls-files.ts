@@ -1,0 +1,50 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { readSettingFile } from './files.js';
+import { InvalidValue, type Kind, type Settings } from './settings.js';
+
+/** Certificate chain and private key in PEM, as paths: they are read again when they change. */
+export type TlsFiles = { readonly certFile: string; readonly keyFile: string };
+
+/** TLS_CERT_FILE and TLS_KEY_FILE: both or neither, and such that TLS can be served with them. */
+export function readTlsFiles(settings: Settings, path: Kind<string>): TlsFiles | undefined {
+  const certFile = settings.find('TLS_CERT_FILE', path);
+  const keyFile = settings.find('TLS_KEY_FILE', path);
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile === undefined || keyFile === undefined) {
+    const name = certFile === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
+    settings.report({ name, problem: 'is not set while the other is', expected: 'a path of a PEM file' });
+    return undefined;
+  }
+  try {
+    readTlsPair({ certFile, keyFile }, Date.now());
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    const expected = 'files in PEM with a certificate chain and its private key';
+    const problem = `are wrong (${error.message})`;
+    settings.report({ name: 'TLS_CERT_FILE and TLS_KEY_FILE', problem, expected });
+  }
+  return { certFile, keyFile };
+}
+
+/** The content of the files, which TLS can be served with now; throws InvalidValue that says why it cannot. */
+export function readTlsPair({ certFile, keyFile }: TlsFiles, nowMs: number): { cert: string; key: string } {
+  const cert = readSettingFile(certFile);
+  const key = readSettingFile(keyFile);
+  let leaf: X509Certificate;
+  let isPair: boolean;
+  try {
+    leaf = new X509Certificate(cert);
+    // OpenSSL itself takes a certificate and a key of different algorithms side by side.
+    isPair = leaf.checkPrivateKey(createPrivateKey(key));
+    createSecureContext(isPair ? { cert, key } : {});
+  } catch {
+    throw new InvalidValue('they cannot be read');
+  }
+  if (!isPair) throw new InvalidValue('they do not belong together');
+  const { validFrom, validTo } = leaf;
+  if (Date.parse(validTo) < nowMs) throw new InvalidValue(`the certificate expired on ${validTo}`);
+  if (Date.parse(validFrom) > nowMs)
+    throw new InvalidValue(`the certificate is not valid before ${validFrom}`);
+  return { cert, key };
+}
