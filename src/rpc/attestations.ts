@@ -2,6 +2,7 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   type AttestationService,
+  type CreateAttestationRequest,
   type ListAttestationsRequest,
   ListAttestationsResponseSchema,
   type Submission,
@@ -24,7 +25,7 @@ import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-
 import { type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
 import type { Directory } from './directory.js';
-import { keyReused, noteReplay } from './idempotent.js';
+import { findEarlier, keyReused, noteReplay } from './idempotent.js';
 import { metadataWarnings } from './metadata.js';
 import { submissionStates } from './rate-windows.js';
 import { parseStored, shownMessage, submissionMessage } from './submission-message.js';
@@ -49,8 +50,7 @@ const DEFAULT_LIMIT = 50;
 /** The handlers of AttestationService. */
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
   return {
-    createAttestation: (request, call) =>
-      createAttestation(deps, call, () => prepareSubmission(deps, request, call)),
+    createAttestation: (request, call) => createAttestation(deps, request, call),
     getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
@@ -66,11 +66,11 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
 
 async function createAttestation(
   deps: AttestationDeps,
+  request: CreateAttestationRequest,
   call: Call,
-  prepare: () => Promise<NewSubmission>,
 ): Promise<Submission> {
   const principal = getPrincipal(call);
-  const row = await prepare();
+  const row = await prepareSubmission(deps, request, call);
   const accepter = await deps.accepterOf(principal.environment);
   const result = await accepter.accept(row);
   noteUse(deps, principal, call, result);
@@ -84,8 +84,12 @@ async function createAttestation(
       if (spent === undefined) throw new Error('a submission was over the limit of no window');
       throw rateLimitExceeded(spent, deps.clock());
     }
-    default:
-      throw keyReused();
+    default: {
+      // The write compares with the hash under the newest secret key alone.
+      const earlier = await findEarlier(deps.idempotency, call, request);
+      if (earlier?.outcome !== 'replayed') throw keyReused();
+      return replay(deps, earlier.resourceId, principal, call);
+    }
   }
 }
 

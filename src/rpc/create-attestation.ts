@@ -24,7 +24,7 @@ export type Prepare = {
   schemas: SchemaRegistry;
   signerOf: (environment: Principal['environment']) => DsseSigner;
   /** Requests under idempotency keys are hashed under the first of its keys. */
-  idempotency: Pick<Idempotency, 'keys'>;
+  idempotency: Idempotency;
   clock: () => number;
   random: RandomSource;
 };

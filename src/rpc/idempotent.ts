@@ -7,7 +7,7 @@ import { ApiError } from '../errors.js';
 import { jcs } from '../proof/jcs.js';
 import type { KeyRing } from '../secret-key.js';
 import type { Pool, Sql } from '../store/connect.js';
-import { type Claim, runClaimed } from '../store/idempotency.js';
+import { type Claim, type Found, findClaim, runClaimed } from '../store/idempotency.js';
 
 /** What mutating handlers need to honour `Idempotency-Key`. */
 export type Idempotency = {
@@ -45,12 +45,7 @@ export async function idempotently<M extends Message>(
   { effect, replay }: Once<M>,
 ): Promise<M> {
   if (call.idempotencyKey === undefined) return (await deps.pool.begin(effect)).response;
-  const claim: Claim = {
-    holder: call.principal?.apiKeyId ?? 'admin',
-    key: call.idempotencyKey,
-    requestHashes: deps.keys.map((key) => requestHash(key, call, request)),
-    retentionMs: deps.retentionMs,
-  };
+  const claim = claimOf(deps, call, call.idempotencyKey, request);
   const deadline = deps.clock() + PATIENCE_MS;
   for (;;) {
     const claimed = await runClaimed(deps.pool, claim, effect);
@@ -63,6 +58,31 @@ export async function idempotently<M extends Message>(
     if (deps.clock() >= deadline) throw inProgress();
     await delay(RETRY_MS);
   }
+}
+
+/** What stands under the call's idempotency key, whichever of the secret keys it was hashed with; undefined without. */
+export async function findEarlier(
+  deps: Idempotency,
+  call: Call,
+  request: Message,
+): Promise<Found | undefined> {
+  const { idempotencyKey } = call;
+  if (idempotencyKey === undefined) return undefined;
+  return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));
+}
+
+function claimOf(
+  { keys, retentionMs }: Idempotency,
+  call: Call,
+  idempotencyKey: string,
+  request: Message,
+): Claim {
+  return {
+    holder: call.principal?.apiKeyId ?? 'admin',
+    key: idempotencyKey,
+    requestHashes: keys.map((key) => requestHash(key, call, request)),
+    retentionMs,
+  };
 }
 
 /** The keyed hash of an RPC's name and its message, the same on every surface; it tells nothing of the body. */

@@ -47,9 +47,11 @@ export function runClaimed<T extends { resourceId: string }>(
   });
 }
 
-type Found = Extract<Claimed<never>, { outcome: 'replayed' | 'reused' }>;
+/** A claim that stands: of the same request, with its resource, or of another one. */
+export type Found = Extract<Claimed<never>, { outcome: 'replayed' | 'reused' }>;
 
-async function findClaim(
+/** What stands under a claim's key; undefined when nothing does, or its time is over. */
+export async function findClaim(
   tx: Sql,
   { holder, key, requestHashes, retentionMs }: Claim,
 ): Promise<Found | undefined> {

@@ -1,19 +1,27 @@
-/** Hundreds of equal and conflicting requests at once, over several processes of which one is killed: one effect a key. */
+/**
+ * Hundreds of equal and conflicting requests at once, by REST, Connect and gRPC, over several processes of which one is
+ * killed: one effect a key.
+ */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
 import t, { type Test } from 'tap';
+import { AttestationService, ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
+import { EventType, WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
+import { formatSecretKey } from '../../src/secret-key.js';
 import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { type Surface, surfacesOf } from '../support/rpc-clients.js';
 import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
 
 /** One of the two messages that are sent under a key. */
-type Message = { method: string; path: string; body: object };
+type Message = { method: DescMethodUnary; input: Record<string, unknown> };
 /** What a message came to in the end. */
 type Result = { choice: number; code: string; id: string; isReplay: boolean };
 
 const KEYS = 8;
-const REQUESTS = 12;
+const REQUESTS = 24;
 const ATTEMPTS = 500;
 const PAUSE_MS = 20;
 /** What a good client tries again. */
@@ -25,30 +33,40 @@ const apis: ServiceProcess[] = [await installation.startApi(), await installatio
 const worker = await installation.startWorker();
 
 const artifact = (name: string) => createHash('sha256').update(name).digest('hex');
-const metadata = (version: number) => ({ schema: 'purl', purl: `pkg:npm/a@${version}.0.0` });
+const metadata = (version: number): JsonObject => ({ schema: 'purl', purl: `pkg:npm/a@${version}.0.0` });
+const create = (name: string, said = metadata(1)): Message => ({
+  method: AttestationService.method.createAttestation,
+  input: { artifact: { sha256: artifact(name) }, metadata: said },
+});
 
-async function send({ method, path, body }: Message, at: number, key?: string) {
-  try {
-    const answer = await fetch(`${apis[at % apis.length]!.baseUrl}${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${apiKey}`,
-        'content-type': 'application/json',
-        ...(key === undefined ? {} : { 'idempotency-key': key }),
-      },
-      body: JSON.stringify(body),
-    });
-    const text = (await answer.json()) as { id?: string; error?: { code: string } };
-    const isReplay = answer.headers.get('idempotent-replayed') === 'true';
-    return { code: answer.ok ? 'ok' : (text.error?.code ?? ''), id: text.id ?? '', isReplay };
-  } catch {
-    return { code: 'broken', id: '', isReplay: false };
-  }
+const known = new Map<string, Surface[]>();
+t.teardown(() => {
+  for (const surface of [...known.values()].flat()) surface.close();
+});
+
+function surfacesAt({ baseUrl }: ServiceProcess): Surface[] {
+  const surfaces = known.get(baseUrl) ?? surfacesOf(baseUrl, { answered: () => {} });
+  known.set(baseUrl, surfaces);
+  return surfaces;
+}
+
+let turn = 0;
+
+/** Sends by one surface of one process after the other. */
+async function send({ method, input }: Message, key?: string) {
+  const surfaces = surfacesAt(apis[turn % apis.length]!);
+  const surface = surfaces[Math.floor(turn++ / apis.length) % surfaces.length]!;
+  const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+  const outcome = await surface.call(method, input as never, apiKey, headers).catch(() => undefined);
+  const isAnswer = outcome?.code === 'ok' || outcome?.code.includes('.');
+  if (outcome === undefined || !isAnswer) return { code: 'broken', id: '', isReplay: false };
+  const isReplay = outcome.headers['idempotent-replayed'] === 'true';
+  return { code: outcome.code, id: String(outcome.response.id), isReplay };
 }
 
 async function untilAnswered(message: Message, choice: number, key: string): Promise<Result> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const answer = await send(message, attempt + choice, key);
+    const answer = await send(message, key);
     if (!PASSING.includes(answer.code)) return { choice, ...answer };
     await delay(PAUSE_MS);
   }
@@ -93,11 +111,6 @@ function assertOneEach(t: Test, results: readonly Result[][]): string[] {
 const count = async (rows: PromiseLike<readonly unknown[]>) => (await rows).length;
 
 t.test('creations', async (t) => {
-  const create = (name: string): Message => ({
-    method: 'POST',
-    path: '/v1/attestations',
-    body: { artifact: { sha256: artifact(name) }, metadata: metadata(1) },
-  });
   const results = await storm('create', (n) => [create(`${n} a`), create(`${n} b`)]);
   const ids = assertOneEach(t, results);
   t.equal(await count(pool`SELECT FROM submission`), KEYS);
@@ -107,15 +120,13 @@ t.test('creations', async (t) => {
 t.test('corrections', async (t) => {
   const ids = await Promise.all(
     Array.from({ length: KEYS }, async (_, n) => {
-      const body = { artifact: { sha256: artifact(`invalid ${n}`) }, metadata: { schema: 'purl' } };
-      const creation = { method: 'POST', path: '/v1/attestations', body: { ...body, validation: 'lenient' } };
-      return (await send(creation, 1)).id;
+      const { method, input } = create(`invalid ${n}`, { schema: 'purl' });
+      return (await send({ method, input: { ...input, validation: ValidationMode.LENIENT } })).id;
     }),
   );
   const correct = (n: number, version: number): Message => ({
-    method: 'PATCH',
-    path: `/v1/attestations/${ids[n]}`,
-    body: { metadata: metadata(version) },
+    method: AttestationService.method.updateAttestation,
+    input: { id: ids[n], metadata: metadata(version) },
   });
   const results = await storm('correct', (n) => [correct(n, 1), correct(n, 2)]);
   t.same(assertOneEach(t, results), ids);
@@ -124,9 +135,11 @@ t.test('corrections', async (t) => {
 
 t.test('subscriptions', async (t) => {
   const subscribe = (name: string): Message => ({
-    method: 'POST',
-    path: '/v1/webhooks',
-    body: { url: `http://127.0.0.1:1/${encodeURIComponent(name)}`, events: ['attestation.witnessed'] },
+    method: WebhookService.method.createWebhook,
+    input: {
+      url: `http://127.0.0.1:1/${encodeURIComponent(name)}`,
+      events: [EventType.ATTESTATION_WITNESSED],
+    },
   });
   const results = await storm('subscribe', (n) => [subscribe(`${n} a`), subscribe(`${n} b`)]);
   const ids = assertOneEach(t, results);
@@ -134,9 +147,23 @@ t.test('subscriptions', async (t) => {
   t.equal(await count(pool`SELECT FROM webhook WHERE id = ANY(${ids})`), KEYS);
 });
 
+t.test('a retry gets the first resource when the secret key has been rotated meanwhile', async (t) => {
+  const first = await send(create('rotated'), 'rotated');
+  const { SECRET_KEY } = installation.env;
+  installation.env.SECRET_KEY = `${formatSecretKey('k2', Buffer.alloc(32, 8))},${SECRET_KEY}`;
+  for (const [at, api] of apis.entries()) {
+    await api.stop();
+    apis[at] = await installation.startApi();
+  }
+  for (let i = 0; i < apis.length; i++) {
+    t.same(await send(create('rotated'), 'rotated'), { ...first, isReplay: true });
+    t.equal((await send(create('another'), 'rotated')).code, 'idempotency.key_reused');
+  }
+});
+
 t.test('the log is consistent after all that', async (t) => {
   await letLeasesRunOut(pool);
   await untilWitnessed(pool);
-  t.match(await scene.assertConsistent(t, []), { leaves: 2 * KEYS });
+  t.match(await scene.assertConsistent(t, []), { leaves: 2 * KEYS + 1 });
   for (const each of [...apis, worker]) await each.stop();
 });

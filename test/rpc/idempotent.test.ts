@@ -9,7 +9,9 @@ import { ApiError } from '../../src/errors.js';
 import { type Idempotency, idempotently } from '../../src/rpc/idempotent.js';
 import { deriveKeyRing, parseKeyRing } from '../../src/secret-key.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
+import { pruneIdempotencyKeys } from '../../src/store/rates.js';
 import { testDatabase } from '../support/servers.js';
+import { until } from '../support/until.js';
 
 const OLD = `old:${Buffer.alloc(32, 1).toString('base64')}`;
 const NEW = `new:${Buffer.alloc(32, 2).toString('base64')}`;
@@ -140,4 +142,33 @@ t.test('a key that stays busy is in progress, after the patience for it', async 
   });
   t.equal(await effects(), 0);
   t.notMatch(await run(deps(), newCall('k')), /again/);
+});
+
+t.test('keys past their retention are deleted, some at a time, and no other', async (t) => {
+  const { deps, pool } = await openLedger(t);
+  for (const key of ['a', 'b', 'c', 'fresh']) await run(deps(), newCall(key));
+  await pool`UPDATE idempotency_key SET created_at = created_at - interval '25 hours' WHERE key <> 'fresh'`;
+  t.equal(await pruneIdempotencyKeys(pool, 86_400_000, 2), 2);
+  t.equal(await pruneIdempotencyKeys(pool, 86_400_000, 2), 1);
+  t.equal(await pruneIdempotencyKeys(pool, 86_400_000, 2), 0);
+  t.same(await pool`SELECT key FROM idempotency_key`, [{ key: 'fresh' }]);
+});
+
+t.test('an old key that is claimed anew while old keys are deleted stands', async (t) => {
+  const { deps, pool } = await openLedger(t);
+  await run(deps(), newCall('k'));
+  await pool`UPDATE idempotency_key SET created_at = created_at - interval '25 hours'`;
+  const pruned = await pool.begin(async (tx) => {
+    await tx`UPDATE idempotency_key SET created_at = clock_timestamp()`;
+    const pruning = pruneIdempotencyKeys(pool, 86_400_000, 10);
+    pruning.catch(() => {});
+    await until('the pruning waits for the claim', async () => {
+      const waiting =
+        await pool`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      return waiting.length > 0;
+    });
+    return { pruning };
+  });
+  t.equal(await pruned.pruning, 0);
+  t.match(await run(deps(), newCall('k')), /again/);
 });

@@ -10,11 +10,12 @@ import type { Outcome } from '../support/surfaces.js';
 import { announceChange, newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 import { creation, NOTHING } from './samples.js';
+import { submitWitnessed } from './submitting.js';
 
-const app = await startApp(t, { apis: 2 });
+const app = await startApp(t, { apis: 3 });
 const surfaces = app.surfaces();
-/** Every surface of both processes. */
-const everywhere = [...surfaces, ...app.surfaces(app.baseUrls[1])];
+/** Every surface of every process. */
+const everywhere = [...surfaces, ...app.baseUrls.slice(1).flatMap((baseUrl) => app.surfaces(baseUrl))];
 const { createAttestation, listAttestations } = AttestationService.method;
 const { getBatch } = BatchService.method;
 const { getMe } = InfoService.method;
@@ -180,6 +181,27 @@ t.test('every answer to a caller who may call carries the rate headers, whatever
       t.same(missing, [], `${what}, by ${name}`);
     }
   }
+});
+
+t.test('an answer that what the caller has is still good carries the rate headers, and counts', async (t) => {
+  const key = await newKey(app, { limits: { readsPerSecond: 1_000 } });
+  const { id } = await submitWitnessed(app, key);
+  const path = `/v1/attestations/${id}/bundle`;
+  const { etag } = (await app.rest(path, { apiKey: key.key })).headers;
+  const before = (await grantedBySecond(key, READS)).reduce((sum, n) => sum + n, 0);
+  const headers = { 'if-none-match': String(etag) };
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => app.rest(path, { apiKey: key.key, headers })),
+  );
+  for (const answer of answers) {
+    t.equal(answer.status, 304);
+    t.same(
+      LIMIT_HEADERS.filter((header) => answer.headers[header] === undefined),
+      [],
+    );
+  }
+  const after = (await grantedBySecond(key, READS)).reduce((sum, n) => sum + n, 0);
+  t.ok(after - before > 50, 'each of them was granted, save what was leased before');
 });
 
 t.test('a limit that is raised holds from when the process is told of it', async (t) => {
