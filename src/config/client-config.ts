@@ -23,7 +23,8 @@ type Credentials = {
   verifyUrl: string;
   live: string;
   test: string;
-  adminToken: string;
+  /** Absent from credentials that were given to somebody who is to submit only. */
+  adminToken: string | undefined;
 };
 
 const apiKey: Kind<string> = {
@@ -110,6 +111,6 @@ function parseCredentials(file: string, text: string): Credentials {
     verifyUrl: read('verify_url', publicUrl),
     live: read('live_key', apiKey),
     test: read('test_key', apiKey),
-    adminToken: read('admin_token', adminToken),
+    adminToken: fields.has('admin_token') ? read('admin_token', adminToken) : undefined,
   };
 }
