@@ -115,7 +115,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const loops = [
     every(RECONCILE_MS, stopping.signal, log, () => reconcile(pipeline, jobs, local, dueSince)),
     every(PRUNE_MS, stopping.signal, log, async () => {
-      await rollUpUsage(pool, PRUNE_ROWS);
+      while ((await rollUpUsage(pool, PRUNE_ROWS)) === PRUNE_ROWS);
       await pruneUsage(pool);
       await pruneIdempotencyKeys(pool, options.idempotencyRetentionMs, PRUNE_ROWS);
       await pruneWebhookHistory(pool, options.webhookHistoryMs);

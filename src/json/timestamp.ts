@@ -33,6 +33,11 @@ export function isTimestamp({ seconds, nanos }: Seconds): boolean {
   return seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && nanos >= 0 && nanos < 1e9;
 }
 
+/** The time as a Date, finer parts than milliseconds cut off: rounded up, the last of the year 9999 would be in 10000. */
+export function dateOfTimestamp({ seconds, nanos }: Seconds): Date {
+  return new Date(Number(seconds) * 1000 + Math.floor(nanos / 1e6));
+}
+
 /** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
 export function formatTimestamp({ seconds, nanos }: Seconds): string {
   const wholeSeconds = Number(seconds);

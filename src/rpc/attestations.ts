@@ -1,5 +1,4 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   type AttestationService,
   type CreateAttestationRequest,
@@ -10,6 +9,7 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { HttpBodySchema } from '../../gen/google/api/httpbody_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
+import { dateOfTimestamp } from '../json/timestamp.js';
 import type { Accepter } from '../pipeline/accept.js';
 import type { Principal } from '../principal.js';
 import { toHex } from '../proof/encoding.js';
@@ -169,8 +169,8 @@ async function listAttestations(
   const filters = {
     schema: request.schema === '' ? undefined : request.schema,
     status: request.status === SubmissionStatus.UNSPECIFIED ? undefined : request.status,
-    submittedAfter: request.submittedAfter && timestampDate(request.submittedAfter),
-    submittedBefore: request.submittedBefore && timestampDate(request.submittedBefore),
+    submittedAfter: request.submittedAfter && dateOfTimestamp(request.submittedAfter),
+    submittedBefore: request.submittedBefore && dateOfTimestamp(request.submittedBefore),
   };
   const bound = ['attestations', projectId, environment, ...Object.values(filters)];
   const [logId, logIndex] = deps.cursors.open(request.cursor, bound) ?? [];

@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
   DeliveryStatus,
@@ -9,6 +8,7 @@ import {
 } from '../../gen/attestation/v1/webhooks_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { ApiError } from '../errors.js';
+import { dateOfTimestamp } from '../json/timestamp.js';
 import type { RandomSource } from '../random.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { listAttempts } from '../store/webhook-attempts.js';
@@ -75,7 +75,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
       return change(deps.idempotency, call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
-          await requestRedelivery(tx, id, timestampDate(since));
+          await requestRedelivery(tx, id, dateOfTimestamp(since));
           return id;
         },
         show: async (sql, id) => webhookMessage(await getWebhook(sql, id, call), deps.clock()),

@@ -107,6 +107,24 @@ t.test('what Connect itself cannot read is refused, however long it is', async (
   }
 });
 
+t.test('the first and the last time there is are times', async (t) => {
+  const projectId = await newProject();
+  const last = { seconds: 253_402_300_799n, nanos: 999_999_999 };
+  const first = { seconds: -62_135_596_800n };
+  const request = { projectId, environment: LIVE, name: 'x', expiresAt: last };
+  const key = await admin.ask(createApiKey, request);
+  t.equal(key.expiresAt, '9999-12-31T23:59:59.999Z');
+  for (const time of [first, last]) {
+    await admin.ask(listAuditEntries, { after: time, before: time });
+    await admin.ask(getUsage, { projectId, start: time, end: time });
+  }
+  const { key: apiKey } = await newKey(app);
+  for (const time of ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999999999Z']) {
+    const path = `/v1/attestations?submitted_after=${time}&submitted_before=${time}`;
+    t.equal((await app.rest(path, { apiKey })).status, 200, time);
+  }
+});
+
 t.test('bounds themselves are taken', async (t) => {
   const projectId = await newProject('x'.repeat(200));
   const limits = { submissionsPerSecond: 0n, readsPerSecond: 1_000_000_000n };

@@ -1,4 +1,4 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
   type ApiKeyLimits,
   ApiKeyStatus,
@@ -8,6 +8,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../errors.js';
 import { invalidRequest } from '../../json/problems.js';
+import { dateOfTimestamp } from '../../json/timestamp.js';
 import type { Principal } from '../../principal.js';
 import { spellingOf } from '../../spelling.js';
 import type { ApiKeyRow, ApiKeyLimits as StoredLimits } from '../../store/api-keys.js';
@@ -36,7 +37,7 @@ export function toEnvironment(number: number): Principal['environment'] {
 
 /** The expiry to store; throws `request.invalid` when it is not in the future. */
 export function checkExpiry(expiresAt: Timestamp, nowMs: number): Date {
-  const date = timestampDate(expiresAt);
+  const date = dateOfTimestamp(expiresAt);
   if (date.getTime() <= nowMs) {
     throw invalidRequest([{ path: '/expires_at', message: 'must be in the future' }]);
   }

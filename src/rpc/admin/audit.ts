@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AuditAction,
   type AuditEntry,
@@ -10,6 +10,7 @@ import {
   ListAuditEntriesResponseSchema,
 } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Handlers } from '../../call.js';
+import { dateOfTimestamp } from '../../json/timestamp.js';
 import { type AuditRow, listAuditEntries } from '../../store/audit.js';
 import type { Pool } from '../../store/connect.js';
 import type { Cursors } from '../cursor.js';
@@ -33,8 +34,8 @@ async function listEntries(
     projectId: projectId === '' ? undefined : projectId,
     action: action === AuditAction.UNSPECIFIED ? undefined : action,
     resourceId: resourceId === '' ? undefined : resourceId,
-    after: request.after && timestampDate(request.after),
-    before: request.before && timestampDate(request.before),
+    after: request.after && dateOfTimestamp(request.after),
+    before: request.before && dateOfTimestamp(request.before),
   };
   const bound = ['audit', ...Object.values(filters)];
   const [belowId] = cursors.openTexts(request.cursor, bound) ?? [];
