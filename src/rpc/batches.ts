@@ -115,7 +115,7 @@ type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
 function batchWitnesses(
   batch: BatchRow,
   policy: Policy | undefined,
-  evidence: readonly Covering[],
+  evidence: readonly Omit<Covering, 'evidence'>[],
   states: readonly WitnessState[],
   nowMs: number,
 ): WitnessInit[] {
@@ -149,7 +149,7 @@ function logWitness(batch: BatchRow): WitnessInit {
   };
 }
 
-function landedWitness({ landedAt, treeSize, detail }: Covering): WitnessInit {
+function landedWitness({ landedAt, treeSize, detail }: Omit<Covering, 'evidence'>): WitnessInit {
   return {
     status: WitnessStatus.LANDED,
     landedAt: timestampFromDate(landedAt),

@@ -8,13 +8,12 @@ import type { Principal } from '../principal.js';
 import { assembleBundle } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import type { StatementFields } from '../proof/statement.js';
-import type { ReadTile } from '../proof/tile.js';
 import { inclusionProof, tilesForInclusion } from '../proof/tile-proof.js';
 import type { Pool } from '../store/connect.js';
 import type { SubmissionRow } from '../store/submissions.js';
-import { readTiles } from '../store/tiles.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import type { Directory } from './directory.js';
+import { createTiles, type Tiles } from './tiles.js';
 
 /** A bundle, and the same as REST spells it. */
 export type WrittenBundle = {
@@ -34,8 +33,6 @@ export type BundleReader = {
 /** A bundle as it was made: good for as long as what its batch shares is the same. */
 type Kept = { bundle: WrittenBundle; proof: BatchProof; projectId: string };
 
-/** 8 KiB each, and as much again for the nodes above its hashes. */
-const TILES_CACHED = 400;
 const KEPT_BYTES = 20 * 1024 * 1024;
 /** What a kept bundle takes besides its text. */
 const KEPT_OVERHEAD_BYTES = 1_500;
@@ -51,7 +48,7 @@ const lazyBundle = compileLazyMessage(ProofBundleSchema);
  * @param clock monotonic milliseconds
  */
 export function createBundleReader(pool: Pool, directory: Directory, clock: () => number): BundleReader {
-  const tiles = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
+  const tiles = createTiles(pool);
   const proofs = createBatchProofs(pool, clock);
   const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
   return {
@@ -61,7 +58,7 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
       const proof = await proofs.get(log, row.batchTreeSize);
       const kept = keptBundles.get(row.id);
       if (kept?.proof === proof) return kept.bundle;
-      const bytes = Buffer.from(write(await makeBundle(pool, directory, tiles, row, proof)));
+      const bytes = Buffer.from(write(await makeBundle(directory, tiles, row, proof)));
       const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
       const size = bytes.length + KEPT_OVERHEAD_BYTES;
       keptBundles.set(row.id, { bundle, proof, projectId: row.projectId }, { size });
@@ -79,16 +76,18 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
 }
 
 async function makeBundle(
-  pool: Pool,
   directory: Directory,
-  tiles: LRUCache<string, Uint8Array>,
+  tiles: Tiles,
   row: SubmissionRow,
   { log, prepared }: BatchProof,
 ): Promise<ProofBundle> {
   const { logIndex, signature } = row;
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const { spki } = await directory.getDsseKey(row.dsseKeyId);
-  const readTile = await loadTiles(pool, tiles, log.id, logIndex, sizes);
+  const readTile = await tiles.load(
+    log.id,
+    sizes.flatMap((size) => tilesForInclusion(logIndex, size)),
+  );
   return assembleBundle(prepared, {
     statement: statementOf(row, log.environment),
     signature,
@@ -108,26 +107,5 @@ export function statementOf(row: SubmissionRow, environment: number): StatementF
     environment: environment === Environment.LIVE ? 'live' : 'test',
     schema: row.attestedSchema ?? row.schema,
     commitment: toHex(row.commitment),
-  };
-}
-
-async function loadTiles(
-  pool: Pool,
-  cache: LRUCache<string, Uint8Array>,
-  logId: number,
-  index: number,
-  sizes: readonly number[],
-): Promise<ReadTile> {
-  const keyOf = (place: { level: number; index: number }) => `${logId}/${place.level}/${place.index}`;
-  const needed = sizes.flatMap((size) => tilesForInclusion(index, size));
-  const missing = needed.filter((place) => (cache.get(keyOf(place))?.length ?? 0) < place.width * 32);
-  const own = new Map<string, Uint8Array>();
-  for (const tile of await readTiles(pool, logId, missing)) {
-    own.set(keyOf(tile), tile.hashes);
-    cache.set(keyOf(tile), tile.hashes);
-  }
-  return (level, tileIndex) => {
-    const key = keyOf({ level, index: tileIndex });
-    return own.get(key) ?? cache.get(key);
   };
 }

@@ -49,6 +49,18 @@ export async function findBatchBySize(
   return rows[0];
 }
 
+/** The batches that end at these sizes of their logs and exist, published or not, in no particular order. */
+export async function findBatchesBySize(
+  sql: Sql,
+  ends: readonly { logId: number; treeSize: number }[],
+): Promise<BatchRow[]> {
+  return sql<BatchRow[]>`
+    SELECT ${batchColumns(sql)}
+    FROM unnest(${ends.map(({ logId }) => logId)}::integer[], ${ends.map(({ treeSize }) => treeSize)}::bigint[])
+      AS p(log_id, tree_size)
+    JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size`;
+}
+
 /** Adds a sealed batch and, counted from its submissions, what it holds of each project and schema. */
 export async function insertBatch(
   sql: Sql,

@@ -19,6 +19,18 @@ export async function readTiles(
     JOIN tile t ON t.log_id = ${logId} AND t.level = p.level AND t.tile_index = p.index`;
 }
 
+/** The tiles of several logs at these places that exist, in no particular order. */
+export async function findTiles(
+  sql: Sql,
+  places: readonly (TilePlace & { logId: number })[],
+): Promise<(StoredTile & { logId: number })[]> {
+  return sql<(StoredTile & { logId: number })[]>`
+    SELECT t.log_id AS "logId", t.level, t.tile_index AS index, t.hashes
+    FROM unnest(${places.map((p) => p.logId)}::integer[], ${places.map((p) => p.level)}::smallint[],
+                ${places.map((p) => p.index)}::bigint[]) AS p(log_id, level, index)
+    JOIN tile t ON t.log_id = p.log_id AND t.level = p.level AND t.tile_index = p.index`;
+}
+
 /** Stores tiles. A tile that is there already is only ever replaced by a longer one. */
 export async function writeTiles(sql: Sql, logId: number, tiles: readonly StoredTile[]): Promise<void> {
   await sql`

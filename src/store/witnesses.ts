@@ -117,29 +117,30 @@ export async function listWitnessStates(sql: Sql, logId: number): Promise<Witnes
     FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
 }
 
-/** Of each witness the evidence that covers a size first: the one with the smallest tree size from there on. */
-export async function findCoveringEvidence(sql: Sql, logId: number, treeSize: number): Promise<Evidence[]> {
-  return sql<Evidence[]>`
-    SELECT e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.evidence, e.detail,
-           e.landed_at AS "landedAt"
-    FROM witness_state w CROSS JOIN LATERAL (
-      SELECT * FROM evidence e
-      WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= ${treeSize}
-      ORDER BY e.tree_size LIMIT 1) e
-    WHERE w.log_id = ${logId} ORDER BY e.witness`;
+/** Evidence that covers the batch which ends at `batchSize`. */
+export type Covering = Evidence & { batchSize: number };
+
+type BatchEnd = { logId: number; treeSize: number };
+
+/** Of each witness the evidence that covers a batch first: the one with the smallest tree size from its end on. */
+export async function findCoveringEvidence(sql: Sql, batches: readonly BatchEnd[]): Promise<Covering[]> {
+  return sql<Covering[]>`SELECT ${toldColumns(sql)}, e.evidence ${covering(sql, batches)}`;
 }
 
-/** What a batch that ends at `batchSize` is told of the evidence that covers it. */
-export type Covering = Omit<Evidence, 'evidence'> & { batchSize: number };
-
-/** {@link findCoveringEvidence} of several batches at once, without what the witnesses handed over. */
+/** The same without what the witnesses handed over. */
 export async function listCoveringEvidence(
   sql: Sql,
-  batches: readonly { logId: number; treeSize: number }[],
-): Promise<Covering[]> {
-  return sql<Covering[]>`
-    SELECT e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
-           b.tree_size AS "batchSize"
+  batches: readonly BatchEnd[],
+): Promise<Omit<Covering, 'evidence'>[]> {
+  return sql<Omit<Covering, 'evidence'>[]>`SELECT ${toldColumns(sql)} ${covering(sql, batches)}`;
+}
+
+const toldColumns = (sql: Sql) => sql`
+  e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
+  b.tree_size AS "batchSize"`;
+
+function covering(sql: Sql, batches: readonly BatchEnd[]) {
+  return sql`
     FROM unnest(${batches.map(({ logId }) => logId)}::integer[], ${batches.map(({ treeSize }) => treeSize)}::bigint[])
       AS b(log_id, tree_size)
     JOIN witness_state w ON w.log_id = b.log_id

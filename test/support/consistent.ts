@@ -116,7 +116,7 @@ async function verifyBundles(
   const problems: string[] = [];
   for (const row of submissions) {
     const log = await directory.getLog(row.logId);
-    const evidence = await findCoveringEvidence(pool, log.id, row.batchTreeSize ?? 0);
+    const evidence = await findCoveringEvidence(pool, [{ logId: log.id, treeSize: row.batchTreeSize ?? 0 }]);
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
     const required = await readRequired(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;
