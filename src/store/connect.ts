@@ -59,6 +59,8 @@ function openConnections(
     connection: {
       application_name: `attest ${name}`,
       statement_timeout: statementTimeoutMs,
+      // Parameters hold metadata, which is in no log and no error.
+      log_parameter_max_length_on_error: '0' as never,
       // It costs more than it saves on statements this short.
       jit: 'off' as never,
     },

@@ -6,9 +6,11 @@ import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audi
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { verifyBundle } from '../../src/proof/verify.js';
+import { connectPool } from '../../src/store/connect.js';
 import { freezeLog, listLogs } from '../../src/store/logs.js';
 import { startApp } from '../support/app.js';
 import { assertNoLeaks } from '../support/recorder.js';
+import { testDatabase } from '../support/servers.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { dumpTables, findTraces } from '../support/traces.js';
 import { until } from '../support/until.js';
@@ -266,6 +268,20 @@ t.test('NO COPY OF REDACTED METADATA IS LEFT ANYWHERE', async (t) => {
   t.same(findTraces(sent, secrets), [], 'in no message');
   t.same(findTraces(app.recorder.lines, secrets), [], 'in no log line');
   t.same(findTraces(await dumpTables(app.pool), secrets), [], 'and none comes back');
+});
+
+t.test('no error of the database says what its parameters were, however it is configured', async (t) => {
+  const databaseUrl = await testDatabase(t);
+  const open = () => connectPool({ url: databaseUrl, name: 'test', max: 1, statementTimeoutMs: 10_000 });
+  const setting = open();
+  const [database] = await setting<{ name: string }[]>`SELECT quote_ident(current_database()) AS name`;
+  await setting.unsafe(`ALTER DATABASE ${database?.name} SET log_parameter_max_length_on_error = -1`);
+  await setting.end();
+  const pool = open();
+  t.teardown(() => pool.end({ timeout: 1 }));
+  const error = await pool`SELECT ${'leakcanary'}::text::int`.catch((thrown: unknown) => thrown as object);
+  const { where, detail } = error as { where?: string; detail?: string };
+  t.notMatch(`${where} ${detail}`, /leakcanary/);
 });
 
 t.test('corrections and redactions at once never bring metadata back', async (t) => {

@@ -58,6 +58,26 @@ for (const release of RELEASED) {
     t.match(seen, { leaves: 40, verified: 40 });
   });
 
+  t.test(
+    `what ${release} gathered of metadata for the planner is forgotten, and gathered no more`,
+    async (t) => {
+      const { url, pool } = await openReleased(t, release);
+      const old = await makePipeline(t, { databaseUrl: url, witnesses: [] });
+      await old.submit(20);
+      const known = async () => {
+        await pool`ANALYZE submission`;
+        return (
+          await pool`
+        SELECT FROM pg_stats WHERE schemaname = 'public' AND tablename = 'submission'
+          AND attname IN ('metadata', 'metadata_errors', 'attested_metadata', 'salt')`
+        ).length;
+      };
+      t.ok((await known()) > 0);
+      await migrate(pool);
+      t.equal(await known(), 0);
+    },
+  );
+
   t.test(`processes of ${release} find all they know after the upgrade`, async (t) => {
     const { pool } = await openReleased(t, release);
     const old = await describe(pool);
