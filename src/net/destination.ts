@@ -2,12 +2,13 @@
  * Which addresses of others may be called. A customer names a url, and must not reach through us what only we reach: so
  * it is looked at when it is saved, and each address again when it is connected to, as names can be re-bound.
  */
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns';
-import { isIP } from 'node:net';
+import type { LookupAddress } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 
-/** Whether http, any port and any address may be called: for an installation on a developer's own machine only. */
+/** Whether http, any port and loopback may be called: for an installation on a developer's own machine only. */
 export type DestinationRules = { allowInsecure: boolean };
 
 /** Finds every address of a name; rejects when it has none. */
@@ -16,8 +17,15 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>;
 const HTTPS_PORT = 443;
 const FIRST_UNPRIVILEGED_PORT = 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Of several addresses, how long each is tried; Node's own 250 ms is less than the way around the world takes. */
+const ADDRESS_TIMEOUT_MS = 3_000;
+const DNS_TIMEOUT_MS = 2_000;
+const DNS_TRIES = 2;
 
-/** Why a url may not be called, in a sentence for its owner; undefined when it may. */
+/**
+ * Why a url may not be called, in a sentence for its owner; undefined when it may. Where `allowInsecure` is set a name
+ * is resolved when it is connected to only: a developer's machine need not be on a network.
+ */
 export async function findDestinationProblem(
   { allowInsecure, resolve }: DestinationRules & { resolve: Resolve },
   text: string,
@@ -25,11 +33,14 @@ export async function findDestinationProblem(
   if (!URL.canParse(text)) return 'the url is not a url';
   const url = new URL(text);
   const problem = findSpellingProblem(url, allowInsecure);
-  if (problem !== undefined || allowInsecure) return problem;
+  if (problem !== undefined) return problem;
   const hostname = bareHostname(url.hostname);
-  const addresses = isIP(hostname) ? [hostname] : await resolve(hostname).catch(() => []);
+  const isLiteral = isIP(hostname) !== 0;
+  if (allowInsecure && !isLiteral) return undefined;
+  const addresses = isLiteral ? [hostname] : await resolve(hostname).catch(() => []);
   if (addresses.length === 0) return `the host ${hostname} has no address`;
-  return addresses.every(isPublicAddress) ? undefined : `the host ${hostname} is not a public address`;
+  const mayCall = addresses.every((address) => isCallable(address, allowInsecure));
+  return mayCall ? undefined : notPublic(hostname).message;
 }
 
 function findSpellingProblem(url: URL, allowInsecure: boolean): string | undefined {
@@ -42,50 +53,83 @@ function findSpellingProblem(url: URL, allowInsecure: boolean): string | undefin
   return isUsual || allowInsecure ? undefined : 'the port must be 443 or above 1023';
 }
 
-/** Whether an address is one of the public internet: not loopback, private, link-local, translated or reserved. */
+/** All IPv6 addresses of the public internet are in here (RFC 4291, section 2.4; IANA's allocations). */
+const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * Whether an address is one of the public internet: not loopback, private, link-local, shared, multicast or reserved,
+ * and no IPv6 address that stands for an IPv4 one (mapped, translated, 6to4, Teredo) or names a zone.
+ */
 export function isPublicAddress(address: string): boolean {
-  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast';
+  if (isIP(address) === 0 || address.includes('%')) return false;
+  const parsed = ipaddr.parse(address);
+  if (parsed.range() !== 'unicast') return false;
+  return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST_V6);
 }
 
-/** Every address that the system's resolver finds. */
-export function resolveByDns(hostname: string): Promise<readonly string[]> {
-  return new Promise((resolve, reject) => {
-    dnsLookup(hostname, { all: true }, (error, found) =>
-      error ? reject(error) : resolve(found.map(({ address }) => address)),
-    );
-  });
+function isCallable(address: string, allowInsecure: boolean): boolean {
+  return isPublicAddress(address) || (allowInsecure && ipaddr.process(address).range() === 'loopback');
 }
 
-/** Opens connections for undici, and only to addresses that may be called, whatever a name resolved to before. */
-export function guardedConnector({ allowInsecure }: DestinationRules): buildConnector.connector {
-  if (allowInsecure) return buildConnector({ timeout: CONNECT_TIMEOUT_MS });
-  const connect = buildConnector({
+/**
+ * Every address of a name in DNS. Not by the system's resolver, which takes one of the process's few threads for as
+ * long as somebody's slow name server likes. `localhost` is this machine (RFC 6761, section 6.3).
+ */
+export async function resolveByDns(hostname: string): Promise<readonly string[]> {
+  if (/(?:^|\.)localhost\.?$/.test(hostname)) return ['127.0.0.1', '::1'];
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
+  const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  const [first] = answers;
+  if (addresses.length === 0 && first.status === 'rejected') throw first.reason;
+  return addresses;
+}
+
+/** What connections are opened with; `ca` in place of the certificate authorities that Node trusts. */
+export type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: string };
+
+/**
+ * Opens connections for undici, and only to addresses that may be called: a name is resolved for each connection, every
+ * address that it has is looked at, and the connection goes to one of these.
+ */
+export function guardedConnector({
+  allowInsecure,
+  resolve = resolveByDns,
+  ca,
+}: ConnectorOptions): buildConnector.connector {
+  const mayCall = (address: string) => isCallable(address, allowInsecure);
+  const options = {
     timeout: CONNECT_TIMEOUT_MS,
-    lookup: lookupPublic,
-  } as buildConnector.BuildOptions);
-  return (options, callback) => {
-    const hostname = bareHostname(options.hostname);
+    autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
+    lookup: guardedLookup(resolve, mayCall),
+    ...(ca !== undefined && { ca }),
+  };
+  // undici's type leaves out what it passes on to net.connect.
+  const connect = buildConnector(options as buildConnector.BuildOptions);
+  return (target, callback) => {
+    const hostname = bareHostname(target.hostname);
     // A literal is connected to without a look-up.
-    if (isIP(hostname) && !isPublicAddress(hostname)) callback(notPublic(hostname), null);
-    else connect(options, callback);
+    if (isIP(hostname) && !mayCall(hostname)) callback(notPublic(hostname), null);
+    else connect(target, callback);
   };
 }
 
-type LookupCallback = (
-  error: NodeJS.ErrnoException | null,
-  address: string | LookupAddress[],
-  family?: number,
-) => void;
-
-function lookupPublic(hostname: string, options: LookupOptions, callback: LookupCallback): void {
-  dnsLookup(hostname, { ...options, all: true }, (error, found) => {
-    const [first] = found ?? [];
-    if (error) callback(error, []);
-    else if (first === undefined || !found.every(({ address }) => isPublicAddress(address)))
-      callback(notPublic(hostname), []);
-    else if (options.all) callback(null, found);
-    else callback(null, first.address, first.family);
-  });
+function guardedLookup(resolve: Resolve, mayCall: (address: string) => boolean): LookupFunction {
+  const find = async (hostname: string): Promise<LookupAddress[]> => {
+    const addresses = await resolve(hostname);
+    if (addresses.length === 0 || !addresses.every(mayCall)) throw notPublic(hostname);
+    return addresses.map((address) => ({ address, family: isIP(address) }));
+  };
+  return (hostname, options, callback) => {
+    find(hostname).then(
+      (found) => {
+        const [first] = found;
+        if (options.all) callback(null, found);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: Error) => callback(error, []),
+    );
+  };
 }
 
 function notPublic(hostname: string): Error {

@@ -24,11 +24,21 @@ export type SendResult = {
 export type SendWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<SendResult>;
 
 /** What sending works with. `connect` opens connections, and only to addresses that may be called. */
-export type SendDeps = { clock: () => number; connect?: Agent.Options['connect'] };
+export type SendDeps = {
+  /** Milliseconds since 1970. */
+  clock: () => number;
+  connect?: Agent.Options['connect'];
+  /** Until the status of an answer; 15 s when left out. */
+  timeoutMs?: number;
+};
 
 const TIMEOUT_MS = 15_000;
+/** Once the status is known, the start of the body is all that is left to wait for. */
+const BODY_TIMEOUT_MS = 2_000;
 const MAX_ANSWER_BYTES = 2_048;
 const KEEP_ALIVE_MS = 10_000;
+/** Connections to one origin, whoever's subscriptions it serves. */
+const CONNECTIONS_PER_ORIGIN = 64;
 const USER_AGENT = 'attestation-service/1 (webhooks)';
 
 /** Opens the connections that deliveries are sent over. */
@@ -37,6 +47,7 @@ export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: (
     ...(deps.connect ? { connect: deps.connect } : {}),
     keepAliveTimeout: KEEP_ALIVE_MS,
     pipelining: 1,
+    connections: CONNECTIONS_PER_ORIGIN,
   });
   return {
     send: (request, signal) => send(deps, agent, request, signal),
@@ -45,54 +56,84 @@ export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: (
 }
 
 async function send(
-  { clock }: SendDeps,
+  { clock, timeoutMs = TIMEOUT_MS }: SendDeps,
   agent: Dispatcher,
-  { url, id, body, keys }: WebhookRequest,
+  request: WebhookRequest,
   signal: AbortSignal,
 ): Promise<SendResult> {
   const startedMs = clock();
-  const timestamp = Math.floor(startedMs / 1000);
-  const took = () => Math.round(clock() - startedMs);
+  const took = () => Math.max(0, Math.round(clock() - startedMs));
+  const timeout = AbortSignal.timeout(timeoutMs);
   try {
-    const answer = await agent.request({
-      origin: new URL(url).origin,
-      path: new URL(url).pathname + new URL(url).search,
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': USER_AGENT,
-        ...signatureHeaders(keys, { id, timestamp, body }),
-      },
-      body,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
+    const answer = await post(agent, request, startedMs, AbortSignal.any([signal, timeout]));
     const text = await readStart(answer.body);
-    const retryAfterMs = readRetryAfter(answer.headers['retry-after'], clock());
-    const isDelivered = answer.statusCode >= 200 && answer.statusCode < 300;
-    return {
-      outcome: isDelivered ? 'delivered' : 'failed',
-      status: answer.statusCode,
-      durationMs: took(),
-      answer: text,
-      ...(isDelivered ? {} : { error: `the endpoint answered ${answer.statusCode}` }),
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      gone: answer.statusCode === 410,
-    };
+    return { ...resultOf(answer, clock()), answer: text, durationMs: took() };
   } catch (error) {
-    return { outcome: 'failed', durationMs: took(), error: (error as Error).message, answer: '' };
+    const reason = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
+    return { outcome: 'failed', durationMs: took(), error: reason, answer: '' };
   }
 }
 
-/** The first 2 KiB of a body; the rest is not waited for. */
+/** Redirects are not followed: the address was looked at, and where one leads was not. */
+function post(
+  agent: Dispatcher,
+  { url, id, body, keys }: WebhookRequest,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
+  const { origin, pathname, search } = new URL(url);
+  const timestamp = Math.floor(nowMs / 1000);
+  return agent.request({
+    origin,
+    path: pathname + search,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': USER_AGENT,
+      ...signatureHeaders(keys, { id, timestamp, body }),
+    },
+    body,
+    signal,
+  });
+}
+
+function resultOf({ statusCode, headers }: Dispatcher.ResponseData, nowMs: number) {
+  const retryAfterMs = readRetryAfter(headers['retry-after'], nowMs);
+  const isDelivered = statusCode >= 200 && statusCode < 300;
+  const isRedirect = statusCode >= 300 && statusCode < 400;
+  const error = `the endpoint answered ${statusCode}${isRedirect ? '; redirects are not followed' : ''}`;
+  return {
+    outcome: isDelivered ? 'delivered' : 'failed',
+    status: statusCode,
+    ...(isDelivered ? {} : { error }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    gone: statusCode === 410,
+  } as const;
+}
+
+/** The first 2 KiB of a body, as much as comes in a moment; neither the rest nor how it ends changes the outcome. */
 async function readStart(body: Dispatcher.ResponseData['body']): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk as Buffer);
-    size += (chunk as Buffer).length;
-    if (size >= MAX_ANSWER_BYTES) break;
+  const timer = setTimeout(() => body.destroy(), BODY_TIMEOUT_MS);
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size >= MAX_ANSWER_BYTES) break;
+    }
+  } catch {
+    // It was cut short: what came is what there is.
+  } finally {
+    clearTimeout(timer);
   }
   return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
+}
+
+/** Trying several addresses fails with an AggregateError, whose own message is empty. */
+function reasonOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  return first instanceof Error && first.message !== '' ? first.message : 'the connection failed';
 }
 
 function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {

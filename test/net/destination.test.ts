@@ -1,9 +1,14 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { Agent, request } from 'undici';
-import { findDestinationProblem, guardedConnector, isPublicAddress } from '../../src/net/destination.js';
+import {
+  findDestinationProblem,
+  guardedConnector,
+  isPublicAddress,
+  resolveByDns,
+} from '../../src/net/destination.js';
 
 const NAMES: Record<string, string[]> = {
   'public.example': ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'],
@@ -41,7 +46,20 @@ t.test('what may not be called is told why', async (t) => {
     ['https://127.0.0.1/', /public/],
     ['https://2130706433/', /public/],
     ['https://0x7f.1/', /public/],
+    ['https://0177.0.0.1/', /public/],
+    ['https://127.1/', /public/],
+    ['https://127.0.0.1./', /public/],
+    ['https://１２７.0.0.1/', /public/],
+    ['https:/\\127.0.0.1/', /public/],
     ['https://0/', /public/],
+    ['https://public.example:0/', /port/],
+    ['https://[::1%25lo]/', /not a url/],
+    ['https://[fe80::1]/', /public/],
+    ['https://[::7f00:1]/', /public/],
+    ['https://[2002:7f00:1::]/', /public/],
+    ['https://localhost./', /no address/],
+    ['https://inside。example/', /public/],
+    ['https://ⓘnside.example/', /public/],
     ['https://[::1]/', /public/],
     ['https://[::ffff:10.0.0.1]/', /public/],
     ['https://[64:ff9b::a00:1]/', /public/],
@@ -52,11 +70,25 @@ t.test('what may not be called is told why', async (t) => {
 });
 
 t.test(
-  'an installation that allows it calls http and any address, and nothing that is no web address',
+  'an installation that allows it calls http and itself, and still nobody else on its network',
   async (t) => {
     const lax = { allowInsecure: true, resolve };
-    t.equal(await findDestinationProblem(lax, 'http://127.0.0.1:80/'), undefined);
-    t.equal(await findDestinationProblem(lax, 'http://unknown.example/'), undefined);
+    for (const url of [
+      'http://127.0.0.1:80/',
+      'http://[::1]/',
+      'http://unknown.example/',
+      'http://93.184.216.34/',
+    ]) {
+      t.equal(await findDestinationProblem(lax, url), undefined, url);
+    }
+    for (const url of [
+      'http://10.0.0.5/',
+      'http://169.254.169.254/',
+      'http://0.0.0.0/',
+      'http://[fe80::1]/',
+    ]) {
+      t.match(await findDestinationProblem(lax, url), /public/, url);
+    }
     t.match(await findDestinationProblem(lax, 'file:///etc/passwd'), /https/);
     t.match(await findDestinationProblem(lax, 'http://a:b@localhost/'), /credentials/);
   },
@@ -79,30 +111,99 @@ t.test('private, reserved and translated addresses are not public', async (t) =>
     'fe80::1',
     'fc00::1',
     'ff02::1',
+    '192.0.0.8',
+    '192.0.2.1',
+    '192.88.99.1',
+    '203.0.113.1',
+    '240.0.0.1',
     '2002:a00:1::',
+    '2002:5db8:d822::',
+    '2001:0:5db8:d822::1',
     '2001:db8::1',
+    '3fff::1',
+    '5f00::1',
+    '4000::1',
+    '100::1',
+    'fec0::1',
+    '64:ff9b::8.8.8.8',
+    '64:ff9b:1::1',
+    '::ffff:8.8.8.8',
+    '::ffff:0:8.8.8.8',
+    '::8.8.8.8',
+    '::10.0.0.1',
+    '8.8.8',
+    '010.8.8.8',
+    '0x8.8.8.8',
+    '8.8.8.8 ',
+    '2606:4700::1111%eth0',
     'nonsense',
   ]) {
     t.notOk(isPublicAddress(address), address);
   }
+  for (const address of ['8.8.8.8', '93.184.216.34', '2606:4700::1111', '2a00:1450::1']) {
+    t.ok(isPublicAddress(address), address);
+  }
 });
 
-t.test('a connection to an address that is not public is never opened, by number or by name', async (t) => {
-  let connections = 0;
+t.test('localhost is this machine, with no question to anybody', async (t) => {
+  for (const name of ['localhost', 'localhost.', 'a.localhost']) {
+    t.same(await resolveByDns(name), ['127.0.0.1', '::1']);
+  }
+});
+
+/** A server of this machine, and how often somebody has connected to it. */
+async function startInside(t: Test) {
+  const seen = { connections: 0 };
   const server = createServer((_request, response) => void response.end('inside'));
-  server.on('connection', () => connections++);
+  server.on('connection', () => seen.connections++);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  const dispatcher = new Agent({ connect: guardedConnector({ allowInsecure: false }) });
+  return { seen, port: (server.address() as AddressInfo).port };
+}
+
+function agentOf(t: Test, options: Parameters<typeof guardedConnector>[0]): Agent {
+  const dispatcher = new Agent({ connect: guardedConnector(options) });
   t.teardown(() => dispatcher.close());
-  for (const host of ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]']) {
+  return dispatcher;
+}
+
+t.test('a connection to an address that is not public is never opened, by number or by name', async (t) => {
+  const { seen, port } = await startInside(t);
+  const dispatcher = agentOf(t, { allowInsecure: false });
+  for (const host of ['127.0.0.1', 'localhost', 'localhost.', '[::ffff:127.0.0.1]', '[::1]', '2130706433']) {
     await t.rejects(request(`http://${host}:${port}/`, { dispatcher }), /not a public address/, host);
   }
-  t.equal(connections, 0);
-  const lax = new Agent({ connect: guardedConnector({ allowInsecure: true }) });
-  t.teardown(() => lax.close());
+  t.equal(seen.connections, 0);
+  const lax = agentOf(t, { allowInsecure: true });
   const { body } = await request(`http://127.0.0.1:${port}/`, { dispatcher: lax });
   t.equal(await body.text(), 'inside');
+  await t.rejects(request(`http://10.0.0.5:${port}/`, { dispatcher: lax }), /not a public address/);
+});
+
+t.test('a name that is bound to another address after it was looked at is not connected to', async (t) => {
+  const { seen, port } = await startInside(t);
+  const answers = [['93.184.216.34'], ['127.0.0.1'], ['93.184.216.34', '127.0.0.1'], []];
+  const rebinding = async () => answers.shift() ?? [];
+  const rules = { allowInsecure: false, resolve: rebinding };
+  t.equal(await findDestinationProblem(rules, `https://hook.example:${port}/`), undefined);
+  const dispatcher = agentOf(t, rules);
+  for (const when of ['all inside', 'one inside', 'none']) {
+    await t.rejects(request(`http://hook.example:${port}/`, { dispatcher }), /not a public address/, when);
+  }
+  t.equal(seen.connections, 0);
+});
+
+t.test('a connection goes to the address that was looked at', async (t) => {
+  const { seen, port } = await startInside(t);
+  const asked: string[] = [];
+  const resolveHere = async (name: string) => {
+    asked.push(name);
+    return ['127.0.0.1'];
+  };
+  const dispatcher = agentOf(t, { allowInsecure: true, resolve: resolveHere });
+  const { body } = await request(`http://hook.example:${port}/`, { dispatcher });
+  t.equal(await body.text(), 'inside');
+  t.same(asked, ['hook.example']);
+  t.equal(seen.connections, 1);
 });

@@ -1,4 +1,4 @@
-/** A certificate for 127.0.0.1 by a CA of the test's own, which `openssl` makes. */
+/** A server's certificate by a CA of the test's own, which `openssl` makes. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,15 +11,28 @@ export type ServerTls = {
   caFile: string;
 };
 
-/** Makes both, until the test ends. */
-export async function makeServerTls(test: Pick<Test, 'teardown'>): Promise<ServerTls> {
+/** Makes both, until the test ends. `altName` is what the certificate is for, as OpenSSL spells it. */
+export async function makeServerTls(
+  test: Pick<Test, 'teardown'>,
+  altName = 'IP:127.0.0.1',
+): Promise<ServerTls> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-tls-'));
   test.teardown(() => rm(dir, { recursive: true, force: true }));
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
   const ca = ['-x509', '-days', '30', '-subj', '/CN=A test CA', '-keyout', 'ca.key', '-out', 'ca.pem'];
   await openssl(dir, 'req', ...key, ...ca);
-  await openssl(dir, 'req', ...key, '-subj', '/CN=127.0.0.1', '-keyout', 'server.key', '-out', 'server.csr');
-  await writeFile(join(dir, 'san.cnf'), 'subjectAltName=IP:127.0.0.1\n');
+  await openssl(
+    dir,
+    'req',
+    ...key,
+    '-subj',
+    '/CN=A test server',
+    '-keyout',
+    'server.key',
+    '-out',
+    'server.csr',
+  );
+  await writeFile(join(dir, 'san.cnf'), `subjectAltName=${altName}\n`);
   const signing = [
     '-CA',
     'ca.pem',
