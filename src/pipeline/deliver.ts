@@ -32,8 +32,7 @@ const MAX_WIDTH = 32;
 const SLOW_MS = 1_000;
 
 /** Sends what is due of one subscription, for one turn. */
-export async function deliver(pipeline: Pipeline, webhookId: string): Promise<Outcome> {
-  const { webhooks } = pipeline;
+export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
   if (webhooks.active.size >= webhooks.maxActive) return retryAfter(BUSY_MS);
   const webhook = await leaseWebhook(webhooks.pool, webhookId, LEASE_MS);
   if (webhook === undefined) return DONE;

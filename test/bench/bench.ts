@@ -15,11 +15,13 @@ import {
   type Report,
   requestLines,
   sealLines,
+  webhooksLines,
   witnessedLines,
 } from './report.js';
 import { measureCreate, measureRead } from './requests.js';
 import { measureSeal } from './seal.js';
 import { startServices } from './services.js';
+import { measureWebhooks } from './webhooks.js';
 import { measureWitnessed } from './witnessed.js';
 
 const stops = createStops();
@@ -62,6 +64,9 @@ async function bench(options: Options, stops: Stops): Promise<void> {
     } else if (name === 'plans') {
       report.plans = await explainLists(services);
       console.log(planLines(report.plans));
+    } else if (name === 'webhooks') {
+      report.webhooks = await measureWebhooks(services, options);
+      console.log(webhooksLines(report.webhooks));
     } else if (name === 'witnessed') {
       report.witnessed = await measureWitnessed(services, options);
       console.log(witnessedLines(report.witnessed));

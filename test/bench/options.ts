@@ -1,6 +1,15 @@
 import { parseArgs } from 'node:util';
 
-export const MEASURES = ['create', 'read', 'bundle', 'list', 'plans', 'seal', 'witnessed'] as const;
+export const MEASURES = [
+  'create',
+  'read',
+  'bundle',
+  'list',
+  'plans',
+  'seal',
+  'witnessed',
+  'webhooks',
+] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
 /** What to measure and for how long. */
@@ -13,6 +22,8 @@ export type Options = {
   /** Leaves that are sealed in each round. */
   sealLeaves: number;
   witnessedSeconds: number;
+  /** Events that are sent in each round. */
+  deliveries: number;
   /** Witnessed submissions that are in the tables before anything is measured. */
   rows: number;
   jsonFile: string | undefined;
@@ -54,6 +65,7 @@ export function readOptions(args: string[]): Options | undefined {
     warmUpSeconds: quick ? 1 : 3,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
+    deliveries: quick ? 4_000 : 20_000,
     rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 100_000)),
     jsonFile: values.json,
     profileDir: values.profile,

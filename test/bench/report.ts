@@ -5,6 +5,7 @@ import type { Measurement } from './requests.js';
 import type { Summary } from './rounds.js';
 import type { SealMeasurement } from './seal.js';
 import type { SealResult } from './seal-process.js';
+import type { WebhooksMeasurement } from './webhooks.js';
 import type { WitnessedMeasurement } from './witnessed.js';
 
 /** The machine that the figures are of. */
@@ -30,6 +31,7 @@ export type Report = {
   plans?: ListPlan[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
+  webhooks?: WebhooksMeasurement;
 };
 
 export function describeMachine({ name }: LoadGenerator): Machine {
@@ -109,6 +111,21 @@ export function witnessedLines(result: WitnessedMeasurement): string {
     `witnessed after median ${whole(result.medianMs)} ms, p95 ${whole(result.p95Ms)} ms, max ${whole(result.maxMs)} ms (${samples} looked at)`,
     `peak memory: ${whole(result.upMib)} MiB`,
   ].join('\n');
+}
+
+export function webhooksLines({ count, byEndpoints, fanOut, workerMib }: WebhooksMeasurement): string {
+  const row = (name: string, { perSecond, cpuMicros, ratio }: Summary, isCompared = true) => [
+    name,
+    whole(perSecond),
+    whole(cpuMicros),
+    isCompared ? ratio.toFixed(2) : '',
+  ];
+  const rows = byEndpoints.flatMap(({ endpoints, summaries }) =>
+    summaries.map((summary) => row(`${summary.name}, ${endpoints} endpoint(s)`, summary)),
+  );
+  for (const summary of fanOut) rows.push(row(summary.name, summary, false));
+  const columns = ['', 'per second', 'CPU µs each', 'of limit'];
+  return `\nwebhooks, ${count} a round\n${table([columns, ...rows])}\npeak memory: ${whole(workerMib)} MiB`;
 }
 
 export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealResult): string {

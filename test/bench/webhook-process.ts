@@ -1,0 +1,83 @@
+// A process that sends what subscriptions have due, or posts as many of the same bytes in a bare loop, or only makes
+// the rows of deliveries, and prints what it took.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent } from 'undici';
+import { openWebhooks } from '../../src/app/webhooks.js';
+import { openSecrets } from '../../src/embedded/secrets.js';
+import { createLogger } from '../../src/logger.js';
+import { deliver } from '../../src/pipeline/deliver.js';
+import { claimDeliveries } from '../../src/store/webhook-deliveries.js';
+import { leaseWebhook } from '../../src/store/webhook-leases.js';
+import { signatureHeaders } from '../../src/webhook/sign.js';
+import { peakMib } from './process.js';
+
+/** What the process did and used. */
+export type WebhookResult = { seconds: number; cpuSeconds: number; peakMib: number | undefined };
+
+/** `bare` posts; the others work for subscriptions. */
+export type WebhookTask =
+  | { kind: 'bare'; urls: string[]; body: string; count: number; width: number }
+  | { kind: 'send' | 'claim'; databaseUrl: string; dir: string; webhookIds: string[]; count: number };
+
+const CLAIM_ROWS = 32;
+const LEASE_MS = 600_000;
+
+const task = JSON.parse(process.argv[2] ?? '') as WebhookTask;
+const before = process.cpuUsage();
+const startedMs = performance.now();
+if (task.kind === 'bare') await postAll(task);
+else await work(task);
+const { user, system } = process.cpuUsage(before);
+const seconds = (performance.now() - startedMs) / 1000;
+console.log(
+  JSON.stringify({
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+    peakMib: peakMib(process.pid),
+  } satisfies WebhookResult),
+);
+process.exit(0);
+
+/** Signs and posts, so many at a time for each endpoint. */
+async function postAll({ urls, body, count, width }: Extract<WebhookTask, { kind: 'bare' }>): Promise<void> {
+  const agent = new Agent();
+  const keys = [randomBytes(32)];
+  let left = count;
+  const loop = async (url: string) => {
+    const { origin, pathname: path } = new URL(url);
+    while (left-- > 0) {
+      const signed = signatureHeaders(keys, { id: 'evt_01M7YHFNQY053AXS3BXSBFPY8J', timestamp: 1, body });
+      const headers = { 'content-type': 'application/json', 'user-agent': 'bench', ...signed };
+      const answer = await agent.request({ origin, path, method: 'POST', headers, body });
+      await answer.body.dump();
+    }
+  };
+  await Promise.all(urls.flatMap((url) => Array.from({ length: width }, () => loop(url))));
+}
+
+async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<void> {
+  const { secretKeys } = await openSecrets(wanted.dir);
+  const { webhooks } = openWebhooks({
+    databaseUrl: wanted.databaseUrl,
+    secretKeys,
+    baseUrl: () => 'https://api.example.com',
+    allowInsecureDestinations: true,
+    log: createLogger({ level: 'warn', fd: 2 }),
+  });
+  const sendAll = async (id: string) => {
+    for (let outcome = await deliver({ webhooks }, id); outcome.type === 'retry'; ) {
+      await delay(outcome.delayMs);
+      outcome = await deliver({ webhooks }, id);
+    }
+  };
+  const claimAll = async (webhookId: string) => {
+    const { lease = 0 } = (await leaseWebhook(webhooks.pool, webhookId, LEASE_MS)) ?? {};
+    for (let rows = CLAIM_ROWS; rows === CLAIM_ROWS; ) {
+      const ids = Array.from({ length: CLAIM_ROWS }, webhooks.newDeliveryId);
+      const claim = { webhookId, lease, leaseMs: LEASE_MS, visibleMs: LEASE_MS, ids };
+      rows = (await claimDeliveries(webhooks.pool, claim)).length;
+    }
+  };
+  await Promise.all(wanted.webhookIds.map(wanted.kind === 'send' ? sendAll : claimAll));
+}
