@@ -9,6 +9,7 @@ import { decryptSecret } from '../encryption.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import { claimDeliveries, type DeliveryRow, redeliverFailed } from '../store/webhook-deliveries.js';
 import { type LeasedWebhook, leaseWebhook, releaseWebhook } from '../store/webhook-leases.js';
+import type { SendResult } from '../webhook/send.js';
 import { findSecretBytes } from '../webhook/sign.js';
 import { attemptOf } from './attempt.js';
 import { eventBody, eventOf } from './event.js';
@@ -55,13 +56,22 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
 /** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
-  const turn: Turn = { sending: 0, width: webhook.isFailing ? 1 : FIRST_WIDTH, ended: () => {} };
+  const turn: Turn = {
+    sending: 0,
+    recording: 0,
+    width: webhook.isFailing ? 1 : FIRST_WIDTH,
+    ended: () => {},
+  };
   const untilMs = performance.now() + TURN_MS;
   let lookAtMs = 0;
   const start = async (row: DeliveryRow) => {
-    const next = await send(webhooks, webhook, keys, row);
-    turn.width = next(turn.width);
-    turn.sending--;
+    await send(webhooks, webhook, keys, row, (next) => {
+      turn.width = next(turn.width);
+      turn.sending--;
+      turn.recording++;
+      turn.ended();
+    });
+    turn.recording--;
     turn.ended();
   };
   try {
@@ -73,19 +83,22 @@ async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void
         turn.sending += rows.length;
         for (const row of rows) void start(row);
         if (rows.length < wanted) lookAtMs = performance.now() + LOOK_MS;
-      } else if (turn.sending === 0) {
+      } else if (turn.sending + turn.recording === 0) {
         return;
       } else {
         await anEnd(turn, LOOK_MS);
       }
     }
   } finally {
-    while (turn.sending > 0) await anEnd(turn, LOOK_MS);
+    while (turn.sending + turn.recording > 0) await anEnd(turn, LOOK_MS);
   }
 }
 
-/** One subscription's attempts under way, and how many there may be; `ended` is called when one ends. */
-type Turn = { sending: number; width: number; ended: () => void };
+/**
+ * One subscription's requests under way, how many there may be, and the attempts being recorded; `ended` is called when
+ * one of either ends.
+ */
+type Turn = { sending: number; recording: number; width: number; ended: () => void };
 
 /** Waits until an attempt ends, or `ms`. */
 function anEnd(turn: Turn, ms: number): Promise<void> {
@@ -129,28 +142,42 @@ async function claim(
 
 type Width = (width: number) => number;
 
-/** One attempt and its record. @returns what the endpoint's width becomes; never rejects */
+/** One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects. */
 async function send(
   webhooks: Webhooks,
   { url, projectId }: LeasedWebhook,
   keys: readonly Uint8Array[],
   row: DeliveryRow,
-): Promise<Width> {
+  sent: (next: Width) => void,
+): Promise<void> {
+  const at = new Date(webhooks.clock());
+  const result = await post(webhooks, url, keys, row);
+  sent(widthAfter(result));
   try {
-    const event = eventOf(row, webhooks.baseUrl());
-    const at = new Date(webhooks.clock());
-    const result = await webhooks.send(
-      { url, id: event.id, body: eventBody(event), keys },
-      webhooks.aborting,
-    );
-    if (webhooks.aborting.aborted && result.outcome === 'failed') return (width) => width;
+    if (webhooks.aborting.aborted && result.outcome === 'failed') return;
     await webhooks.record(attemptOf(row, at, result, webhooks.random()));
-    if (result.outcome === 'failed') return () => 1;
-    return (width) => (result.durationMs > SLOW_MS ? Math.ceil(width / 2) : Math.min(MAX_WIDTH, width + 1));
   } catch (error) {
     webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
-    return () => 1;
   } finally {
     webhooks.slots.release(projectId, 1);
   }
+}
+
+async function post(
+  { send: sendRequest, baseUrl, aborting }: Webhooks,
+  url: string,
+  keys: readonly Uint8Array[],
+  row: DeliveryRow,
+): Promise<SendResult> {
+  try {
+    const event = eventOf(row, baseUrl());
+    return await sendRequest({ url, id: event.id, body: eventBody(event), keys }, aborting);
+  } catch (error) {
+    return { outcome: 'failed', durationMs: 0, error: (error as Error).message, answer: '' };
+  }
+}
+
+function widthAfter({ outcome, durationMs }: SendResult): Width {
+  if (outcome === 'failed') return () => 1;
+  return (width) => (durationMs > SLOW_MS ? Math.ceil(width / 2) : Math.min(MAX_WIDTH, width + 1));
 }
