@@ -4,10 +4,12 @@ import type { Acknowledged } from '../support/consistent.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import type { Break } from '../support/proxy.js';
 import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { startReceiver } from '../support/receiver.js';
 import { setScene } from '../support/scene.js';
 import { until } from '../support/until.js';
 
-const scene = await setScene(t);
+const scene = await setScene(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'true' } });
+const receiver = await startReceiver(t);
 const { installation, pool, servers, tsa, apiKey } = scene;
 const { proxy } = servers.postgres;
 const acknowledged: Acknowledged[] = [];
@@ -17,6 +19,23 @@ async function submit(): Promise<void> {
   const creation = newCreation();
   acknowledged.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
 }
+
+/** Waits until everything is witnessed and the subscription has been told of each that was. */
+async function untilTold(): Promise<void> {
+  await letLeasesRunOut(pool);
+  await untilWitnessed(pool);
+  await until('every event has arrived', () => {
+    const told = new Set(receiver.received.map(({ event }) => event.data.submission_id));
+    return acknowledged.every(({ id }) => told.has(id));
+  });
+}
+
+const subscribed = await fetch(`${api.baseUrl}/v1/webhooks`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ url: receiver.url, events: ['attestation.witnessed'] }),
+});
+t.equal(subscribed.status, 201);
 
 const BREAKS: Break[] = ['before the request arrives', 'before the answer arrives'];
 
@@ -64,6 +83,12 @@ const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => bool
   ['evidence is committed', 'before the answer arrives', commitOf('INSERT INTO evidence')],
   ['a batch is settled', 'before the request arrives', statement('INSERT INTO batch_transition')],
   ['a batch is settled', 'before the answer arrives', statement('INSERT INTO batch_transition')],
+  ['events are put on their way', 'before the request arrives', commitOf('SET notified = true')],
+  ['events are put on their way', 'before the answer arrives', commitOf('SET notified = true')],
+  ['deliveries are claimed', 'before the request arrives', statement('claim_webhook_deliveries')],
+  ['deliveries are claimed', 'before the answer arrives', statement('claim_webhook_deliveries')],
+  ['an attempt is recorded', 'before the request arrives', statement('INSERT INTO webhook_attempt')],
+  ['an attempt is recorded', 'before the answer arrives', statement('INSERT INTO webhook_attempt')],
 ];
 
 for (const [what, when, matching] of POINTS) {
@@ -75,8 +100,7 @@ for (const [what, when, matching] of POINTS) {
     await doomed.kill();
     await servers.nats.forget();
     const next = await installation.startWorker();
-    await letLeasesRunOut(pool);
-    await untilWitnessed(pool);
+    await untilTold();
     await next.stop();
     await scene.assertConsistent(t, acknowledged);
   });
@@ -91,8 +115,7 @@ t.test('a worker killed while a witness is asked leaves a lease, and the next on
   tsa.mood = 'answers';
   tsa.release();
   const next = await installation.startWorker();
-  await letLeasesRunOut(pool);
-  await untilWitnessed(pool);
+  await untilTold();
   await next.stop();
   await scene.assertConsistent(t, acknowledged);
 });

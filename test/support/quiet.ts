@@ -9,6 +9,8 @@ export async function untilWitnessed(pool: Pool, deadlineMs?: number): Promise<v
 /** Makes it later for what waits: leases of workers that died run out, and witnesses that failed are due again. */
 export async function letLeasesRunOut(pool: Pool): Promise<void> {
   await pool`UPDATE witness_state SET leased_until = NULL, next_attempt_at = clock_timestamp()`;
+  await pool`UPDATE webhook_delivery SET next_attempt_at = clock_timestamp() WHERE status = 1`;
+  await pool`UPDATE webhook SET leased_until = NULL, due_at = clock_timestamp()`;
 }
 
 async function isWitnessed(pool: Pool): Promise<boolean> {
