@@ -17,6 +17,6 @@ export type ApiKeyDeps = {
   /** Every scope that a key can have, save the one that all have. */
   scopes: readonly string[];
   newSecret: (environment: Principal['environment']) => NewSecret;
-  /** Told of each key whose rights have changed, once that is committed. */
+  /** Told of each key whose rights have changed, or may have: after the commit, or when that has failed. */
   changed: (apiKeyId: string) => void;
 };

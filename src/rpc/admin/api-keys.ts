@@ -59,24 +59,20 @@ async function listKeys(
   });
 }
 
-async function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Promise<ApiKey> {
-  const key = await changeKey(deps, request, call, async (tx, row) => {
+function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Promise<ApiKey> {
+  return changeKey(deps, request, call, async (tx, row) => {
     assertNotRevoked(row, deps.clock());
-    const to = changed(deps, row, request);
+    const to = changeOf(deps, row, request);
     await updateApiKey(tx, row.id, to);
     await note(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
     await note(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));
   });
-  deps.changed(key.id);
-  return key;
 }
 
-async function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
-  const key = await changeKey(deps, request, call, async (tx, row) => {
+function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
+  return changeKey(deps, request, call, async (tx, row) => {
     if (await revokeApiKey(tx, row.id)) await note(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
   });
-  deps.changed(key.id);
-  return key;
 }
 
 /** Adds the audit entry of a change, if there is anything to say. */
@@ -92,24 +88,28 @@ async function note(
   await insertAuditEntry(tx, auditEntry(deps, call, { action, projectId, resourceId, detail }));
 }
 
-function changeKey(
-  { idempotency, pool, clock }: ApiKeyDeps,
+async function changeKey(
+  { idempotency, pool, clock, changed }: ApiKeyDeps,
   request: UpdateApiKeyRequest | RevokeApiKeyRequest,
   call: Call,
   change: (tx: Sql, row: ApiKeyRow) => Promise<void>,
 ): Promise<ApiKey> {
-  return idempotently(idempotency, call, request, {
-    effect: async (tx) => {
-      const row = await getLockedApiKey(tx, request.id);
-      await change(tx, row);
-      return { resourceId: row.id, response: await showApiKey(tx, row.id, clock()) };
-    },
-    replay: (id) => showApiKey(pool, id, clock()),
-  });
+  try {
+    return await idempotently(idempotency, call, request, {
+      effect: async (tx) => {
+        const row = await getLockedApiKey(tx, request.id);
+        await change(tx, row);
+        return { resourceId: row.id, response: await showApiKey(tx, row.id, clock()) };
+      },
+      replay: (id) => showApiKey(pool, id, clock()),
+    });
+  } finally {
+    changed(request.id);
+  }
 }
 
 /** What the key is to be: what the request says, and the rest as it is. */
-function changed({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
+function changeOf({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
   return {
     name: request.name ?? key.name,
     scopes: request.scopes.length === 0 ? key.scopes : checkScopes(request.scopes, scopes),

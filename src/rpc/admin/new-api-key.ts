@@ -48,27 +48,31 @@ export async function rotateApiKey(
   call: Call,
 ): Promise<ApiKey> {
   const { pool, clock } = deps;
-  const successor = await idempotently(deps.idempotency, call, request, {
-    effect: async (tx) => {
-      const key = await getLockedApiKey(tx, request.id);
-      assertRotatable(key, clock());
-      const { projectId, environment, name, scopes } = key;
-      const expiresAt =
-        request.expiresAt === undefined ? key.expiresAt : checkExpiry(request.expiresAt, clock());
-      const limits = mergeLimits(undefined, key);
-      const wanted = { projectId, environment, name, scopes, expiresAt, limits };
-      const made = await insertNew(deps, tx, call, wanted);
-      const overlapMs = overlapOf(request);
-      await replaceApiKey(tx, key.id, { successorId: made.resourceId, overlapMs });
-      const detail = { successor: made.resourceId, overlap_seconds: overlapMs / 1000 };
-      const done = { action: AuditAction.API_KEY_ROTATED, projectId, resourceId: key.id, detail };
-      await insertAuditEntry(tx, auditEntry(deps, call, done));
-      return made;
-    },
-    replay: (id) => showApiKey(pool, id, clock()),
-  });
-  deps.changed(request.id);
-  return successor;
+  try {
+    return await idempotently(deps.idempotency, call, request, {
+      effect: (tx) => replaceKey(deps, tx, call, request),
+      replay: (id) => showApiKey(pool, id, clock()),
+    });
+  } finally {
+    deps.changed(request.id);
+  }
+}
+
+async function replaceKey(deps: ApiKeyDeps, tx: Sql, call: Call, request: RotateApiKeyRequest) {
+  const nowMs = deps.clock();
+  const key = await getLockedApiKey(tx, request.id);
+  assertRotatable(key, nowMs);
+  const { projectId, environment, name, scopes } = key;
+  const expiresAt = request.expiresAt === undefined ? key.expiresAt : checkExpiry(request.expiresAt, nowMs);
+  const limits = mergeLimits(undefined, key);
+  const wanted = { projectId, environment, name, scopes, expiresAt, limits };
+  const made = await insertNew(deps, tx, call, wanted);
+  const overlapMs = overlapOf(request);
+  await replaceApiKey(tx, key.id, { successorId: made.resourceId, overlapMs });
+  const detail = { successor: made.resourceId, overlap_seconds: overlapMs / 1000 };
+  const done = { action: AuditAction.API_KEY_ROTATED, projectId, resourceId: key.id, detail };
+  await insertAuditEntry(tx, auditEntry(deps, call, done));
+  return made;
 }
 
 function overlapOf({ overlap }: RotateApiKeyRequest): number {
