@@ -9,7 +9,7 @@ import type { Log } from '../store/logs.js';
 import { listPolicies, type Policy } from '../store/policies.js';
 import { type Covering, findCoveringEvidence } from '../store/witnesses.js';
 
-/** What the bundles of a batch share. The same object stands for it until evidence is added. */
+/** What the bundles of a batch share. */
 export type BatchProof = {
   readonly log: Log;
   readonly treeSize: number;
@@ -17,7 +17,7 @@ export type BatchProof = {
   /** Which evidence it holds: evidence is only ever added, and named by its witness and size. */
   readonly evidence: string;
   /** Until when nobody looks whether there is more, in milliseconds of the clock. */
-  freshUntilMs: number;
+  readonly freshUntilMs: number;
 };
 
 /** Finds what the bundles of the batch that ends at `treeSize` share. */
@@ -38,11 +38,6 @@ export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs 
   const underWay = new Map<string, Promise<BatchProof>>();
   const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
     const proof = await readBatchProof(sources, log, treeSize, clock());
-    const before = known.get(key);
-    if (before?.evidence === proof.evidence) {
-      before.freshUntilMs = proof.freshUntilMs;
-      return before;
-    }
     known.set(key, proof);
     return proof;
   };

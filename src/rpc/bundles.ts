@@ -30,7 +30,7 @@ export type BundleReader = {
   findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
 };
 
-/** A bundle as it was made: good for as long as what its batch shares is the same. */
+/** A bundle as it was made: good for as long as its batch has the same evidence. */
 type Kept = { bundle: WrittenBundle; proof: BatchProof; projectId: string };
 
 const KEPT_BYTES = 20 * 1024 * 1024;
@@ -57,7 +57,7 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
       const log = await directory.getLog(row.logId);
       const proof = await proofs.get(log, row.batchTreeSize);
       const kept = keptBundles.get(row.id);
-      if (kept?.proof === proof) return kept.bundle;
+      if (kept !== undefined && stillStands(kept, proof)) return kept.bundle;
       const bytes = Buffer.from(write(await makeBundle(directory, tiles, row, proof)));
       const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
       const size = bytes.length + KEPT_OVERHEAD_BYTES;
@@ -69,10 +69,17 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
       if (kept?.projectId !== projectId) return undefined;
       const { log, treeSize, freshUntilMs } = kept.proof;
       if (log.environment !== environment) return undefined;
-      const isSame = clock() < freshUntilMs || (await proofs.get(log, treeSize)) === kept.proof;
-      return isSame ? kept.bundle : undefined;
+      if (clock() < freshUntilMs) return kept.bundle;
+      return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
     },
   };
+}
+
+/** Whether a bundle is what would be made of it now; notes what was found, which need not be looked at again soon. */
+function stillStands(kept: Kept, proof: BatchProof): boolean {
+  if (kept.proof.evidence !== proof.evidence) return false;
+  kept.proof = proof;
+  return true;
 }
 
 async function makeBundle(
