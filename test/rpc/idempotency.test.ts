@@ -1,12 +1,23 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import { type DescMethod, getOption, type JsonObject } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
+import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService, ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
 import { startApp } from '../support/app.js';
 import { exchangeRaw, isEnvelope } from '../support/raw-http.js';
 import { assertNoLeaks, CANARY } from '../support/recorder.js';
+import { publicMethods, rpcName } from '../support/rpcs.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
-import { creation, METADATA } from './samples.js';
+import {
+  creation,
+  type Known,
+  METADATA,
+  makeChangeable,
+  makeWebhooks,
+  NOTHING,
+  sampleOf,
+} from './samples.js';
 
 const app = await startApp(t, { apis: 2 });
 const surfaces = app.surfaces();
@@ -223,6 +234,39 @@ t.test('a duplicate waits for the first while that is under way', async (t) => {
   await holder`SELECT pg_advisory_unlock_all()`;
   holder.release();
   t.equal((await waiting).status, 201);
+});
+
+t.test('every RPC that changes something is done once for its key, wherever it is sent again', async (t) => {
+  const methods = await publicMethods();
+  const isReading = ({ idempotency }: DescMethod) =>
+    idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  for (const method of methods) {
+    t.equal(getOption(method, rules).idempotentByKey, !isReading(method), rpcName(method));
+  }
+  const owner = await newKey(app);
+  const [rest] = surfaces;
+  const known: Known = {
+    ...NOTHING,
+    ...(await makeChangeable(rest!, owner.key)),
+    ...(await makeWebhooks(rest!, owner.key)),
+  };
+  const elsewhere = app.surfaces(app.baseUrls[1]);
+  for (const [i, method] of methods.filter((each) => !isReading(each)).entries()) {
+    const headers = freshKey();
+    const input = sampleOf(method, known);
+    const first = await surfaces[i % surfaces.length]!.call(method, input, owner.key, headers);
+    t.equal(first.code, 'ok', rpcName(method));
+    t.equal(first.headers['idempotent-replayed'], undefined);
+    for (const again of elsewhere) {
+      const what = `${rpcName(method)} again by ${again.name}`;
+      const replayed = await again.call(method, input, owner.key, headers);
+      t.equal(replayed.code, 'ok', what);
+      t.equal(replayed.headers['idempotent-replayed'], 'true', what);
+      t.equal(replayed.response.id, first.response.id, what);
+    }
+    const other = await rest!.call(createAttestation, creation(OTHER), owner.key, headers);
+    t.equal(other.code, 'idempotency.key_reused', `another RPC under the key of ${rpcName(method)}`);
+  }
 });
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
