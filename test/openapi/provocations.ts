@@ -21,6 +21,7 @@ const SPENT = { readsPerSecond: 1, perSecond: 1, perHour: 1, perDay: 1 };
 export const UNPROVOKED: readonly string[] = [
   'service.internal',
   'service.unavailable',
+  'service.deadline_exceeded',
   'idempotency.in_progress',
 ];
 

@@ -28,6 +28,7 @@ export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] 
     ...rules.errors.map((code) => getErrorCode(method, code)),
     ErrorCode.SERVICE_INTERNAL,
     ErrorCode.SERVICE_UNAVAILABLE,
+    ErrorCode.SERVICE_DEADLINE_EXCEEDED,
   ]);
   return [...codes];
 }
