@@ -33,7 +33,7 @@ export type BundleReader = {
 /** A bundle as it was made: good for as long as its batch has the same evidence. */
 type Kept = { bundle: WrittenBundle; proof: BatchProof; projectId: string };
 
-const KEPT_BYTES = 20 * 1024 * 1024;
+const KEPT_BYTES = 16 * 1024 * 1024;
 /** What a kept bundle takes besides its text. */
 const KEPT_OVERHEAD_BYTES = 1_500;
 

@@ -39,7 +39,7 @@ export type ReaderDeps = {
 type Kept = { message: Submission; version: string; bundle: WrittenBundle };
 
 /** As many as bundles are kept; the bundle itself is not kept twice. */
-const SUBMISSIONS_KEPT = 2_500;
+const SUBMISSIONS_KEPT = 2_200;
 /** How soon a bundle that is not ready is worth asking for again. */
 const BUNDLE_RETRY_SECONDS = '1';
 /** Stands for the bundle in a submission's text, where JSON holds no such character. */

@@ -27,7 +27,7 @@ export type SubmissionRow = {
   /** Proto BatchStatus number. */
   batchStatus: number | null;
   witnessedAt: Date | null;
-  /** Another one after each change of the row; the batch's members do not count. */
+  /** The transaction that wrote the row as it is (xmin): another one after each change. The batch's members do not count. */
   version: string;
 };
 
