@@ -27,7 +27,7 @@ const LOOK_MS = 1_000;
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
 const BUSY_MS = 1_000;
-const FIRST_WIDTH = 4;
+const FIRST_WIDTH = 8;
 const MAX_WIDTH = 32;
 /** An endpoint that takes longer gets fewer attempts at a time. */
 const SLOW_MS = 1_000;

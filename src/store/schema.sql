@@ -474,6 +474,7 @@ DECLARE
   v_last bigint;
   r webhook_range;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE webhook w SET leased_until = clock_timestamp() + p_lease_ms * interval '1 millisecond'
     WHERE w.id = p_webhook_id AND w.lease = p_lease AND w.status <> 3 RETURNING * INTO v_webhook;
   IF NOT FOUND THEN RETURN; END IF;
@@ -582,6 +583,7 @@ DECLARE
   v_due timestamptz;
   v_token timestamptz;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO v_webhook FROM webhook w WHERE w.id = p_webhook_id AND w.lease = p_lease FOR UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
   SELECT CASE

@@ -300,7 +300,7 @@ t.test('one worker sends for a subscription at a time', async (t) => {
   receiver.behave((response) => void held.then(() => response.writeHead(204).end()));
   await submitFor(test, webhook.projectId, 30);
   const running = drain(test.pipeline);
-  await until('it is called as often as a new endpoint is at a time', () => receiver.received.length === 4);
+  await until('it is called as often as a new endpoint is at a time', () => receiver.received.length === 8);
   const heard = receiver.received.length;
   t.same(await runJob(test.another(), webhookJob(webhook.id)), { type: 'done' });
   t.equal(receiver.received.length, heard);

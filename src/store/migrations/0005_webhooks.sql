@@ -101,7 +101,8 @@ CREATE TABLE webhook_attempt (
 -- is due again after `p_visible_ms`, unless its attempt is recorded before. Extends the lease; raises nothing and
 -- returns nothing when the lease is no longer `p_lease` or the subscription is gone. Of a disabled one only tests are due.
 --
--- Locks: the subscription, then the project's tokens; of deliveries only those that nobody holds.
+-- Locks: the subscription, then the project's tokens; of deliveries only those that nobody holds. The commit is not
+-- waited for: a claim that is lost with the server is made again, and the record of an attempt flushes it.
 CREATE FUNCTION claim_webhook_deliveries(
   p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[]
 ) RETURNS SETOF webhook_delivery LANGUAGE plpgsql AS $$
@@ -117,6 +118,7 @@ DECLARE
   v_last bigint;
   r webhook_range;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE webhook w SET leased_until = clock_timestamp() + p_lease_ms * interval '1 millisecond'
     WHERE w.id = p_webhook_id AND w.lease = p_lease AND w.status <> 3 RETURNING * INTO v_webhook;
   IF NOT FOUND THEN RETURN; END IF;
@@ -187,6 +189,7 @@ DECLARE
   v_due timestamptz;
   v_token timestamptz;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO v_webhook FROM webhook w WHERE w.id = p_webhook_id AND w.lease = p_lease FOR UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
   SELECT CASE
