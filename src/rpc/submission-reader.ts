@@ -40,6 +40,8 @@ type Kept = { message: Submission; version: string; bundle: WrittenBundle };
 
 /** As many as bundles are kept; the bundle itself is not kept twice. */
 const SUBMISSIONS_KEPT = 2_200;
+/** So long may metadata that another process has redacted stay in this one's memory; it is never shown. */
+const KEPT_MS = 60_000;
 /** How soon a bundle that is not ready is worth asking for again. */
 const BUNDLE_RETRY_SECONDS = '1';
 /** Stands for the bundle in a submission's text, where JSON holds no such character. */
@@ -54,11 +56,18 @@ const lazySubmission = compileLazyMessage(SubmissionSchema);
  */
 export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const { bundles } = deps;
-  const keptSubmissions = new LRUCache<string, Kept>({ max: SUBMISSIONS_KEPT });
+  const keptSubmissions = new LRUCache<string, Kept>({
+    max: SUBMISSIONS_KEPT,
+    ttl: KEPT_MS,
+    ttlAutopurge: true,
+    ttlResolution: 1_000,
+  });
   const findKept = async (id: string, caller: Principal): Promise<Submission | undefined> => {
     const kept = keptSubmissions.get(id);
     if (kept === undefined || (await bundles.findKept(id, caller)) !== kept.bundle) return undefined;
-    return (await deps.findVersion(id)) === kept.version ? kept.message : undefined;
+    if ((await deps.findVersion(id)) === kept.version) return kept.message;
+    keptSubmissions.delete(id);
+    return undefined;
   };
   return {
     async read(id, caller) {
