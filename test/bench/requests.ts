@@ -116,9 +116,10 @@ const MANY_IDS = 50_000;
 const TRIED = 25;
 
 /** Where reads of each kind go, given ids of submissions. */
-const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => string[]> = {
+const READS: Record<'read' | 'bundle' | 'cold' | 'list', (ids: readonly string[]) => string[]> = {
   read: (ids) => ids.map((id) => `/v1/attestations/${id}`),
   bundle: (ids) => ids.map((id) => `/v1/attestations/${id}/bundle`),
+  cold: (ids) => ids.map((id) => `/v1/attestations/${id}`),
   list: () => ['/v1/attestations?limit=50'],
 };
 
@@ -126,8 +127,8 @@ const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => stri
 export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
   const { services, generator, options } = deps;
   return withRoles(deps, name, async ({ api }, start) => {
-    const paths = READS[name](await pickIds(services, options.rows, FEW_IDS));
-    const others = await otherPaths(services, options, name);
+    const paths = READS[name](await pickIds(services, options.rows, name === 'cold' ? MANY_IDS : FEW_IDS));
+    const others = name === 'list' ? await listCases(services) : [];
     const answer = await fetchTypical(readyUrl(api), paths, services.apiKey);
     const answerFile = join(services.dir, `${name}.json`);
     await writeFile(answerFile, answer);
@@ -148,23 +149,10 @@ export async function measureRead(deps: RequestMeasures, name: keyof typeof READ
         await get(limit, 'bare Fastify, bytes in memory', paths),
         await get(api, 'REST', paths),
         await get(rows, 'bare Fastify, a row of Postgres', paths),
-        ...(await Promise.all(others.map(([what, paths]) => get(api, what, paths)))),
+        ...(await Promise.all(others.map(({ name, path }) => get(api, `REST, ${name}`, [path])))),
       ],
     };
   });
-}
-
-/** Reads that are measured besides: of many submissions, and by every filter. */
-async function otherPaths(
-  services: Services,
-  { rows }: Options,
-  name: keyof typeof READS,
-): Promise<[what: string, paths: string[]][]> {
-  if (name === 'list') {
-    return (await listCases(services)).map(({ name, path }) => [`REST, ${name}`, [path]]);
-  }
-  const ids = await pickIds(services, rows, MANY_IDS);
-  return [[`REST, of ${ids.length}`, READS[name](ids)]];
 }
 
 /** Of some answers the one of middle length. */
