@@ -4,6 +4,7 @@ export const MEASURES = [
   'create',
   'read',
   'bundle',
+  'cold',
   'list',
   'plans',
   'seal',
@@ -33,7 +34,7 @@ export type Options = {
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    cold reads more submissions than are kept, plans prints what Postgres does for each filter of a list
+                    cold reads more submissions than are kept; plans prints what Postgres does for lists
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 5 by default
