@@ -27,7 +27,7 @@ export type PoolOptions = {
 /**
  * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
  * statement ends within `statementTimeoutMs`. The driver is patched (`patches/`): without that, a connection that is
- * lost at the wrong moment ends the process, or is never good again.
+ * lost at the wrong moment (while it is set up, or written to) ends the process, or is never good again.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, onClose = () => {} } = options;

@@ -93,6 +93,24 @@ t.test('a failed transaction says why, and its connection serves the next one', 
   t.same(await stored(), ['first', 'second']);
 });
 
+for (const when of ['before the request arrives', 'before the answer arrives'] as const) {
+  t.test(
+    `a connection lost while it is set up, ${when}, ends no process, and the next is whole`,
+    async (t) => {
+      const fresh = open(proxied);
+      const broken = proxy.breakNext(when, (sent) => sent.includes('typarray'));
+      const first = outcome(fresh`SELECT ${['a', 'b']}::text[] AS names`.then(() => {}));
+      await broken;
+      t.match(await first, /^(done|lost)$/);
+      // Needs what a connection asks for at its start.
+      const rows = await until('the pool is good again', () =>
+        fresh`SELECT unnest(${['a,"b', 'c']}::text[]) AS name`.catch(() => false as const),
+      );
+      t.same(rows, [{ name: 'a,"b' }, { name: 'c' }]);
+    },
+  );
+}
+
 t.test('more transactions than connections wait for their turn', async (t) => {
   const all = Array.from({ length: 20 }, () => pool.begin((tx) => tx`INSERT INTO step VALUES (${'one'})`));
   await Promise.all(all);

@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'nats';
 import postgres from 'postgres';
 import t, { type Test } from 'tap';
-import { connectPool } from '../../src/store/connect.js';
+import { connectPool, errorCode } from '../../src/store/connect.js';
 import { migrate } from '../../src/store/migrate.js';
 import { startLocalServers } from './local-servers.js';
+import { until } from './until.js';
 
 export interface TestServers {
   databaseUrl: string;
@@ -34,9 +35,25 @@ export async function testDatabase(test: Test, { empty = false } = {}): Promise<
     const template = empty ? 'template1' : await getTemplate(sql, databaseUrl);
     await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)}`;
   });
-  test.teardown(() => withConnection(databaseUrl, (sql) => sql`DROP DATABASE ${sql(name)} WITH (FORCE)`));
+  test.teardown(() => withConnection(databaseUrl, (sql) => dropDatabase(sql, name)));
   return databaseNamed(databaseUrl, name);
 }
+
+/** Once more where autovacuum is in it, which only a superuser may end. */
+async function dropDatabase(sql: postgres.Sql, name: string): Promise<void> {
+  await until(`database ${name} is dropped`, async () => {
+    try {
+      await sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`;
+      return true;
+    } catch (error) {
+      if (errorCode(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+      return false;
+    }
+  });
+}
+
+/** SQLSTATE. */
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
  * A name of letters and digits, for this test's streams and subjects to begin with. The streams that begin with it are
