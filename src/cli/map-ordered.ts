@@ -4,7 +4,7 @@
  * whoever stops reading stops the work.
  */
 export async function* mapOrdered<T, R>(
-  items: readonly T[],
+  items: Iterable<T>,
   concurrency: number,
   work: (item: T) => Promise<R>,
 ): AsyncGenerator<R> {

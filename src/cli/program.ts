@@ -19,12 +19,13 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['redact', async () => (await import('./redact.js')).addRedact],
   ['bundle', async () => (await import('./bundle.js')).addBundle],
   ['verify', async () => (await import('./verify.js')).addVerify],
+  ['audit', async () => (await import('./audit.js')).addAudit],
   ['webhooks', async () => (await import('./webhooks.js')).addWebhooks],
 ]);
 
 const EXIT_CODES = `
-Exit codes: 0 done (verify: verified), 1 failed (verify: not verified),
-            2 called wrongly or wrongly configured (verify: could not check)`;
+Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: the log is wrong),
+            2 called wrongly or wrongly configured (verify, audit: could not check)`;
 
 /** Runs the command that the arguments name. Never throws: `cli.exitCode` says how it went. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {

@@ -2,8 +2,8 @@ import type { Output } from './cli.js';
 
 /** A bar on a terminal that shows how much is done; nothing elsewhere. */
 export type Progress = {
-  addBytes(count: number): void;
-  /** Takes the bar away, for a line to be printed or at the end; the next bytes bring it back. */
+  add(count: number): void;
+  /** Takes the bar away, for a line to be printed or at the end; what is added next brings it back. */
   clear(): void;
 };
 
@@ -11,21 +11,22 @@ const BAR_WIDTH = 24;
 const REDRAW_MS = 100;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** Opens a bar for `totalBytes`; `now` is in milliseconds. */
+/** Opens a bar for `total` of what `format` shows, bytes by default; `now` is in milliseconds. */
 export function openProgress(
   { output, now }: { output: Output; now: () => number },
   label: string,
-  totalBytes: number,
+  total: number,
+  format = formatBytes,
 ): Progress {
-  if (!output.isTTY) return { addBytes: () => {}, clear: () => {} };
-  let doneBytes = 0;
+  if (!output.isTTY) return { add: () => {}, clear: () => {} };
+  let done = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {
-    addBytes: (count) => {
-      doneBytes += count;
+    add: (count) => {
+      done += count;
       if (now() - drawnAt < REDRAW_MS) return;
       drawnAt = now();
-      const line = formatBar(label, doneBytes, totalBytes).slice(0, (output.columns ?? 80) - 1);
+      const line = formatBar(label, done, total, format).slice(0, (output.columns ?? 80) - 1);
       output.write(`\r\x1b[K${line}`);
     },
     clear: () => {
@@ -36,12 +37,12 @@ export function openProgress(
 }
 
 /** `label [#####.....]  50%  1.0 of 2.0 GiB`. */
-export function formatBar(label: string, doneBytes: number, totalBytes: number): string {
-  const share = totalBytes === 0 ? 1 : Math.min(doneBytes / totalBytes, 1);
+export function formatBar(label: string, done: number, total: number, format = formatBytes): string {
+  const share = total === 0 ? 1 : Math.min(done / total, 1);
   const filled = Math.floor(share * BAR_WIDTH);
   const bar = `${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}`;
   const percent = `${Math.floor(share * 100)}%`.padStart(4);
-  return `${label} [${bar}] ${percent}  ${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`;
+  return `${label} [${bar}] ${percent}  ${format(done)} of ${format(total)}`;
 }
 
 function formatBytes(bytes: number): string {

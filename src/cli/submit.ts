@@ -99,7 +99,7 @@ async function submitFile(
   { progress, signal }: { progress: Progress; signal: AbortSignal },
 ): Promise<Submission> {
   const validation = lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
-  const sha256 = await hashArtifact(file, { onBytes: progress.addBytes, signal });
+  const sha256 = await hashArtifact(file, { onBytes: progress.add, signal });
   const request = { artifact: { sha256 }, metadata: metadata ?? describeFile(file, sha256), validation };
   return attestations.create(request, { signal });
 }

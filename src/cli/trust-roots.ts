@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { findVerifySource } from '../config/client-config.js';
 import type { Env } from '../config/settings.js';
 import { UsageError } from './cli.js';
+import { fetchPublished } from './fetch-published.js';
 
 /** The trust_roots.json document, parsed, and a sentence on where it is from. */
 export type TrustRoots = { readonly document: unknown; readonly origin: string };
 
 const MAX_BYTES = 4 * 1024 * 1024;
-const TIMEOUT_MS = 15_000;
 
 /** Trust roots of a file, or else of the service that flags or environment name. Throws when there are none to be had. */
 export async function getTrustRoots(env: Env, file: string | undefined): Promise<TrustRoots> {
@@ -28,21 +28,9 @@ export async function getTrustRoots(env: Env, file: string | undefined): Promise
 }
 
 async function fetchText(url: string): Promise<string> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'error' }).catch(
-    (error: Error) => {
-      const { message } = error.cause instanceof Error && error.cause.message !== '' ? error.cause : error;
-      throw new Error(`trust roots cannot be fetched from ${url}: ${message}`);
-    },
-  );
-  if (!response.ok) throw new Error(`trust roots cannot be fetched from ${url}: HTTP ${response.status}`);
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of response.body ?? []) {
-    size += piece.length;
-    if (size > MAX_BYTES) throw new Error(`trust roots at ${url} are larger than 4 MiB`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
+  const bytes = await fetchPublished(url, { what: 'trust roots', maxBytes: MAX_BYTES });
+  if (bytes === undefined) throw new Error(`trust roots cannot be fetched from ${url}: HTTP 404`);
+  return Buffer.from(bytes).toString('utf8');
 }
 
 function parseDocument(text: string, from: string): unknown {

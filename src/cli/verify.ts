@@ -100,7 +100,7 @@ async function digestOf({ stderr, now }: Cli, file: string): Promise<string> {
   }
   const { size } = await stat(file);
   const progress = openProgress({ output: stderr, now: () => now().getTime() }, 'hashing', size);
-  const digest = await hashArtifact(file, { onBytes: progress.addBytes });
+  const digest = await hashArtifact(file, { onBytes: progress.add });
   progress.clear();
   return digest;
 }

@@ -4,9 +4,10 @@
  */
 
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from './dsse.js';
-import { toBase64, utf8 } from './encoding.js';
-import { leafHash } from './merkle.js';
-import { sha256 } from './primitives.js';
+import { fromBase64, fromUtf8, toBase64, utf8 } from './encoding.js';
+import { FormatError } from './format-error.js';
+import { HASH_BYTES, leafHash } from './merkle.js';
+import { equalBytes, sha256 } from './primitives.js';
 
 /** The log entry's kind and version, as a Sigstore bundle names them. */
 export const LEAF_KIND = 'hashedrekord';
@@ -27,6 +28,25 @@ export function leafRecord({ digest, signature, publicKey }: LeafFields): Uint8A
       `"signature":{"content":"${toBase64(signature)}","verifier":{` +
       `"keyDetails":"PKIX_ECDSA_P256_SHA_256","publicKey":{"rawBytes":"${toBase64(publicKey)}"}}}}}}`,
   );
+}
+
+/** Takes a leaf record apart. Throws FormatError unless the bytes are exactly those that {@link leafRecord} makes of its fields. */
+export function parseLeafRecord(record: Uint8Array): LeafFields {
+  let fields: LeafFields;
+  try {
+    const { data, signature } = JSON.parse(fromUtf8(record)).spec.hashedRekordV002;
+    fields = {
+      digest: fromBase64(data.digest, HASH_BYTES),
+      signature: fromBase64(signature.content),
+      publicKey: fromBase64(signature.verifier.publicKey.rawBytes),
+    };
+  } catch {
+    throw new FormatError('it is not JSON of the expected form');
+  }
+  if (!equalBytes(leafRecord(fields), record)) {
+    throw new FormatError('it is not canonical, or has unknown members');
+  }
+  return fields;
 }
 
 /** A submission's leaf: what was signed, the record that goes into the log, and the record's hash. */

@@ -29,20 +29,27 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
   return sha256(input);
 }
 
-/**
- * Root over leaf hashes in order. Holds one hash per full subtree, as a log does: each new leaf merges with every
- * subtree of its own size.
- */
-export function rootOfLeafHashes(leafHashes: Iterable<Uint8Array>): Uint8Array {
-  const subtrees: Uint8Array[] = [];
-  let size = 0;
-  for (const leaf of leafHashes) {
-    let merged = leaf;
-    for (let bits = size; bits % 2 === 1; bits = half(bits)) merged = nodeHash(subtrees.pop()!, merged);
-    subtrees.push(merged);
-    size += 1;
+/** A tree that grows leaf by leaf: its size and the roots of the full subtrees that make it up, largest (leftmost) first. */
+export interface Frontier {
+  size: number;
+  readonly subtrees: Uint8Array[];
+}
+
+/** Appends a leaf: it merges with every subtree of its own size. */
+export function appendLeaf(frontier: Frontier, leafHash: Uint8Array): void {
+  let merged = leafHash;
+  for (let bits = frontier.size; bits % 2 === 1; bits = half(bits)) {
+    merged = nodeHash(frontier.subtrees.pop()!, merged);
   }
-  return foldRight(subtrees);
+  frontier.subtrees.push(merged);
+  frontier.size += 1;
+}
+
+/** Root over leaf hashes in order. Holds one hash per full subtree. */
+export function rootOfLeafHashes(leafHashes: Iterable<Uint8Array>): Uint8Array {
+  const frontier: Frontier = { size: 0, subtrees: [] };
+  for (const leaf of leafHashes) appendLeaf(frontier, leaf);
+  return foldRight(frontier.subtrees);
 }
 
 /** Root over the full subtrees that make up a tree, largest (leftmost) first; the empty root for none. */

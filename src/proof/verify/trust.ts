@@ -30,7 +30,8 @@ export type TrustedTimestampAuthority = Validity & {
   readonly chain: readonly Uint8Array[];
 };
 
-export type TrustedLog = { readonly environment: Environment; readonly key: NoteKey };
+/** `url` is where it is served, as far as the trust roots know. */
+export type TrustedLog = { readonly environment: Environment; readonly key: NoteKey; readonly url: string };
 
 /** Everything a verifier trusts. Names are the witnesses' own, as bundles have them. */
 export type Trust = {
@@ -74,8 +75,9 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
       roots.transparencyLogs,
       '/transparency_logs',
       problems,
-      ({ environment, origin, verifierKey }) => ({
+      ({ environment, origin, verifierKey, url }) => ({
         environment,
+        url,
         key: noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin),
       }),
     ),

@@ -1,0 +1,40 @@
+/** The checkpoints that an audit comes upon: those that somebody else was shown, each signed by the log. */
+import { readFile } from 'node:fs/promises';
+import type { Client } from '../client/client.js';
+import type { ShownCheckpoint } from '../proof/audit.js';
+import { openCheckpoint, parseCheckpoint } from '../proof/checkpoint.js';
+import type { NoteKey } from '../proof/note.js';
+import { MAX_BUNDLE_CHARACTERS, readBundle } from '../proof/verify/read-bundle.js';
+import { UsageError } from './cli.js';
+
+/** A signed note and who showed it. */
+export type ShownNote = { readonly note: string; readonly from: string };
+
+/** The checkpoints in bundles, given as files. Throws UsageError for a file that is no bundle. */
+export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
+  const notes: ShownNote[] = [];
+  for (const file of files) {
+    const bytes = await readFile(file).catch((error: Error) => {
+      throw new UsageError(`${file} cannot be read: ${error.message}`);
+    });
+    const { facts, problems } = readBundle(bytes.subarray(0, MAX_BUNDLE_CHARACTERS + 1));
+    if (facts === undefined) throw new UsageError(`${file} is no bundle: ${problems[0]?.message}`);
+    for (const { envelope } of facts.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
+  }
+  return notes;
+}
+
+/** The checkpoints of all batches that hold a submission of the project. */
+export async function listBatchNotes({ batches }: Client): Promise<ShownNote[]> {
+  const notes: ShownNote[] = [];
+  for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
+    notes.push({ note: checkpoint, from: `batch ${id}` });
+  }
+  return notes;
+}
+
+/** Those of one log, opened. Throws FormatError for one that claims to be of this log and is not signed by it. */
+export async function openNotes(notes: readonly ShownNote[], key: NoteKey): Promise<ShownCheckpoint[]> {
+  const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
+  return Promise.all(own.map(async ({ note, from }) => ({ ...(await openCheckpoint(note, key)), from })));
+}

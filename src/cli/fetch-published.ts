@@ -1,0 +1,52 @@
+/** Reads what a service publishes for everybody: trust roots, checkpoints, entries. */
+import { setTimeout as pause } from 'node:timers/promises';
+
+const TIMEOUT_MS = 15_000;
+const MIB = 1024 * 1024;
+
+/** The address gave no answer that can be used. */
+export class FetchError extends Error {
+  override readonly name = 'FetchError';
+}
+
+/** What to fetch, how it is called in errors, and the pauses after which no answer, 429 or 5xx is tried again. */
+export type FetchOptions = { what: string; maxBytes: number; retryAfterMs?: readonly number[] };
+
+/** The bytes at an address, or undefined when there is nothing (404). Throws FetchError, which names the address. */
+export async function fetchPublished(url: string, options: FetchOptions): Promise<Uint8Array | undefined> {
+  for (const waitMs of options.retryAfterMs ?? []) {
+    const response = await get(url, options).catch(() => undefined);
+    if (response !== undefined && !mayPass(response)) return read(url, response, options);
+    await response?.body?.cancel();
+    await pause(waitMs);
+  }
+  return read(url, await get(url, options), options);
+}
+
+function mayPass({ status }: Response): boolean {
+  return status === 429 || status >= 500;
+}
+
+async function get(url: string, { what }: FetchOptions): Promise<Response> {
+  return fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'error' }).catch((error: Error) => {
+    const { message } = error.cause instanceof Error && error.cause.message !== '' ? error.cause : error;
+    throw new FetchError(`${what} cannot be fetched from ${url}: ${message}`);
+  });
+}
+
+async function read(
+  url: string,
+  response: Response,
+  { what, maxBytes }: FetchOptions,
+): Promise<Uint8Array | undefined> {
+  if (response.status === 404) return undefined;
+  if (!response.ok) throw new FetchError(`${what} cannot be fetched from ${url}: HTTP ${response.status}`);
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of response.body ?? []) {
+    size += piece.length;
+    if (size > maxBytes) throw new FetchError(`${what} at ${url}: larger than ${maxBytes / MIB} MiB`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
