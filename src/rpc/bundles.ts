@@ -30,8 +30,8 @@ export type BundleReader = {
   findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
 };
 
-/** A bundle as it was made: good for as long as its batch has the same evidence. */
-type Kept = { bundle: WrittenBundle; proof: BatchProof; projectId: string };
+/** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
+type Kept = { bundle: WrittenBundle; of: Omit<BatchProof, 'prepared'>; projectId: string };
 
 const KEPT_BYTES = 16 * 1024 * 1024;
 /** What a kept bundle takes besides its text. */
@@ -61,13 +61,13 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
       const bytes = Buffer.from(write(await makeBundle(directory, tiles, row, proof)));
       const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
       const size = bytes.length + KEPT_OVERHEAD_BYTES;
-      keptBundles.set(row.id, { bundle, proof, projectId: row.projectId }, { size });
+      keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
       return bundle;
     },
     async findKept(id, { projectId, environment }) {
       const kept = keptBundles.get(id);
       if (kept?.projectId !== projectId) return undefined;
-      const { log, treeSize, freshUntilMs } = kept.proof;
+      const { log, treeSize, freshUntilMs } = kept.of;
       if (log.environment !== environment) return undefined;
       if (clock() < freshUntilMs) return kept.bundle;
       return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
@@ -77,9 +77,13 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
 
 /** Whether a bundle is what would be made of it now; notes what was found, which need not be looked at again soon. */
 function stillStands(kept: Kept, proof: BatchProof): boolean {
-  if (kept.proof.evidence !== proof.evidence) return false;
-  kept.proof = proof;
+  if (kept.of.evidence !== proof.evidence) return false;
+  kept.of = withoutParts(proof);
   return true;
+}
+
+function withoutParts({ log, treeSize, evidence, freshUntilMs }: BatchProof): Kept['of'] {
+  return { log, treeSize, evidence, freshUntilMs };
 }
 
 async function makeBundle(

@@ -12,7 +12,7 @@ export type Tiles = {
 };
 
 /** 8 KiB each, and as much again for the nodes above its hashes. */
-const TILES_CACHED = 400;
+const TILES_CACHED = 200;
 const GATHER = { maxKeys: 50, maxInFlight: 2 };
 
 /** Tiles only grow, so a cached one serves every tree that it is long enough for. */
