@@ -1,5 +1,10 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ErrorCode } from '../gen/attestation/v1/errors_pb.js';
+import { ApiError } from './errors.js';
 import { etagOf, isNoneMatch } from './etag.js';
+
+const ALLOWED = 'GET, HEAD, OPTIONS';
+const PREFLIGHT_SECONDS = '7200';
 
 /**
  * Answers a public GET: with an entity tag (304 to those who have these bytes), readable by scripts of every web origin.
@@ -17,9 +22,35 @@ export function sendPublic(
   const etag = etagOf(bytes);
   void reply
     .header('access-control-allow-origin', '*')
+    .header('access-control-expose-headers', 'etag, x-request-id')
     .header('cache-control', cacheControl)
     .header('etag', etag)
     .header('x-content-type-options', 'nosniff');
   if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
   return reply.type(contentType).send(bytes);
+}
+
+/**
+ * Answers what is not a GET of a public path: OPTIONS with the methods there are, which lets scripts of every web origin
+ * send headers of their own (`If-None-Match`), and the rest with `request.method_not_allowed`.
+ */
+export function answerOtherMethods(app: FastifyInstance, path: string): void {
+  app.options(path, async (request, reply) =>
+    reply
+      .code(204)
+      .header('allow', ALLOWED)
+      .header('access-control-allow-origin', '*')
+      .header('access-control-allow-methods', 'GET, HEAD')
+      .header('access-control-allow-headers', request.headers['access-control-request-headers'] ?? '*')
+      .header('access-control-max-age', PREFLIGHT_SECONDS)
+      .send(),
+  );
+  app.route({
+    method: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    url: path,
+    handler: async ({ method }) => {
+      const message = `this path has no ${method}, only ${ALLOWED}`;
+      throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow: ALLOWED });
+    },
+  });
 }

@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { compressionGzip } from '@connectrpc/connect-node';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
+import { invalidRequest } from '../json/problems.js';
 import type { Logger } from '../logger.js';
 import { connectContext } from './connect.js';
 import { dropEndlessDeadline } from './deadline.js';
@@ -102,6 +104,7 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     writeMaxBytes: MAX_RESPONSE_BYTES,
     compressMinBytes: MIN_COMPRESSED_BYTES,
     acceptCompression: [compressionGzip],
+    jsonOptions: { ignoreUnknownFields: true, textDecoder: { decode: jsonText } },
   };
   fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
   if (deps.moreRpcs === undefined) return;
@@ -113,13 +116,19 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
   });
 }
 
+/** The JSON of a Connect request. Throws where Connect would put U+FFFD in the place of what is no UTF-8. */
+function jsonText(bytes: Uint8Array = new Uint8Array()): string {
+  if (!isUtf8(bytes)) throw new Error('a JSON text must be in UTF-8');
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+}
+
 function routeError(log: Logger, error: Error & { statusCode?: number }, record: RequestRecord): ApiError {
   if (error instanceof ApiError) return error;
   const { statusCode = 500 } = error;
   if (statusCode === 415) {
     return new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, 'the content type cannot be read');
   }
-  if (statusCode < 500) return new ApiError(ErrorCode.REQUEST_INVALID, 'the request cannot be understood');
+  if (statusCode < 500) return invalidRequest([{ path: '', message: 'cannot be understood' }]);
   log.error({ err: error, request_id: record.requestId }, 'a route failed');
   return internalError(record.requestId, error);
 }

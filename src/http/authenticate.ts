@@ -3,7 +3,7 @@ import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { parseApiKey } from '../api-key.js';
 import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
-import type { Principal } from '../principal.js';
+import { type Principal, UNIVERSAL_SCOPE } from '../principal.js';
 
 /** Who can tell what a token is. */
 export type Credentials = {
@@ -24,8 +24,6 @@ const API_KEY: Wanted = {
   invalid: 'the API key is unknown, malformed, revoked or expired',
 };
 const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
-/** A scope that every key has. */
-export const UNIVERSAL_SCOPE = 'service:read';
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
@@ -51,11 +49,10 @@ function assertAdmin({ isAdmin }: Credentials, token: string): void {
   );
 }
 
-/** Refuses a principal that lacks the method's scope. */
-export function checkScope(call: Call, { scope }: MethodRules): void {
-  const { principal } = call;
+/** The refusal of a principal that lacks the method's scope. */
+export function findScopeRefusal({ principal }: Call, { scope }: MethodRules): ApiError | undefined {
   if (principal === undefined || scope === UNIVERSAL_SCOPE || principal.scopes.includes(scope)) return;
-  throw new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, `the API key lacks the scope ${scope}`, {
+  return new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, `the API key lacks the scope ${scope}`, {
     required: scope,
   });
 }

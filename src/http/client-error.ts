@@ -1,26 +1,16 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../errors.js';
+import { ApiError, errorRules } from '../errors.js';
+import { invalidRequest } from '../json/problems.js';
 import { errorEnvelope } from './envelope.js';
 
-type Refusal = { code: ErrorCode; message: string };
-
-const MALFORMED: Refusal = {
-  code: ErrorCode.REQUEST_INVALID,
-  message: 'the request is not well-formed HTTP',
-};
+const MALFORMED = invalidRequest([{ path: '', message: 'is not well-formed HTTP' }]);
 
 /** By the code of Node's error. */
-const REFUSALS: Readonly<Record<string, Refusal>> = {
-  HPE_HEADER_OVERFLOW: {
-    code: ErrorCode.REQUEST_HEADERS_TOO_LARGE,
-    message: 'the request headers are too large',
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    code: ErrorCode.REQUEST_TIMEOUT,
-    message: 'the request was not received in time',
-  },
+const REFUSALS: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: new ApiError(ErrorCode.REQUEST_HEADERS_TOO_LARGE, 'the request headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(ErrorCode.REQUEST_TIMEOUT, 'the request was not received in time'),
 };
 
 /**
@@ -37,9 +27,9 @@ export function refuseMalformed(
     socket.destroy();
     return;
   }
-  const { code, message } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const { code, message, details } = REFUSALS[error.code ?? ''] ?? MALFORMED;
   const status = errorRules(code).httpStatus;
-  const body = errorEnvelope(code, message, requestId);
+  const body = errorEnvelope(code, message, requestId, details);
   socket.end(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -50,7 +50,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
           record.surface = surfaceOf(request.header.get('content-type'));
           // From here on the id goes the way of the call's other metadata, lest it arrives twice.
           record.res.removeHeader('x-request-id');
-          return completeError(await handler(request), record);
+          return completeError(await handler(request), record, handler.allowedMethods);
         },
         {
           service: handler.service,

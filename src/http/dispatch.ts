@@ -1,5 +1,5 @@
-import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from '../errors.js';
+import type { ApiError } from '../errors.js';
+import { invalidRequest } from '../json/problems.js';
 import type { NodeRequest } from './requests.js';
 
 /** Where all REST endpoints are. */
@@ -19,14 +19,14 @@ export function normalizeTarget(req: NodeRequest): void {
   const url = req.url ?? '';
   if (!url.startsWith('/')) req.url = url.replace(ABSOLUTE_FORM, '') || '/';
   const host = 'authority' in req ? req.authority : req.headers.host;
-  if (host === undefined && req.httpVersion !== '1.0') throw invalid('the request names no host');
+  if (host === undefined && req.httpVersion !== '1.0') throw invalid('names no host');
   if (surfaceFor(req) === 'rest') return;
   if (host === undefined) req.headers.host = 'localhost';
   if (!URL.canParse(req.url ?? '', `http://${host ?? 'localhost'}`)) {
-    throw invalid('host and path of the request make no URL');
+    throw invalid('has a host and a path that make no URL');
   }
 }
 
 function invalid(message: string): ApiError {
-  return new ApiError(ErrorCode.REQUEST_INVALID, message);
+  return invalidRequest([{ path: '', message }]);
 }

@@ -1,9 +1,9 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Call } from '../call.js';
-import { authenticate, type Credentials, checkScope } from './authenticate.js';
+import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { methodRules } from './method-rules.js';
-import { countCall, type RateLimits } from './rate.js';
+import { countCall, isSpentWindow, type RateLimits } from './rate.js';
 import { writeRateHeaders } from './rate-headers.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from './services.js';
 
@@ -35,8 +35,14 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
     async admit(call) {
       const rules = methodRules(call.method);
       await authenticate(deps, call, rules);
-      checkScope(call, rules);
-      await countCall(deps, call, rules, deps.nowMs());
+      const refusal = findScopeRefusal(call, rules);
+      try {
+        await countCall(deps, call, rules, deps.nowMs());
+      } catch (error) {
+        // A call without the scope counts like any other, but a spent window is not what it is refused for.
+        if (refusal === undefined || !isSpentWindow(error)) throw error;
+      }
+      if (refusal !== undefined) throw refusal;
     },
     async invoke(call, message) {
       const handler = handlers.get(call.method);

@@ -41,11 +41,14 @@ async function takeRead(
   try {
     return await deps.takeRead(principal, nowMs);
   } catch (error) {
-    if (error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED) {
-      call.rateStates = [spentReadWindow(principal, error, nowMs)];
-    }
+    if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
     throw error;
   }
+}
+
+/** Whether a call was refused because a window is spent. */
+export function isSpentWindow(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
 
 /** The window that the error is about: a refused call's headers speak of it like an admitted one's. */

@@ -2,6 +2,7 @@ import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
 import { connectError } from './connect-error.js';
+import { setGrpcMessage } from './grpc-message.js';
 import type { RequestRecord } from './requests.js';
 
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
@@ -19,7 +20,7 @@ export function refuseUnknownRpc(record: RequestRecord): void {
   record.error = ErrorCode.ROUTE_NOT_FOUND;
   const error = new ApiError(record.error, 'no RPC has this name');
   const status = connectError(error, { requestId, responseHeaders: new Map() });
-  setTrailerStatus(new Headers(), status).forEach((value, name) => {
+  setGrpcMessage(setTrailerStatus(new Headers(), status)).forEach((value, name) => {
     res.setHeader(name, value);
   });
   res.setHeader('content-type', contentType);

@@ -1,6 +1,7 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Path } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
+import { admittedSpellings } from '../json/field-rules.js';
 import { invalidRequest, MAX_PROBLEMS, type Problem, pointer } from '../json/problems.js';
 
 /**
@@ -28,9 +29,16 @@ function regexMatch(pattern: string, against: string): boolean {
   return compiled.test(against);
 }
 
-function asProblem({ field, message }: Violation): Problem {
-  // Ours read as a predicate after the pointer: "/limit must be …", "/title is required".
-  return { path: pointer(stepsOf(field)), message: message.replace(/^value /, '') };
+function asProblem({ field, message, ruleId }: Violation): Problem {
+  const last = field.findLast((step) => step.kind === 'field');
+  const isOfEnum = last?.enum !== undefined && ruleId.startsWith('enum.');
+  return {
+    path: pointer(stepsOf(field)),
+    // Ours read as a predicate after the pointer: "/limit must be …", "/title is required".
+    message: isOfEnum
+      ? `must be one of ${admittedSpellings(last).join(', ')}`
+      : message.replace(/^value /, ''),
+  };
 }
 
 /** The members that lead to a field; a oneof is none, so a rule of one stands at its message. */

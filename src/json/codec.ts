@@ -2,6 +2,7 @@ import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { listCodec, mapCodec } from './container.js';
 import { enumCodec } from './enum.js';
+import { admittedSpellings } from './field-rules.js';
 import { objectCodec } from './message.js';
 import { scalarCodec } from './scalar.js';
 import type { ValueCodec } from './value.js';
@@ -33,7 +34,7 @@ export function fieldCodec(field: DescField, compiled: Compiled): ValueCodec {
 /** How a field's value is spelled, or one item of its list or map. */
 export function itemCodec(field: DescField, compiled: Compiled): ValueCodec {
   try {
-    if (field.enum !== undefined) return enumCodec(field.enum);
+    if (field.enum !== undefined) return enumCodec(field.enum, admittedSpellings(field));
     if (field.message === undefined)
       return scalarCodec(field.scalar, 'longAsString' in field && field.longAsString);
     return findWellKnownCodec(field.message, isUnwrapped(field)) ?? messageCodec(field.message, compiled);

@@ -38,6 +38,11 @@ export function dateOfTimestamp({ seconds, nanos }: Seconds): Date {
   return new Date(Number(seconds) * 1000 + Math.floor(nanos / 1e6));
 }
 
+/** The first whole millisecond that is not before the time, the last one of the year 9999 at most. */
+export function dateNotBefore({ seconds, nanos }: Seconds): Date {
+  return new Date(Math.min(Number(seconds) * 1000 + Math.ceil(nanos / 1e6), MAX_SECONDS * 1000 + 999));
+}
+
 /** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
 export function formatTimestamp({ seconds, nanos }: Seconds): string {
   const wholeSeconds = Number(seconds);

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../errors.js';
-import { sendPublic } from '../public-answer.js';
+import { answerOtherMethods, sendPublic } from '../public-answer.js';
 import type { Directory } from '../rpc/directory.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
 import { isDatabaseAway, type Pool } from '../store/connect.js';
@@ -22,6 +22,13 @@ export type MirrorDeps = {
 /** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
 export const MIRROR_PATH = '/verify';
 
+const PATHS = [
+  '/trust_roots.json',
+  '/trusted_root.json',
+  '/trusted_root.test.json',
+  '/log/:log/checkpoint',
+  '/log/:log/tile/*',
+];
 const SHORT = 'public, max-age=5';
 const TRUST = 'public, max-age=60';
 const AWAY = 'the service cannot reach its database now';
@@ -72,6 +79,7 @@ export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
         : sendPublic(request, reply, tile.bytes, tile.contentType, FOREVER);
     },
   );
+  for (const path of PATHS) answerOtherMethods(app, MIRROR_PATH + path);
 }
 
 async function findLog({ pool }: MirrorDeps, path: string) {

@@ -3,13 +3,14 @@ import {
   type AttestationService,
   type CreateAttestationRequest,
   type ListAttestationsRequest,
+  ListAttestationsRequestSchema,
   ListAttestationsResponseSchema,
   type Submission,
   SubmissionStatus,
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { HttpBodySchema } from '../../gen/google/api/httpbody_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
-import { dateOfTimestamp } from '../json/timestamp.js';
+import { dateNotBefore, dateOfTimestamp } from '../json/timestamp.js';
 import type { Accepter } from '../pipeline/accept.js';
 import type { Principal } from '../principal.js';
 import { toHex } from '../proof/encoding.js';
@@ -24,6 +25,7 @@ import type { WrittenBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
+import { defaultLimit } from './default-limit.js';
 import type { Directory } from './directory.js';
 import { findEarlier, keyReused, noteReplay } from './idempotent.js';
 import { metadataWarnings } from './metadata.js';
@@ -45,7 +47,7 @@ export type AttestationDeps = Prepare &
     noteUse: (principal: Principal, use: WindowUse) => void;
   };
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListAttestationsRequestSchema);
 
 /** The handlers of AttestationService. */
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
@@ -170,7 +172,7 @@ async function listAttestations(
     schema: request.schema === '' ? undefined : request.schema,
     status: request.status === SubmissionStatus.UNSPECIFIED ? undefined : request.status,
     submittedAfter: request.submittedAfter && dateOfTimestamp(request.submittedAfter),
-    submittedBefore: request.submittedBefore && dateOfTimestamp(request.submittedBefore),
+    submittedBefore: request.submittedBefore && dateNotBefore(request.submittedBefore),
   };
   const bound = ['attestations', projectId, environment, ...Object.values(filters)];
   const [logId, logIndex] = deps.cursors.open(request.cursor, bound) ?? [];

@@ -6,6 +6,7 @@ import {
   type BatchService,
   BatchStatus,
   type BatchWitnessSchema,
+  ListBatchesRequestSchema,
   ListBatchesResponseSchema,
   WitnessStatus,
 } from '../../gen/attestation/v1/batches_pb.js';
@@ -25,12 +26,13 @@ import {
   type WitnessState,
 } from '../store/witnesses.js';
 import type { Cursors } from './cursor.js';
+import { defaultLimit } from './default-limit.js';
 import type { Directory } from './directory.js';
 
 /** What the handlers work with. */
 export type BatchDeps = { pool: Pool; directory: Directory; cursors: Cursors; clock: () => number };
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListBatchesRequestSchema);
 
 /** The handlers of BatchService. */
 export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {

@@ -9,7 +9,7 @@ import {
 } from '../../gen/attestation/v1/service_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { unavailable } from '../errors.js';
-import type { Principal } from '../principal.js';
+import { type Principal, UNIVERSAL_SCOPE } from '../principal.js';
 import type { WindowUse } from '../store/accept.js';
 import { findApiKey } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
@@ -61,7 +61,7 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
       createdAt: timestampFromDate(key.createdAt),
       ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
     },
-    scopes: [...principal.scopes],
+    scopes: [...principal.scopes, UNIVERSAL_SCOPE].sort(),
     rateLimits: rateLimits(principal, usage, nowSecond),
     usage: {
       submissionsLast24h: BigInt(last24h.submissions),

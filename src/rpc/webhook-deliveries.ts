@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
   DeliveryStatus,
+  ListWebhookDeliveriesRequestSchema,
   ListWebhookDeliveriesResponseSchema,
   type WebhookDelivery,
   type WebhookService,
@@ -21,6 +22,7 @@ import {
   requestRedelivery,
 } from '../store/webhook-deliveries.js';
 import type { Cursors } from './cursor.js';
+import { defaultLimit } from './default-limit.js';
 import type { Idempotency } from './idempotent.js';
 import { change, getWebhook } from './own-webhook.js';
 import { deliveryMessage, webhookMessage } from './webhook-messages.js';
@@ -43,7 +45,7 @@ type DeliveryMethod =
   | 'redeliverWebhookDelivery'
   | 'redeliverFailedWebhookDeliveries';
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListWebhookDeliveriesRequestSchema);
 
 /** Those handlers of WebhookService that are about deliveries. */
 export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof WebhookService>, DeliveryMethod> {

@@ -2,6 +2,7 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
+  ListWebhooksRequestSchema,
   ListWebhooksResponseSchema,
   type Webhook,
   type WebhookService,
@@ -24,6 +25,7 @@ import {
 } from '../store/webhooks.js';
 import { findSecretBytes, formatSecret } from '../webhook/sign.js';
 import { auditEntry } from './audit-entry.js';
+import { defaultLimit } from './default-limit.js';
 import { assertFound, change, getWebhook } from './own-webhook.js';
 import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
 import { webhookMessage } from './webhook-messages.js';
@@ -37,7 +39,7 @@ export type WebhookDeps = DeliveryDeps & {
 };
 
 const MAX_WEBHOOKS = 50;
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListWebhooksRequestSchema);
 const SECRET_BYTES = 32;
 /** How long the secret before a rotation signs along. */
 const OVERLAP_MS = 24 * 3_600_000;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { FastifyInstance } from 'fastify';
-import { sendPublic } from '../public-answer.js';
+import { answerOtherMethods, sendPublic } from '../public-answer.js';
 import { referencePage } from './reference/page.js';
 
 const GENERATED = new URL('../../gen/openapi/', import.meta.url);
@@ -42,6 +42,7 @@ export function apiDocumentRoutes(app: FastifyInstance, { baseUrl }: { baseUrl: 
       void reply.header('content-security-policy', POLICY).header('referrer-policy', 'no-referrer');
       return sendPublic(request, reply, body(), contentType, CACHE);
     });
+    answerOtherMethods(app, path);
   }
 }
 

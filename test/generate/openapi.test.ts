@@ -92,7 +92,7 @@ t.test('an error that the catalogue lacks, and an example that is no JSON, are n
   const field = getField(wrongExample, 'Batch', 'tree_size');
   if (field.options === undefined) throw new Error('no options');
   setExtension(field.options, exampleOption, 'many');
-  t.throws(() => generate(wrongExample), /attestation\.v1\.Batch\.tree_size: its example is no JSON/);
+  t.throws(() => generate(wrongExample), /attestation\.v1\.Batch\.tree_size: many is no JSON/);
 });
 
 t.test('every JSON body and every parameter of a path has an example', async (t) => {

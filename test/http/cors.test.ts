@@ -73,6 +73,32 @@ t.test('what is public is open to pages of any origin', async (t) => {
   }
 });
 
+t.test('what is public says what can be done with it, and a page may ask for it by entity tag', async (t) => {
+  const checkpoint = '/verify/log/live/checkpoint';
+  for (const path of ['/verify/trust_roots.json', checkpoint, '/openapi.json', '/docs']) {
+    const headers = {
+      origin: OTHER,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'if-none-match',
+    };
+    const preflight = await app.rest(path, { method: 'OPTIONS', headers });
+    t.equal(preflight.status, 204, path);
+    t.match(preflight.headers, {
+      allow: 'GET, HEAD, OPTIONS',
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, HEAD',
+      'access-control-allow-headers': 'if-none-match',
+    });
+    const { headers: exposing } = await app.rest(path, { headers: { origin: OTHER } });
+    if (path !== checkpoint) t.match(exposing['access-control-expose-headers'], 'etag');
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const refused = await app.rest(path, { method });
+      t.match(refused, { status: 405, headers: { allow: 'GET, HEAD, OPTIONS' } }, `${method} ${path}`);
+      t.match(refused.json, { error: { code: 'request.method_not_allowed' } });
+    }
+  }
+});
+
 t.test(
   "what only reads is free of side effects, and Connect's GET of it is not used again unasked",
   async (t) => {
@@ -90,6 +116,6 @@ t.test(
     const write = await app.rest(`/attestation.v1.AttestationService/CreateAttestation${query}`, {
       apiKey: key,
     });
-    t.match(write, { status: 405, headers: { allow: 'POST' } }, 'what writes has no GET');
+    t.match(write, { status: 405, headers: { allow: 'POST, OPTIONS' } }, 'what writes has no GET');
   },
 );

@@ -35,9 +35,15 @@ type Garbage = { what: string; headers: Record<string, string>; body: Buffer | s
 const BOMB = gzipSync(Buffer.alloc(64 * 1024 * 1024));
 const CONNECT_GARBAGE: Garbage[] = [
   ['broken proto', { 'content-type': 'application/proto' }, Buffer.from([0x0a, 0xff]), 'request.invalid'],
-  ['broken JSON', { 'content-type': 'application/json' }, '{"id":', 'request.invalid'],
+  ['broken JSON', { 'content-type': 'application/json' }, '{"id":', 'request.malformed_json'],
+  [
+    'JSON in another encoding',
+    { 'content-type': 'application/json' },
+    Buffer.from('{"id":"é"}', 'latin1'),
+    'request.malformed_json',
+  ],
   ['JSON of another type', { 'content-type': 'application/json' }, '{"id":{}}', 'request.invalid'],
-  ['deep JSON', { 'content-type': 'application/json' }, '['.repeat(100_000), 'request.invalid'],
+  ['deep JSON', { 'content-type': 'application/json' }, '['.repeat(100_000), 'request.malformed_json'],
   [
     'unknown compression',
     { 'content-type': 'application/json', 'content-encoding': 'zip' },
@@ -81,13 +87,16 @@ t.test('garbage on Connect is refused in the form of every error', async (t) => 
       body,
     });
     const json = (await answer.body.json()) as { details?: [{ debug: object }]; error?: object };
-    t.match(json.details?.[0].debug ?? json.error, { code }, what);
+    const details = code === 'request.invalid' ? { errors: [{ path: '', message: /./ }] } : {};
+    t.match(json.details?.[0].debug ?? json.error, { code, details }, what);
     t.match(answer.headers['x-request-id'], /^req_/);
   }
   const put = await request(`${api.baseUrl}${RPC}`, { method: 'PUT', headers: JSON_HEADERS, body: '{}' });
   t.equal(put.statusCode, 405);
-  t.equal(put.headers.allow, 'POST');
+  t.equal(put.headers.allow, 'GET, POST, OPTIONS');
   t.match(await put.body.json(), { error: { code: 'request.method_not_allowed' } });
+  const options = await request(`${api.baseUrl}${RPC}`, { method: 'OPTIONS' });
+  t.match(options, { statusCode: 204, headers: { allow: 'GET, POST, OPTIONS', 'x-request-id': /^req_/ } });
   await livesOn(t, api);
 });
 
@@ -130,7 +139,9 @@ t.test('garbage on gRPC and gRPC-Web is refused in the form of every error', asy
       for await (const chunk of stream.setEncoding('latin1')) text += chunk;
       const status = type === 'application/grpc' ? JSON.stringify(trailers) : text;
       const details = /grpc-status-details-bin"?: ?"?([\w+/=-]+)/.exec(status)?.[1] ?? '';
-      t.match(Buffer.from(details, 'base64').toString('latin1'), code, `${what} on ${type}`);
+      const told = Buffer.from(details, 'base64').toString('latin1');
+      t.match(told, code, `${what} on ${type}`);
+      if (code === 'request.invalid') t.match(told, 'errors', 'with what is wrong');
     }
   }
   await livesOn(t, api);

@@ -200,6 +200,7 @@ t.test('a stock client reads our error details, and those of google.rpc', async 
   const invalid = await fail('ListAttestations', { limit: 201 });
   t.equal(invalid.code, status.INVALID_ARGUMENT);
   t.match(errorDetail(definition, invalid), { code: 'request.invalid' });
+  t.match(invalid.details, /^\/limit must be greater than or equal to 1 and/, 'a sentence to read');
   t.match(generic(invalid).statusDetails, [
     {},
     { reason: 'REQUEST_INVALID' },

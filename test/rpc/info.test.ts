@@ -47,7 +47,7 @@ t.test('a key learns everything about itself but its secret', async (t) => {
   });
   t.match(created_at, TIME);
   t.ok(last_used_at === undefined || TIME.test(String(last_used_at)));
-  t.same(scopes, SCOPES);
+  t.same(scopes, [...SCOPES, 'service:read'].sort());
   const windows = (rate_limits as JsonObject[]).map(({ bucket, window_seconds, limit }) => [
     bucket,
     window_seconds,

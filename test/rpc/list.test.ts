@@ -142,6 +142,12 @@ t.test('filters are read as REST documents them', async (t) => {
   t.equal(await countOf(`submitted_after=${time(at - 1)}&submitted_before=${time(at + 1)}`), 1);
   t.equal(await countOf(`submitted_after=${time(at)}`), 0, 'bounds are exclusive');
   t.equal(await countOf(`submitted_before=${time(at)}`), 0);
+  const [finer, before] = [time(at).replace('Z', '000001Z'), time(at - 1).replace('Z', '999999Z')];
+  t.equal(await countOf(`submitted_after=${finer}`), 0, 'finer than a millisecond');
+  t.equal(await countOf(`submitted_after=${before}`), 1);
+  t.equal(await countOf(`submitted_before=${finer}`), 1);
+  t.equal(await countOf(`submitted_before=${before}`), 0);
+  t.equal(await countOf('submitted_before=9999-12-31T23:59:59.999999999Z'), 1);
   const offset = new Date(at + 7_199_999).toISOString().replace('Z', '%2B02:00');
   t.equal(await countOf(`submitted_after=${offset}`), 1, 'with an offset');
   for (const [query, path] of [

@@ -164,9 +164,10 @@ t.test('refused creations and replays do not count', async (t) => {
   t.same(counted, [1]);
 });
 
-t.test('every answer to a caller who may call carries the rate headers, whatever it is', async (t) => {
+t.test('every answer to a caller with a key carries the rate headers, whatever it is', async (t) => {
   for (const [at, { name, call }] of everywhere.entries()) {
     const key = await newKey(app, { limits: { perDay: 1_000 } });
+    const scopeless = await newKey(app, { scopes: [] });
     const headers = { 'idempotency-key': `rate-headers-${at}` };
     const outcomes: [what: string, outcome: Outcome][] = [
       ['refused, the first of its key', await call(createAttestation, creation('x'), key.key)],
@@ -175,6 +176,8 @@ t.test('every answer to a caller who may call carries the rate headers, whatever
       ['found nothing', await call(getBatch, { id: NOTHING.batchId }, key.key)],
       ['wrong', await call(listAttestations, { cursor: 'cur_x' }, key.key)],
       ['read', await call(getMe, {}, key.key)],
+      ['may not read', await call(getBatch, { id: NOTHING.batchId }, scopeless.key)],
+      ['may not create', await call(createAttestation, creation(ARTIFACT), scopeless.key)],
     ];
     for (const [what, outcome] of outcomes) {
       const missing = LIMIT_HEADERS.filter((header) => outcome.headers[header] === undefined);

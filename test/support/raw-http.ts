@@ -66,6 +66,7 @@ export function isEnvelope(t: Test, text: string, status: number, code: string):
   t.equal(answer.status, status);
   t.equal(error.code, code);
   t.match(error.request_id, /^req_/);
+  if (code === 'request.invalid') t.match(error.details, { errors: [{ path: /^/, message: /./ }] });
   t.equal(answer.headers['x-request-id'], error.request_id);
 }
 

@@ -456,7 +456,7 @@ export type Me = Message<"attestation.v1.Me"> & {
   apiKey?: ApiKey | undefined;
 
   /**
-   * What the key may do.
+   * What the key may do; every key has `service:read`.
    *
    * @generated from field: repeated string scopes = 3;
    */

@@ -36,7 +36,7 @@ function unwrap(comment: string | undefined): string {
   const lines = (comment ?? '').split('\n').map((line) => line.replace(/^ /, '').trimEnd());
   let text = '';
   for (const line of lines) {
-    const isApart = line === '' || text === '' || text.endsWith('\n') || /^(?:[-*#|`]| {2,})/.test(line);
+    const isApart = line === '' || text === '' || text.endsWith('\n') || /^(?:[-*#|]|```| {2,})/.test(line);
     text += isApart ? `${text === '' || text.endsWith('\n\n') ? '' : '\n'}${line}` : ` ${line}`;
   }
   return text.trim();

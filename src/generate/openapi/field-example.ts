@@ -1,16 +1,23 @@
 import { type DescField, getOption, hasOption, type JsonValue, ScalarType } from '@bufbuild/protobuf';
-import { example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
+import { default_value, example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
 import { isTextual } from '../../json/well-known.js';
 
 /** The example of a field that its proto gives, as JSON; undefined without one. Throws, naming the field, when it is no JSON. */
 export function findExample(field: DescField): JsonValue | undefined {
-  if (!hasOption(field, exampleOption)) return undefined;
-  const text = getOption(field, exampleOption);
+  return hasOption(field, exampleOption) ? jsonOf(field, getOption(field, exampleOption)) : undefined;
+}
+
+/** What stands for a field that a request leaves out, likewise. */
+export function findDefault(field: DescField): JsonValue | undefined {
+  return hasOption(field, default_value) ? jsonOf(field, getOption(field, default_value)) : undefined;
+}
+
+function jsonOf(field: DescField, text: string): JsonValue {
   if (isText(field)) return text;
   try {
     return JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw new Error(`${field.parent.typeName}.${field.name}: its example is no JSON`, { cause: error });
+    throw new Error(`${field.parent.typeName}.${field.name}: ${text} is no JSON`, { cause: error });
   }
 }
 

@@ -64,8 +64,8 @@ const HEADERS: Readonly<Record<string, Header>> = {
   },
   etag: {
     required: true,
-    description: 'A strong entity tag over the bytes of the body.',
-    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{43}"$' },
+    description: 'An entity tag over the bytes of the body; a weak one when the answer is compressed.',
+    schema: { type: 'string', pattern: '^(?:W/)?"[A-Za-z0-9_-]{43}"$' },
     example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
   },
   'content-disposition': {

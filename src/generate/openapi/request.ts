@@ -7,7 +7,7 @@ import { findExample } from './field-example.js';
 import type { Operation } from './operation.js';
 import { isRequired } from './required.js';
 import { findWellKnownSchema } from './scalar.js';
-import { messageSchema, valueSchema } from './schema.js';
+import { defaultOf, messageSchema, valueSchema } from './schema.js';
 
 /** The parameters section of the components: the request headers that the service takes. */
 export const PARAMETERS: JsonObject = {
@@ -109,7 +109,7 @@ function parameterOf(components: Components, field: DescField): JsonObject {
   const example = findExample(field);
   return {
     description: commentOf(field),
-    schema: valueSchema(components, field, 'request'),
+    schema: { ...valueSchema(components, field, 'request'), ...defaultOf(field, 'request') },
     ...(example === undefined ? {} : { example }),
   };
 }

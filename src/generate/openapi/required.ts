@@ -2,8 +2,8 @@ import { type DescField, type JsonObject, type JsonValue, ScalarType } from '@bu
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import { admitsNumber, findRules } from '../../json/field-rules.js';
 import type { Direction } from './components.js';
-import { admitsNumber, findRules } from './rules.js';
 
 const ajv = formats.default(new Ajv2020({ strict: false }));
 

@@ -1,11 +1,6 @@
-import type { DescField, JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { getOption, hasOption } from '@bufbuild/protobuf';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
-import {
-  type FieldRules,
-  FieldRulesSchema,
-  field as fieldOption,
-} from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
+import { type FieldRules, FieldRulesSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 
 /** Rules of `buf.validate` that a keyword of JSON Schema says in the same words. */
 const KEYWORDS: Readonly<Record<string, string>> = {
@@ -29,35 +24,11 @@ const KEYWORDS: Readonly<Record<string, string>> = {
 /** Rules that are a format of JSON Schema. */
 const FORMATS = new Set(['email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid']);
 
-/** The rules of a field; undefined when it has none. */
-export function findRules(field: DescField): FieldRules | undefined {
-  return hasOption(field, fieldOption) ? getOption(field, fieldOption) : undefined;
-}
-
-/** The rules of one item of a list, or of a map's values. */
-export function findItemRules(rules: FieldRules | undefined): FieldRules | undefined {
-  switch (rules?.type.case) {
-    case 'repeated':
-      return rules.type.value.items;
-    case 'map':
-      return rules.type.value.values;
-    default:
-      return undefined;
-  }
-}
-
 /** What the rules about the value's own type say, as keywords of JSON Schema. Rules without such words are left out. */
 export function ruleKeywords(rules: FieldRules | undefined): JsonObject {
   const keywords: JsonObject = {};
   for (const [name, value] of rulesByName(rules)) Object.assign(keywords, keywordsOf(name, value));
   return keywords;
-}
-
-/** Which numbers of an enum the rules admit. */
-export function admitsNumber(rules: FieldRules | undefined, number: number): boolean {
-  if (rules?.type.case !== 'enum') return true;
-  const { in: only, notIn } = rules.type.value;
-  return (only.length === 0 || only.includes(number)) && !notIn.includes(number);
 }
 
 function rulesByName(rules: FieldRules | undefined): [string, unknown][] {

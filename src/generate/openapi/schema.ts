@@ -10,12 +10,13 @@ import {
   type FieldRules,
   message as messageOption,
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import { spelling, text_member } from '../../../gen/attestation/options/v1/options_pb.js';
+import { admitsNumber, findItemRules, findRules } from '../../json/field-rules.js';
 import { commentOf } from './comment.js';
 import { type Components, type Direction, refTo } from './components.js';
-import { findExample } from './field-example.js';
+import { findDefault, findExample } from './field-example.js';
 import { isRequired } from './required.js';
-import { admitsNumber, findItemRules, findRules, ruleKeywords } from './rules.js';
+import { ruleKeywords } from './rules.js';
 import { findWellKnownSchema, scalarSchema } from './scalar.js';
 
 /** Refers to the schema of a message, which is added to the components with all that it holds. */
@@ -56,9 +57,16 @@ export function fieldSchema(components: Components, field: DescField, direction:
   const example = findExample(field);
   return {
     ...valueSchema(components, field, direction),
+    ...defaultOf(field, direction),
     description: [commentOf(field), ...celRules(findRules(field))].join('\n\n'),
     ...(example === undefined ? {} : { examples: [example] }),
   };
+}
+
+/** The keyword for what a request may leave out; empty where its proto names no default. */
+export function defaultOf(field: DescField, direction: Direction): JsonObject {
+  const value = direction === 'request' ? findDefault(field) : undefined;
+  return value === undefined ? {} : { default: value };
 }
 
 /** The schema of what a field holds, lists and maps included. */
@@ -86,11 +94,17 @@ function itemSchema(
     const wellKnown = findWellKnownSchema(field.message);
     return wellKnown === undefined
       ? messageRef(components, field.message, direction)
-      : { ...wellKnown, ...ruleKeywords(rules) };
+      : { ...wellKnown, ...textMember(field), ...ruleKeywords(rules) };
   }
   const schema = scalarSchema(field.scalar);
   // Rules about bytes count them as they are before base64.
   return field.scalar === ScalarType.BYTES ? schema : { ...schema, ...ruleKeywords(rules) };
+}
+
+/** The member that a free-form object must have, where its proto names one. */
+function textMember(field: DescField): JsonObject {
+  const name = getOption(field, text_member);
+  return name === '' ? {} : { properties: { [name]: { type: 'string', minLength: 1 } }, required: [name] };
 }
 
 /** An enum by its name; where rules leave values out, those that are left. */

@@ -9,13 +9,10 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { dateOfTimestamp } from '../../json/timestamp.js';
-import type { Principal } from '../../principal.js';
+import { type Principal, UNIVERSAL_SCOPE } from '../../principal.js';
 import { spellingOf } from '../../spelling.js';
 import type { ApiKeyRow, ApiKeyLimits as StoredLimits } from '../../store/api-keys.js';
 import { apiKeyStatus } from './api-key-message.js';
-
-/** A scope that every key has, so that it is not stored with any. */
-const UNIVERSAL_SCOPE = 'service:read';
 
 /** The scopes to store; throws `request.invalid` for one that does not exist. */
 export function checkScopes(wanted: readonly string[], known: readonly string[]): string[] {

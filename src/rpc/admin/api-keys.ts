@@ -3,6 +3,7 @@ import {
   type ApiKey,
   type ApiKeyService,
   type ListApiKeysRequest,
+  ListApiKeysRequestSchema,
   type ListApiKeysResponse,
   ListApiKeysResponseSchema,
   type RevokeApiKeyRequest,
@@ -20,6 +21,7 @@ import {
 import { insertAuditEntry } from '../../store/audit.js';
 import type { Sql } from '../../store/connect.js';
 import { auditEntry } from '../audit-entry.js';
+import { defaultLimit } from '../default-limit.js';
 import { idempotently } from '../idempotent.js';
 import { limitsDetail, rightsDetail } from './api-key-changes.js';
 import type { ApiKeyDeps } from './api-key-deps.js';
@@ -29,7 +31,7 @@ import { getLockedApiKey, showApiKey } from './get-api-key.js';
 import { createApiKey, rotateApiKey } from './new-api-key.js';
 import { getProject } from './projects.js';
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListApiKeysRequestSchema);
 
 /** The handlers of ApiKeyService. */
 export function apiKeyHandlers(deps: ApiKeyDeps): Handlers<typeof ApiKeyService> {

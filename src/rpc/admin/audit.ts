@@ -6,6 +6,7 @@ import {
   AuditEntrySchema,
   type AuditService,
   type ListAuditEntriesRequest,
+  ListAuditEntriesRequestSchema,
   type ListAuditEntriesResponse,
   ListAuditEntriesResponseSchema,
 } from '../../../gen/attestation/admin/v1/audit_pb.js';
@@ -14,11 +15,12 @@ import { dateOfTimestamp } from '../../json/timestamp.js';
 import { type AuditRow, listAuditEntries } from '../../store/audit.js';
 import type { Pool } from '../../store/connect.js';
 import type { Cursors } from '../cursor.js';
+import { defaultLimit } from '../default-limit.js';
 
 /** What the handlers work with. */
 export type AuditDeps = { pool: Pool; cursors: Cursors };
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListAuditEntriesRequestSchema);
 
 /** The handlers of AuditService. */
 export function auditHandlers(deps: AuditDeps): Handlers<typeof AuditService> {

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import {
+  ListProjectsRequestSchema,
   ListProjectsResponseSchema,
   type Project,
   ProjectSchema,
@@ -23,6 +24,7 @@ import {
 } from '../../store/projects.js';
 import { auditEntry } from '../audit-entry.js';
 import type { Cursors } from '../cursor.js';
+import { defaultLimit } from '../default-limit.js';
 import { type Idempotency, idempotently } from '../idempotent.js';
 
 /** What the handlers work with. */
@@ -34,7 +36,7 @@ export type ProjectDeps = {
   random: RandomSource;
 };
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = defaultLimit(ListProjectsRequestSchema);
 const CURSOR_OF = ['projects'];
 
 /** The handlers of ProjectService. */
