@@ -27,7 +27,7 @@ export type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof>
 const OPEN_MS = 5_000;
 /** Nor is anything expected of a batch that each witness of its policy has vouched for; one that is new may, later. */
 const COMPLETE_MS = 60_000;
-/** About 20 KiB each. */
+/** About 10 KiB each. */
 const BATCHES_CACHED = 200;
 const GATHER = { maxKeys: 50, maxInFlight: 2 };
 
