@@ -1,10 +1,9 @@
 import t, { type Test } from 'tap';
-import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../src/errors.js';
 import { type Known, makeChangeable, makeWebhooks } from '../rpc/samples.js';
 import { submitWitnessed } from '../rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Contract, openContract } from '../support/contract.js';
+import { assertEnvelope, assertStatus, CATALOGUE } from '../support/envelope.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import type { RestAnswer } from '../support/rpc-clients.js';
 import { restRequest } from '../support/rpcs.js';
@@ -19,6 +18,7 @@ import {
   routeOf,
   send,
 } from './calling.js';
+import { OTHER_ERRORS } from './other-errors.js';
 import { type Owned, PROVOCATIONS, UNPROVOKED } from './provocations.js';
 
 const app = await startApp(t, { isProxied: true });
@@ -27,6 +27,8 @@ const contract: Contract = openContract(document);
 const all = await callables(contract.operations);
 const owner = await newKey(app);
 const owned: Owned = { app, owner, known: await ownEverything(owner) };
+/** The codes of all errors that were answered with so far. */
+const provoked = new Set<string>();
 /** Attempts until a rate window is spent. */
 const MAX_ATTEMPTS = 50;
 
@@ -45,6 +47,10 @@ async function exchange(t: Test, callable: Callable, attempt: Attempt): Promise<
   const answer = await send(app, callable, attempt);
   const { operation } = callable;
   t.strictSame(contract.findProblems(operation, answer), [], `${operation.id}: the answer ${answer.status}`);
+  if (answer.status >= 400) {
+    assertEnvelope(t, codeOf(answer), answer);
+    provoked.add(codeOf(answer));
+  }
   return answer;
 }
 
@@ -107,11 +113,6 @@ t.test('every error that an operation documents is one it answers with, as docum
 
 t.test('the same refusals have the gRPC status of the catalogue', async (t) => {
   const surfaces = app.surfaces().filter(({ name }) => name !== 'REST');
-  const codes = new Map(
-    ErrorCodeSchema.values
-      .filter(({ number }) => number !== ErrorCode.UNSPECIFIED)
-      .map(({ number }) => [errorRules(number).code, errorRules(number).grpcCode]),
-  );
   for (const callable of all) {
     const { operation, method } = callable;
     for (const code of [...operation.answers.values()].flatMap((answer) => answer.codes)) {
@@ -121,7 +122,7 @@ t.test('the same refusals have the gRPC status of the catalogue', async (t) => {
         for (const { name, call } of surfaces) {
           const message = messageOf(callable, attempt);
           const outcome = await call(method, message, attempt.apiKey, attempt.headers);
-          t.match(outcome, { code, grpcCode: codes.get(code) }, `${operation.id} by ${name}: ${code}`);
+          assertStatus(t, code, `${operation.id} by ${name}`, outcome);
         }
       }
       await attempt?.undo?.();
@@ -140,6 +141,21 @@ t.test('while the database is away every operation answers 503 as documented', a
   t.ok(answers.filter(({ status }) => status === 503).length > all.length / 2, 'most need the database');
   app.databaseProxy?.setOpen(true);
 });
+
+t.test(
+  'every error of the catalogue was provoked, with its documented status, envelope and headers',
+  async (t) => {
+    for (const [code, provoke] of Object.entries(OTHER_ERRORS)) {
+      const { rest, outcomes } = await provoke(t, app);
+      for (const answer of rest) assertEnvelope(t, code, answer);
+      for (const { name, outcome } of outcomes) assertStatus(t, code, name, outcome);
+      if (rest.length + outcomes.length > 0) provoked.add(code);
+    }
+    const isServed = all.some(({ method }) => method.parent.name === 'ExportService');
+    const missing = [...CATALOGUE.keys()].filter((code) => !provoked.has(code));
+    t.strictSame(missing, isServed ? [] : ['export.not_found', 'export.invalid_destination']);
+  },
+);
 
 t.test('nothing failed inside, and nothing secret was told', async (t) =>
   assertNoLeaks(t, app.recorder, true),

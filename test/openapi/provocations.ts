@@ -17,7 +17,7 @@ const MAX_WEBHOOKS = 50;
 /** One call, and then no more. */
 const SPENT = { readsPerSecond: 1, perSecond: 1, perHour: 1, perDay: 1 };
 
-/** Errors that nothing a client sends can bring about at will. */
+/** Errors that nothing a client sends can bring about at will; other-errors.ts brings each about once. */
 export const UNPROVOKED: readonly string[] = [
   'service.internal',
   'service.unavailable',

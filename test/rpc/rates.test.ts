@@ -5,6 +5,7 @@ import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js'
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { startApp } from '../support/app.js';
+import { withinOneHour } from '../support/one-hour.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import type { Outcome } from '../support/surfaces.js';
 import { announceChange, newKey, type TestKey } from '../support/test-keys.js';
@@ -44,16 +45,6 @@ async function grantedBySecond({ id }: TestKey, bucket: number): Promise<number[
 
 function countOk(outcomes: readonly Outcome[]): number {
   return outcomes.filter(({ code }) => code === 'ok').length;
-}
-
-/** What came of a run that ended in the hour, and so on the day, it began in. */
-async function withinOneHour<T>(run: () => Promise<T>): Promise<T> {
-  const hour = () => Math.floor(Date.now() / 3_600_000);
-  for (;;) {
-    const began = hour();
-    const result = await run();
-    if (hour() === began) return result;
-  }
 }
 
 t.test('submissions in a second are exact over all processes and surfaces', async (t) => {

@@ -125,17 +125,18 @@ function collectLines(child: ChildProcess): LogLine[] {
 /** Limits that no test reaches. */
 const UNLIMITED = 1_000_000_000;
 
-/** An API key of a new project, without limits worth the name, for the processes of any installation. */
+/** An API key of a new project for the processes of any installation, without limits worth the name but those given. */
 export async function makeUnlimitedKey(
   pool: Pool,
   environment: Principal['environment'] = Environment.LIVE,
+  { perHour = UNLIMITED, perDay = UNLIMITED }: { perHour?: number; perDay?: number } = {},
 ): Promise<string> {
   const projectId = await makeProject(pool, 'a test');
   const wanted = { environment, projectId, name: 'a test', scopes: undefined, expiresAt: undefined };
   const { key, row } = await makeKey(pool, parseKeyRing(SECRET_KEY), wanted);
   await pool`
-    UPDATE api_key SET submissions_per_second = ${UNLIMITED}, submissions_per_hour = ${UNLIMITED},
-                       submissions_per_day = ${UNLIMITED}, reads_per_second = ${UNLIMITED}
+    UPDATE api_key SET submissions_per_second = ${UNLIMITED}, submissions_per_hour = ${perHour},
+                       submissions_per_day = ${perDay}, reads_per_second = ${UNLIMITED}
     WHERE id = ${row.id}`;
   return key;
 }
