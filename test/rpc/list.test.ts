@@ -235,6 +235,8 @@ t.test('a cursor is good for the query it came from and for no other', async (t)
     ['another environment', { cursor: next, schema }, test.key],
     ["another list's", { cursor: String(batches.response.nextCursor), schema }, owner.key],
     ['without its prefix', { cursor: next.slice(4), schema }, owner.key],
+    ['with padding', { cursor: `${next}=`, schema }, owner.key],
+    ['with what is no digit', { cursor: `${next.slice(0, 9)}!${next.slice(9)}`, schema }, owner.key],
     ['cut short', { cursor: next.slice(0, -2), schema }, owner.key],
     ['nothing but a prefix', { cursor: 'cur_', schema }, owner.key],
     ['made up', { cursor: `cur_${'A'.repeat(40)}`, schema }, owner.key],

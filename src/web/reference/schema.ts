@@ -15,6 +15,7 @@ const BOUNDS: readonly [keyword: string, text: string][] = [
   ['minProperties', 'min. members'],
   ['maxProperties', 'max. members'],
   ['pattern', 'matches'],
+  ['default', 'default'],
 ];
 
 /** A schema of the components: a table of its members, or its values. */
