@@ -82,57 +82,73 @@ export type Sample = { service: Service; statement: StatementFields; salt: Uint8
 /** Which witnesses the bundle has: the log and the authority are on the batch's checkpoint, the cosigner on the later one. */
 export type SampleWitness = 'log' | 'tsa' | 'cosigner' | 'calendar';
 
+/** What is attested, and where its leaf stands in the log. */
+export type Subject = { artifact: Uint8Array; submissionId: string; project: string; logIndex: number };
+
+const SUBJECT: Subject = {
+  artifact: ARTIFACT,
+  submissionId: SUBMISSION_ID,
+  project: 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZZ',
+  logIndex: LOG_INDEX,
+};
+
+/** A bundle about the artifact. */
 export async function makeSample(
   service: Service,
   witnesses: readonly SampleWitness[] = ['log', 'tsa', 'cosigner'],
 ): Promise<Sample> {
+  const [sample] = await makeSamples(service, [SUBJECT], witnesses);
+  return sample!;
+}
+
+/** Bundles out of one batch of one log. */
+export async function makeSamples(
+  service: Service,
+  subjects: readonly Subject[],
+  witnesses: readonly SampleWitness[] = ['log', 'tsa', 'cosigner'],
+): Promise<Sample[]> {
+  const attested = subjects.map((subject) => attest(service, subject));
+  const leaves = Array.from({ length: LATER_SIZE }, (_, i) => leafHash(utf8(`leaf ${i}`)));
+  for (const { leaf, logIndex } of attested) leaves[logIndex] = leaf.hash;
+  const sizes = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])];
+  const checkpoints = sizes.map((size) => {
+    const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
+    const note = signCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
+    return { note, prove: (index: number) => inclusionProof(index, size, readFrom(tiles)) };
+  });
+  const notes = checkpoints.map(({ note }) => note);
+  const said = await Promise.all(witnesses.map((witness) => ask(witness, service, notes)));
+  const batch = prepareBatch({ batch: BATCH, logKey: service.log.publicKey, notes, witnesses: said });
+  return attested.map(({ statement, salt, leaf, logIndex }) => {
+    const bundle = assembleBundle(batch, {
+      statement,
+      signature: leaf.signature,
+      dsseKey: service.dsse.publicKey,
+      logIndex,
+      inclusionProofs: checkpoints.map(({ prove }) => prove(logIndex)),
+    });
+    return { service, statement, salt, bundle };
+  });
+}
+
+function attest(service: Service, { artifact, submissionId, project, logIndex }: Subject) {
   const salt = new Uint8Array(randomBytes(32));
   const statement: StatementFields = {
-    artifactSha256: toHex(sha256(ARTIFACT)),
-    submissionId: SUBMISSION_ID,
-    project: 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZZ',
+    artifactSha256: toHex(sha256(artifact)),
+    submissionId,
+    project,
     submittedAt: SUBMITTED_AT,
     environment: service.environment,
     schema: METADATA.schema,
     commitment: metadataCommitment(salt, jcsBytes(METADATA)),
   };
   const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statementBytes(statement));
-  const leaf = leafOf(signed, service.dsse.sign(signed), service.dsse.publicKey);
-  const leaves = Array.from({ length: LATER_SIZE }, (_, i) =>
-    i === LOG_INDEX ? leaf.hash : leafHash(utf8(`leaf ${i}`)),
-  );
-  const checkpoints = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])].map(
-    (size) => {
-      const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
-      return {
-        note: signCheckpoint({ origin: service.origin, size, rootHash: root }, service.log),
-        inclusionProof: inclusionProof(LOG_INDEX, size, readFrom(tiles)),
-      };
-    },
-  );
-  const said = await Promise.all(
-    witnesses.map((witness) =>
-      ask(
-        witness,
-        service,
-        checkpoints.map(({ note }) => note),
-      ),
-    ),
-  );
-  const batch = prepareBatch({
-    batch: BATCH,
-    logKey: service.log.publicKey,
-    notes: checkpoints.map(({ note }) => note),
-    witnesses: said,
-  });
-  const bundle = assembleBundle(batch, {
+  return {
+    salt,
     statement,
-    signature: leaf.signature,
-    dsseKey: service.dsse.publicKey,
-    logIndex: LOG_INDEX,
-    inclusionProofs: checkpoints.map(({ inclusionProof }) => inclusionProof),
-  });
-  return { service, statement, salt, bundle };
+    logIndex,
+    leaf: leafOf(signed, service.dsse.sign(signed), service.dsse.publicKey),
+  };
 }
 
 async function ask(

@@ -8,10 +8,11 @@ import {
 } from '../../../gen/attestation/v1/bundle_pb.js';
 import { BUNDLE_MEDIA_TYPE } from '../bundle.js';
 import { parseCheckpoint } from '../checkpoint.js';
-import { fromHex, fromUtf8, toHex } from '../encoding.js';
+import { fromHex, toHex } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { HASH_BYTES } from '../merkle.js';
 import type { BundleFacts, CheckpointFacts } from './facts.js';
+import { parseJsonText } from './json-text.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 import { readSigstoreBundle } from './read-sigstore.js';
 
@@ -33,7 +34,9 @@ const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 export function readBundle(
   input: unknown,
 ): { facts: BundleFacts; problems: [] } | { facts?: never; problems: Problems } {
-  const { message, problems } = readMessage(ProofBundleSchema, jsonOf(input), {
+  const { json, problem } = jsonOf(input);
+  if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
+  const { message, problems } = readMessage(ProofBundleSchema, json, {
     unknownMembers: 'refuse',
     maxItems: MAX_ITEMS,
   });
@@ -43,16 +46,14 @@ export function readBundle(
   return facts === undefined || wrong.length > 0 ? { problems: wrong } : { facts, problems: [] };
 }
 
-/** Undefined, which is no bundle, for what is not JSON. */
-function jsonOf(input: unknown): unknown {
+/** The bundle as JSON, or why it is none. */
+function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   try {
-    if (isMessage(input, ProofBundleSchema)) return toJson(ProofBundleSchema, input);
-    if (input instanceof Uint8Array)
-      return jsonOf(input.length > MAX_BUNDLE_CHARACTERS ? '' : fromUtf8(input));
-    if (typeof input !== 'string') return input;
-    return input.length > MAX_BUNDLE_CHARACTERS ? undefined : JSON.parse(input);
-  } catch {
-    return undefined;
+    if (isMessage(input, ProofBundleSchema)) return { json: toJson(ProofBundleSchema, input) };
+    if (typeof input !== 'string' && !(input instanceof Uint8Array)) return { json: input };
+    return { json: parseJsonText(input, MAX_BUNDLE_CHARACTERS) };
+  } catch (error) {
+    return { problem: problemOf(error) };
   }
 }
 

@@ -60,6 +60,9 @@ export function readTrust(
   if (message === undefined) return { problems };
   const wrong: ShapeProblem[] = [];
   const trust = trustOf(message, wrong);
+  if (trust.logs.length + trust.dsseKeys.length === 0 && wrong.length === 0) {
+    wrong.push({ path: '', message: 'names no log and no signing key' });
+  }
   return wrong.length > 0 ? { problems: wrong } : { trust, problems: [] };
 }
 
@@ -115,10 +118,14 @@ function validity({
   validFrom?: Timestamp | undefined;
   validTo?: Timestamp | undefined;
 }): Validity {
-  return {
+  const window = {
     ...(validFrom && { validFrom: timestampDate(validFrom) }),
     ...(validTo && { validTo: timestampDate(validTo) }),
   };
+  if (window.validFrom && window.validTo && window.validTo < window.validFrom) {
+    throw new FormatError('its validity ends before it begins');
+  }
+  return window;
 }
 
 function readEach<I, O>(
