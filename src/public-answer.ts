@@ -20,6 +20,8 @@ export function sendPublic(
 ): FastifyReply {
   const bytes = Buffer.from(body);
   const etag = etagOf(bytes);
+  // Every origin gets the same answer: what the CORS of the API has set there would only divide caches.
+  reply.raw.removeHeader('vary');
   void reply
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'etag, x-request-id')

@@ -29,15 +29,22 @@ function regexMatch(pattern: string, against: string): boolean {
   return compiled.test(against);
 }
 
+/** Ours read as a predicate after the pointer: "/limit must be …", "/title is required". */
+const WORDING: readonly [theirs: RegExp, ours: string][] = [
+  [/^must be at least 1 characters$|^must contain at least 1 item\(s\)$/, 'must not be empty'],
+  [/^repeated value must contain unique items$/, 'must not hold an item twice'],
+  [/^one of (.+) must be set$/, 'must have one of $1'],
+  [/^value /, ''],
+];
+
 function asProblem({ field, message, ruleId }: Violation): Problem {
   const last = field.findLast((step) => step.kind === 'field');
   const isOfEnum = last?.enum !== undefined && ruleId.startsWith('enum.');
   return {
     path: pointer(stepsOf(field)),
-    // Ours read as a predicate after the pointer: "/limit must be …", "/title is required".
     message: isOfEnum
       ? `must be one of ${admittedSpellings(last).join(', ')}`
-      : message.replace(/^value /, ''),
+      : WORDING.reduce((text, [theirs, ours]) => text.replace(theirs, ours), message),
   };
 }
 

@@ -1,5 +1,6 @@
 import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
 import t from 'tap';
+import { GetUsageRequestSchema } from '../../gen/attestation/admin/v1/usage_pb.js';
 import {
   CreateAttestationRequestSchema,
   ListAttestationsRequestSchema,
@@ -69,6 +70,16 @@ t.test('every broken rule is told at the pointer of its field', async (t) => {
       /^\/pages_by_part\/a~1b: must be greater than or equal to 1/,
     ],
   );
+});
+
+t.test('what is empty or there twice is told in words', async (t) => {
+  const events = [EventType.ATTESTATION_FAILED, EventType.ATTESTATION_FAILED];
+  t.same(problemsOf(CreateWebhookRequestSchema, { events }), [
+    '/url: must not be empty',
+    '/events: must not hold an item twice',
+  ]);
+  t.same(problemsOf(CreateWebhookRequestSchema, { url: 'a' }), ['/events: must not be empty']);
+  t.same(problemsOf(GetUsageRequestSchema, {}), [': must have one of project_id, api_key_id']);
 });
 
 t.test('of an enum the values are told that the rules admit, by their documented names', async (t) => {

@@ -30,7 +30,7 @@ export function assertEnvelope(t: Test, code: string, { status, headers, json }:
   t.match(error.request_id, /^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$/, code);
   t.equal(headers['x-request-id'], error.request_id, code);
   t.equal(headers['content-type'], 'application/json', code);
-  if (rules?.details === '') t.strictSame(error.details, {}, `${code}: it has no details`);
+  assertDetails(t, code, error.details as JsonObject);
   for (const name of rules?.headers ?? []) t.match(headers[name], /./, `${code}: with ${name}`);
 }
 
@@ -41,5 +41,12 @@ export function assertStatus(t: Test, code: string, name: string, outcome: Outco
   t.equal(outcome.grpcCode, rules?.grpcCode, `${code} by ${name}: its status`);
   t.match(outcome.requestId, /^req_/, `${code} by ${name}`);
   t.equal(outcome.headers['x-request-id'], outcome.requestId, `${code} by ${name}`);
+  assertDetails(t, code, outcome.details);
   for (const header of rules?.headers ?? []) t.match(outcome.headers[header], /./, `${code} by ${name}`);
+}
+
+/** Codes have details, or none, as the catalogue says. */
+function assertDetails(t: Test, code: string, details: JsonObject): void {
+  const wanted = CATALOGUE.get(code)?.details ?? '';
+  t.equal(Object.keys(details).length > 0, wanted !== '', `${code}: its details are ${wanted || 'none'}`);
 }
