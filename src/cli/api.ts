@@ -1,19 +1,19 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addApiFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
 Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
-it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set. ADMIN_TOKEN opens the admin
-API, with which projects and keys are made.
+it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set. ADMIN_TOKEN opens the
+admin API, with which projects and keys are made.
 
 Example:
   $ attest api --port 8080`;
 
 /** `attest api`. */
 export function addApi(program: Command, cli: Cli): void {
-  addServerFlags(program.command('api'))
+  addApiFlags(program.command('api'))
     .description('serve the API')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {

@@ -1,11 +1,11 @@
 /** The checkpoints that an audit comes upon: those that somebody else was shown, each signed by the log. */
-import { readFile } from 'node:fs/promises';
 import type { Client } from '../client/client.js';
 import type { ShownCheckpoint } from '../proof/audit.js';
 import { openCheckpoint, parseCheckpoint } from '../proof/checkpoint.js';
 import type { NoteKey } from '../proof/note.js';
 import { MAX_BUNDLE_CHARACTERS, readBundle } from '../proof/verify/read-bundle.js';
 import { UsageError } from './cli.js';
+import { readGivenFile } from './given-file.js';
 
 /** A signed note and who showed it. */
 export type ShownNote = { readonly note: string; readonly from: string };
@@ -14,11 +14,8 @@ export type ShownNote = { readonly note: string; readonly from: string };
 export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
   const notes: ShownNote[] = [];
   for (const file of files) {
-    const bytes = await readFile(file).catch((error: Error) => {
-      throw new UsageError(`${file} cannot be read: ${error.message}`);
-    });
-    const { facts, problems } = readBundle(bytes.subarray(0, MAX_BUNDLE_CHARACTERS + 1));
-    if (facts === undefined) throw new UsageError(`${file} is no bundle: ${problems[0]?.message}`);
+    const { facts, problems } = readBundle(await readGivenFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
+    if (facts === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
     for (const { envelope } of facts.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
   }
   return notes;

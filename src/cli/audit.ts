@@ -25,7 +25,8 @@ Reads the log as it is published and derives every root again from its entries: 
 the last audit, of each --bundle, and with --batches of every batch of the project. All of them come from one tree, so
 none of them rewrote another. Each entry must be a leaf record by a key of the trust roots.
 
-All logs of the trust roots are read, or those of one --environment. With --state the audit goes on where the last one ended, and a log that has since been cut or rewritten is found out.
+All logs of the trust roots are read, or those of one --environment. With --state the audit goes on where the last one
+ended, and a log that has since been cut or rewritten is found out.
 Two checkpoints signed by the log that do not fit together prove that it lied: keep them.
 
 Exit codes: 0 the log is as it should be, 1 it contradicts itself, 2 could not check
@@ -37,7 +38,10 @@ Examples:
 
 /** `attest audit`. */
 export function addAudit(program: Command, cli: Cli): void {
-  addClientFlags(program.command('audit'))
+  addClientFlags(
+    program.command('audit'),
+    'which logs to audit (all), and whose key to use for --batches (live)',
+  )
     .description('check that the public log is whole and was never rewritten')
     .option('--trust-roots <file>', 'whom to trust: a copy of trust_roots.json')
     .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
@@ -63,7 +67,10 @@ async function audit(cli: Cli, flags: Flags): Promise<void> {
     flags.trustRoots,
   );
   const { trust, problems } = readTrust(roots.document);
-  if (trust === undefined) throw new UsageError(`the trust roots are wrong: ${problems[0]?.message}`);
+  if (trust === undefined)
+    throw new UsageError(
+      `the trust roots cannot be read: ${problems[0]?.path || 'the document'} ${problems[0]?.message}`,
+    );
   const notes = await readBundleNotes(flags.bundle ?? []);
   if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
   const state = flags.state === undefined ? new Map() : await readAuditState(flags.state);

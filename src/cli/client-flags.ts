@@ -1,10 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
 import { type Client, createClient } from '../client/client.js';
 import { readClientConfig } from '../config/client-config.js';
 import type { Env } from '../config/settings.js';
 import { type Cli, UsageError } from './cli.js';
+import { readGivenFile } from './given-file.js';
+
+const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 
 /** Flags of commands that call a service. */
 export type ClientFlags = {
@@ -20,12 +22,15 @@ The service and the key are those of --url and --api-key, or of ATTEST_URL and A
 arguments of a process can be seen by others), or those that \`attest up\` left in its data directory.`;
 
 /** Adds the flags that say which service to call and with which key. */
-export function addClientFlags(command: Command): Command {
+export function addClientFlags(
+  command: Command,
+  environment = 'which key of the data directory to use (live)',
+): Command {
   return command
     .option('--url <url>', 'address of the service (ATTEST_URL)')
     .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
     .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
-    .addOption(environmentFlag('which key of the data directory to use (live)'));
+    .addOption(environmentFlag(environment));
 }
 
 /** `--environment live|test`. */
@@ -66,11 +71,7 @@ export async function readJsonFlag(flag: string, text: string): Promise<JsonObje
 }
 
 async function readTextFile(flag: string, path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`${flag}: ${(error as Error).message}`);
-  }
+  return Buffer.from(await readGivenFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
 }
 
 /** A whole number from 1 to `max`, for flags. */

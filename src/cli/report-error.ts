@@ -51,8 +51,9 @@ export function describeError(error: unknown): {
   return { code, message, details, ...(requestId !== undefined && { request_id: requestId }) };
 }
 
-/** Where metadata fails its schema, and other details that are lists of places. */
-function failingPaths({ details: { errors } }: AttestationError): string {
+/** Where metadata fails its schema, and other details that are lists of places, or the names that would be known. */
+function failingPaths({ details: { errors, known } }: AttestationError): string {
+  if (Array.isArray(known)) return `: known are ${known.join(', ')}`;
   if (!Array.isArray(errors)) return '';
   const places = errors.map((one) =>
     typeof one === 'object' && one !== null && !Array.isArray(one) ? `${one.path || '/'} ${one.message}` : '',

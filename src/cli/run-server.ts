@@ -8,10 +8,14 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 /** Flags of server commands that stand for settings. */
 export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
 
+/** Adds the flags of a server command that serves the API. */
+export function addApiFlags(command: Command): Command {
+  return addServerFlags(command.option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)'));
+}
+
 /** Adds the flags that every server command has. */
 export function addServerFlags(command: Command): Command {
   return command
-    .option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)')
     .option('--ops-port <port>', 'port of health checks and metrics (OPS_PORT, 9090)')
     .option('--data-dir <dir>', 'where files are kept (DATA_DIR, .data)')
     .option('--json', 'print the addresses as one line of JSON');

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Command } from 'commander';
@@ -17,6 +16,7 @@ import { compileWriter } from '../json/writer.js';
 import { spellingOf } from '../spelling.js';
 import { type Cli, print, printable, printError, UsageError } from './cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient, parseCount } from './client-flags.js';
+import { givenFileSize } from './given-file.js';
 import { mapOrdered } from './map-ordered.js';
 import { type MetadataFlags, readMetadata } from './metadata-flags.js';
 import { openProgress, type Progress } from './progress.js';
@@ -36,8 +36,8 @@ type Outcome = { file: string } & ({ submission: Submission } | { error: unknown
 
 const HELP = `
 Hashes the files here and submits the hashes; the files themselves go nowhere. Prints id, status and file of each
-submission, in the order of the files. Without --metadata each file is described by its name, as a package URL
-(pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
+submission, in the order of the files; /dev/stdin is standard input. Without --metadata each file is described by its
+name, as a package URL (pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
 ${CLIENT_HELP}
 
 Examples:
@@ -122,13 +122,7 @@ function parseTimeout(text: string): number {
 /** Nothing is submitted unless every file is there. */
 async function sumSizes(files: readonly string[]): Promise<number> {
   let total = 0;
-  for (const file of files) {
-    const found = await stat(file).catch((error: Error) => {
-      throw new UsageError(`${file} cannot be read: ${error.message}`);
-    });
-    if (found.isDirectory()) throw new UsageError(`${file} is a directory`);
-    total += found.size;
-  }
+  for (const file of files) total += await givenFileSize(file);
   return total;
 }
 

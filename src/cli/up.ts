@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Ready } from '../app/contract.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addApiFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
 Starts everything on this machine: a Postgres and a nats-server of its own (unless DATABASE_URL and NATS_URL name
@@ -16,7 +16,7 @@ Examples:
 
 /** `attest up`. */
 export function addUp(program: Command, cli: Cli): void {
-  addServerFlags(program.command('up'))
+  addApiFlags(program.command('up'))
     .description('run the whole service on this machine')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {

@@ -1,9 +1,10 @@
-import { readFile, stat } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { hashArtifact } from '../client/hash.js';
+import { MAX_BUNDLE_CHARACTERS } from '../proof/verify/read-bundle.js';
 import { type Verification, verifyBundle } from '../proof/verify.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
 import { environmentFlag, readJsonFlag } from './client-flags.js';
+import { givenFileSize, readGivenFile } from './given-file.js';
 import { openProgress } from './progress.js';
 import { reportError } from './report-error.js';
 import { getTrustRoots } from './trust-roots.js';
@@ -20,7 +21,6 @@ type Flags = {
   json?: boolean;
 };
 
-const MAX_BUNDLE_BYTES = 16 * 1024 * 1024;
 const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
 
 const HELP = `
@@ -69,7 +69,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
   if ((metadata === undefined) !== (metadataSalt === undefined)) {
     throw new UsageError('--metadata and --metadata-salt belong together');
   }
-  const bundle = await readBundleFile(flags.bundle);
+  const bundle = await readGivenFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
   const env = {
     ...cli.env,
     ...(flags.verifyUrl !== undefined && { ATTEST_VERIFY_URL: flags.verifyUrl }),
@@ -98,15 +98,9 @@ async function digestOf({ stderr, now }: Cli, file: string): Promise<string> {
     if (!/^[0-9a-fA-F]{64}$/.test(digest)) throw new UsageError('sha256: is not followed by 64 hex digits');
     return digest;
   }
-  const { size } = await stat(file);
+  const size = await givenFileSize(file);
   const progress = openProgress({ output: stderr, now: () => now().getTime() }, 'hashing', size);
   const digest = await hashArtifact(file, { onBytes: progress.add });
   progress.clear();
   return digest;
-}
-
-async function readBundleFile(path: string): Promise<Uint8Array> {
-  const { size } = await stat(path);
-  if (size > MAX_BUNDLE_BYTES) throw new Error(`${path} is too large for a bundle`);
-  return readFile(path);
 }

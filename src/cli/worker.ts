@@ -4,8 +4,8 @@ import { type Cli, print } from './cli.js';
 import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
 
 const HELP = `
-Seals batches and asks witnesses. Run as many as the load needs, over one Postgres and one NATS; it starts only when
-DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set.
+Seals batches, asks witnesses and delivers events to webhooks. Run as many as the load needs, over one
+Postgres and one NATS; it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set.
 
 Example:
   $ attest worker --ops-port 9091`;
@@ -13,7 +13,7 @@ Example:
 /** `attest worker`. */
 export function addWorker(program: Command, cli: Cli): void {
   addServerFlags(program.command('worker'))
-    .description('seal batches and ask witnesses')
+    .description('seal batches, ask witnesses and deliver events')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readConfig(withFlags(cli.env, flags), { process: 'worker' });

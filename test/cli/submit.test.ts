@@ -160,6 +160,18 @@ t.test('nothing is submitted when one of the files cannot be', async (t) => {
   t.equal(requests.length, 0);
 });
 
+t.test('an unknown schema is refused with the names of those that are known', async (t) => {
+  const unknown = new ConnectError('no such schema', Code.InvalidArgument, undefined, [
+    {
+      desc: ErrorDetailSchema,
+      value: { code: 'submission.unknown_schema', details: { known: ['purl', 'slsa.provenance.v1'] } },
+    },
+  ]);
+  const { env } = await serve(t, () => unknown);
+  const { stderr } = await runHere(['submit', files(t).paths[0]!], { env });
+  t.match(stderr, 'no such schema (submission.unknown_schema): known are purl, slsa.provenance.v1\n');
+});
+
 t.test('what the service says cannot write to the terminal as it likes', async (t) => {
   const hostile = new ConnectError('evil\u001b[2J\u202egood', Code.InvalidArgument, undefined, [
     { desc: ErrorDetailSchema, value: { code: 'submission.unknown_schema\u0007' } },

@@ -86,10 +86,21 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
   const bundle = ['--bundle', at('bundle.json')];
   const roots = ['--trust-roots', at('roots.json')];
   const table: [args: readonly string[], message: RegExp][] = [
-    [['verify', at('gone'), ...bundle, ...roots], /^error: ENOENT/],
-    [['verify', dir, ...bundle, ...roots], /^error: EISDIR/],
-    [['verify', DIGEST, '--bundle', at('gone'), ...roots], /^error: ENOENT/],
-    [['verify', DIGEST, ...bundle, '--trust-roots', at('gone')], /^error: ENOENT/],
+    [['verify', at('gone'), ...bundle, ...roots], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', '-', ...bundle, ...roots], /^error: - cannot be read: .* \(standard input is \/dev\/stdin\)/],
+    [['verify', dir, ...bundle, ...roots], /^error: .* is a directory/],
+    [['verify', DIGEST, '--bundle', at('gone'), ...roots], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', DIGEST, '--bundle', dir, ...roots], /^error: .* is a directory/],
+    [
+      ['verify', DIGEST, '--bundle', '/dev/zero', ...roots],
+      /^error: \/dev\/zero is too large for a bundle: over 4 MiB/,
+    ],
+    [['verify', DIGEST, ...bundle, '--trust-roots', at('gone')], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', DIGEST, ...bundle, '--trust-roots', dir], /^error: .* is a directory/],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', '/dev/zero'],
+      /^error: \/dev\/zero is too large for trust roots: over 4 MiB/,
+    ],
     [['verify', DIGEST, ...bundle, '--trust-roots', at('no-json')], /^error: trust roots in .* are not JSON/],
     [['verify', 'sha256:00', ...bundle, ...roots], /^error: sha256: is not followed by 64 hex digits/],
     [
@@ -112,8 +123,10 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
     t.equal(stdout, '');
     t.match(stderr, message);
   }
-  const unreadable = await runHere(['verify', DIGEST, ...bundle, '--trust-roots', at('no-roots')]);
-  t.match(unreadable, { code: 2, stdout: /\nCould not be checked: the trust roots cannot be read/ });
+  for (const name of ['no-roots', 'bundle.json']) {
+    const unreadable = await runHere(['verify', DIGEST, ...bundle, '--trust-roots', at(name)]);
+    t.match(unreadable, { code: 2, stdout: /\nCould not be checked: the trust roots cannot be read/ }, name);
+  }
 });
 
 t.test('metadata is verified by its salt', async (t) => {
@@ -159,7 +172,7 @@ t.test('--json is the findings, and states nothing that is not proven', async (t
   t.match(JSON.parse(wrong.stdout), { verdict: 'not_verified', existed_by: undefined, statement: undefined });
   const error = await runHere(['verify', at('gone'), ...args.slice(2), '--json']);
   t.equal(error.code, 2);
-  t.match(JSON.parse(error.stderr), { error: { code: 'command.failed', message: /ENOENT/ } });
+  t.match(JSON.parse(error.stderr), { error: { code: 'command.usage', message: /ENOENT/ } });
 });
 
 t.test(

@@ -14,10 +14,10 @@ export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Chec
   const hash = leafHash(entry.body);
   const checks = checkpoints.map(({ size, rootHash, inclusionProof }, i) =>
     verifyInclusion({ leafHash: hash, index: entry.logIndex, size, root: rootHash }, inclusionProof)
-      ? passed('inclusion.valid', `the leaf is in the log of ${size} leaves`)
+      ? passed('inclusion.valid', `the leaf is in the log of ${leaves(size)}`)
       : failed(
           'inclusion.invalid',
-          `the leaf is not proven to be in the log of ${size} leaves`,
+          `the leaf is not proven to be in the log of ${leaves(size)}`,
           `/checkpoints/${i}/inclusion_proof`,
         ),
   );
@@ -68,8 +68,12 @@ async function checkLogSignature(
     return failed('checkpoint.wrong_environment', 'the log is of the other environment', path);
   }
   return (await verifyNoteSignature(note, log.key))
-    ? passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${size} leaves`)
-    : failed('checkpoint.bad_signature', `the checkpoint of ${size} leaves is not signed by its log`, path);
+    ? passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${leaves(size)}`)
+    : failed('checkpoint.bad_signature', `the checkpoint of ${leaves(size)} is not signed by its log`, path);
+}
+
+function leaves(size: number): string {
+  return size === 1 ? '1 leaf' : `${size} leaves`;
 }
 
 async function checkCosigner(
