@@ -9,12 +9,12 @@ import {
 } from '../../gen/attestation/v1/service_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { unavailable } from '../errors.js';
-import { type Principal, UNIVERSAL_SCOPE } from '../principal.js';
+import { UNIVERSAL_SCOPE } from '../principal.js';
 import type { WindowUse } from '../store/accept.js';
 import { findApiKey } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
 import { readUsage, type WindowUsage } from '../store/usage.js';
-import { readState, submissionStates } from './rate-windows.js';
+import { submissionStates } from './rate-windows.js';
 import type { TrustRootsReader } from './trust-roots.js';
 import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
 
@@ -62,7 +62,7 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
       ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
     },
     scopes: [...principal.scopes, UNIVERSAL_SCOPE].sort(),
-    rateLimits: rateLimits(principal, usage, nowSecond),
+    rateLimits: rateLimits(call, usage, nowSecond),
     usage: {
       submissionsLast24h: BigInt(last24h.submissions),
       readsLast24h: BigInt(last24h.reads),
@@ -77,15 +77,16 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
   });
 }
 
-/** Every window of the key with what is left of it. */
+/** Every window of the key with what is left of it; of the reads, what the headers of this very answer say. */
 function rateLimits(
-  principal: Principal,
+  call: Call,
   usage: readonly WindowUsage[],
   nowSecond: number,
 ): MessageInitShape<typeof RateLimitSchema>[] {
+  const principal = getPrincipal(call);
   const windows = [
-    ...submissionStates(principal, useOf(usage, 'submissions', nowSecond), nowSecond),
-    readState(principal, useOf(usage, 'reads', nowSecond), nowSecond),
+    ...submissionStates(principal, submissionsOf(usage, nowSecond), nowSecond),
+    ...call.rateStates,
   ];
   return windows.map(({ bucket, windowSeconds, limit, remaining, resetAtMs }) => ({
     bucket,
@@ -96,11 +97,11 @@ function rateLimits(
   }));
 }
 
-/** The use of the windows that are under way. */
-function useOf(usage: readonly WindowUsage[], bucket: 'submissions' | 'reads', nowSecond: number): WindowUse {
+/** The submissions in the windows that are under way. */
+function submissionsOf(usage: readonly WindowUsage[], nowSecond: number): WindowUse {
   const inWindow = (seconds: number) =>
     usage.find(
       ({ windowSeconds, started }) => windowSeconds === seconds && started === startOf(seconds, nowSecond),
-    )?.[bucket] ?? 0;
+    )?.submissions ?? 0;
   return { second: nowSecond, nSecond: inWindow(1), nHour: inWindow(3_600), nDay: inWindow(86_400) };
 }

@@ -70,6 +70,16 @@ t.test('a key learns everything about itself but its secret', async (t) => {
   });
 });
 
+t.test('what is left of the reads is what the headers of the same answer say', async (t) => {
+  const { key } = await newKey(app, { limits: { readsPerSecond: 600 } });
+  for (let i = 0; i < 20; i++) {
+    const { headers, json } = await app.rest('/v1/service/me', { apiKey: key });
+    const reads = (json.rate_limits as JsonObject[]).find(({ bucket }) => bucket === 'reads');
+    t.equal(String(reads?.remaining), headers['x-ratelimit-remaining']);
+    t.equal(Date.parse(String(reads?.reset_at)) / 1000, Number(headers['x-ratelimit-reset']));
+  }
+});
+
 t.test('usage counts what was submitted and read, by day as well', async (t) => {
   const owner = await newKey(app);
   for (let i = 0; i < 5; i++) await submit(app, owner);
