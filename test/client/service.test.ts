@@ -184,6 +184,7 @@ t.test('subscriptions are made, found and deleted, and what they are sent is ver
   const receiver = await startReceiver(t);
   const { webhooks } = client;
   const webhook = await webhooks.create({ url: receiver.url, events: [EventType.ATTESTATION_WITNESSED] });
+  receiver.trust(webhook.secret ?? '');
   const delivery = await webhooks.test(webhook.id);
   await app.drain();
   await until('the delivery', () => receiver.received.length > 0);

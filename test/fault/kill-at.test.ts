@@ -36,6 +36,7 @@ const subscribed = await fetch(`${api.baseUrl}/v1/webhooks`, {
   body: JSON.stringify({ url: receiver.url, events: ['attestation.witnessed'] }),
 });
 t.equal(subscribed.status, 201);
+receiver.trust(((await subscribed.json()) as { secret: string }).secret);
 
 const BREAKS: Break[] = ['before the request arrives', 'before the answer arrives'];
 

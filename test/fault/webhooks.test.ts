@@ -8,7 +8,7 @@ import { setScene } from '../support/scene.js';
 import { makeServerTls } from '../support/server-tls.js';
 import { makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
-import { signaturesBy, submissionsIn } from '../support/webhooks.js';
+import { submissionsIn } from '../support/webhooks.js';
 
 const { tls, caFile } = await makeServerTls(t);
 const scene = await setScene(t, {
@@ -20,19 +20,18 @@ const api = await installation.startApi();
 const strangerKey = await makeUnlimitedKey(pool);
 const mine = await startReceiver(t, { tls });
 const theirs = await startReceiver(t, { tls });
-const secret = await subscribe(apiKey, mine);
+await subscribe(apiKey, mine);
 await subscribe(strangerKey, theirs);
 await pool`UPDATE project SET webhook_deliveries_per_second = 10000, webhook_deliveries_burst = 10000`;
 
-/** @returns the secret */
-async function subscribe(key: string, receiver: Receiver): Promise<string> {
+async function subscribe(key: string, receiver: Receiver): Promise<void> {
   const answer = await fetch(`${api.baseUrl}/v1/webhooks`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ url: receiver.url, events: ['attestation.witnessed'] }),
   });
   if (answer.status !== 201) throw new Error(await answer.text());
-  return ((await answer.json()) as { secret: string }).secret;
+  receiver.trust(((await answer.json()) as { secret: string }).secret);
 }
 
 /** @returns the submission's id */
@@ -170,9 +169,5 @@ t.test(
     WHERE (w.url = ${mine.url} AND s.id = ANY(${submissionsIn(mine.received)}))
        OR (w.url = ${theirs.url} AND s.id = ANY(${submissionsIn(theirs.received)}))`;
     t.equal(foreign?.n, 0, 'no event of a foreign submission');
-    t.ok(
-      mine.received.every((one) => signaturesBy(secret, one) === 1),
-      'every one is signed',
-    );
   },
 );

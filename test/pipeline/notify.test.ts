@@ -8,10 +8,18 @@ import { notifyJob, sealJob, settleJob, witnessJob } from '../../src/pipeline/jo
 import { findDueJobs } from '../../src/pipeline/reconcile.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { updateWebhook } from '../../src/store/webhooks.js';
+import { letPass } from '../support/database-clock.js';
 import { drain, makeWitness, type TestPipeline, unwilling, willing } from '../support/pipeline.js';
-import { age, openPipeline } from '../support/pipeline-state.js';
+import { openPipeline } from '../support/pipeline-state.js';
 import { startReceiver } from '../support/receiver.js';
-import { deliveriesOf, submissionsIn, submitAndDrain, submitFor, subscribe } from '../support/webhooks.js';
+import {
+  deliveriesOf,
+  NOBODY,
+  submissionsIn,
+  submitAndDrain,
+  submitFor,
+  subscribe,
+} from '../support/webhooks.js';
 
 const MINUTE_MS = 60_000;
 const { ATTESTATION_WITNESSED, ATTESTATION_PARTIAL, ATTESTATION_FAILED } = EventType;
@@ -36,11 +44,11 @@ t.test(
     const witness = await makeWitness(t, 'w');
     const test = await openPipeline(t, [witness]);
     const [one, two, other] = [await startReceiver(t), await startReceiver(t), await startReceiver(t)];
-    const mine = await subscribe(test, one.url);
-    await subscribe(test, two.url, { projectId: mine.projectId });
-    const foreign = await subscribe(test, other.url);
+    const mine = await subscribe(test, one);
+    await subscribe(test, two, { projectId: mine.projectId });
+    const foreign = await subscribe(test, other);
     const inTest = await startReceiver(t);
-    await subscribe(test, inTest.url, { projectId: mine.projectId, environment: Environment.TEST });
+    await subscribe(test, inTest, { projectId: mine.projectId, environment: Environment.TEST });
     const stranger = await makeProject(test.pool, 'a stranger');
     const expected: string[] = [];
     const notMine: string[] = [];
@@ -67,8 +75,8 @@ t.test(
   'a full batch costs a few rows until its events are sent, and making them twice makes no more',
   async (t) => {
     const test = await openPipeline(t, [await makeWitness(t, 'w')]);
-    const { projectId } = await subscribe(test, 'http://127.0.0.1:9/');
-    for (let i = 0; i < 2; i++) await subscribe(test, 'http://127.0.0.1:9/', { projectId });
+    const { projectId } = await subscribe(test, NOBODY);
+    for (let i = 0; i < 2; i++) await subscribe(test, NOBODY, { projectId });
     await submitFor(test, projectId, 2_000);
     await settleOnly(test, 'w');
     t.same(await countRows(test), { ranges: 0, deliveries: 0, left: 1 });
@@ -83,8 +91,8 @@ t.test(
 t.test('who subscribed later, to something else, or was disabled then, is not told', async (t) => {
   const test = await openPipeline(t, [await makeWitness(t, 'w')]);
   const receiver = await startReceiver(t);
-  const { projectId, id } = await subscribe(test, receiver.url);
-  await subscribe(test, receiver.url, { projectId, events: [ATTESTATION_PARTIAL, ATTESTATION_FAILED] });
+  const { projectId, id } = await subscribe(test, receiver);
+  await subscribe(test, receiver, { projectId, events: [ATTESTATION_PARTIAL, ATTESTATION_FAILED] });
   const owner = { projectId, environment: Environment.LIVE };
   const set = (status: number) =>
     updateWebhook(test.pool, owner, id, {
@@ -98,7 +106,7 @@ t.test('who subscribed later, to something else, or was disabled then, is not to
   await submitFor(test, projectId, 2);
   await settleOnly(test, 'w');
   await set(WebhookStatus.ACTIVE);
-  await subscribe(test, receiver.url, { projectId });
+  await subscribe(test, receiver, { projectId });
   await drain(test.pipeline);
   t.same(receiver.received, [], 'the batch settled before they were active');
   const expected = await submitAndDrain(test, projectId, 2);
@@ -111,18 +119,18 @@ t.test('failed, partial and witnessed are events of their own, with what there i
   late.manner = unwilling;
   const test = await openPipeline(t, [good, late], { deadlineMs: MINUTE_MS });
   const receiver = await startReceiver(t);
-  const webhook = await subscribe(test, receiver.url, { events: ALL });
+  const webhook = await subscribe(test, receiver, { events: ALL });
   const [failed = ''] = await submitAndDrain(test, webhook.projectId, 1);
-  await age(test, 2 * MINUTE_MS);
+  await letPass(test, 2 * MINUTE_MS);
   await drain(test.pipeline);
   good.manner = willing;
   const [partial = ''] = await submitFor(test, webhook.projectId, 1);
   for (let i = 0; i < 2; i++) {
-    await age(test, 60 * MINUTE_MS);
+    await letPass(test, 60 * MINUTE_MS);
     await drain(test.pipeline);
   }
   late.manner = willing;
-  await age(test, 60 * MINUTE_MS);
+  await letPass(test, 60 * MINUTE_MS);
   await drain(test.pipeline);
   const bundle = (id: string) => `https://api.example.com/v1/attestations/${id}/bundle`;
   const told = receiver.received.map(({ event: { type, data } }) => ({ type, data }));
@@ -163,7 +171,7 @@ t.test('failed, partial and witnessed are events of their own, with what there i
 t.test('a transition that a process of the version before recorded is told of as well', async (t) => {
   const test = await openPipeline(t, [await makeWitness(t, 'w')]);
   const receiver = await startReceiver(t);
-  const { projectId } = await subscribe(test, receiver.url, { events: ALL });
+  const { projectId } = await subscribe(test, receiver, { events: ALL });
   await submitFor(test, projectId, 1);
   await runJob(test.pipeline, sealJob(test.logId));
   await test.pool`UPDATE batch SET status = ${BatchStatus.PARTIAL}`;

@@ -365,7 +365,8 @@ t.test('lists are newest first and page without gap or repetition', async (t) =>
 t.test('a test is sent once, signed, also while the subscription is disabled', async (t) => {
   const owner = await newKey(app);
   const receiver = await startReceiver(t);
-  const { id } = await make(owner, { url: receiver.url });
+  const { id, secret = '' } = await make(owner, { url: receiver.url });
+  receiver.trust(secret);
   for (const status of ['active', 'disabled']) {
     await app.rest(`/v1/webhooks/${id}`, { apiKey: owner.key, method: 'PATCH', body: { status } });
     const { status: code, json } = await app.rest(`/v1/webhooks/${id}/test`, { apiKey: owner.key, body: {} });

@@ -1,24 +1,18 @@
-/** A test pipeline's tables: what they say, and how time is let pass in them. */
+/** A test pipeline's tables: what they say. */
 import type { Test } from 'tap';
+import { installClock } from './database-clock.js';
 import { makePipeline, type TestPipeline, type TestPipelineOptions, type TestWitness } from './pipeline.js';
 import { testDatabase } from './servers.js';
 
-/** A pipeline over a database of its own. */
+/** A pipeline over a database of its own, whose time the test lets pass. */
 export async function openPipeline(
   t: Test,
   witnesses: readonly TestWitness[],
   more?: Partial<TestPipelineOptions>,
 ): Promise<TestPipeline> {
-  return makePipeline(t, { databaseUrl: await testDatabase(t), witnesses, ...more });
-}
-
-/** Lets time pass: everything that stands in the tables is older by so much. */
-export async function age({ pool }: TestPipeline, ms: number): Promise<void> {
-  const back = pool`${ms}::bigint * interval '1 millisecond'`;
-  await pool`UPDATE batch SET sealed_at = sealed_at - ${back}, deadline_at = deadline_at - ${back}`;
-  await pool`
-    UPDATE witness_state SET next_attempt_at = next_attempt_at - ${back}, leased_until = leased_until - ${back},
-                             last_failed_at = last_failed_at - ${back}`;
+  const databaseUrl = await testDatabase(t);
+  await installClock(databaseUrl);
+  return makePipeline(t, { databaseUrl, witnesses, ...more });
 }
 
 /** How long until the witness may be asked again, about. */

@@ -1,9 +1,11 @@
-/** An endpoint that webhooks are sent to, and that remembers what it got. */
+/** An endpoint that webhooks are sent to: checks who sent each delivery, and remembers what it got. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { Webhook as StandardWebhook } from 'standardwebhooks';
 import type { Test } from 'tap';
+import { verifyWebhook } from '../../src/client/webhook.js';
 
 /** A request as it came. */
 export type Received = { path: string; headers: IncomingHttpHeaders; body: string; event: ReceivedEvent };
@@ -19,6 +21,11 @@ export type Receiver = {
   /** How many requests it has under way, and had at most at a time. */
   open: { now: number; most: number };
   behave: (behaviour: Behaviour) => void;
+  /**
+   * Takes deliveries that this secret signed. One that is signed by no secret it was told, as our own library and the
+   * independent one see it, fails the test.
+   */
+  trust: (secret: string) => void;
   /** Ends every connection; nobody listens any more. */
   close: () => Promise<void>;
 };
@@ -30,14 +37,35 @@ export function answering(status: number, body = '', headers: Record<string, str
   return (response) => void response.writeHead(status, headers).end(body);
 }
 
+/** Whether a delivery is by this secret: what our own library says, and what the independent one does. */
+export function verdicts(
+  secret: string,
+  { headers, body }: Pick<Received, 'headers' | 'body'>,
+): [boolean, boolean] {
+  return [
+    holds(() => verifyWebhook(body, headers, secret)),
+    holds(() => new StandardWebhook(secret).verify(body, headers as Record<string, string>)),
+  ];
+}
+
+function holds(verify: () => unknown): boolean {
+  try {
+    verify();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Starts an endpoint on a free port of 127.0.0.1, until the test ends; https with `tls`. */
 export async function startReceiver(
-  t: Pick<Test, 'teardown'>,
+  t: Pick<Test, 'teardown' | 'fail'>,
   options: { tls?: ServerOptions; port?: number } = {},
 ): Promise<Receiver> {
   const { tls, port = 0 } = options;
   let behave = takeIt;
   const received: Received[] = [];
+  const trusted = new Set<string>();
   const open = { now: 0, most: 0 };
   const server = tls ? createSecureServer(tls) : createServer();
   server.on('request', (request, response: ServerResponse) => {
@@ -51,6 +79,9 @@ export async function startReceiver(
       const { url: path = '', headers } = request;
       const one: Received = { path, headers, body, event: JSON.parse(body) as ReceivedEvent };
       received.push(one);
+      const isGenuine = [...trusted].some((secret) => verdicts(secret, one).every((verdict) => verdict));
+      if (!isGenuine)
+        t.fail(`delivery ${one.event.id} is signed by none of ${trusted.size} secrets`, { headers });
       behave(response, one);
     });
   });
@@ -68,6 +99,7 @@ export async function startReceiver(
     behave: (behaviour) => {
       behave = behaviour;
     },
+    trust: (secret) => void trusted.add(secret),
     close,
   };
 }

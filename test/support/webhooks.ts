@@ -1,5 +1,5 @@
-/** Projects, subscriptions and events of a test pipeline, and how time passes for them. */
-import { createHmac, randomBytes } from 'node:crypto';
+/** Projects, subscriptions and events of a test pipeline. */
+import { randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { EventType } from '../../gen/attestation/v1/webhooks_pb.js';
@@ -9,18 +9,23 @@ import { acceptSubmissions } from '../../src/store/accept.js';
 import { listAttempts } from '../../src/store/webhook-attempts.js';
 import { type DeliveryRow, listDeliveries } from '../../src/store/webhook-deliveries.js';
 import { findWebhook, insertWebhook, type WebhookRow } from '../../src/store/webhooks.js';
-import { findSecretBytes, formatSecret } from '../../src/webhook/sign.js';
+import { formatSecret } from '../../src/webhook/sign.js';
 import { drain, type TestPipeline } from './pipeline.js';
-import type { Received } from './receiver.js';
+import type { Received, Receiver } from './receiver.js';
 
 export type TestWebhook = { id: string; secret: string; projectId: string; environment: number };
 
 export type WebhookOptions = { projectId?: string; events?: number[]; environment?: number };
 
-/** A subscription of a new project, or a given one's. */
+/** An endpoint that nobody listens at. */
+export const NOBODY: Endpoint = { url: 'http://127.0.0.1:9/', trust: () => {} };
+
+export type Endpoint = Pick<Receiver, 'url' | 'trust'>;
+
+/** A subscription of a new project, or a given one's, whose endpoint is told the secret. */
 export async function subscribe(
   { pool, pipeline }: TestPipeline,
-  url: string,
+  { url, trust }: Endpoint,
   options: WebhookOptions = {},
 ): Promise<TestWebhook> {
   const { events = [EventType.ATTESTATION_WITNESSED], environment = Environment.LIVE } = options;
@@ -29,6 +34,7 @@ export async function subscribe(
   const secret = formatSecret(randomBytes(32));
   const stored = encryptSecret(pipeline.webhooks.keys, secret, id);
   await insertWebhook(pool, { id, projectId, environment, url, events, secret: stored }, 1_000);
+  trust(secret);
   return { id, secret, projectId, environment };
 }
 
@@ -50,19 +56,6 @@ export async function submitAndDrain(
   return ids;
 }
 
-/** Lets time pass for subscriptions: everything that stands in their tables is older by so much. */
-export async function letPass({ pool }: TestPipeline, ms: number): Promise<void> {
-  const back = pool`${ms}::bigint * interval '1 millisecond'`;
-  await pool`
-    UPDATE webhook SET due_at = due_at - ${back}, leased_until = leased_until - ${back},
-      failing_since = failing_since - ${back}, previous_secret_until = previous_secret_until - ${back},
-      deleted_at = deleted_at - ${back}`;
-  await pool`
-    UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - ${back}, created_at = created_at - ${back}`;
-  await pool`UPDATE webhook_range SET created_at = created_at - ${back}`;
-  await pool`UPDATE webhook_tokens SET at = at - ${back}`;
-}
-
 export async function webhookOf({ pool }: TestPipeline, webhook: TestWebhook): Promise<WebhookRow> {
   const row = await findWebhook(pool, webhook, webhook.id, { withDeleted: true });
   if (row === undefined) throw new Error('the subscription is missing');
@@ -75,6 +68,11 @@ export async function deliveriesOf({ pool }: TestPipeline, { id }: TestWebhook):
   return rows.reverse();
 }
 
+/** What became of each, proto DeliveryStatus numbers. */
+export async function statusesOf(test: TestPipeline, webhook: TestWebhook): Promise<number[]> {
+  return (await deliveriesOf(test, webhook)).map(({ status }) => status);
+}
+
 /** The attempts of its only delivery. */
 export async function attemptsOf(test: TestPipeline, webhook: TestWebhook) {
   const ids = (await deliveriesOf(test, webhook)).map(({ id }) => id);
@@ -82,23 +80,15 @@ export async function attemptsOf(test: TestPipeline, webhook: TestWebhook) {
   return listAttempts(test.pool, ids);
 }
 
-/** How long until its only delivery is tried again. */
-export async function nextAttemptMs(test: TestPipeline, webhook: TestWebhook): Promise<number> {
-  const [row] = await deliveriesOf(test, webhook);
-  return (row?.nextAttemptAt.getTime() ?? Number.NaN) - Date.now();
+/** How long until its deliveries are tried again, oldest first. */
+export async function nextAttemptsMs({ pool }: TestPipeline, { id }: TestWebhook): Promise<number[]> {
+  const rows = await pool<{ ms: number }[]>`
+    SELECT (extract(epoch FROM next_attempt_at - clock_timestamp()) * 1000)::float8 AS ms FROM webhook_delivery
+    WHERE webhook_id = ${id} ORDER BY id`;
+  return rows.map(({ ms }) => ms);
 }
 
 /** The ids of the submissions that an endpoint has heard of, sorted. */
 export function submissionsIn(received: readonly Received[]): string[] {
   return received.map(({ event }) => String(event.data.submission_id)).sort();
-}
-
-/** How many of a delivery's signatures are by this secret. */
-export function signaturesBy(secret: string, { headers, body }: Received): number {
-  const key = findSecretBytes(secret) ?? Buffer.alloc(0);
-  const [t = '', ...given] = String(headers['service-signature']).split(',');
-  const own = createHmac('sha256', key)
-    .update(`${t.slice(2)}.${body}`)
-    .digest('hex');
-  return given.filter((signature) => signature === `v1=${own}`).length;
 }
