@@ -21,12 +21,15 @@ export type GaugeSource = {
 };
 export type GaugeValue = number | readonly { labels: Record<string, string>; value: number }[];
 
+/** Increases a counter. */
+export type Increase = { add: (n: number, labels?: Record<string, string>) => void };
+
 /** The metrics of one process. */
 export type Metrics = {
   observeRequest: (sample: RequestSample) => void;
   addGauge: (source: GaugeSource) => void;
-  /** A counter to be increased by its owner. */
-  addCounter: (name: string, help: string) => { add: (n: number) => void };
+  /** A counter to be increased by its owner, one for each set of labels. */
+  addCounter: (name: string, help: string, labelNames?: readonly string[]) => Increase;
   /** Everything in the Prometheus text format, and its content type. */
   read: () => Promise<{ contentType: string; text: string }>;
 };
@@ -40,9 +43,9 @@ export function createMetrics(): Metrics {
   return {
     observeRequest: requestMetrics(registry),
     addGauge: (source) => addGauge(registry, source),
-    addCounter(name, help) {
-      const counter = new Counter({ name, help, registers: [registry] });
-      return { add: (n) => counter.inc(n) };
+    addCounter(name, help, labelNames = []) {
+      const counter = new Counter({ name, help, labelNames: [...labelNames], registers: [registry] });
+      return { add: (n, labels = {}) => counter.inc(labels, n) };
     },
     read: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

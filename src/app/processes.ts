@@ -6,7 +6,7 @@ import { type Check, createOps, findFailing } from '../ops.js';
 import type { Register } from '../pipeline/register.js';
 import { startApi } from './api.js';
 import type { Ready } from './contract.js';
-import { addPipelineGauges } from './gauges.js';
+import { addPipelineGauges, attemptCounters } from './gauges.js';
 import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
@@ -48,7 +48,11 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   const urls = () => publicUrls(config, apiPort);
   if (roles.worker) {
     const options = workerOptions(config, witnesses, register, log);
-    const worker = await startWorker({ ...options, baseUrl: () => urls().baseUrl });
+    const worker = await startWorker({
+      ...options,
+      baseUrl: () => urls().baseUrl,
+      observeAttempts: attemptCounters(metrics),
+    });
     stops.add(worker.stop);
     checks.push(...worker.checks);
     addPipelineGauges(metrics, worker.pipeline.pool);
@@ -80,7 +84,7 @@ function workerOptions(
   witnesses: readonly WitnessSetup[],
   register: Register,
   log: Logger,
-): Omit<WorkerOptions, 'baseUrl'> {
+): Omit<WorkerOptions, 'baseUrl' | 'observeAttempts'> {
   const { databaseUrl, natsUrl, logDomain, witnessDeadlineMs, batchIntervalMs, batchMaxLeaves } = config;
   const { idempotencyRetentionMs, webhookHistoryMs, allowInsecureDestinations, poolSize, secrets } = config;
   return {

@@ -1,6 +1,6 @@
 import type { Logger } from '../logger.js';
 import { guardedConnector } from '../net/destination.js';
-import { settleAttempts } from '../pipeline/attempt.js';
+import { type AttemptCounts, settleAttempts } from '../pipeline/attempt.js';
 import { createAttemptRecorder } from '../pipeline/attempt-recorder.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
 import { createSlots } from '../pipeline/slots.js';
@@ -17,6 +17,8 @@ export type WebhooksOptions = {
   baseUrl: () => string;
   allowInsecureDestinations: boolean;
   log: Logger;
+  /** Told of attempts once they are recorded. */
+  observeAttempts: (counts: AttemptCounts) => void;
 };
 
 /** Sending, ready for jobs. */
@@ -55,7 +57,9 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     keys: deriveKeyRing(secretKeys, 'encryption'),
     baseUrl,
     send: sender.send,
-    record: createAttemptRecorder((attempts) => settleAttempts({ pool, newAuditId }, attempts)),
+    record: createAttemptRecorder(async (attempts) =>
+      options.observeAttempts(await settleAttempts({ pool, newAuditId }, attempts)),
+    ),
     slots: createSlots(SLOTS),
     active: new Set(),
     maxActive: MAX_ACTIVE,

@@ -21,7 +21,7 @@ import { pruneWebhooks } from '../store/webhooks.js';
 import { createJobSender, type JobSender, readJob } from './jobs.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
-import { openWebhooks } from './webhooks.js';
+import { openWebhooks, type WebhooksOptions } from './webhooks.js';
 
 /** What a worker is started with. */
 export type WorkerOptions = {
@@ -44,6 +44,7 @@ export type WorkerOptions = {
   idempotencyRetentionMs: number;
   poolSize: number;
   log: Logger;
+  observeAttempts: WebhooksOptions['observeAttempts'];
 };
 
 /** A running worker. */

@@ -47,20 +47,30 @@ function storable(text: string): string {
 /** What records of attempts are made with. */
 export type AttemptDeps = { pool: Pool; newAuditId: () => string };
 
+/** How many attempts came to what, and how many subscriptions were disabled for it. */
+export type AttemptCounts = { delivered: number; failed: number; disabled: number };
+
 /** Records attempts, then disables the subscriptions that are gone, or of which nothing has succeeded for five days. */
-export async function settleAttempts(deps: AttemptDeps, attempts: readonly RecordedAttempt[]): Promise<void> {
+export async function settleAttempts(
+  deps: AttemptDeps,
+  attempts: readonly RecordedAttempt[],
+): Promise<AttemptCounts> {
   const failing = await recordAttempts(deps.pool, attempts);
   const given = new Map(
     failing.filter(({ failingMs }) => failingMs >= DISABLE_AFTER_MS).map(({ id }) => [id, FAILING_REASON]),
   );
   for (const { webhookId, isGone } of attempts) if (isGone) given.set(webhookId, GONE_REASON);
-  for (const [id, reason] of given) await disable(deps, id, reason);
+  let disabled = 0;
+  for (const [id, reason] of given) if (await disable(deps, id, reason)) disabled++;
+  const delivered = attempts.filter(({ status }) => status === DeliveryStatus.DELIVERED).length;
+  return { delivered, failed: attempts.length - delivered, disabled };
 }
 
-async function disable({ pool, newAuditId }: AttemptDeps, id: string, reason: string): Promise<void> {
-  await pool.begin(async (tx) => {
+/** Says whether it was active until now. */
+async function disable({ pool, newAuditId }: AttemptDeps, id: string, reason: string): Promise<boolean> {
+  return pool.begin(async (tx) => {
     const projectId = await disableWebhook(tx, id, reason);
-    if (projectId === undefined) return;
+    if (projectId === undefined) return false;
     await insertAuditEntry(tx, {
       id: newAuditId(),
       projectId,
@@ -71,5 +81,6 @@ async function disable({ pool, newAuditId }: AttemptDeps, id: string, reason: st
       requestId: null,
       detail: { reason },
     });
+    return true;
   });
 }

@@ -64,6 +64,7 @@ async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<voi
     baseUrl: () => 'https://api.example.com',
     allowInsecureDestinations: true,
     log: createLogger({ level: 'warn', fd: 2 }),
+    observeAttempts: () => {},
   });
   const sendAll = async (id: string) => {
     for (let outcome = await deliver({ webhooks }, id); outcome.type === 'retry'; ) {

@@ -4,7 +4,6 @@ import t, { type Test } from 'tap';
 import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import { guardedConnector } from '../../src/net/destination.js';
 import { webhookJob } from '../../src/pipeline/job.js';
-import { findDueJobs } from '../../src/pipeline/reconcile.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { openWebhookSender } from '../../src/webhook/send.js';
 import { makeWitness, type TestPipeline } from '../support/pipeline.js';
@@ -12,7 +11,7 @@ import { openPipeline } from '../support/pipeline-state.js';
 import { answering, type Behaviour, startReceiver } from '../support/receiver.js';
 import { makeServerTls } from '../support/server-tls.js';
 import { until } from '../support/until.js';
-import { statusesOf, submitFor, subscribe, type TestWebhook } from '../support/webhooks.js';
+import { notifyAll, statusesOf, submitFor, subscribe, type TestWebhook } from '../support/webhooks.js';
 
 const { PENDING, DELIVERED } = DeliveryStatus;
 const { tls, caFile } = await makeServerTls(t);
@@ -45,15 +44,6 @@ const endless: Behaviour = (response) => {
   };
   more();
 };
-
-/** Runs what is due up to the events, which are not sent. */
-async function notifyAll({ pipeline }: TestPipeline): Promise<void> {
-  for (;;) {
-    const due = (await findDueJobs(pipeline)).filter(({ stage }) => stage.case !== 'webhook');
-    for (const job of due) await runJob(pipeline, job);
-    if (due.every(({ stage }) => stage.case === 'settle')) return;
-  }
-}
 
 t.test('endpoints that never answer hold up nobody else', async (t) => {
   const test = await open(t);

@@ -207,6 +207,7 @@ function startTestWorker(
     witnesses,
     witnessDeadlineMs,
     log,
+    observeAttempts: () => {},
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * The clock of a test's database, which the test moves on. Everything that is ever due, leased or too old is so by the
- * database's `clock_timestamp()`; here a function of that name is found before the server's own.
+ * database's `clock_timestamp()` and `now()`; here functions of these names are found before the server's own.
  */
 import postgres from 'postgres';
 import type { Pool } from '../../src/store/connect.js';
@@ -14,12 +14,14 @@ export async function installClock(databaseUrl: string): Promise<void> {
       CREATE TABLE clock.ahead AS SELECT 0::bigint AS ms;
       CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
         'SELECT pg_catalog.clock_timestamp() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''';
+      CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE sql STABLE AS
+        'SELECT pg_catalog.now() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''';
       DO $$ DECLARE r record; BEGIN
         EXECUTE format('ALTER DATABASE %I SET search_path = clock, pg_catalog, public', current_database());
-        FOR r IN SELECT d.adrelid::regclass AS "table", a.attname AS "column"
+        FOR r IN SELECT d.adrelid::regclass AS "table", a.attname AS "column", pg_get_expr(d.adbin, d.adrelid) AS "expr"
                  FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-                 WHERE pg_get_expr(d.adbin, d.adrelid) = 'clock_timestamp()' LOOP
-          EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT clock.clock_timestamp()', r."table", r."column");
+                 WHERE pg_get_expr(d.adbin, d.adrelid) IN ('clock_timestamp()', 'now()') LOOP
+          EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT clock.%s', r."table", r."column", r."expr");
         END LOOP;
       END $$`)
     .simple();

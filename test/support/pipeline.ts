@@ -14,6 +14,7 @@ import { openWebhooks } from '../../src/app/webhooks.js';
 import { openSecrets } from '../../src/embedded/secrets.js';
 import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
 import { createLogger } from '../../src/logger.js';
+import type { AttemptCounts } from '../../src/pipeline/attempt.js';
 import { jobSubject } from '../../src/pipeline/job.js';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { findDueJobs } from '../../src/pipeline/reconcile.js';
@@ -93,6 +94,7 @@ export type TestPipelineOptions = {
   witnesses: readonly TestWitness[];
   deadlineMs?: number;
   batchMaxLeaves?: number;
+  observeAttempts?: (counts: AttemptCounts) => void;
 };
 
 /** Sets the tables up as a worker and an API do at their start. */
@@ -121,6 +123,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     baseUrl: () => 'https://api.example.com',
     allowInsecureDestinations: true,
     log: createLogger({ level: 'silent' }),
+    observeAttempts: options.observeAttempts ?? (() => {}),
   });
   test.teardown(close);
   const pipeline: Pipeline = {

@@ -5,6 +5,8 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { EventType } from '../../gen/attestation/v1/webhooks_pb.js';
 import { makeProject } from '../../src/app/keys.js';
 import { encryptSecret } from '../../src/encryption.js';
+import { findDueJobs } from '../../src/pipeline/reconcile.js';
+import { runJob } from '../../src/pipeline/stages.js';
 import { acceptSubmissions } from '../../src/store/accept.js';
 import { listAttempts } from '../../src/store/webhook-attempts.js';
 import { type DeliveryRow, listDeliveries } from '../../src/store/webhook-deliveries.js';
@@ -43,6 +45,15 @@ export async function submitFor(test: TestPipeline, projectId: string, count: nu
   const rows = test.makeRows(count, { projectId });
   await acceptSubmissions(test.pool, test.logId, rows, false, 86_400_000);
   return rows.map(({ id }) => id);
+}
+
+/** Runs what is due up to the events, which are not sent. */
+export async function notifyAll({ pipeline }: TestPipeline): Promise<void> {
+  for (;;) {
+    const due = (await findDueJobs(pipeline)).filter(({ stage }) => stage.case !== 'webhook');
+    for (const job of due) await runJob(pipeline, job);
+    if (due.every(({ stage }) => stage.case === 'settle')) return;
+  }
 }
 
 /** Submits, and runs what is due until the batch is witnessed and its events were sent. @returns the submissions' ids */
