@@ -82,7 +82,8 @@ export async function makeInstallation(
 }
 
 async function start(test: Test, role: string, env: Record<string, string>): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, [...PROGRAM, role, '--json', '--port', '0', '--ops-port', '0'], {
+  const ports = role === 'api' ? ['--port', '0', '--ops-port', '0'] : ['--ops-port', '0'];
+  const child = spawn(process.execPath, [...PROGRAM, role, '--json', ...ports], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
