@@ -31,7 +31,7 @@ export type OpenWebhooks = {
 };
 
 /** Requests under way in one worker, of all projects: each costs a connection. */
-const SLOTS = 256;
+const SLOTS = 512;
 const MAX_ACTIVE = 512;
 const CONNECTIONS = 4;
 const STATEMENT_TIMEOUT_MS = 10_000;

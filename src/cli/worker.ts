@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
 import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
@@ -13,6 +13,7 @@ Example:
 /** `attest worker`. */
 export function addWorker(program: Command, cli: Cli): void {
   addServerFlags(program.command('worker'))
+    .addOption(new Option('--port <port>', 'taken, so that api and worker may be started alike').hideHelp())
     .description('seal batches, ask witnesses and deliver events')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {

@@ -6,11 +6,13 @@ import type { RecordedAttempt } from '../store/webhook-attempts.js';
 export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
 
 const MAX_ROWS = 500;
+/** So long attempts are gathered: nobody waits for a record, and each statement costs as much as sending ten events. */
+const GATHER_MS = 10;
 const RETRY_MS = 500;
 const MAX_TRIES = 20;
 
 /**
- * Gathers attempts into few statements: while one is under way, what comes waits for the next. One that fails because
+ * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together. One that fails because
  * the database is away is tried again for some seconds, since the receiver has had the event already.
  */
 export function createAttemptRecorder(
@@ -23,6 +25,7 @@ export function createAttemptRecorder(
   const flush = async () => {
     isBusy = true;
     while (queue.length > 0) {
+      if (queue.length < MAX_ROWS) await delay(GATHER_MS);
       const taken = queue.splice(0, MAX_ROWS);
       try {
         await untilStored(() => store(taken.map(({ attempt }) => attempt)));
@@ -36,7 +39,7 @@ export function createAttemptRecorder(
   return (attempt) =>
     new Promise((resolve, reject) => {
       queue.push({ attempt, resolve, reject });
-      if (!isBusy) setImmediate(() => (isBusy ? undefined : flush()));
+      if (!isBusy) void flush();
     });
 }
 

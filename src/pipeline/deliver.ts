@@ -152,14 +152,13 @@ async function send(
 ): Promise<void> {
   const at = new Date(webhooks.clock());
   const result = await post(webhooks, url, keys, row);
+  webhooks.slots.release(projectId, 1);
   sent(widthAfter(result));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return;
     await webhooks.record(attemptOf(row, at, result, webhooks.random()));
   } catch (error) {
     webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
-  } finally {
-    webhooks.slots.release(projectId, 1);
   }
 }
 

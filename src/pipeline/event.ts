@@ -84,7 +84,6 @@ function bundlePath(submissionId: string): string {
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const PREFIX_LENGTH = 4;
 const ULID_TIME_LENGTH = 10;
-const ULID_RANDOM_LENGTH = 16;
 
 /**
  * `evt_` and a ULID with the time of the submission's (or the test delivery's) own and, for its random part, the first
@@ -93,12 +92,15 @@ const ULID_RANDOM_LENGTH = 16;
 function eventId(subjectId: string, type: EventType): string {
   const digest = createHash('sha256')
     .update(`${spellingOf(EventTypeSchema, type)} ${subjectId}`)
-    .digest('hex');
-  let bits = BigInt(`0x${digest.slice(0, (ULID_RANDOM_LENGTH * 5) / 4)}`);
-  let random = '';
-  for (let i = 0; i < ULID_RANDOM_LENGTH; i++) {
-    random = CROCKFORD.charAt(Number(bits & 31n)) + random;
-    bits >>= 5n;
-  }
+    .digest();
+  const random = base32(digest.readUIntBE(0, 5)) + base32(digest.readUIntBE(5, 5));
   return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
+}
+
+/** Forty bits as eight characters. */
+function base32(bits: number): string {
+  let text = '';
+  for (let rest = bits; text.length < 8; rest = Math.floor(rest / 32))
+    text = CROCKFORD.charAt(rest % 32) + text;
+  return text;
 }

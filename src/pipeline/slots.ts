@@ -9,6 +9,11 @@ export type Slots = {
 type Waiting = { wanted: number; resolve: (taken: number) => void };
 type Project = { inUse: number; waiting: Waiting[] };
 
+/** Slots are given some at a time, since what is claimed with them costs a statement however few they are. */
+function leastOf(share: number): number {
+  return Math.ceil(share / 16);
+}
+
 /**
  * `total` slots, of which each of n projects that has or wants some gets at most `total / (n + 1)`. So there is always
  * room for one more project, whatever the endpoints of the others do.
@@ -24,9 +29,10 @@ export function createSlots(total: number): Slots {
     return project;
   };
   const serve = (project: Project) => {
-    for (let room = share() - project.inUse; room > 0; room = share() - project.inUse) {
-      const next = project.waiting.shift();
-      if (next === undefined) return;
+    for (let next = project.waiting[0]; next !== undefined; next = project.waiting[0]) {
+      const room = share() - project.inUse;
+      if (room < Math.min(next.wanted, leastOf(share()))) return;
+      project.waiting.shift();
       const taken = Math.min(room, next.wanted);
       project.inUse += taken;
       next.resolve(taken);

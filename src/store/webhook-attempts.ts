@@ -38,16 +38,12 @@ export async function recordAttempts(
   sql: Sql,
   attempts: readonly RecordedAttempt[],
 ): Promise<FailingWebhook[]> {
-  const column = <T>(pick: (attempt: RecordedAttempt) => T) => attempts.map(pick);
+  const rows = JSON.stringify(attempts.map(toJson));
   return sql<FailingWebhook[]>`
     WITH made AS (
-      SELECT * FROM unnest(
-        ${column((a) => a.webhookId)}::text[], ${column((a) => a.deliveryId)}::text[],
-        ${column((a) => a.number)}::integer[], ${column((a) => a.at.toISOString())}::timestamptz[],
-        ${column((a) => a.durationMs)}::integer[], ${column((a) => a.statusCode)}::smallint[],
-        ${column((a) => a.error)}::text[], ${column((a) => a.answer)}::text[],
-        ${column((a) => a.status)}::smallint[], ${column((a) => a.retryAfterMs)}::bigint[])
-      AS a(webhook_id, delivery_id, number, at, duration_ms, status_code, error, answer, status, retry_ms)),
+      SELECT * FROM json_to_recordset(${rows}::text::json)
+      AS a(webhook_id text, delivery_id text, number integer, at timestamptz, duration_ms integer, status_code smallint,
+           error text, answer text, status smallint, retry_ms bigint)),
     kept AS (
       INSERT INTO webhook_attempt
       SELECT delivery_id, number, at, duration_ms, status_code, error, answer FROM made ON CONFLICT DO NOTHING),
@@ -71,6 +67,24 @@ export async function recordAttempts(
     SET failing_since = CASE WHEN l.any_delivered THEN NULL ELSE coalesce(w.failing_since, clock_timestamp()) END
     FROM locked l WHERE w.id = l.id
     RETURNING w.id, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
+}
+
+/** One JSON text costs the driver far less than ten arrays. */
+function toJson(attempt: RecordedAttempt): object {
+  const { webhookId, deliveryId, number, at, durationMs, statusCode, error, answer, status, retryAfterMs } =
+    attempt;
+  return {
+    webhook_id: webhookId,
+    delivery_id: deliveryId,
+    number,
+    at,
+    duration_ms: durationMs,
+    status_code: statusCode,
+    error,
+    answer,
+    status,
+    retry_ms: retryAfterMs,
+  };
 }
 
 /** The attempts of some deliveries, each's in order. */

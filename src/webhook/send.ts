@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import { signatureHeaders } from './sign.js';
 
@@ -63,27 +64,18 @@ async function send(
 ): Promise<SendResult> {
   const startedMs = clock();
   const took = () => Math.max(0, Math.round(clock() - startedMs));
-  const timeout = AbortSignal.timeout(timeoutMs);
   try {
-    const answer = await post(agent, request, startedMs, AbortSignal.any([signal, timeout]));
-    const text = await readStart(answer.body);
-    return { ...resultOf(answer, clock()), answer: text, durationMs: took() };
+    const answer = await exchange(agent, postOf(request, startedMs), timeoutMs, signal);
+    return { ...resultOf(answer, clock()), answer: answer.text, durationMs: took() };
   } catch (error) {
-    const reason = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
-    return { outcome: 'failed', durationMs: took(), error: reason, answer: '' };
+    return { outcome: 'failed', durationMs: took(), error: reasonOf(error), answer: '' };
   }
 }
 
-/** Redirects are not followed: the address was looked at, and where one leads was not. */
-function post(
-  agent: Dispatcher,
-  { url, id, body, keys }: WebhookRequest,
-  nowMs: number,
-  signal: AbortSignal,
-): Promise<Dispatcher.ResponseData> {
+function postOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatcher.DispatchOptions {
   const { origin, pathname, search } = new URL(url);
   const timestamp = Math.floor(nowMs / 1000);
-  return agent.request({
+  return {
     origin,
     path: pathname + search,
     method: 'POST',
@@ -93,11 +85,74 @@ function post(
       ...signatureHeaders(keys, { id, timestamp, body }),
     },
     body,
-    signal,
+  };
+}
+
+/** An answer: its status and headers, and of its body the first 2 KiB, as much as comes in a moment. */
+type Answer = { statusCode: number; headers: IncomingHttpHeaders; text: string };
+
+/**
+ * One request and its answer. Redirects are not followed: the address was looked at, and where one leads was not. Once
+ * the status is known neither the rest nor how it ends changes the outcome. `dispatch` is undici's plain form: it makes
+ * no stream of the body, which costs more than all else here.
+ */
+function exchange(
+  agent: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let head: { statusCode: number; headers: IncomingHttpHeaders } | undefined;
+    let controller: Dispatcher.DispatchController | undefined;
+    let ended: Error | undefined;
+    const end = (error: Error) => {
+      if (ended !== undefined) return;
+      ended = error;
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stopped);
+      if (head === undefined) reject(error);
+      else resolve({ ...head, text: startOf(chunks) });
+    };
+    const stop = (error: Error) => {
+      end(error);
+      controller?.abort(error);
+    };
+    const stopped = () => stop(signal.reason);
+    let timer = setTimeout(() => stop(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+    signal.addEventListener('abort', stopped);
+    if (signal.aborted) return stopped();
+    agent.dispatch(request, {
+      onRequestStart: (started) => {
+        controller = started;
+        if (ended !== undefined) started.abort(ended);
+      },
+      onResponseStart: (_, statusCode, headers) => {
+        if (statusCode < 200) return;
+        head = { statusCode, headers };
+        clearTimeout(timer);
+        timer = setTimeout(() => stop(ENOUGH), BODY_TIMEOUT_MS);
+      },
+      onResponseData: (_, chunk) => {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size >= MAX_ANSWER_BYTES) stop(ENOUGH);
+      },
+      onResponseEnd: () => end(ENOUGH),
+      onResponseError: (_, error) => end(error),
+    });
   });
 }
 
-function resultOf({ statusCode, headers }: Dispatcher.ResponseData, nowMs: number) {
+const ENOUGH = new Error('enough of the answer was read');
+
+function startOf(chunks: readonly Buffer[]): string {
+  return chunks.length === 0 ? '' : Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
+}
+
+function resultOf({ statusCode, headers }: Answer, nowMs: number) {
   const retryAfterMs = readRetryAfter(headers['retry-after'], nowMs);
   const isDelivered = statusCode >= 200 && statusCode < 300;
   const isRedirect = statusCode >= 300 && statusCode < 400;
@@ -109,25 +164,6 @@ function resultOf({ statusCode, headers }: Dispatcher.ResponseData, nowMs: numbe
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     gone: statusCode === 410,
   } as const;
-}
-
-/** The first 2 KiB of a body, as much as comes in a moment; neither the rest nor how it ends changes the outcome. */
-async function readStart(body: Dispatcher.ResponseData['body']): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const timer = setTimeout(() => body.destroy(), BODY_TIMEOUT_MS);
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk as Buffer);
-      size += (chunk as Buffer).length;
-      if (size >= MAX_ANSWER_BYTES) break;
-    }
-  } catch {
-    // It was cut short: what came is what there is.
-  } finally {
-    clearTimeout(timer);
-  }
-  return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
 }
 
 /** Trying several addresses fails with an AggregateError, whose own message is empty. */
