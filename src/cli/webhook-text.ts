@@ -1,4 +1,4 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   DeliveryStatusSchema,
   EventTypeSchema,
@@ -20,9 +20,12 @@ export function webhookTable(webhooks: readonly Webhook[]): string {
 
 /** One subscription, with its secret when the answer has it. */
 export function webhookText(webhook: Webhook): string {
-  const { secret, disabledReason } = webhook;
+  const { secret, disabledReason, failingSince, previousSecretUntil } = webhook;
   const lines = [`${webhook.id}  ${statusOf(webhook)}  ${printable(webhook.url)}  ${eventsOf(webhook)}`];
   if (disabledReason !== undefined) lines.push(`disabled: ${printable(disabledReason)}`);
+  if (failingSince !== undefined) lines.push(`every attempt has failed since ${timeOf(failingSince)}`);
+  if (previousSecretUntil !== undefined)
+    lines.push(`the secret before signs along until ${timeOf(previousSecretUntil)}`);
   if (secret !== undefined) lines.push(`secret ${printable(secret)}`, 'It is not shown again.');
   return lines.join('\n');
 }
@@ -35,7 +38,7 @@ export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
       const last = attempts.at(-1);
       return [
         id,
-        createdAt === undefined ? '' : timestampDate(createdAt).toISOString(),
+        timeOf(createdAt),
         spellingOf(DeliveryStatusSchema, status),
         event === undefined ? '' : spellingOf(EventTypeSchema, event.type),
         String(attempts.length),
@@ -43,6 +46,25 @@ export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
       ];
     }),
   ]);
+}
+
+/** One delivery: what is sent, then each attempt with what was answered. */
+export function deliveryText({ id, status, event, nextAttemptAt, attempts }: WebhookDelivery): string {
+  const type = event === undefined ? '' : spellingOf(EventTypeSchema, event.type);
+  const lines = [`${id}  ${spellingOf(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
+  if (event?.data !== undefined) lines.push(printable(JSON.stringify(event.data)));
+  for (const { number, at, durationMs, statusCode, error, answer } of attempts) {
+    lines.push(
+      `attempt ${number}  ${timeOf(at)}  ${durationMs} ms  ${printable(error ?? String(statusCode ?? ''))}`,
+    );
+    if (answer) lines.push(`  answered: ${printable(answer)}`);
+  }
+  if (nextAttemptAt !== undefined) lines.push(`next attempt  ${timeOf(nextAttemptAt)}`);
+  return lines.join('\n');
+}
+
+function timeOf(at: Timestamp | undefined): string {
+  return at === undefined ? '' : timestampDate(at).toISOString();
 }
 
 function statusOf({ status }: Webhook): string {

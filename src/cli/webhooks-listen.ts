@@ -6,10 +6,10 @@ import { request as sendRequest } from 'undici';
 import { EventType } from '../../gen/attestation/v1/webhooks_pb.js';
 import { verifyWebhook } from '../client/webhook.js';
 import { WebhookVerificationError } from '../client/webhook-verification-error.js';
-import { type Cli, print, printable, printError } from './cli.js';
+import { type Cli, print, printable, printError, UsageError } from './cli.js';
 import { type ClientFlags, openClient } from './client-flags.js';
 
-type Flags = ClientFlags & { forward?: string; port: string; publicUrl?: string; json?: boolean };
+type Flags = ClientFlags & { forwardTo?: string; port: string; publicUrl?: string; json?: boolean };
 
 const EVENTS = [EventType.ATTESTATION_WITNESSED, EventType.ATTESTATION_PARTIAL, EventType.ATTESTATION_FAILED];
 const MAX_BODY_BYTES = 64 * 1024;
@@ -23,7 +23,7 @@ export function addListen(command: Command, cli: Cli): void {
       'print events as they come, each verified, until stopped; the subscription is made and deleted here. The ' +
         'service must be able to reach this machine: an `attest up` on it, or an address given with --public-url',
     )
-    .option('--forward <address>', 'hand each event on, as it came, and answer what is answered there')
+    .option('--forward-to <address>', 'hand each event on, as it came, and answer what is answered there')
     .option('--port <port>', 'where to listen on this machine', '0')
     .option('--public-url <address>', 'the https address that leads to that port')
     .action((flags: Flags) => listen(cli, flags));
@@ -31,11 +31,14 @@ export function addListen(command: Command, cli: Cli): void {
 
 async function listen(cli: Cli, flags: Flags): Promise<void> {
   const { webhooks } = openClient(cli, flags);
+  const port = parsePort(flags.port);
+  if (flags.forwardTo !== undefined && !isHttp(flags.forwardTo))
+    throw new UsageError('--forward-to is not an http or https address');
   let secret: string | undefined;
   const server = createServer((request, response) => {
     void take(cli, flags, secret, request, response);
   });
-  server.listen(Number(flags.port), '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const here = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   try {
@@ -50,10 +53,20 @@ async function listen(cli: Cli, flags: Flags): Promise<void> {
   }
 }
 
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw new UsageError('--port is not a whole number from 0 to 65535');
+  return port;
+}
+
+function isHttp(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
 /** One delivery: refused unless it is verified. */
 async function take(
   cli: Cli,
-  { forward, json }: Flags,
+  { forwardTo, json }: Flags,
   secret: string | undefined,
   request: IncomingMessage,
   response: ServerResponse,
@@ -63,8 +76,8 @@ async function take(
     const { id } = verifyWebhook(body, request.headers, secret ?? []);
     const { type, data } = JSON.parse(body.toString()) as { type: string; data: Record<string, unknown> };
     const about = data.submission_id ?? data.webhook_id ?? '';
-    const status = forward === undefined ? 204 : await forwardTo(forward, request, body);
-    const result = forward === undefined ? '' : `  ${status}`;
+    const status = forwardTo === undefined ? 204 : await handOn(forwardTo, request, body);
+    const result = forwardTo === undefined ? '' : `  ${status}`;
     print(cli, json ? body.toString() : printable(`${id}  ${type}  ${about}${result}`));
     response.writeHead(status).end();
   } catch (error) {
@@ -76,7 +89,7 @@ async function take(
 /** Headers that belong to the connection, not to the delivery. */
 const OF_CONNECTION = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
 
-async function forwardTo(address: string, { headers }: IncomingMessage, body: Buffer): Promise<number> {
+async function handOn(address: string, { headers }: IncomingMessage, body: Buffer): Promise<number> {
   const passed = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
   const answer = await sendRequest(address, {
     method: 'POST',

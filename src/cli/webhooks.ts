@@ -1,28 +1,23 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
 import {
-  type DeliveryStatus,
-  DeliveryStatusSchema,
   EventType,
   EventTypeSchema,
-  WebhookDeliverySchema,
   WebhookSchema,
   WebhookStatus,
 } from '../../gen/attestation/v1/webhooks_pb.js';
-import type { Client } from '../client/client.js';
 import { findBySpelling, spellings } from '../spelling.js';
-import { printJson, printJsonList } from './admin-flags.js';
+import { printJsonList } from './admin-flags.js';
 import { type Cli, print, UsageError } from './cli.js';
-import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient, parseCount } from './client-flags.js';
-import { deliveryTable, webhookTable, webhookText } from './webhook-text.js';
+import { addClientFlags, CLIENT_HELP, openClient } from './client-flags.js';
+import { addDeliveries } from './webhook-deliveries.js';
+import { type Add, type Flags, ID, show } from './webhook-flags.js';
+import { webhookTable } from './webhook-text.js';
 import { addListen } from './webhooks-listen.js';
-
-type Flags = ClientFlags & { json?: boolean };
 
 const HELP = `${CLIENT_HELP}
 
 Examples:
-  $ attest webhooks listen --forward http://localhost:3000/hooks
+  $ attest webhooks listen --forward-to http://localhost:3000/hooks
   $ attest webhooks create https://ci.example.com/hooks --event attestation.witnessed
   $ attest webhooks deliveries whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --status failed
   $ attest webhooks redeliver whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --since 2026-01-31T12:00:00Z`;
@@ -40,9 +35,6 @@ export function addWebhooks(program: Command, cli: Cli): void {
   addReadings(command, cli);
   addDeliveries(command, cli);
 }
-
-type Add = (name: string) => Command;
-const ID = ['<id>', 'the id of the subscription, whk_...'] as const;
 
 function addChanges(command: Add, cli: Cli): void {
   command('create')
@@ -73,9 +65,12 @@ function addChanges(command: Add, cli: Cli): void {
   command('rotate')
     .description('give a subscription a new secret; the old one signs along for 24 hours')
     .argument(...ID)
-    .action(async (id: string, flags: Flags) =>
-      show(cli, flags, await openClient(cli, flags).webhooks.rotateSecret({ id })),
-    );
+    .option('--secret <secret>', 'a signing secret of your own; one is made without it')
+    .action(async (id: string, flags: Flags & { secret?: string }) => {
+      const { secret } = flags;
+      const change = { id, ...(secret === undefined ? {} : { secret }) };
+      show(cli, flags, await openClient(cli, flags).webhooks.rotateSecret(change));
+    });
   command('delete')
     .description('delete a subscription')
     .argument(...ID)
@@ -88,6 +83,8 @@ type UpdateFlags = { address?: string; event?: string[]; disable?: boolean; enab
 
 function updateOf(id: string, { address, event, disable, enable }: UpdateFlags) {
   if (disable && enable) throw new UsageError('--disable and --enable exclude each other');
+  if (address === undefined && event === undefined && !disable && !enable)
+    throw new UsageError('name what to change: --address, --event, --disable or --enable');
   const status = disable ? WebhookStatus.DISABLED : WebhookStatus.ACTIVE;
   return {
     id,
@@ -113,62 +110,6 @@ function addReadings(command: Add, cli: Cli): void {
     );
 }
 
-function addDeliveries(command: Add, cli: Cli): void {
-  command('test')
-    .description('send a test event to a subscription')
-    .argument(...ID)
-    .action(async (id: string, flags: Flags) => {
-      const delivery = await openClient(cli, flags).webhooks.test({ id });
-      if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
-      else print(cli, `${delivery.id}  is on its way`);
-    });
-  command('deliveries')
-    .description('list what was sent to a subscription, newest first')
-    .argument(...ID)
-    .option('--status <status>', `only these: ${spellings(DeliveryStatusSchema).join(', ')}`)
-    .option('--limit <count>', 'how many', '50')
-    .action(async (id: string, flags: Flags & { status?: string; limit: string }) => {
-      const limit = parseCount('--limit', flags.limit, 200);
-      const status = flags.status === undefined ? 0 : parseStatus(flags.status);
-      const { data } = await openClient(cli, flags).webhooks.listDeliveries({ id, limit, status });
-      if (flags.json) printJsonList(cli, WebhookDeliverySchema, data);
-      else print(cli, deliveryTable(data));
-    });
-  command('redeliver')
-    .description('send a delivery again, or all failed ones since a time')
-    .argument(...ID)
-    .argument('[delivery]', 'the id of the delivery, dlv_...')
-    .option('--since <time>', 'all that failed and were made at or after this time, RFC 3339')
-    .action((id: string, delivery: string | undefined, flags: Flags & { since?: string }) =>
-      redeliver(cli, flags, openClient(cli, flags), id, delivery),
-    );
-}
-
-async function redeliver(
-  cli: Cli,
-  flags: Flags & { since?: string },
-  { webhooks }: Client,
-  id: string,
-  deliveryId: string | undefined,
-): Promise<void> {
-  if ((deliveryId === undefined) === (flags.since === undefined))
-    throw new UsageError('name a delivery, or a time with --since');
-  if (deliveryId !== undefined) {
-    const delivery = await webhooks.redeliverDelivery({ id, deliveryId });
-    if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
-    else print(cli, `${delivery.id}  is on its way again`);
-    return;
-  }
-  const since = new Date(flags.since ?? '');
-  if (Number.isNaN(since.getTime())) throw new UsageError('--since is not a time');
-  show(cli, flags, await webhooks.redeliverFailedDeliveries({ id, since: timestampFromDate(since) }));
-}
-
-function show(cli: Cli, { json }: Flags, webhook: Awaited<ReturnType<Client['webhooks']['get']>>): void {
-  if (json) printJson(cli, WebhookSchema, webhook);
-  else print(cli, webhookText(webhook));
-}
-
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
@@ -189,11 +130,4 @@ function parseEvents(texts: readonly string[] = subscribable()): EventType[] {
     }
     return findBySpelling(EventTypeSchema, text) as EventType;
   });
-}
-
-function parseStatus(text: string): DeliveryStatus {
-  const status = findBySpelling(DeliveryStatusSchema, text);
-  if (status === undefined)
-    throw new UsageError(`--status is none of ${spellings(DeliveryStatusSchema).join(', ')}`);
-  return status as DeliveryStatus;
 }

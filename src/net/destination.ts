@@ -32,7 +32,7 @@ export async function findDestinationProblem(
 ): Promise<string | undefined> {
   if (!URL.canParse(text)) return 'the url is not a url';
   const url = new URL(text);
-  const problem = findSpellingProblem(url, allowInsecure);
+  const problem = findSpellingProblem(text, url, allowInsecure);
   if (problem !== undefined) return problem;
   const hostname = bareHostname(url.hostname);
   const isLiteral = isIP(hostname) !== 0;
@@ -43,11 +43,14 @@ export async function findDestinationProblem(
   return mayCall ? undefined : notPublic(hostname).message;
 }
 
-function findSpellingProblem(url: URL, allowInsecure: boolean): string | undefined {
+function findSpellingProblem(text: string, url: URL, allowInsecure: boolean): string | undefined {
   if (url.protocol !== 'https:' && !(allowInsecure && url.protocol === 'http:'))
     return 'the url must be https';
   if (url.username !== '' || url.password !== '') return 'the url must not hold credentials';
   if (url.hash !== '') return 'the url must not hold a fragment';
+  // What parsers of urls make good in silence is told instead, so that what is stored is what is called.
+  if (!/^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text))
+    return 'the url must be https://, a host and a path, without spaces';
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
   const isUsual = port === HTTPS_PORT || port >= FIRST_UNPRIVILEGED_PORT;
   return isUsual || allowInsecure ? undefined : 'the port must be 443 or above 1023';

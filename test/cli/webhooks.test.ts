@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import t from 'tap';
 import { submit } from '../rpc/submitting.js';
 import { startApp } from '../support/app.js';
-import { startReceiver } from '../support/receiver.js';
+import { answering, startReceiver } from '../support/receiver.js';
 import { PROGRAM, runHere } from '../support/run-cli.js';
 import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
@@ -59,6 +59,41 @@ t.test('a subscription is made, shown, changed, tested and deleted', async (t) =
   t.match(await runHere(['webhooks', 'get', id], { env }), { code: 1, stderr: /webhook\.not_found/ });
 });
 
+t.test('a delivery is shown with its attempts, and what is disabled says why and what waits', async (t) => {
+  const receiver = await startReceiver(t);
+  receiver.behave(answering(410, 'we moved'));
+  const made = await run('create', receiver.url, '--event', 'attestation.witnessed');
+  const [id = ''] = made.split(' ');
+  receiver.trust(secretIn(made));
+  const submission = await submit(app, owner);
+  await app.drain();
+  t.match(
+    await run('get', id),
+    /disabled .*\ndisabled: the endpoint answered 410 Gone\nevery attempt has failed since 20/,
+  );
+  const [, line = ''] = (await run('deliveries', id, '--limit', '300')).split('\n');
+  const [delivery = ''] = line.split(' ');
+  t.match(
+    await run('delivery', id, delivery),
+    new RegExp(
+      `^${delivery}  failed  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
+        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  answered: we moved\n$',
+    ),
+  );
+  t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);
+  t.match(await run('redeliver', id, '--since', '2026-01-01'), /^what failed since 2026-01-01T\S+ {2}waits/);
+  receiver.behave(answering(204));
+  await run('update', id, '--enable');
+  await app.drain();
+  t.match(await run('delivery', id, delivery), / delivered .*\n.*\n.*\n.*\nattempt 2 /);
+  const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+  t.match(
+    await run('rotate', id, '--secret', secret),
+    /the secret before signs along until 20.*\nsecret whsec_BQUF/,
+  );
+  await run('delete', id);
+});
+
 t.test('what is called wrongly is told so', async (t) => {
   for (const [args, problem] of [
     [['create', 'http://127.0.0.1:9/', '--event', 'webhook.test'], /no event webhook\.test/],
@@ -66,6 +101,10 @@ t.test('what is called wrongly is told so', async (t) => {
     [['redeliver', 'whk_x'], /name a delivery/],
     [['redeliver', 'whk_x', '--since', 'yesterday'], /not a time/],
     [['update', 'whk_x', '--enable', '--disable'], /exclude each other/],
+    [['update', 'whk_x'], /name what to change/],
+    [['listen', '--port', 'abc'], /--port is not a whole number/],
+    [['listen', '--port', '65536'], /--port is not a whole number/],
+    [['listen', '--forward-to', 'nonsense'], /--forward-to is not an http/],
   ] as const) {
     t.match(await runHere(['webhooks', ...args], { env }), { code: 2, stderr: problem }, args.join(' '));
   }
@@ -73,7 +112,7 @@ t.test('what is called wrongly is told so', async (t) => {
 
 t.test('listening prints and hands on verified events, refuses others, and cleans up', async (t) => {
   const receiver = await startReceiver(t);
-  const child = spawn(process.execPath, [...PROGRAM, 'webhooks', 'listen', '--forward', receiver.url], {
+  const child = spawn(process.execPath, [...PROGRAM, 'webhooks', 'listen', '--forward-to', receiver.url], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
