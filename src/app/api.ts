@@ -1,90 +1,51 @@
-import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
-import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
-import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
-import type { Observation } from '../http/requests.js';
-import { type ApiServer, createServer } from '../http/server.js';
+import type { ApiServer } from '../http/server.js';
 import type { Logger } from '../logger.js';
 import type { Check } from '../ops.js';
 import { sealJob } from '../pipeline/job.js';
-import type { Register } from '../pipeline/register.js';
-import type { Principal } from '../principal.js';
 import { onKeyChange } from '../queue/broadcast.js';
-import { createRandomSource } from '../random.js';
-import { attestationHandlers } from '../rpc/attestations.js';
-import { batchHandlers } from '../rpc/batches.js';
-import { createBundleReader } from '../rpc/bundles.js';
-import type { DsseSigner } from '../rpc/create-attestation.js';
-import { createCursors } from '../rpc/cursor.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
-import { infoHandlers } from '../rpc/info.js';
-import { createPrincipals, type Principals } from '../rpc/principals.js';
-import { createReadLimits } from '../rpc/read-limits.js';
-import { createSubmissionReader } from '../rpc/submission-reader.js';
-import { createTrustRootsReader } from '../rpc/trust-roots.js';
-import { loadSchemas } from '../schema/registry.js';
+import { createPrincipals } from '../rpc/principals.js';
 import { deriveKeyRing } from '../secret-key.js';
 import { connectPool, type Pool } from '../store/connect.js';
-import { gather } from '../store/gather.js';
-import { findSubmissions, findVersions } from '../store/submissions.js';
+import { assertMigrated } from '../store/migrate.js';
 import { type Accepters, createAccepters } from './accepters.js';
-import { adminCheck, adminServices } from './admin.js';
+import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
-import { createDatabaseAway } from './database-away.js';
-import { createHealthCheck } from './health-check.js';
-import { openIdempotency } from './idempotency.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
-import { publicRoutes } from './public-routes.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
 import { setUpDsseSigners, setUpLogs } from './setup.js';
-import { standardRpcs } from './standard-rpcs.js';
-import { createSubmissionLimits } from './submission-limits.js';
-import { webhookService } from './webhook-service.js';
-
-/** What an API process is started with; the addresses are read when first asked for, once the port is known. */
-export type ApiOptions = {
-  config: Config;
-  queuePrefix: string;
-  register: Register;
-  log: Logger;
-  baseUrl: () => string;
-  verifyUrl: () => string;
-  /** Whether `/readyz` would say so: for gRPC health. */
-  isReady: () => Promise<boolean>;
-  observe: (observation: Observation) => void;
-};
+import type { Stops } from './stops.js';
 
 /** A running API process. */
 export type Api = {
   server: ApiServer;
   /** What `/readyz` asks. */
   checks: Check[];
-  stop(): Promise<void>;
 };
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** The gathered write: measured in architecture terms, two calls under way keep the database busy. */
 const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
 const PATIENCE_MS = 5_000;
-const GATHER = { maxKeys: 200, maxInFlight: 4 };
 const DIRECTORY_REFRESH_MS = 5_000;
 /** A seal job is sent at most this often; one that is waiting already is as good. */
 const WAKE_MS = 100;
 
-/** Opens the database, keys and queue of an API process and makes its server, which does not listen yet. */
-export async function startApi(options: ApiOptions): Promise<Api> {
+/**
+ * Opens the database, keys and queue of an API process and makes its server, which does not listen yet. Whatever it
+ * opens is in `stops`, also when it throws: requests under way are answered first.
+ */
+export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> {
   const { config, log, register } = options;
-  const pool = connectPool({
-    url: config.databaseUrl,
-    name: 'api',
-    max: config.poolSize,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
+  const pool = openPool(config, 'api', config.poolSize, stops);
+  await assertMigrated(pool);
   await setUpLogs(pool, config.logDomain, config.secrets.log);
-  const dsse = await setUpDsseSigners(pool, config.secrets.dsse);
+  const signerOf = await setUpDsseSigners(pool, config.secrets.dsse, stops);
   await checkRegisters({ pool, register, log });
   const directory = await openDirectory(pool);
+  refresh(directory, stops);
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
     url: config.natsUrl,
@@ -93,42 +54,41 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     log,
     onQueue: async (queue) => onKeyChange(queue, principals.forget),
   });
+  stops.add(jobs.close);
   const guard = createLogGuard(register, directory, log);
-  const writePool = connectPool({
-    url: config.databaseUrl,
-    name: 'accept',
-    max: ACCEPT_LIMITS.maxInFlight * 2,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    onClose: guard.connectionLost,
-  });
+  const writePool = openPool(config, 'accept', ACCEPT_LIMITS.maxInFlight * 2, stops, guard.connectionLost);
   const accepters = openAccepters(config, writePool, directory, guard, jobs);
-  const server = createApiServer(options, {
-    pool,
-    directory,
-    accepters,
-    principals,
-    jobs,
-    signerOf: dsse.of,
+  stops.add(accepters.close);
+  const server = createApiServer(options, { pool, directory, accepters, principals, jobs, signerOf });
+  stops.add(server.close);
+  reloadOnHangUp(server, log, stops);
+  return { server, checks: [{ name: 'api', check: () => findReason({ pool, register, log }) }] };
+}
+
+function openPool(config: Config, name: string, max: number, stops: Stops, onClose?: () => void): Pool {
+  const pool = connectPool({
+    url: config.databaseUrl,
+    name,
+    max,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    ...(onClose && { onClose }),
   });
-  const reloadTls = () => reload(server, log);
-  process.on('SIGHUP', reloadTls);
+  stops.add(() => pool.end({ timeout: 5 }));
+  return pool;
+}
+
+function refresh(directory: Directory, stops: Stops): void {
   const refreshing = setInterval(
     () => void directory.refresh().catch(() => {}),
     DIRECTORY_REFRESH_MS,
   ).unref();
-  return {
-    server,
-    checks: [{ name: 'api', check: () => findReason({ pool, register, log }) }],
-    stop: async () => {
-      process.off('SIGHUP', reloadTls);
-      await server.close();
-      await accepters.close();
-      await dsse.close();
-      clearInterval(refreshing);
-      await jobs.close();
-      await Promise.all([pool.end({ timeout: 5 }), writePool.end({ timeout: 5 })]);
-    },
-  };
+  stops.add(async () => clearInterval(refreshing));
+}
+
+function reloadOnHangUp(server: ApiServer, log: Logger, stops: Stops): void {
+  const reloadTls = () => reload(server, log);
+  process.on('SIGHUP', reloadTls);
+  stops.add(async () => process.off('SIGHUP', reloadTls));
 }
 
 /** Certificate and key are read again for new connections; ones that do not fit are left and the old stay in use. */
@@ -167,82 +127,4 @@ async function findReason(deps: Parameters<typeof findLogProblems>[0]): Promise<
   } catch (error) {
     return `the database cannot be reached: ${(error as Error).message}`;
   }
-}
-
-type Parts = {
-  pool: Pool;
-  directory: Directory;
-  accepters: Accepters;
-  principals: Principals;
-  jobs: JobSender;
-  signerOf: (environment: Principal['environment']) => DsseSigner;
-};
-
-/** The handlers, put together with what they work with, behind the server of all surfaces. */
-function createApiServer(
-  options: ApiOptions,
-  { pool, directory, accepters, principals, jobs, signerOf }: Parts,
-): ApiServer {
-  const { config, log, register } = options;
-  const { secretKeys } = config.secrets;
-  const databaseAway = createDatabaseAway(log);
-  const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
-  const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
-  const submissionLimits = createSubmissionLimits(pool);
-  const readLimits = createReadLimits(pool, () => performance.now());
-  const findSubmission = gather(
-    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-    GATHER,
-  );
-  const attestations = attestationHandlers({
-    pool,
-    directory,
-    accepterOf: accepters.of,
-    findSubmission,
-    reader: createSubmissionReader({
-      findSubmission,
-      findVersion: gather((ids) => findVersions(pool, ids), GATHER),
-      directory,
-      bundles: createBundleReader(pool, directory, () => performance.now()),
-    }),
-    cursors,
-    noteUse: submissionLimits.note,
-    schemas: loadSchemas({ dir: config.schemaDir }),
-    signerOf,
-    idempotency: openIdempotency(config, pool),
-    clock: Date.now,
-    random: createRandomSource(),
-  });
-  const services = [
-    { desc: AttestationService, handlers: attestations },
-    { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
-    webhookService(options, pool, cursors),
-    {
-      desc: InfoService,
-      handlers: infoHandlers({
-        pool,
-        trustRoots,
-        problem: createHealthCheck({ pool, register, log, monotonicMs: () => performance.now() }),
-        clock: Date.now,
-      }),
-    },
-    ...adminServices({ config, pool, cursors, principals, queue: jobs.queue }),
-  ].map(databaseAway.tellAll);
-  return createServer({
-    services,
-    moreRpcs: standardRpcs(
-      services.map(({ desc }) => desc),
-      options.isReady,
-    ),
-    findPrincipal: databaseAway.tell(principals.find),
-    isAdmin: adminCheck(config.secrets.adminToken),
-    takeRead: databaseAway.tell(readLimits.take),
-    peekSubmissions: databaseAway.tell(async (principal, nowMs) => submissionLimits.peek(principal, nowMs)),
-    nowMs: Date.now,
-    publicRoutes: publicRoutes({ pool, directory, trustRoots, baseUrl: options.baseUrl }),
-    log,
-    observe: options.observe,
-    corsOrigins: config.corsOrigins,
-    ...(config.tls ? { tls: config.tls } : {}),
-  });
 }

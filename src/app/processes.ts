@@ -48,17 +48,15 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   const urls = () => publicUrls(config, apiPort);
   if (roles.worker) {
     const options = workerOptions(config, witnesses, register, log);
-    const worker = await startWorker({
-      ...options,
-      baseUrl: () => urls().baseUrl,
-      observeAttempts: attemptCounters(metrics),
-    });
-    stops.add(worker.stop);
+    const worker = await startWorker(
+      { ...options, baseUrl: () => urls().baseUrl, observeAttempts: attemptCounters(metrics) },
+      stops,
+    );
     checks.push(...worker.checks);
     addPipelineGauges(metrics, worker.pipeline.pool);
   }
   if (roles.api) {
-    const api = await startApi({
+    const options = {
       config,
       queuePrefix: QUEUE_PREFIX,
       register,
@@ -67,8 +65,8 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
       verifyUrl: () => urls().verifyUrl,
       isReady: async () => (await findFailing(checks)).length === 0,
       observe: metrics.observeRequest,
-    });
-    stops.add(api.stop);
+    };
+    const api = await startApi(options, stops);
     checks.push(...api.checks);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }

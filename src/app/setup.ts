@@ -13,6 +13,7 @@ import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensurePolicy } from '../store/policies.js';
 import { ensureWitnessStates } from '../store/witnesses.js';
 import { createBatchSigner } from './batch-signer.js';
+import type { Stops } from './stops.js';
 
 type EnvironmentNumber = Principal['environment'];
 
@@ -64,8 +65,10 @@ export function checkpointSigners(keys: SigningKeys): (log: Log) => CheckpointSi
 export async function setUpDsseSigners(
   pool: Pool,
   keys: SigningKeys,
-): Promise<{ of: (environment: EnvironmentNumber) => DsseSigner; close(): Promise<void> }> {
+  stops: Stops,
+): Promise<(environment: EnvironmentNumber) => DsseSigner> {
   const signer = createBatchSigner(ENVIRONMENTS.map(({ name }) => keys[name]));
+  stops.add(signer.close);
   const signers = new Map<EnvironmentNumber, DsseSigner>();
   for (const [place, { number, name }] of ENVIRONMENTS.entries()) {
     const spki = createPublicKey(keys[name]).export({ type: 'spki', format: 'der' });
@@ -76,12 +79,11 @@ export async function setUpDsseSigners(
     }
     signers.set(number, { keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
-  const of = (environment: EnvironmentNumber) => {
+  return (environment) => {
     const found = signers.get(environment);
     if (found === undefined) throw new Error(`environment ${environment} has no DSSE key`);
     return found;
   };
-  return { of, close: signer.close };
 }
 
 /** A configured witness and, for a time-stamping authority, what the trust roots say of it. */

@@ -13,6 +13,7 @@ import type { Queue } from '../queue/jetstream.js';
 import type { KeyRing } from '../secret-key.js';
 import type { SigningKeys } from '../secrets.js';
 import { connectPool, type Pool } from '../store/connect.js';
+import { assertMigrated } from '../store/migrate.js';
 import { pruneIdempotencyKeys } from '../store/rates.js';
 import { pruneUsage, rollUpUsage } from '../store/usage.js';
 import { pruneDeliveries } from '../store/webhook-deliveries.js';
@@ -21,6 +22,7 @@ import { pruneWebhooks } from '../store/webhooks.js';
 import { createJobSender, type JobSender, readJob } from './jobs.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
+import type { Stops } from './stops.js';
 import { openWebhooks, type WebhooksOptions } from './webhooks.js';
 
 /** What a worker is started with. */
@@ -48,7 +50,7 @@ export type WorkerOptions = {
 };
 
 /** A running worker. */
-export type Worker = { pipeline: Pipeline; checks: Check[]; stop(): Promise<void> };
+export type Worker = { pipeline: Pipeline; checks: Check[] };
 
 /** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
 const CONCURRENCY: Readonly<Record<Stage, number>> = {
@@ -69,8 +71,11 @@ const PRUNE_ROWS = 10_000;
 const WITNESS_TIMEOUT_MS = 30_000;
 const STATEMENT_TIMEOUT_MS = 60_000;
 
-/** Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. */
-export async function startWorker(options: WorkerOptions): Promise<Worker> {
+/**
+ * Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. Whatever it
+ * opens is in `stops`, also when it throws: jobs under way are finished first.
+ */
+export async function startWorker(options: WorkerOptions, stops: Stops): Promise<Worker> {
   const { log } = options;
   const pool = connectPool({
     url: options.databaseUrl,
@@ -78,6 +83,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     max: options.poolSize,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
+  stops.add(() => pool.end({ timeout: 5 }));
+  await assertMigrated(pool);
   await setUpLogs(pool, options.logDomain, options.logKeys);
   await setUpWitnesses(pool, options.witnesses, options.witnessDeadlineMs);
   await checkRegisters({ pool, register: options.register, log });
@@ -122,19 +129,15 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await pruneWebhookHistory(pool, options.webhookHistoryMs);
     }),
   ];
-  return {
-    pipeline,
-    checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }],
-    stop: async () => {
-      stopping.abort();
-      sending.stop();
-      await Promise.all([...loops, ...consuming.map((stop) => stop())]);
-      await local.idle();
-      await sending.close();
-      await jobs.close();
-      await pool.end({ timeout: 5 });
-    },
-  };
+  stops.add(async () => {
+    stopping.abort();
+    sending.stop();
+    await Promise.all([...loops, ...consuming.map((stop) => stop())]);
+    await local.idle();
+    await sending.close();
+    await jobs.close();
+  });
+  return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }] };
 }
 
 async function pruneWebhookHistory(pool: Pool, historyMs: number): Promise<void> {

@@ -12,9 +12,7 @@ const FOLDER = fileURLToPath(new URL('./migrations/', import.meta.url));
  * @returns the names of the files that ran
  */
 export async function migrate(pool: Pool): Promise<string[]> {
-  const names = readdirSync(FOLDER)
-    .filter((name) => name.endsWith('.sql'))
-    .sort();
+  const names = listFiles();
   const connection = await pool.reserve();
   try {
     await connection`SET statement_timeout = 0`;
@@ -25,6 +23,28 @@ export async function migrate(pool: Pool): Promise<string[]> {
     await connection`RESET statement_timeout`.catch(() => {});
     connection.release();
   }
+}
+
+/** Throws when the database cannot be reached, or lacks what this version's statements work on. */
+export async function assertMigrated(pool: Pool): Promise<void> {
+  const seen = await listSeen(pool).catch((error: Error) => {
+    throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });
+  });
+  const missing = listFiles().filter((name) => !seen.includes(name));
+  if (missing.length > 0)
+    throw new Error(`the database lacks ${missing.join(', ')}: run attest migrate first`);
+}
+
+async function listSeen(pool: Pool): Promise<string[]> {
+  const [table] = await pool<{ exists: boolean }[]>`SELECT to_regclass('migration') IS NOT NULL AS exists`;
+  if (!table?.exists) return [];
+  return (await pool<{ name: string }[]>`SELECT name FROM migration`).map(({ name }) => name);
+}
+
+function listFiles(): string[] {
+  return readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
 }
 
 async function runMissing(

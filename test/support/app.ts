@@ -99,8 +99,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const register = await openRegister(config.checkpointRegister);
   const { names, setups } = await makeWitnesses(dir, options.witnesses ?? ['self-tsa']);
   const shared = { config, queuePrefix, register, log };
-  const worker = await startTestWorker(shared, setups, options);
-  stops.add(worker.stop);
+  const worker = await startTestWorker(shared, setups, options, stops);
   stops.add(async () => {
     for (const witness of names) witness.release();
   });
@@ -175,7 +174,7 @@ function withoutAdmin(config: Config): Config {
 async function listen({ config, queuePrefix, register, log }: Shared, stops: Stops): Promise<string> {
   let baseUrl = '';
   const checks: Check[] = [];
-  const api = await startApi({
+  const options = {
     config,
     queuePrefix,
     register,
@@ -184,9 +183,9 @@ async function listen({ config, queuePrefix, register, log }: Shared, stops: Sto
     verifyUrl: () => `${baseUrl}/verify`,
     isReady: async () => (await findFailing(checks)).length === 0,
     observe: () => {},
-  });
+  };
+  const api = await startApi(options, stops);
   checks.push(...api.checks);
-  stops.add(api.stop);
   const { port } = await api.server.listen({ host: config.host, port: 0 });
   baseUrl = `http://localhost:${port}`;
   return baseUrl;
@@ -196,8 +195,9 @@ function startTestWorker(
   { config, queuePrefix, register, log }: Shared,
   witnesses: readonly WitnessSetup[],
   { witnessDeadlineMs = config.witnessDeadlineMs }: AppOptions,
+  stops: Stops,
 ): Promise<Worker> {
-  return startWorker({
+  const options = {
     ...config,
     logKeys: config.secrets.log,
     secretKeys: config.secrets.secretKeys,
@@ -208,7 +208,8 @@ function startTestWorker(
     witnessDeadlineMs,
     log,
     observeAttempts: () => {},
-  });
+  };
+  return startWorker(options, stops);
 }
 
 /** Time-stamping authorities like the one of `attest up`, each with its own CA. */
