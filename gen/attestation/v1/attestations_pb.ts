@@ -205,7 +205,7 @@ export type Submission = Message<"attestation.v1.Submission"> & {
   metadataState: MetadataState;
 
   /**
-   * Where the metadata fails its schema, while `metadata_state` is invalid.
+   * Where the metadata fails its schema, while `metadata_state` is invalid; of more than 100 places the first 100.
    *
    * @generated from field: repeated attestation.v1.MetadataError metadata_errors = 14;
    */
