@@ -76,10 +76,10 @@ async function take(
     const { id } = verifyWebhook(body, request.headers, secret ?? []);
     const { type, data } = JSON.parse(body.toString()) as { type: string; data: Record<string, unknown> };
     const about = data.submission_id ?? data.webhook_id ?? '';
-    const status = forwardTo === undefined ? 204 : await handOn(forwardTo, request, body);
-    const result = forwardTo === undefined ? '' : `  ${status}`;
+    const status = forwardTo === undefined ? undefined : await handOn(cli, forwardTo, request, body);
+    const result = status === undefined ? '' : `  ${status}`;
     print(cli, json ? body.toString() : printable(`${id}  ${type}  ${about}${result}`));
-    response.writeHead(status).end();
+    response.writeHead(status ?? 204).end();
   } catch (error) {
     printError(cli, printable(`refused: ${(error as Error).message}`));
     response.writeHead(error instanceof WebhookVerificationError ? 400 : 502).end();
@@ -89,16 +89,27 @@ async function take(
 /** Headers that belong to the connection, not to the delivery. */
 const OF_CONNECTION = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
 
-async function handOn(address: string, { headers }: IncomingMessage, body: Buffer): Promise<number> {
+/** The status that is answered there; 502, and a line that says why, when nothing is. */
+async function handOn(
+  cli: Cli,
+  address: string,
+  { headers }: IncomingMessage,
+  body: Buffer,
+): Promise<number> {
   const passed = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
-  const answer = await sendRequest(address, {
-    method: 'POST',
-    headers: Object.fromEntries(passed),
-    body,
-    signal: AbortSignal.timeout(FORWARD_TIMEOUT_MS),
-  });
-  await answer.body.dump();
-  return answer.statusCode;
+  try {
+    const answer = await sendRequest(address, {
+      method: 'POST',
+      headers: Object.fromEntries(passed),
+      body,
+      signal: AbortSignal.timeout(FORWARD_TIMEOUT_MS),
+    });
+    await answer.body.dump();
+    return answer.statusCode;
+  } catch (error) {
+    printError(cli, printable(`not handed on to ${address}: ${(error as Error).message}`));
+    return 502;
+  }
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {

@@ -134,6 +134,13 @@ t.test('listening prints and hands on verified events, refuses others, and clean
   const forged = await fetch(address, { method: 'POST', body: receiver.received[0]?.body ?? '' });
   t.equal(forged.status, 400);
   t.equal(receiver.received.length, 1);
+  await receiver.close();
+  const [, subscription = ''] = / for (whk_\w+);/.exec(said[0] ?? '') ?? [];
+  await run('test', subscription);
+  await app.drain();
+  await until('what cannot be handed on is printed as well', () => printed.length === 2);
+  t.match(printed[1], new RegExp(`^evt_\\w{26} {2}webhook.test {2}${subscription} {2}502$`));
+  t.match(said.at(-1), `not handed on to ${receiver.url}: `);
   child.kill('SIGINT');
   t.same(await once(child, 'exit'), [0, null]);
   t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json.data, []);
