@@ -13,7 +13,7 @@ import type { Operation } from './operation.js';
 import { fieldSchema, messageRef } from './schema.js';
 
 /** A call that is refused with these was not counted, or perhaps not. */
-const BEFORE_COUNTING: ReadonlySet<number> = new Set([401, 500, 503]);
+const BEFORE_COUNTING: ReadonlySet<number> = new Set([401, 500, 503, 504]);
 
 const UNCHANGED = 'The client has it as it is: `If-None-Match` names it.';
 
