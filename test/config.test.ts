@@ -125,7 +125,7 @@ t.test('every wrong and missing setting is reported at once, with what it should
         '  LOG_KEY_FILE is not set, expected live=<file>,test=<file>, each with an Ed25519 private key in PKCS#8 PEM',
         '  PORT is "80a", expected a port from 0 to 65535, where 0 picks a free one',
         '  LOG_DOMAIN is "Example.com", expected a bare host name in lower case, such as log.example.com',
-        '  BATCH_INTERVAL is "1 s", expected a span of time from 10ms to 1h, such as 500ms, 10s, 5m, 24h or 30d',
+        '  BATCH_INTERVAL is "1 s", expected a span of time from 10ms to 1h, a whole number of ms, s, m, h or d',
       ].join('\n'),
     );
   }

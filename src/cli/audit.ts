@@ -114,8 +114,11 @@ function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Fin
   const name = log.key.name;
   if (problems.length > 0) return [`FAILED  ${name}`, ...problems.map((problem) => `        ${problem}`)];
   if (checkpoint === undefined) return [`ok      ${name}: nothing is in it yet`];
-  const others = confirmed === 0 ? '' : ` and that of ${confirmed} more checkpoints`;
-  return [`ok      ${name}: ${size} entries, ${read} read now; its root${others} follows from them`];
+  const others =
+    confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
+  return [
+    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} follows from them`,
+  ];
 }
 
 /** The findings for --json, in snake_case like the service's own JSON. */

@@ -27,14 +27,18 @@ export function addUp(program: Command, cli: Cli): void {
         (options) => runUp(config, options),
         (ready) => {
           const credentials = join(config.dataDir, 'credentials.json');
-          print(cli, flags.json ? readyJson(ready, { credentials }) : readyText(cli, ready, flags));
+          print(cli, flags.json ? readyJson(ready, { credentials }) : readyText(cli, ready, flags.dataDir));
         },
       );
     });
 }
 
-function readyText({ self }: Cli, { baseUrl, verifyUrl, opsUrl }: Ready, { dataDir }: ServerFlags): string {
-  const flag = dataDir === undefined ? '' : ` --data-dir ${dataDir}`;
+function readyText(
+  { self, env }: Cli,
+  { baseUrl, verifyUrl, opsUrl }: Ready,
+  dataDir = env.DATA_DIR || undefined,
+): string {
+  const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
   return [
     `ready ${baseUrl}`,
     `  trust roots and log  ${verifyUrl}`,
@@ -45,4 +49,9 @@ function readyText({ self }: Cli, { baseUrl, verifyUrl, opsUrl }: Ready, { dataD
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,
     `  ${self} verify package.json --bundle package.json.bundle${flag}`,
   ].join('\n');
+}
+
+/** A text as one word of a shell's command line. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -25,7 +25,7 @@ export const port: Kind<number> = {
 /** A span of time in milliseconds: a whole number and a unit, `500ms`, `1s`, `5m`, `1h`, `30d`; bounds in the same form. */
 export function duration(min: string, max: string): Kind<number> {
   return {
-    expected: `a span of time from ${min} to ${max}, such as 500ms, 10s, 5m, 24h or 30d`,
+    expected: `a span of time from ${min} to ${max}, a whole number of ms, s, m, h or d`,
     parse: (text) => {
       const valueMs = parseDurationMs(text);
       if (valueMs === undefined || valueMs < parseDurationMs(min)! || valueMs > parseDurationMs(max)!) {

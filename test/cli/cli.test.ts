@@ -64,7 +64,7 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     [['submit', 'f', '--concurrency', '1e1'], 'error: --concurrency is not a whole number from 1 to 64'],
     [
       ['submit', 'f', '--timeout', 'soon'],
-      'error: --timeout is not a span of time from 1s to 30d, such as 500ms, 10s, 5m, 24h or 30d',
+      'error: --timeout is not a span of time from 1s to 30d, a whole number of ms, s, m, h or d',
     ],
     [['submit', 'f', '--schema', 'purl'], 'error: --schema needs --metadata'],
     [['submit', 'f', '--metadata', '[]'], 'error: --metadata is not a JSON object'],

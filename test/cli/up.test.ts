@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,12 +10,21 @@ import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
 
 const UP = ['up', '--port', '0', '--ops-port', '0'];
 
-/** A running `attest up`; `ready` is its first line of output. */
-type Up = { ready: string; stop(signal: NodeJS.Signals): Promise<{ code: number | null; stderr: string }> };
+/** A running `attest up`; `ready` is its first line of output, `hints` are the others. */
+type Up = {
+  ready: string;
+  hints: string[];
+  stop(signal: NodeJS.Signals): Promise<{ code: number | null; stderr: string }>;
+};
 
-async function startUp(t: Test, args: readonly string[]): Promise<Up> {
+async function startUp(
+  t: Test,
+  args: readonly string[],
+  { cwd = '.', env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<Up> {
   const child: ChildProcess = spawn(process.execPath, [...PROGRAM, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close') as Promise<[number | null]>;
@@ -26,9 +35,10 @@ async function startUp(t: Test, args: readonly string[]): Promise<Up> {
     return { code, stderr: await stderr };
   };
   t.teardown(() => stop('SIGTERM'));
-  const lines = createInterface({ input: child.stdout! });
+  const hints: string[] = [];
+  const lines = createInterface({ input: child.stdout! }).on('line', (line) => hints.push(line));
   const [ready] = await Promise.race([once(lines, 'line'), ended.then(async () => [await stderr])]);
-  return { ready: String(ready), stop };
+  return { ready: String(ready), hints, stop };
 }
 
 async function dataDirectory(t: Test): Promise<string> {
@@ -40,7 +50,7 @@ async function dataDirectory(t: Test): Promise<string> {
 t.test('one command runs the whole service, and its data outlives it', async (t) => {
   const dir = await dataDirectory(t);
   const at = (name: string) => join(dir, name);
-  const data = ['--data-dir', at('data')];
+  const data = ['--data-dir', at('the data')];
   const first = await startUp(t, [...UP, ...data, '--json']);
   const { base_url, verify_url, ops_url, credentials } = JSON.parse(first.ready);
   t.match(JSON.parse(await readFile(credentials, 'utf8')), { base_url, verify_url, ops_url });
@@ -96,8 +106,20 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     code: 1,
     stderr: /connection\.failed.*is attest up running\?/,
   });
-  const second = await startUp(t, [...UP, ...data]);
+  const second = await startUp(t, UP, { cwd: dir, env: { DATA_DIR: at('the data') } });
   t.match(second.ready, /^ready http:\/\/localhost:\d+$/);
+
+  await t.test('its three lines to paste submit a file, wait and verify', async (t) => {
+    await writeFile(at('package.json'), '{}');
+    const pasted = second.hints.slice(-3).join(' && ');
+    const env = { PATH: process.env.PATH };
+    const shell = spawn('sh', ['-c', pasted], { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = once(shell, 'close');
+    const [stdout, stderr] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    t.match(stdout, /\nThis artifact was attested under sub_.*\(the operator’s own clock\)\.\n$/, stderr);
+    t.strictSame(await ended, [0, null]);
+  });
+
   const id = JSON.parse(await readFile(at('bundle'), 'utf8')).submission.id;
   const again = await runHere(['bundle', id, ...data]);
   t.equal(again.stdout, await readFile(at('bundle'), 'utf8'));

@@ -1,0 +1,111 @@
+/** The settings that every server process has, whichever part of the service it runs. */
+import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
+import { directory } from './files.js';
+import {
+  bindAddress,
+  duration,
+  flag,
+  hostName,
+  oneOf,
+  origins,
+  path,
+  port,
+  publicUrl,
+  wholeNumber,
+} from './kinds.js';
+import type { Settings } from './settings.js';
+import { readTlsFiles, type TlsFiles } from './tls-files.js';
+import { readWitnesses, type WitnessConfig } from './witnesses.js';
+
+/** Read by `readServerSettings`. */
+export type ServerSettings = {
+  /** Where the API listens; a port of 0 is any free one. */
+  readonly host: string;
+  readonly port: number;
+  /** Where `/livez`, `/readyz` and `/metrics` listen. */
+  readonly opsHost: string;
+  readonly opsPort: number;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** As set; `publicUrls` knows what they are when not. */
+  readonly baseUrl: string | undefined;
+  readonly verifyUrl: string | undefined;
+  /** The host name that the logs' origins end in. */
+  readonly logDomain: string;
+  /** Absolute path of the folder that remembers published checkpoints. */
+  readonly checkpointRegister: string;
+  /** Besides the log itself and what `attest up` embeds. */
+  readonly witnesses: readonly WitnessConfig[];
+  readonly witnessDeadlineMs: number;
+  readonly batchIntervalMs: number;
+  readonly batchMaxLeaves: number;
+  /** A directory with metadata schemas beyond the built-in ones. */
+  readonly schemaDir: string | undefined;
+  readonly idempotencyRetentionMs: number;
+  /** How long deliveries of webhooks and their attempts are kept. */
+  readonly webhookHistoryMs: number;
+  /** Whether webhooks may go to http and to addresses that are not public. */
+  readonly allowInsecureDestinations: boolean;
+  readonly tls: TlsFiles | undefined;
+  /** Web origins that may call the API from a page; `['*']` for all. */
+  readonly corsOrigins: readonly string[];
+  readonly logLevel: LogLevel;
+  /** Connections to Postgres that one process holds at most. */
+  readonly poolSize: number;
+};
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/** Reads them; an `isLocal` service is one for this machine alone. */
+export function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean }): ServerSettings {
+  const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
+  const dataDir = readDataDir(settings);
+  const baseUrl = settings.find('BASE_URL', publicUrl);
+  return {
+    host,
+    port: settings.get('PORT', port, 8080),
+    opsHost: settings.get('OPS_HOST', bindAddress, host),
+    opsPort: settings.get('OPS_PORT', port, 9090),
+    dataDir,
+    baseUrl,
+    verifyUrl: settings.find('VERIFY_URL', publicUrl),
+    logDomain: settings.get('LOG_DOMAIN', hostName, defaultLogDomain(baseUrl)),
+    checkpointRegister: readRegister(settings, dataDir),
+    witnesses: readWitnesses(settings),
+    witnessDeadlineMs: settings.get('WITNESS_DEADLINE', duration('1s', '30d'), 3_600_000),
+    batchIntervalMs: settings.get('BATCH_INTERVAL', duration('10ms', '1h'), 1_000),
+    batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', wholeNumber(1, 1_048_576), 65_536),
+    schemaDir: settings.find('SCHEMA_DIR', directory),
+    idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
+    webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('1d', '365d'), 30 * 86_400_000),
+    allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', flag, isLocal),
+    tls: readTlsFiles(settings, path),
+    corsOrigins: settings.get('CORS_ORIGINS', origins, []),
+    logLevel: readLogLevel(settings),
+    poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
+  };
+}
+
+/** Absolute path of the folder that remembers published checkpoints. */
+export function readRegister(settings: Settings, dataDir: string): string {
+  return resolve(settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')));
+}
+
+/** Absolute path of the folder where files are kept. */
+export function readDataDir(settings: Settings): string {
+  return resolve(settings.get('DATA_DIR', path, '.data'));
+}
+
+/** From which level on log lines are written. */
+export function readLogLevel(settings: Settings): LogLevel {
+  return settings.get('LOG_LEVEL', oneOf(...LOG_LEVELS), 'info');
+}
+
+/** The base address's host name. An IP address cannot be part of an origin; a log that has only that is `localhost`. */
+function defaultLogDomain(baseUrl: string | undefined): string {
+  const host = baseUrl === undefined ? 'localhost' : new URL(baseUrl).hostname;
+  return host.startsWith('[') || isIP(host) !== 0 ? 'localhost' : host;
+}
