@@ -257,28 +257,36 @@ async function makeWitness(
 
 /**
  * Settling is looked at as long as a batch waits for a witness that is not due; alone it is nothing to wait for. The
- * worker itself may be asking or sending, too.
+ * worker itself may be at work, too: it is quiet when nothing at all was done while this looked.
  */
 async function drain({ pipeline }: Worker): Promise<void> {
   for (;;) {
-    const before = await countAsked(pipeline.pool);
+    const before = await readProgress(pipeline.pool);
     const due = await findDueJobs(pipeline);
     await Promise.all(due.map((job) => runJob(pipeline, job)));
-    const after = await countAsked(pipeline.pool);
-    const isQuiet = before.now === 0 && before.ever === after.ever;
+    await untilNobodySettles(pipeline.pool);
     const left = [...due, ...(await findDueJobs(pipeline))];
+    const after = await readProgress(pipeline.pool);
+    const isQuiet = before.leases === 0 && before.steps === after.steps;
     if (isQuiet && left.every(({ stage }) => stage.case === 'settle')) return;
   }
 }
 
-/** How often witnesses were asked and webhooks sent so far, and how many are being asked or sent. */
-async function countAsked(pool: Pool): Promise<{ ever: number; now: number }> {
-  const [row] = await pool<{ ever: number; now: number }[]>`
-    SELECT coalesce(sum(attempt), 0)::int AS ever,
-           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS now
+/** How many steps were done so far, of any stage, and how many witnesses and webhooks are being asked or sent. */
+async function readProgress(pool: Pool): Promise<{ steps: number; leases: number }> {
+  const [row] = await pool<{ steps: number; leases: number }[]>`
+    SELECT (coalesce(sum(attempt), 0)
+            + (SELECT count(*) + count(registered_at) FROM batch)
+            + (SELECT count(*) + count(*) FILTER (WHERE notified) FROM batch_transition))::int AS steps,
+           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS leases
     FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook) w`;
   if (row === undefined) throw new Error('nothing was counted');
   return row;
+}
+
+/** Waits for the rows that a settling job has locked: another one passes them over. */
+async function untilNobodySettles(pool: Pool): Promise<void> {
+  await pool`SELECT FROM batch WHERE status <> 2 ORDER BY log_id, tree_size FOR UPDATE`;
 }
 
 async function holdSealing(pool: Pool): Promise<() => Promise<void>> {
