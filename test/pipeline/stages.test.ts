@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Sql } from '../../src/store/connect.js';
 import { type App, startApp } from '../support/app.js';
-import { untilWitnessed } from '../support/quiet.js';
+import { letWitnessesBeAsked, untilWitnessed } from '../support/quiet.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 
@@ -52,7 +52,7 @@ async function moveDeadline(db: Sql): Promise<void> {
 
 async function passDeadline({ pool }: App): Promise<void> {
   await moveDeadline(pool);
-  await pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+  await letWitnessesBeAsked(pool);
 }
 
 async function transitions({ pool }: App): Promise<number[]> {
@@ -77,7 +77,7 @@ t.test(
     t.equal(await statusOf(app, key, json.id), 'partial');
     t.equal((await get(app, key, `/v1/attestations/${json.id}/bundle`)).status, 200);
     two!.isBroken = false;
-    await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+    await letWitnessesBeAsked(app.pool);
     await untilWitnessed(app.pool);
     t.equal(await statusOf(app, key, json.id), 'witnessed');
     t.same(await transitions(app), [3, 2], 'each transition is recorded once');
@@ -105,7 +105,7 @@ t.test(
       last_error: 'the authority is out of order',
     });
     only!.isBroken = false;
-    await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+    await letWitnessesBeAsked(app.pool);
     await untilWitnessed(app.pool);
     t.equal(await statusOf(app, key, json.id), 'witnessed');
     t.same(await transitions(app), [4, 2]);
@@ -142,7 +142,7 @@ t.test('one request to a witness that was away covers every batch since', async 
     await app.drain();
   }
   only!.isBroken = false;
-  await app.pool`UPDATE witness_state SET next_attempt_at = clock_timestamp()`;
+  await letWitnessesBeAsked(app.pool);
   await untilWitnessed(app.pool);
   for (const id of ids) t.equal(await statusOf(app, key, id), 'witnessed');
   const [{ n } = { n: 0 }] = await app.pool<{ n: number }[]>`SELECT count(*) AS n FROM evidence`;
@@ -157,10 +157,12 @@ t.test('one request to a witness that was away covers every batch since', async 
 async function restoreOlder({ pool }: App): Promise<void> {
   const [last] = await pool<{ log_id: number; first: number; size: number }[]>`
     SELECT log_id, first_index AS first, tree_size AS size FROM batch ORDER BY tree_size DESC LIMIT 1`;
-  for (const table of ['batch_transition', 'batch_content', 'evidence', 'batch']) {
-    await pool`DELETE FROM ${pool(table)} WHERE log_id = ${last!.log_id} AND tree_size = ${last!.size}`;
-  }
-  await pool`DELETE FROM submission WHERE log_id = ${last!.log_id} AND log_index >= ${last!.first}`;
+  await pool.begin(async (tx) => {
+    for (const table of ['batch_transition', 'batch_content', 'evidence', 'batch']) {
+      await tx`DELETE FROM ${tx(table)} WHERE log_id = ${last!.log_id} AND tree_size = ${last!.size}`;
+    }
+    await tx`DELETE FROM submission WHERE log_id = ${last!.log_id} AND log_index >= ${last!.first}`;
+  });
 }
 
 async function sealedTwice(t: Test): Promise<{ app: App; key: TestKey }> {

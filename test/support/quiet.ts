@@ -6,9 +6,15 @@ export async function untilWitnessed(pool: Pool, deadlineMs?: number): Promise<v
   await until('everything is witnessed', () => isWitnessed(pool), deadlineMs);
 }
 
+/** Makes every witness due now; what an attempt that is under way says of when to ask next counts no more. */
+export async function letWitnessesBeAsked(pool: Pool): Promise<void> {
+  await pool`
+    UPDATE witness_state SET attempt = attempt + 1, leased_until = NULL, next_attempt_at = clock_timestamp()`;
+}
+
 /** Makes it later for what waits: leases of workers that died run out, and witnesses that failed are due again. */
 export async function letLeasesRunOut(pool: Pool): Promise<void> {
-  await pool`UPDATE witness_state SET leased_until = NULL, next_attempt_at = clock_timestamp()`;
+  await letWitnessesBeAsked(pool);
   await pool`UPDATE webhook_delivery SET next_attempt_at = clock_timestamp() WHERE status = 1`;
   await pool`UPDATE webhook SET leased_until = NULL, due_at = clock_timestamp()`;
 }
