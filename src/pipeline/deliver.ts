@@ -14,15 +14,12 @@ import { findSecretBytes } from '../webhook/sign.js';
 import { attemptOf } from './attempt.js';
 import { eventBody, eventOf } from './event.js';
 import type { Pipeline, Webhooks } from './pipeline.js';
+import { type TurnDeps, takeTurn, type Width } from './turn.js';
 
 /** Longer than an attempt takes with its recording; renewed with every claim. */
 const LEASE_MS = 60_000;
 /** After this a claimed delivery is due again: an attempt, and its recording while the database is away. */
 const VISIBLE_MS = 60_000;
-/** How long one subscription is worked on before others get their turn. */
-const TURN_MS = 10_000;
-/** While attempts are under way, what else is due is looked for this often. */
-const LOOK_MS = 1_000;
 /** What is due so soon is waited for in the queue, not in the tables. */
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
@@ -56,59 +53,13 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
 /** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
-  const turn: Turn = {
-    sending: 0,
-    recording: 0,
-    width: webhook.isFailing ? 1 : FIRST_WIDTH,
-    ended: () => {},
+  const deps: TurnDeps<DeliveryRow> = {
+    claim: (most) => claim(webhooks, webhook, most),
+    send: (row, sent) => send(webhooks, webhook, keys, row, sent),
+    leave: () => webhooks.slots.release(webhook.projectId, 1),
+    isStopping: () => webhooks.stopping.aborted,
   };
-  const untilMs = performance.now() + TURN_MS;
-  let lookAtMs = 0;
-  const start = async (row: DeliveryRow) => {
-    await send(webhooks, webhook, keys, row, (next) => {
-      turn.width = next(turn.width);
-      turn.sending--;
-      turn.recording++;
-      turn.ended();
-    });
-    turn.recording--;
-    turn.ended();
-  };
-  try {
-    for (;;) {
-      const nowMs = performance.now();
-      const isOver = webhooks.stopping.aborted || nowMs > untilMs;
-      if (!isOver && nowMs >= lookAtMs && turn.sending <= turn.width / 2) {
-        const { rows, wanted } = await claim(webhooks, webhook, turn.width - turn.sending);
-        turn.sending += rows.length;
-        for (const row of rows) void start(row);
-        if (rows.length < wanted) lookAtMs = performance.now() + LOOK_MS;
-      } else if (turn.sending + turn.recording === 0) {
-        return;
-      } else {
-        await anEnd(turn, LOOK_MS);
-      }
-    }
-  } finally {
-    while (turn.sending + turn.recording > 0) await anEnd(turn, LOOK_MS);
-  }
-}
-
-/**
- * One subscription's requests under way, how many there may be, and the attempts being recorded; `ended` is called when
- * one of either ends.
- */
-type Turn = { sending: number; recording: number; width: number; ended: () => void };
-
-/** Waits until an attempt ends, or `ms`. */
-function anEnd(turn: Turn, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    turn.ended = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
+  await takeTurn(deps, webhook.isFailing ? 1 : FIRST_WIDTH);
 }
 
 function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): Uint8Array {
@@ -139,8 +90,6 @@ async function claim(
     slots.release(projectId, wanted - rows.length);
   }
 }
-
-type Width = (width: number) => number;
 
 /** One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects. */
 async function send(
