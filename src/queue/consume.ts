@@ -48,7 +48,8 @@ async function pullForever(
       await pull(queue, consumption, log, stopping, running);
     } catch (error) {
       if (stopping.aborted) return;
-      log.debug({ err: error, stage: consumption.stage }, 'pulling from JetStream failed');
+      const { message: reason } = error as Error;
+      log.debug({ reason, stage: consumption.stage }, 'pulling from JetStream failed');
       await delay(TROUBLE_PAUSE_MS, undefined, { signal: stopping }).catch(() => {});
       if (!stopping.aborted) await queue.ensure([consumption.stage]).catch(() => {});
     }
