@@ -1,11 +1,15 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
 import { type Client, createClient } from '../client/client.js';
+import type { AttestationError } from '../client/error.js';
 import { readClientConfig } from '../config/client-config.js';
 import type { Env } from '../config/settings.js';
-import { type Cli, UsageError } from './cli.js';
+import { type Cli, printError, UsageError } from './cli.js';
 import { readGivenFile } from './given-file.js';
+import { readableError } from './report-error.js';
 
+/** A shorter wait is not worth a line. */
+const LONG_WAIT_MS = 5_000;
 const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 
 /** Flags of commands that call a service. */
@@ -45,7 +49,13 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
   if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
     throw new UsageError(`the API key is not one of the ${environment} environment`);
   }
-  return createClient(config);
+  return createClient({ ...config, onRetry: (error, delayMs) => tellRetry(cli, error, delayMs) });
+}
+
+/** Says why a command seems to hang: a long wait before the next attempt. */
+export function tellRetry(cli: Cli, error: AttestationError, delayMs: number): void {
+  if (delayMs < LONG_WAIT_MS) return;
+  printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${readableError(error)}`);
 }
 
 /** The environment with the flags that were given in place of their settings. */

@@ -50,7 +50,13 @@ export async function runServer(
   };
   for (const signal of STOP_SIGNALS) process.on(signal, stop);
   try {
-    await run({ stop: stopping.signal, onReady });
+    await run({
+      stop: stopping.signal,
+      // A start that is interrupted comes to its end first; nobody is to be told of an address that is about to go.
+      onReady: (ready) => {
+        if (!stopping.signal.aborted) onReady(ready);
+      },
+    });
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop);
   }

@@ -34,6 +34,7 @@ export type Caller = {
   /** From 0 up to 1. */
   readonly random: () => number;
   readonly delay: (ms: number, signal?: AbortSignal) => Promise<void>;
+  readonly onRetry: (error: AttestationError, delayMs: number) => void;
 };
 
 const FIRST_DELAY_MS = 500;
@@ -65,6 +66,7 @@ export async function callUnary<I extends DescMessage, O extends DescMessage>(
       const mayRepeat = attempt < caller.maxRetries && isSafeToRepeat(method, error);
       const delayMs = mayRepeat ? findRetryDelayMs(caller, error, attempt) : undefined;
       if (delayMs === undefined) throw error;
+      caller.onRetry(error, delayMs);
       await caller.delay(delayMs, signal);
     }
   }

@@ -1,5 +1,6 @@
 import { createConnectTransport } from '@connectrpc/connect-web';
 import type { Caller } from './call.js';
+import type { AttestationError } from './error.js';
 import { VERSION } from './version.js';
 
 /** Where the service is, and how it is called. What is optional is there for tests and unusual places. */
@@ -19,6 +20,8 @@ export type ClientOptions = {
   readonly now?: () => number;
   /** From 0 up to 1. */
   readonly random?: () => number;
+  /** Told of each failure that is tried again, and after how many milliseconds. */
+  readonly onRetry?: (error: AttestationError, delayMs: number) => void;
   /** Waits; rejects with the signal's reason when it aborts. */
   readonly delay?: (ms: number, signal?: AbortSignal) => Promise<void>;
 };
@@ -44,6 +47,7 @@ export function createCaller(options: ClientOptions): Caller {
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
     delay: options.delay ?? wait,
+    onRetry: options.onRetry ?? (() => {}),
   };
 }
 

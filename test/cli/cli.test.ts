@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import t from 'tap';
+import type { Cli } from '../../src/cli/cli.js';
+import { runServer } from '../../src/cli/run-server.js';
 import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
 
 const COMMANDS = [
@@ -142,4 +145,24 @@ t.test('a reader that goes away early ends the process quietly, and not as if it
   const [code] = await once(child, 'close');
   t.equal(code, 141);
   t.equal(Buffer.concat(errors).toString(), '');
+});
+
+t.test('a start that is interrupted comes to its end and tells of no address', async (t) => {
+  const stderr = new PassThrough();
+  const told: string[] = [];
+  const run = (isInterrupted: boolean) =>
+    runServer(
+      { stderr } as unknown as Cli,
+      async ({ stop, onReady }) => {
+        if (isInterrupted) process.listeners('SIGINT').at(-1)?.('SIGINT');
+        t.equal(stop.aborted, isInterrupted);
+        onReady({ opsUrl: `interrupted ${isInterrupted}` });
+      },
+      ({ opsUrl }) => told.push(opsUrl),
+    );
+  await run(false);
+  t.equal(stderr.read(), null);
+  await run(true);
+  t.equal(stderr.read().toString(), 'stopping; once more to end at once\n');
+  t.same(told, ['interrupted false']);
 });

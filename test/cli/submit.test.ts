@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
 import {
@@ -12,8 +13,11 @@ import {
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 import { createApiKey } from '../../src/api-key.js';
+import type { Cli } from '../../src/cli/cli.js';
+import { tellRetry } from '../../src/cli/client-flags.js';
 import { mapOrdered } from '../../src/cli/map-ordered.js';
 import { formatBar } from '../../src/cli/progress.js';
+import { AttestationError } from '../../src/client/error.js';
 import { serveRpc, serviceError } from '../support/rpc-server.js';
 import { runHere, runProcess } from '../support/run-cli.js';
 
@@ -248,6 +252,20 @@ t.test('damaged credentials are reported by their file, without a secret', async
     t.match(stderr, join(dir, 'credentials.json'));
     t.notMatch(stderr, KEYS.live);
   }
+});
+
+t.test('a long wait before the next attempt is told of, with its reason; a short one is not', async (t) => {
+  const stderr = new PassThrough();
+  const cli = { stderr } as unknown as Cli;
+  const error = new AttestationError({
+    code: 'service.unavailable',
+    message: 'the log is frozen',
+    requestId: 'req_1',
+  });
+  tellRetry(cli, error, 4_999);
+  tellRetry(cli, error, 60_250);
+  const line = 'waiting 61 s to try again: the log is frozen (service.unavailable, request req_1)\n';
+  t.equal(stderr.read().toString(), line);
 });
 
 t.test('ordered work keeps its bounds and stops when nobody reads on', async (t) => {

@@ -189,10 +189,13 @@ t.test('what will not pass is not tried again, and its error says all the servic
 t.test('attempts end after maxRetries', async (t) => {
   const errors = Array.from({ length: 9 }, () => serviceError('service.unavailable'));
   const { baseUrl, contexts } = await failing(t, ...errors);
-  await t.rejects(clientOf(baseUrl, { maxRetries: 2 }).client.attestations.create(REQUEST), {
+  const told: string[] = [];
+  const onRetry: ClientOptions['onRetry'] = ({ code }, delayMs) => told.push(`${code} ${delayMs}`);
+  await t.rejects(clientOf(baseUrl, { maxRetries: 2, onRetry }).client.attestations.create(REQUEST), {
     code: 'service.unavailable',
   });
   t.equal(contexts.length, 3);
+  t.same(told, ['service.unavailable 250', 'service.unavailable 500'], 'of those that are tried again');
   await t.rejects(clientOf(baseUrl, { maxRetries: 0 }).client.attestations.create(REQUEST));
   t.equal(contexts.length, 4);
 });
