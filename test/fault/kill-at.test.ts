@@ -3,7 +3,7 @@ import t from 'tap';
 import type { Acknowledged } from '../support/consistent.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import type { Break } from '../support/proxy.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/quiet.js';
 import { startReceiver } from '../support/receiver.js';
 import { setScene } from '../support/scene.js';
 import { until } from '../support/until.js';
@@ -99,6 +99,7 @@ for (const [what, when, matching] of POINTS) {
     const doomed = await installation.startWorker();
     await held;
     await doomed.kill();
+    await untilGone(pool, WORKERS);
     await servers.nats.forget();
     const next = await installation.startWorker();
     await untilTold();

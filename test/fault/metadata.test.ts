@@ -4,7 +4,7 @@ import t from 'tap';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { auditOf } from '../rpc/auditing.js';
 import type { Break } from '../support/proxy.js';
-import { untilWitnessed } from '../support/quiet.js';
+import { PROCESSES, untilGone, untilWitnessed } from '../support/quiet.js';
 import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
 import { findTraces, readFiles } from '../support/traces.js';
@@ -129,6 +129,7 @@ t.test('APIs killed under many changes at once leave each of them whole', async 
   await Promise.race([work, send(second, 'GET', `/${ids.at(-1)}`)]);
   await Promise.all([first.kill(), second.kill()]);
   await work;
+  await untilGone(pool, PROCESSES);
 
   api = await startApi();
   for (const [i, id] of ids.entries()) {

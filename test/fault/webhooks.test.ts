@@ -2,7 +2,7 @@
 import t from 'tap';
 import { acknowledgement, newCreation, send, startLoad } from '../support/load.js';
 import type { Break } from '../support/proxy.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/quiet.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import { setScene } from '../support/scene.js';
 import { makeServerTls } from '../support/server-tls.js';
@@ -92,6 +92,7 @@ for (const [what, when, matching, times] of POINTS) {
     const doomed = await installation.startWorker();
     await held;
     await doomed.kill();
+    await untilGone(pool, WORKERS);
     await servers.nats.forget();
     await letDeliveriesRunOut();
     const next = await installation.startWorker();
@@ -109,6 +110,7 @@ t.test('a worker killed while the endpoint has the event leaves it to the next o
   const doomed = await installation.startWorker();
   await until('it is sent', () => idsOf(mine, id).length === 1);
   await doomed.kill();
+  await untilGone(pool, WORKERS);
   mine.behave((response) => void response.writeHead(204).end());
   await servers.nats.forget();
   await letDeliveriesRunOut();

@@ -6,6 +6,24 @@ export async function untilWitnessed(pool: Pool, deadlineMs?: number): Promise<v
   await until('everything is witnessed', () => isWitnessed(pool), deadlineMs);
 }
 
+/**
+ * Waits until the database has closed the connections of processes that were killed: what they had sent is carried out
+ * or undone by then.
+ *
+ * @param names a regular expression that their connections' names match
+ */
+export async function untilGone(pool: Pool, names: string): Promise<void> {
+  await until('what was killed is gone', async () => {
+    const left = await pool`SELECT FROM pg_stat_activity WHERE application_name ~ ${names}`;
+    return left.length === 0;
+  });
+}
+
+/** What the connections of workers are named. */
+export const WORKERS = '^attest (worker|webhooks)$';
+/** What all connections of the service are named. */
+export const PROCESSES = '^attest (?!test$)';
+
 /** Makes every witness due now; what an attempt that is under way says of when to ask next counts no more. */
 export async function letWitnessesBeAsked(pool: Pool): Promise<void> {
   await pool`
