@@ -78,7 +78,7 @@ t.test('scopes, limits and expiry are in force at once, in both directions', asy
   await becomes('both scopes', { scopes: ['attestations:read', 'attestations:write'] }, '200 ok');
   await becomes('no submissions', { limits: { submissionsPerDay: 0n } }, '200 rate_limit.exceeded');
   await becomes('no reads', { limits: { readsPerSecond: 0n } }, '429 rate_limit.exceeded');
-  await becomes('limits again', { limits: { readsPerSecond: 600n, submissionsPerDay: 100n } }, '200 ok');
+  await becomes('limits again', { limits: { readsPerSecond: 600n, submissionsPerDay: 100_000n } }, '200 ok');
   const soon = { seconds: BigInt(Math.floor(Date.now() / 1000) + 3_600) };
   await becomes('an expiry ahead', { expiry: { case: 'expiresAt', value: soon } }, '200 ok');
   await app.pool`UPDATE api_key SET expires_at = clock_timestamp() WHERE id = ${key.id}`;

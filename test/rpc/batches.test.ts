@@ -5,6 +5,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { parseCheckpoint } from '../../src/proof/checkpoint.js';
 import { toHex } from '../../src/proof/encoding.js';
 import { type App, startApp } from '../support/app.js';
+import { letWitnessesBeAsked } from '../support/quiet.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
@@ -114,6 +115,7 @@ t.test('evidence over a later checkpoint covers earlier batches', async (t) => {
   });
   await seal(owner, 1);
   app.witnesses[0]!.isBroken = false;
+  await letWitnessesBeAsked(app.pool);
   await until('both are witnessed', async () => {
     const found = await batchesOf(owner, '?status=witnessed');
     return found.length === 2;
