@@ -117,7 +117,7 @@ function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Fin
   const others =
     confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
   return [
-    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} follows from them`,
+    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
   ];
 }
 

@@ -25,6 +25,8 @@ const MAX_ITEMS = 64;
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
+const IS_SIGSTORE_BUNDLE = 'is a Sigstore bundle, which is but a part of a proof bundle';
+
 type Problems = ShapeProblem[];
 
 /** A configured name, or a log's origin: nothing that could play tricks where a report is shown. */
@@ -51,10 +53,15 @@ function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   try {
     if (isMessage(input, ProofBundleSchema)) return { json: toJson(ProofBundleSchema, input) };
     if (typeof input !== 'string' && !(input instanceof Uint8Array)) return { json: input };
-    return { json: parseJsonText(input, MAX_BUNDLE_CHARACTERS) };
+    const json = parseJsonText(input, MAX_BUNDLE_CHARACTERS);
+    return isSigstoreBundle(json) ? { problem: IS_SIGSTORE_BUNDLE } : { json };
   } catch (error) {
     return { problem: problemOf(error) };
   }
+}
+
+function isSigstoreBundle(json: unknown): boolean {
+  return typeof json === 'object' && json !== null && Object.hasOwn(json, 'dsseEnvelope');
 }
 
 function factsOf(bundle: ProofBundle, problems: Problems): BundleFacts | undefined {
