@@ -41,7 +41,7 @@ t.test('calls under way are answered on every surface before the server is close
 });
 
 t.test('no accepted request is dropped under load', async (t) => {
-  const api = await startApiServer(t, { limits: { idleGraceMs: 100 } });
+  const api = await startApiServer(t, { limits: { idleGraceMs: 2_000 } });
   let answered = 0;
   const clients = Array.from({ length: 24 }, () => new Client(api.baseUrl));
   const sessions = Array.from({ length: 4 }, () => connectHttp2(api.baseUrl));
