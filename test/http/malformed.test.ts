@@ -30,7 +30,7 @@ t.test('what is no HTTP is refused with an envelope', async (t) => {
 });
 
 t.test('what only begins like HTTP/2 is cut off', async (t) => {
-  const api = await startApiServer(t, { limits: { headersTimeoutMs: 100 } });
+  const api = await startApiServer(t, { limits: { headersTimeoutMs: 500 } });
   await exchangeRaw(api.port, 'PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n');
   await exchangeRaw(api.port, `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\xff'.repeat(64)}`);
   t.equal(await exchangeRaw(api.port, 'PR'), '', 'and so is what says too little in time');
@@ -112,7 +112,7 @@ t.test('a request that is not received in time is given up', async (t) => {
 });
 
 t.test('an idle connection is closed after its time', async (t) => {
-  const api = await startApiServer(t, { limits: { keepAliveTimeoutMs: 50, sessionIdleMs: 50 } });
+  const api = await startApiServer(t, { limits: { keepAliveTimeoutMs: 500, sessionIdleMs: 500 } });
   t.equal(parseRaw(await exchangeRaw(api.port, `${HEALTH}\r\n`)).status, 200);
   const session = connectHttp2(api.baseUrl);
   await new Promise((resolve) => session.once('close', resolve));
@@ -191,7 +191,7 @@ t.test(
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    const api = await startApiServer(t, { gate, limits: { answerTimeoutMs: 50 } });
+    const api = await startApiServer(t, { gate, limits: { answerTimeoutMs: 500 } });
     for (const caller of callers(api.baseUrl)) {
       t.teardown(caller.close);
       const outcome = await caller.call(

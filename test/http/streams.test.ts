@@ -129,7 +129,7 @@ t.test('no more streams are open than may be', async (t) => {
     await Promise.all(ends);
     over += 3;
     await ended(api, over);
-    const { told: again } = await watch(transport, { timeoutMs: 50 });
+    const { told: again } = await watch(transport, { timeoutMs: 1_000 });
     t.same(again, [ServingStatus.SERVING], 'those that ended make room');
     over += 1;
     await ended(api, over);
@@ -145,7 +145,7 @@ async function ended({ observations }: TestServer, count: number): Promise<void>
 }
 
 t.test('no stream is open longer than it may be', async (t) => {
-  const api = await start(t, { maxStreamMs: 50, requestTimeoutMs: 100 });
+  const api = await start(t, { maxStreamMs: 500, requestTimeoutMs: 1_000 });
   for (const [name, transport] of Object.entries(transports(api.baseUrl))) {
     const { told, error } = await watch(transport);
     t.same(told, [ServingStatus.SERVING], name);
