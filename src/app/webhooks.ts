@@ -46,9 +46,10 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     max: CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  const sender = openWebhookSender({ clock: Date.now, connect: guardedConnector({ allowInsecure }) });
   const stopping = new AbortController();
   const aborting = new AbortController();
+  const connect = guardedConnector({ allowInsecure });
+  const sender = openWebhookSender({ clock: Date.now, aborting: aborting.signal, connect });
   const source = createRandomSource();
   const newAuditId = () => `aud_${source.ulid(Date.now())}`;
   const webhooks: Webhooks = {

@@ -112,14 +112,14 @@ async function send(
 }
 
 async function post(
-  { send: sendRequest, baseUrl, aborting }: Webhooks,
+  { send: sendRequest, baseUrl }: Webhooks,
   url: string,
   keys: readonly Uint8Array[],
   row: DeliveryRow,
 ): Promise<SendResult> {
   try {
     const event = eventOf(row, baseUrl());
-    return await sendRequest({ url, id: event.id, body: eventBody(event), keys }, aborting);
+    return await sendRequest({ url, id: event.id, body: eventBody(event), keys });
   } catch (error) {
     return { outcome: 'failed', durationMs: 0, error: (error as Error).message, answer: '' };
   }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
+import { createExchanges, type Exchanges } from './exchange.js';
 import { signatureHeaders } from './sign.js';
 
 /** A delivery to send; `keys` are the HMAC keys that sign it. */
@@ -22,21 +23,20 @@ export type SendResult = {
 };
 
 /** Sends one delivery; never rejects. */
-export type SendWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<SendResult>;
+export type SendWebhook = (request: WebhookRequest) => Promise<SendResult>;
 
 /** What sending works with. `connect` opens connections, and only to addresses that may be called. */
 export type SendDeps = {
   /** Milliseconds since 1970. */
   clock: () => number;
+  /** Aborted when what has no answer yet is to be given up. */
+  aborting: AbortSignal;
   connect?: Agent.Options['connect'];
   /** Until the status of an answer; 15 s when left out. */
   timeoutMs?: number;
 };
 
 const TIMEOUT_MS = 15_000;
-/** Once the status is known, the start of the body is all that is left to wait for. */
-const BODY_TIMEOUT_MS = 2_000;
-const MAX_ANSWER_BYTES = 2_048;
 const KEEP_ALIVE_MS = 10_000;
 /** Connections to one origin, whoever's subscriptions it serves. */
 const CONNECTIONS_PER_ORIGIN = 64;
@@ -44,35 +44,51 @@ const USER_AGENT = 'attestation-service/1 (webhooks)';
 
 /** Opens the connections that deliveries are sent over. */
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
+  const { connect, aborting, timeoutMs = TIMEOUT_MS } = deps;
   const agent = new Agent({
-    ...(deps.connect ? { connect: deps.connect } : {}),
+    ...(connect ? { connect } : {}),
     keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: 0,
+    bodyTimeout: 0,
     pipelining: 1,
     connections: CONNECTIONS_PER_ORIGIN,
   });
+  const exchanges = createExchanges({ timeoutMs, aborting });
   return {
-    send: (request, signal) => send(deps, agent, request, signal),
-    close: () => agent.destroy(),
+    send: (request) => send(deps, agent, exchanges, request),
+    close: () => {
+      exchanges.close();
+      return agent.destroy();
+    },
   };
 }
 
-async function send(
-  { clock, timeoutMs = TIMEOUT_MS }: SendDeps,
+function send(
+  { clock, aborting }: SendDeps,
   agent: Dispatcher,
+  exchanges: Exchanges,
   request: WebhookRequest,
-  signal: AbortSignal,
 ): Promise<SendResult> {
   const startedMs = clock();
   const took = () => Math.max(0, Math.round(clock() - startedMs));
-  try {
-    const answer = await exchange(agent, postOf(request, startedMs), timeoutMs, signal);
-    return { ...resultOf(answer, clock()), answer: answer.text, durationMs: took() };
-  } catch (error) {
-    return { outcome: 'failed', durationMs: took(), error: reasonOf(error), answer: '' };
-  }
+  return new Promise((resolve) => {
+    const exchange = exchanges.open({
+      failed: (error) =>
+        resolve({ outcome: 'failed', durationMs: took(), error: reasonOf(error), answer: '' }),
+      answered: (status, headers, answer) =>
+        resolve({ ...resultOf(status, headers, clock()), answer, durationMs: took() }),
+    });
+    try {
+      aborting.throwIfAborted();
+      agent.dispatch(optionsOf(request, startedMs), exchange);
+    } catch (error) {
+      exchange.fail(error);
+    }
+  });
 }
 
-function postOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatcher.DispatchOptions {
+/** Redirects are not followed: the address was looked at, and where one leads was not. */
+function optionsOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatcher.DispatchOptions {
   const { origin, pathname, search } = new URL(url);
   const timestamp = Math.floor(nowMs / 1000);
   return {
@@ -88,81 +104,17 @@ function postOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatc
   };
 }
 
-/** An answer: its status and headers, and of its body the first 2 KiB, as much as comes in a moment. */
-type Answer = { statusCode: number; headers: IncomingHttpHeaders; text: string };
-
-/**
- * One request and its answer. Redirects are not followed: the address was looked at, and where one leads was not. Once
- * the status is known neither the rest nor how it ends changes the outcome. `dispatch` is undici's plain form: it makes
- * no stream of the body, which costs more than all else here.
- */
-function exchange(
-  agent: Dispatcher,
-  request: Dispatcher.DispatchOptions,
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let head: { statusCode: number; headers: IncomingHttpHeaders } | undefined;
-    let controller: Dispatcher.DispatchController | undefined;
-    let ended: Error | undefined;
-    const end = (error: Error) => {
-      if (ended !== undefined) return;
-      ended = error;
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stopped);
-      if (head === undefined) reject(error);
-      else resolve({ ...head, text: startOf(chunks) });
-    };
-    const stop = (error: Error) => {
-      end(error);
-      controller?.abort(error);
-    };
-    const stopped = () => stop(signal.reason);
-    let timer = setTimeout(() => stop(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
-    signal.addEventListener('abort', stopped);
-    if (signal.aborted) return stopped();
-    agent.dispatch(request, {
-      onRequestStart: (started) => {
-        controller = started;
-        if (ended !== undefined) started.abort(ended);
-      },
-      onResponseStart: (_, statusCode, headers) => {
-        if (statusCode < 200) return;
-        head = { statusCode, headers };
-        clearTimeout(timer);
-        timer = setTimeout(() => stop(ENOUGH), BODY_TIMEOUT_MS);
-      },
-      onResponseData: (_, chunk) => {
-        chunks.push(chunk);
-        size += chunk.length;
-        if (size >= MAX_ANSWER_BYTES) stop(ENOUGH);
-      },
-      onResponseEnd: () => end(ENOUGH),
-      onResponseError: (_, error) => end(error),
-    });
-  });
-}
-
-const ENOUGH = new Error('enough of the answer was read');
-
-function startOf(chunks: readonly Buffer[]): string {
-  return chunks.length === 0 ? '' : Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
-}
-
-function resultOf({ statusCode, headers }: Answer, nowMs: number) {
+function resultOf(status: number, headers: IncomingHttpHeaders, nowMs: number) {
   const retryAfterMs = readRetryAfter(headers['retry-after'], nowMs);
-  const isDelivered = statusCode >= 200 && statusCode < 300;
-  const isRedirect = statusCode >= 300 && statusCode < 400;
-  const error = `the endpoint answered ${statusCode}${isRedirect ? '; redirects are not followed' : ''}`;
+  const isDelivered = status >= 200 && status < 300;
+  const isRedirect = status >= 300 && status < 400;
+  const error = `the endpoint answered ${status}${isRedirect ? '; redirects are not followed' : ''}`;
   return {
     outcome: isDelivered ? 'delivered' : 'failed',
-    status: statusCode,
+    status,
     ...(isDelivered ? {} : { error }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    gone: statusCode === 410,
+    gone: status === 410,
   } as const;
 }
 

@@ -22,7 +22,8 @@ const witness = await makeWitness(t, 'w');
 async function open(t: Test): Promise<TestPipeline> {
   const test = await openPipeline(t, [witness]);
   const connect = guardedConnector({ allowInsecure: true, ca });
-  const { send, close } = openWebhookSender({ clock: Date.now, connect });
+  const { aborting } = test.pipeline.webhooks;
+  const { send, close } = openWebhookSender({ clock: Date.now, aborting, connect });
   t.teardown(close);
   return { ...test, pipeline: test.another({ webhooks: { ...test.pipeline.webhooks, send } }) };
 }
