@@ -12,8 +12,9 @@ const RETRY_MS = 500;
 const MAX_TRIES = 20;
 
 /**
- * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together. One that fails because
- * the database is away is tried again for some seconds, since the receiver has had the event already.
+ * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together.
+ * One that fails because the database is away is tried again for some seconds, since the receiver has had the event
+ * already.
  */
 export function createAttemptRecorder(
   store: (attempts: readonly RecordedAttempt[]) => Promise<void>,
