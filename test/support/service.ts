@@ -81,12 +81,20 @@ export async function makeInstallation(
   return installation;
 }
 
+const running = new Set<ChildProcess>();
+// A file that fails outside its tests runs no teardown.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 async function start(test: Test, role: string, env: Record<string, string>): Promise<ServiceProcess> {
   const ports = role === 'api' ? ['--port', '0', '--ops-port', '0'] : ['--ops-port', '0'];
   const child = spawn(process.execPath, [...PROGRAM, role, '--json', ...ports], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const exited = once(child, 'close').then(([code, signal]): Exit => ({ code, signal }));
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
