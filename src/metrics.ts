@@ -80,7 +80,6 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     labelNames: [...labelNames],
     registers: [registry],
     async collect() {
-      this.reset();
       // A source that is away leaves its gauge without a value; the other metrics are wanted all the more.
       this.reset();
       if (labelNames.length === 0) this.remove();

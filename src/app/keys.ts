@@ -10,7 +10,7 @@ import type { Principal } from '../principal.js';
 import type { NewSecret } from '../rpc/admin/api-key-deps.js';
 import { deriveKeyRing, hmacApiKey, type KeyRing } from '../secret-key.js';
 import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../store/api-keys.js';
-import type { Pool, Sql } from '../store/connect.js';
+import type { Sql } from '../store/connect.js';
 import { insertProject } from '../store/projects.js';
 
 /** A key to make. Without scopes it has all; without an expiry it is valid until revoked. */
@@ -38,7 +38,7 @@ export function newSecret(apiKeys: KeyRing, environment: Principal['environment'
 
 /** Makes an API key. The key itself is in the answer and nowhere else. Throws when a scope does not exist. */
 export async function makeKey(
-  sql: Sql | Pool,
+  sql: Sql,
   secretKeys: KeyRing,
   wanted: NewKey,
 ): Promise<{ key: string; row: ApiKeyRow }> {
@@ -57,7 +57,7 @@ export async function makeKey(
 }
 
 /** Makes a project. @returns its id */
-export async function makeProject(sql: Sql | Pool, name: string): Promise<string> {
+export async function makeProject(sql: Sql, name: string): Promise<string> {
   const id = `prj_${ulid()}`;
   await insertProject(sql, { id, name });
   return id;

@@ -8,7 +8,7 @@ import { type RateState, rateLimitExceeded } from '../rate.js';
 /** Who counts calls. */
 export type RateLimits = {
   /** Counts one read; throws the error of a spent window. */
-  takeRead: (principal: Principal, nowMs: number) => RateState | Promise<RateState>;
+  takeRead: (principal: Principal) => RateState | Promise<RateState>;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
   peekSubmissions: (
     principal: Principal,
@@ -39,7 +39,7 @@ async function takeRead(
   nowMs: number,
 ): Promise<RateState> {
   try {
-    return await deps.takeRead(principal, nowMs);
+    return await deps.takeRead(principal);
   } catch (error) {
     if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
     throw error;

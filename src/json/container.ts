@@ -1,7 +1,7 @@
 import { type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { type Reading, report } from './problems.js';
 import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
-import { findForbiddenText } from './strict-json.js';
+import { isForbiddenText } from './strict-json.js';
 import { isJsonObject, type ValueCodec, type ValueReader } from './value.js';
 
 const INTEGER = /^(?:0|-?[1-9]\d{0,15})$/;
@@ -67,7 +67,7 @@ function keyCheck(type: ScalarType): (key: string) => string | undefined {
     return (key) => {
       // Assigning it would set the prototype, here and wherever the message is copied.
       if (key === '__proto__') return 'must not be named __proto__';
-      return findForbiddenText(key) === undefined ? undefined : FORBIDDEN_TEXT;
+      return isForbiddenText(key) ? FORBIDDEN_TEXT : undefined;
     };
   }
   const { read } = scalarCodec(type, false);

@@ -2,7 +2,7 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { canonicalJson } from '../canonical-json.js';
 import { type Reading, report } from './problems.js';
 import { FORBIDDEN_TEXT } from './scalar.js';
-import { findForbiddenText } from './strict-json.js';
+import { isForbiddenText } from './strict-json.js';
 import type { ValueReader } from './value.js';
 
 /** Makes the reader of a value of any form out of what makes a message of it. The value's depth must be bounded. */
@@ -42,5 +42,5 @@ function checkAt(step: string | number, json: JsonValue, reading: Reading): void
 
 /** Notes a text that cannot be stored. */
 export function checkText(text: string, reading: Reading): void {
-  if (findForbiddenText(text) !== undefined) report(reading, FORBIDDEN_TEXT);
+  if (isForbiddenText(text)) report(reading, FORBIDDEN_TEXT);
 }

@@ -1,6 +1,6 @@
 import { type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { type Reading, report } from './problems.js';
-import { findForbiddenText } from './strict-json.js';
+import { isForbiddenText } from './strict-json.js';
 import type { ValueCodec, ValueReader } from './value.js';
 
 /** What a text must not hold: PostgreSQL refuses the one, canonical JSON (RFC 8785) the other. */
@@ -53,7 +53,7 @@ export function scalarCodec(type: ScalarType, longAsString: boolean): ValueCodec
 
 function readString(json: JsonValue, reading: Reading): unknown {
   if (typeof json !== 'string') return report(reading, 'must be a string');
-  return findForbiddenText(json) === undefined ? json : report(reading, FORBIDDEN_TEXT);
+  return isForbiddenText(json) ? report(reading, FORBIDDEN_TEXT) : json;
 }
 
 function readBool(json: JsonValue, reading: Reading): unknown {

@@ -1,6 +1,6 @@
 /// <reference lib="es2024.string" />
 import { isUtf8 } from 'node:buffer';
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { JsonValue } from '@bufbuild/protobuf';
 
 /** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
 export class JsonSyntaxError extends Error {
@@ -70,31 +70,7 @@ export function isDeeperThan(value: JsonValue, depth: number): boolean {
   return items.some((item) => isDeeperThan(item, depth - 1));
 }
 
-/**
- * The JSON pointer of the first string or member name that has U+0000, which PostgreSQL does not store, or a lone
- * surrogate, which has no UTF-8. The value's depth must be bounded by the caller.
- */
-export function findForbiddenText(value: JsonValue): string | undefined {
-  if (typeof value === 'string') return isForbidden(value) ? '' : undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) {
-      const found = findForbiddenText(value[index] as JsonValue);
-      if (found !== undefined) return `/${index}${found}`;
-    }
-    return undefined;
-  }
-  return findForbiddenMember(value);
-}
-
-function findForbiddenMember(value: JsonObject): string | undefined {
-  for (const name of Object.keys(value)) {
-    const found = isForbidden(name) ? '' : findForbiddenText(value[name] as JsonValue);
-    if (found !== undefined) return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}${found}`;
-  }
-  return undefined;
-}
-
-function isForbidden(text: string): boolean {
+/** Whether a text has U+0000, which PostgreSQL does not store, or a lone surrogate, which has no UTF-8. */
+export function isForbiddenText(text: string): boolean {
   return text.includes('\0') || !text.isWellFormed();
 }

@@ -2,6 +2,7 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Warning, WarningSchema } from '../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError, errorRules } from '../errors.js';
+import { invalidRequest } from '../json/problems.js';
 import { isDeeperThan } from '../json/strict-json.js';
 import { jcs } from '../proof/jcs.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
@@ -56,5 +57,5 @@ export function metadataWarnings(schema: string, errors: readonly MetadataError[
 }
 
 function invalid(path: string, message: string): ApiError {
-  return new ApiError(ErrorCode.REQUEST_INVALID, `${path} ${message}`, { errors: [{ path, message }] });
+  return invalidRequest([{ path, message }]);
 }

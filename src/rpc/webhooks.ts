@@ -11,6 +11,7 @@ import {
 import { type Call, getPrincipal, type Handlers } from '../call.js';
 import { decryptSecret, encryptSecret } from '../encryption.js';
 import { ApiError } from '../errors.js';
+import { invalidRequest } from '../json/problems.js';
 import type { KeyRing } from '../secret-key.js';
 import { insertAuditEntry } from '../store/audit.js';
 import type { Sql } from '../store/connect.js';
@@ -179,10 +180,9 @@ async function getAnyway(sql: Sql, id: string, call: Call): Promise<WebhookRow> 
 function checkSecret({ random }: WebhookDeps, secret: string | undefined): string {
   if (secret === undefined) return formatSecret(random.bytes(SECRET_BYTES));
   if (findSecretBytes(secret) !== undefined) return secret;
-  const message = 'must be whsec_ and the standard base64 of 24 to 64 bytes';
-  throw new ApiError(ErrorCode.REQUEST_INVALID, `/secret ${message}`, {
-    errors: [{ path: '/secret', message }],
-  });
+  throw invalidRequest([
+    { path: '/secret', message: 'must be whsec_ and the standard base64 of 24 to 64 bytes' },
+  ]);
 }
 
 function assertUrl(problem: string | undefined): void {

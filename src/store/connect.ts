@@ -112,6 +112,6 @@ const CONNECTION_CODES = new Set([
 const BYTEA_ARRAY_OID = 1001;
 
 /** A `bytea[]` parameter; the driver would take an array of bytes for one `bytea`. */
-export function byteaArray(sql: Sql | Pool, values: readonly (Uint8Array | null)[]) {
+export function byteaArray(sql: Sql, values: readonly (Uint8Array | null)[]) {
   return sql.typed(values as never, BYTEA_ARRAY_OID);
 }

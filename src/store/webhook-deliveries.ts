@@ -32,7 +32,7 @@ const columns = (sql: Sql) => sql`
 const withTransition = (sql: Sql) => sql`
   LEFT JOIN batch_transition t ON t.log_id = d.log_id AND t.tree_size = d.tree_size AND t.status = d.transition`;
 
-/** What a claim asks for. Times in milliseconds; `ids` name the deliveries that are made, `max` of them. */
+/** What a claim asks for. Times in milliseconds; `ids` name the deliveries that are made, which are at most as many. */
 export type Claim = {
   webhookId: string;
   lease: number;
