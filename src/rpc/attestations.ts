@@ -25,9 +25,9 @@ import type { WrittenBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { type Prepare, prepareSubmission } from './create-attestation.js';
 import type { Cursors } from './cursor.js';
-import { defaultLimit } from './default-limit.js';
 import type { Directory } from './directory.js';
 import { findEarlier, keyReused, noteReplay } from './idempotent.js';
+import { pageReader } from './list-page.js';
 import { metadataWarnings } from './metadata.js';
 import { submissionStates } from './rate-windows.js';
 import { parseStored, shownMessage, submissionMessage } from './submission-message.js';
@@ -47,7 +47,7 @@ export type AttestationDeps = Prepare &
     noteUse: (principal: Principal, use: WindowUse) => void;
   };
 
-const DEFAULT_LIMIT = defaultLimit(ListAttestationsRequestSchema);
+const readPage = pageReader(ListAttestationsRequestSchema);
 
 /** The handlers of AttestationService. */
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
@@ -167,23 +167,23 @@ async function listAttestations(
   principal: Principal,
 ) {
   const { projectId, environment } = principal;
-  const limit = request.limit ?? DEFAULT_LIMIT;
   const filters = {
     schema: request.schema === '' ? undefined : request.schema,
     status: request.status === SubmissionStatus.UNSPECIFIED ? undefined : request.status,
     submittedAfter: request.submittedAfter && dateOfTimestamp(request.submittedAfter),
     submittedBefore: request.submittedBefore && dateNotBefore(request.submittedBefore),
   };
-  const bound = ['attestations', projectId, environment, ...Object.values(filters)];
-  const [logId, logIndex] = deps.cursors.open(request.cursor, bound) ?? [];
-  const before = logId === undefined || logIndex === undefined ? undefined : { logId, logIndex };
-  const logIds = await deps.directory.logIds(environment);
-  const rows = await listSubmissions(deps.pool, { projectId, logIds, ...filters, before, limit: limit + 1 });
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  const more = rows.length > limit && last !== undefined;
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['attestations', projectId, environment, ...Object.values(filters)],
+    read: async (position, limit) => {
+      const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
+      const logIds = await deps.directory.logIds(environment);
+      return listSubmissions(deps.pool, { projectId, logIds, ...filters, before, limit });
+    },
+    positionOf: ({ logId, logIndex }) => [logId, logIndex],
+  });
   return create(ListAttestationsResponseSchema, {
-    data: page.map((row) => shownMessage(row, environment)),
-    nextCursor: more ? deps.cursors.seal([last.logId, last.logIndex], bound) : '',
+    data: rows.map((row) => shownMessage(row, environment)),
+    nextCursor,
   });
 }

@@ -26,13 +26,13 @@ import {
   type WitnessState,
 } from '../store/witnesses.js';
 import type { Cursors } from './cursor.js';
-import { defaultLimit } from './default-limit.js';
 import type { Directory } from './directory.js';
+import { pageReader } from './list-page.js';
 
 /** What the handlers work with. */
 export type BatchDeps = { pool: Pool; directory: Directory; cursors: Cursors; clock: () => number };
 
-const DEFAULT_LIMIT = defaultLimit(ListBatchesRequestSchema);
+const readPage = pageReader(ListBatchesRequestSchema);
 
 /** The handlers of BatchService. */
 export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
@@ -51,26 +51,18 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
     },
     listBatches: async (request, call) => {
       const { projectId, environment } = getPrincipal(call);
-      const limit = request.limit ?? DEFAULT_LIMIT;
       const status = request.status === BatchStatus.UNSPECIFIED ? undefined : request.status;
-      const bound = ['batches', projectId, environment, status];
-      const [logId, treeSize] = deps.cursors.open(request.cursor, bound) ?? [];
-      const before = logId === undefined || treeSize === undefined ? undefined : { logId, treeSize };
-      const logIds = await deps.directory.logIds(environment);
-      const rows = await listProjectBatches(deps.pool, {
-        projectId,
-        logIds,
-        status,
-        before,
-        limit: limit + 1,
+      const { rows, nextCursor } = await readPage(deps.cursors, request, {
+        query: ['batches', projectId, environment, status],
+        read: async (position, limit) => {
+          const before = position && { logId: Number(position[0]), treeSize: Number(position[1]) };
+          const logIds = await deps.directory.logIds(environment);
+          return listProjectBatches(deps.pool, { projectId, logIds, status, before, limit });
+        },
+        positionOf: ({ logId, treeSize }) => [logId, treeSize],
       });
-      const page = rows.slice(0, limit);
-      const last = page.at(-1);
-      const more = rows.length > limit && last !== undefined;
-      return create(ListBatchesResponseSchema, {
-        data: await batchMessages(deps, page, environment),
-        nextCursor: more ? deps.cursors.seal([last.logId, last.treeSize], bound) : '',
-      });
+      const data = await batchMessages(deps, rows, environment);
+      return create(ListBatchesResponseSchema, { data, nextCursor });
     },
   };
 }

@@ -15,7 +15,7 @@ import type { Sql } from '../store/connect.js';
 import { correctMetadata, lockMetadata, type MetadataStand, redactMetadata } from '../store/metadata.js';
 import { findSubmissions } from '../store/submissions.js';
 import { type AuditIds, auditEntry, type Done } from './audit-entry.js';
-import { type Idempotency, idempotently } from './idempotent.js';
+import { changeOnce, type Idempotency } from './idempotent.js';
 import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
 import { submissionMessage } from './submission-message.js';
 
@@ -71,20 +71,19 @@ function change(
   effect: (tx: Sql, stand: MetadataStand) => Promise<Done | undefined>,
 ): Promise<Submission> {
   const { environment, projectId } = getPrincipal(call);
-  const show = async (sql: Sql, id: string) => {
-    const [row] = await findSubmissions(sql, [id]);
-    if (row === undefined) throw new Error(`the submission ${id} is missing`);
-    return submissionMessage(row, environment);
-  };
-  return idempotently(deps.idempotency, call, request, {
-    effect: async (tx) => {
+  return changeOnce(deps.idempotency, call, request, {
+    make: async (tx) => {
       const stand = await lockMetadata(tx, request.id, { projectId, environment });
       if (stand === undefined) throw submissionNotFound();
       const done = await effect(tx, stand);
       if (done !== undefined) await insertAuditEntry(tx, auditEntry(deps, call, done));
-      return { resourceId: request.id, response: await show(tx, request.id) };
+      return request.id;
     },
-    replay: (id) => show(deps.idempotency.pool, id),
+    show: async (sql, id) => {
+      const [row] = await findSubmissions(sql, [id]);
+      if (row === undefined) throw new Error(`the submission ${id} is missing`);
+      return submissionMessage(row, environment);
+    },
   });
 }
 

@@ -5,12 +5,10 @@ import type { KeyRing } from '../secret-key.js';
 
 /** Makes and opens list cursors: where a page ended, authenticated and bound to the query it belongs to. */
 export type Cursors = {
-  /** `cur_` and base64url. `query` is everything the page depends on: project, filters. */
+  /** `cur_` and base64url; no part of the position has a dot. `query` is everything the page depends on: project, filters. */
   seal(position: readonly (number | string)[], query: readonly unknown[]): string;
-  /** The position; throws `cursor.invalid` when the cursor was not made for this query. Empty gives undefined. */
-  open(cursor: string, query: readonly unknown[]): number[] | undefined;
-  /** The same for a position of texts without a dot. */
-  openTexts(cursor: string, query: readonly unknown[]): string[] | undefined;
+  /** The position, as texts; throws `cursor.invalid` when the cursor was not made for this query. Empty gives undefined. */
+  open(cursor: string, query: readonly unknown[]): string[] | undefined;
 };
 
 const MAC_BYTES = 16;
@@ -29,9 +27,6 @@ export function createCursors(keys: KeyRing): Cursors {
       return PREFIX + Buffer.concat([mac(keys[0], body, query), Buffer.from(body)]).toString('base64url');
     },
     open(cursor, query) {
-      return this.openTexts(cursor, query)?.map(Number);
-    },
-    openTexts(cursor, query) {
       if (cursor === '') return undefined;
       const bytes = Buffer.from(cursor.slice(PREFIX.length), 'base64url');
       // Node skips what is no digit, and bits of the last digit that stand for nothing.

@@ -60,6 +60,29 @@ export async function idempotently<M extends Message>(
   }
 }
 
+/** A change of a resource, and how that is shown: in the change's transaction, or when the call is replayed. */
+export type Change<M extends Message> = {
+  /** Writes through `tx` alone. @returns the resource's id */
+  make: (tx: Sql) => Promise<string>;
+  show: (sql: Sql, id: string) => Promise<M>;
+};
+
+/** {@link idempotently} for what is answered with the resource as it stands, the first time and whenever replayed. */
+export function changeOnce<M extends Message>(
+  deps: Idempotency,
+  call: Call,
+  request: Message,
+  { make, show }: Change<M>,
+): Promise<M> {
+  return idempotently(deps, call, request, {
+    effect: async (tx) => {
+      const resourceId = await make(tx);
+      return { resourceId, response: await show(tx, resourceId) };
+    },
+    replay: (id) => show(deps.pool, id),
+  });
+}
+
 /** What stands under the call's idempotency key, whichever of the secret keys it was hashed with; undefined without. */
 export async function findEarlier(
   deps: Idempotency,

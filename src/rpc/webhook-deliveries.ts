@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
   DeliveryStatus,
+  type ListWebhookDeliveriesRequest,
   ListWebhookDeliveriesRequestSchema,
   ListWebhookDeliveriesResponseSchema,
   type WebhookDelivery,
@@ -22,9 +23,9 @@ import {
   requestRedelivery,
 } from '../store/webhook-deliveries.js';
 import type { Cursors } from './cursor.js';
-import { defaultLimit } from './default-limit.js';
-import type { Idempotency } from './idempotent.js';
-import { change, getWebhook } from './own-webhook.js';
+import { changeOnce, type Idempotency } from './idempotent.js';
+import { pageReader } from './list-page.js';
+import { getWebhook } from './own-webhook.js';
 import { deliveryMessage, webhookMessage } from './webhook-messages.js';
 
 /** What the handlers work with. */
@@ -45,13 +46,13 @@ type DeliveryMethod =
   | 'redeliverWebhookDelivery'
   | 'redeliverFailedWebhookDeliveries';
 
-const DEFAULT_LIMIT = defaultLimit(ListWebhookDeliveriesRequestSchema);
+const readPage = pageReader(ListWebhookDeliveriesRequestSchema);
 
 /** Those handlers of WebhookService that are about deliveries. */
 export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof WebhookService>, DeliveryMethod> {
   return {
     testWebhook: (request, call) =>
-      change(deps.idempotency, call, request, {
+      changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           const made = `dlv_${deps.random.ulid(deps.clock())}`;
@@ -63,7 +64,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
     listWebhookDeliveries: (request, call) => list(deps, request, call),
     getWebhookDelivery: (request, call) => showDelivery(deps, deps.pool, request, call),
     redeliverWebhookDelivery: (request, call) =>
-      change(deps.idempotency, call, request, {
+      changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           if (!(await redeliver(tx, id, request.deliveryId))) throw notFound();
@@ -74,7 +75,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
     redeliverFailedWebhookDeliveries: (request, call) => {
       const { since } = request;
       if (since === undefined) throw new Error('the request was not validated');
-      return change(deps.idempotency, call, request, {
+      return changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
           await requestRedelivery(tx, id, dateOfTimestamp(since));
@@ -86,27 +87,20 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
   };
 }
 
-async function list(
-  deps: DeliveryDeps,
-  request: Parameters<Handlers<typeof WebhookService>['listWebhookDeliveries']>[0],
-  call: Call,
-) {
+async function list(deps: DeliveryDeps, request: ListWebhookDeliveriesRequest, call: Call) {
   const { id } = await getWebhook(deps.pool, request.id, call);
-  const limit = request.limit ?? DEFAULT_LIMIT;
   const status = request.status === DeliveryStatus.UNSPECIFIED ? undefined : request.status;
-  const bound = ['deliveries', getPrincipal(call).projectId, id, status];
-  const [before] = deps.cursors.openTexts(request.cursor, bound) ?? [];
-  const rows = await listDeliveries(deps.pool, id, { status, before, limit: limit + 1 });
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  const attempts = await listAttempts(
-    deps.pool,
-    page.map((row) => row.id),
-  );
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['deliveries', getPrincipal(call).projectId, id, status],
+    read: (before, limit) => listDeliveries(deps.pool, id, { status, before: before?.[0], limit }),
+    positionOf: (row) => [row.id],
+  });
+  const ids = rows.map((row) => row.id);
+  const attempts = await listAttempts(deps.pool, ids);
   const attemptsOf = (row: DeliveryRow) => attempts.filter(({ deliveryId }) => deliveryId === row.id);
   return create(ListWebhookDeliveriesResponseSchema, {
-    data: page.map((row) => deliveryMessage(row, attemptsOf(row), deps.baseUrl(), 1)),
-    nextCursor: rows.length > limit && last !== undefined ? deps.cursors.seal([last.id], bound) : '',
+    data: rows.map((row) => deliveryMessage(row, attemptsOf(row), deps.baseUrl(), 1)),
+    nextCursor,
   });
 }
 

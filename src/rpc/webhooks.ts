@@ -2,8 +2,11 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import {
+  type CreateWebhookRequest,
+  type ListWebhooksRequest,
   ListWebhooksRequestSchema,
   ListWebhooksResponseSchema,
+  type UpdateWebhookRequest,
   type Webhook,
   type WebhookService,
   WebhookStatus,
@@ -26,8 +29,9 @@ import {
 } from '../store/webhooks.js';
 import { findSecretBytes, formatSecret } from '../webhook/sign.js';
 import { auditEntry } from './audit-entry.js';
-import { defaultLimit } from './default-limit.js';
-import { assertFound, change, getWebhook } from './own-webhook.js';
+import { changeOnce } from './idempotent.js';
+import { pageReader } from './list-page.js';
+import { assertFound, getWebhook } from './own-webhook.js';
 import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
 import { webhookMessage } from './webhook-messages.js';
 
@@ -40,7 +44,7 @@ export type WebhookDeps = DeliveryDeps & {
 };
 
 const MAX_WEBHOOKS = 50;
-const DEFAULT_LIMIT = defaultLimit(ListWebhooksRequestSchema);
+const readPage = pageReader(ListWebhooksRequestSchema);
 const SECRET_BYTES = 32;
 /** How long the secret before a rotation signs along. */
 const OVERLAP_MS = 24 * 3_600_000;
@@ -55,7 +59,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
     listWebhooks: (request, call) => listOwn(deps, request, call),
     updateWebhook: (request, call) => changeWebhook(deps, request, call),
     deleteWebhook: (request, call) =>
-      change(deps.idempotency, call, request, {
+      changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           assertFound(await deleteWebhook(tx, getPrincipal(call), request.id));
           await note(deps, tx, call, AuditAction.WEBHOOK_DELETED, request.id);
@@ -65,7 +69,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
       }),
     rotateWebhookSecret: (request, call) => {
       const secret = checkSecret(deps, request.secret);
-      return change(deps.idempotency, call, request, {
+      return changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const stored = encryptSecret(deps.encryptionKeys, secret, request.id);
           assertFound(await rotateWebhookSecret(tx, getPrincipal(call), request.id, stored, OVERLAP_MS));
@@ -78,18 +82,10 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
   };
 }
 
-type Request<M extends keyof Handlers<typeof WebhookService>> = Parameters<
-  Handlers<typeof WebhookService>[M]
->[0];
-
-async function createWebhook(
-  deps: WebhookDeps,
-  request: Request<'createWebhook'>,
-  call: Call,
-): Promise<Webhook> {
+async function createWebhook(deps: WebhookDeps, request: CreateWebhookRequest, call: Call): Promise<Webhook> {
   const secret = checkSecret(deps, request.secret);
   const problem = await deps.findUrlProblem(request.url);
-  return change(deps.idempotency, call, request, {
+  return changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       assertUrl(problem);
       const { projectId, environment } = getPrincipal(call);
@@ -105,14 +101,10 @@ async function createWebhook(
   });
 }
 
-async function changeWebhook(
-  deps: WebhookDeps,
-  request: Request<'updateWebhook'>,
-  call: Call,
-): Promise<Webhook> {
+async function changeWebhook(deps: WebhookDeps, request: UpdateWebhookRequest, call: Call): Promise<Webhook> {
   const { id, url, events, status } = request;
   const problem = url === undefined ? undefined : await deps.findUrlProblem(url);
-  return change(deps.idempotency, call, request, {
+  return changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       assertUrl(problem);
       const changed = {
@@ -142,17 +134,19 @@ async function note(
   await insertAuditEntry(tx, auditEntry(deps, call, { action, resourceId, detail }));
 }
 
-async function listOwn(deps: WebhookDeps, request: Request<'listWebhooks'>, call: Call) {
+async function listOwn(deps: WebhookDeps, request: ListWebhooksRequest, call: Call) {
   const { projectId, environment } = getPrincipal(call);
-  const limit = request.limit ?? DEFAULT_LIMIT;
-  const bound = ['webhooks', projectId, environment];
-  const [before] = deps.cursors.open(request.cursor, bound) ?? [];
-  const rows = await listWebhooks(deps.pool, { projectId, environment }, { before, limit: limit + 1 });
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['webhooks', projectId, environment],
+    read: (position, limit) => {
+      const before = position && Number(position[0]);
+      return listWebhooks(deps.pool, { projectId, environment }, { before, limit });
+    },
+    positionOf: ({ number }) => [number],
+  });
   return create(ListWebhooksResponseSchema, {
-    data: page.map((row) => webhookMessage(row, deps.clock())),
-    nextCursor: rows.length > limit && last !== undefined ? deps.cursors.seal([last.number], bound) : '',
+    data: rows.map((row) => webhookMessage(row, deps.clock())),
+    nextCursor,
   });
 }
 

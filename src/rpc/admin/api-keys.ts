@@ -21,8 +21,8 @@ import {
 import { insertAuditEntry } from '../../store/audit.js';
 import type { Sql } from '../../store/connect.js';
 import { auditEntry } from '../audit-entry.js';
-import { defaultLimit } from '../default-limit.js';
-import { idempotently } from '../idempotent.js';
+import { changeOnce } from '../idempotent.js';
+import { pageReader } from '../list-page.js';
 import { limitsDetail, rightsDetail } from './api-key-changes.js';
 import type { ApiKeyDeps } from './api-key-deps.js';
 import { apiKeyMessage } from './api-key-message.js';
@@ -31,7 +31,7 @@ import { getLockedApiKey, showApiKey } from './get-api-key.js';
 import { createApiKey, rotateApiKey } from './new-api-key.js';
 import { getProject } from './projects.js';
 
-const DEFAULT_LIMIT = defaultLimit(ListApiKeysRequestSchema);
+const readPage = pageReader(ListApiKeysRequestSchema);
 
 /** The handlers of ApiKeyService. */
 export function apiKeyHandlers(deps: ApiKeyDeps): Handlers<typeof ApiKeyService> {
@@ -47,17 +47,20 @@ export function apiKeyHandlers(deps: ApiKeyDeps): Handlers<typeof ApiKeyService>
 
 async function listKeys(
   { pool, cursors, clock }: ApiKeyDeps,
-  { projectId, limit = DEFAULT_LIMIT, cursor }: ListApiKeysRequest,
+  request: ListApiKeysRequest,
 ): Promise<ListApiKeysResponse> {
-  const bound = ['api keys', projectId];
-  const [before] = cursors.openTexts(cursor, bound) ?? [];
-  if (projectId !== '') await getProject(pool, projectId);
-  const of = projectId === '' ? undefined : projectId;
-  const rows = await listApiKeys(pool, { projectId: of, before, limit: limit + 1 });
-  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  const projectId = request.projectId === '' ? undefined : request.projectId;
+  const { rows, nextCursor } = await readPage(cursors, request, {
+    query: ['api keys', request.projectId],
+    read: async (before, limit) => {
+      if (projectId !== undefined) await getProject(pool, projectId);
+      return listApiKeys(pool, { projectId, before: before?.[0], limit });
+    },
+    positionOf: ({ id }) => [id],
+  });
   return create(ListApiKeysResponseSchema, {
-    data: rows.slice(0, limit).map((row) => apiKeyMessage(row, clock())),
-    nextCursor: last === undefined ? '' : cursors.seal([last.id], bound),
+    data: rows.map((row) => apiKeyMessage(row, clock())),
+    nextCursor,
   });
 }
 
@@ -91,19 +94,19 @@ async function note(
 }
 
 async function changeKey(
-  { idempotency, pool, clock, changed }: ApiKeyDeps,
+  { idempotency, clock, changed }: ApiKeyDeps,
   request: UpdateApiKeyRequest | RevokeApiKeyRequest,
   call: Call,
   change: (tx: Sql, row: ApiKeyRow) => Promise<void>,
 ): Promise<ApiKey> {
   try {
-    return await idempotently(idempotency, call, request, {
-      effect: async (tx) => {
+    return await changeOnce(idempotency, call, request, {
+      make: async (tx) => {
         const row = await getLockedApiKey(tx, request.id);
         await change(tx, row);
-        return { resourceId: row.id, response: await showApiKey(tx, row.id, clock()) };
+        return row.id;
       },
-      replay: (id) => showApiKey(pool, id, clock()),
+      show: (sql, id) => showApiKey(sql, id, clock()),
     });
   } finally {
     changed(request.id);

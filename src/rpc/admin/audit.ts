@@ -15,12 +15,12 @@ import { dateOfTimestamp } from '../../json/timestamp.js';
 import { type AuditRow, listAuditEntries } from '../../store/audit.js';
 import type { Pool } from '../../store/connect.js';
 import type { Cursors } from '../cursor.js';
-import { defaultLimit } from '../default-limit.js';
+import { pageReader } from '../list-page.js';
 
 /** What the handlers work with. */
 export type AuditDeps = { pool: Pool; cursors: Cursors };
 
-const DEFAULT_LIMIT = defaultLimit(ListAuditEntriesRequestSchema);
+const readPage = pageReader(ListAuditEntriesRequestSchema);
 
 /** The handlers of AuditService. */
 export function auditHandlers(deps: AuditDeps): Handlers<typeof AuditService> {
@@ -31,7 +31,7 @@ async function listEntries(
   { pool, cursors }: AuditDeps,
   request: ListAuditEntriesRequest,
 ): Promise<ListAuditEntriesResponse> {
-  const { projectId, action, resourceId, limit = DEFAULT_LIMIT } = request;
+  const { projectId, action, resourceId } = request;
   const filters = {
     projectId: projectId === '' ? undefined : projectId,
     action: action === AuditAction.UNSPECIFIED ? undefined : action,
@@ -39,14 +39,12 @@ async function listEntries(
     after: request.after && dateOfTimestamp(request.after),
     before: request.before && dateOfTimestamp(request.before),
   };
-  const bound = ['audit', ...Object.values(filters)];
-  const [belowId] = cursors.openTexts(request.cursor, bound) ?? [];
-  const rows = await listAuditEntries(pool, { ...filters, belowId, limit: limit + 1 });
-  const last = rows.length > limit ? rows[limit - 1] : undefined;
-  return create(ListAuditEntriesResponseSchema, {
-    data: rows.slice(0, limit).map(entryMessage),
-    nextCursor: last === undefined ? '' : cursors.seal([last.id], bound),
+  const { rows, nextCursor } = await readPage(cursors, request, {
+    query: ['audit', ...Object.values(filters)],
+    read: (before, limit) => listAuditEntries(pool, { ...filters, belowId: before?.[0], limit }),
+    positionOf: ({ id }) => [id],
   });
+  return create(ListAuditEntriesResponseSchema, { data: rows.map(entryMessage), nextCursor });
 }
 
 function entryMessage(row: AuditRow): AuditEntry {

@@ -24,8 +24,8 @@ import {
 } from '../../store/projects.js';
 import { auditEntry } from '../audit-entry.js';
 import type { Cursors } from '../cursor.js';
-import { defaultLimit } from '../default-limit.js';
-import { type Idempotency, idempotently } from '../idempotent.js';
+import { changeOnce, type Idempotency } from '../idempotent.js';
+import { pageReader } from '../list-page.js';
 
 /** What the handlers work with. */
 export type ProjectDeps = {
@@ -36,8 +36,7 @@ export type ProjectDeps = {
   random: RandomSource;
 };
 
-const DEFAULT_LIMIT = defaultLimit(ListProjectsRequestSchema);
-const CURSOR_OF = ['projects'];
+const readPage = pageReader(ListProjectsRequestSchema);
 
 /** The handlers of ProjectService. */
 export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectService> {
@@ -45,31 +44,30 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
   const show = async (sql: Sql, id: string) => projectMessage(await getProject(sql, id));
   return {
     createProject: (request, call) =>
-      idempotently(idempotency, call, request, {
-        effect: async (tx) => {
+      changeOnce(idempotency, call, request, {
+        make: async (tx) => {
           const resourceId = `prj_${random.ulid(clock())}`;
           const { name } = request;
           await insertProject(tx, { id: resourceId, name });
           const action = AuditAction.PROJECT_CREATED;
           const done = { action, projectId: resourceId, resourceId, detail: { name } };
           await insertAuditEntry(tx, auditEntry(deps, call, done));
-          return { resourceId, response: await show(tx, resourceId) };
+          return resourceId;
         },
-        replay: (id) => show(pool, id),
+        show,
       }),
     getProject: ({ id }) => show(pool, id),
-    listProjects: async ({ limit = DEFAULT_LIMIT, cursor }) => {
-      const [before] = cursors.openTexts(cursor, CURSOR_OF) ?? [];
-      const rows = await listProjects(pool, { before, limit: limit + 1 });
-      const last = rows.length > limit ? rows[limit - 1] : undefined;
-      return create(ListProjectsResponseSchema, {
-        data: rows.slice(0, limit).map(projectMessage),
-        nextCursor: last === undefined ? '' : cursors.seal([last.id], CURSOR_OF),
+    listProjects: async (request) => {
+      const { rows, nextCursor } = await readPage(cursors, request, {
+        query: ['projects'],
+        read: (before, limit) => listProjects(pool, { before: before?.[0], limit }),
+        positionOf: ({ id }) => [id],
       });
+      return create(ListProjectsResponseSchema, { data: rows.map(projectMessage), nextCursor });
     },
     updateProject: (request, call) =>
-      idempotently(idempotency, call, request, {
-        effect: async (tx) => {
+      changeOnce(idempotency, call, request, {
+        make: async (tx) => {
           const { id, name } = await getLockedProject(tx, request.id);
           if (request.name !== undefined && request.name !== name) {
             await renameProject(tx, id, request.name);
@@ -77,9 +75,9 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
             const done = { action: AuditAction.PROJECT_CHANGED, projectId: id, resourceId: id, detail };
             await insertAuditEntry(tx, auditEntry(deps, call, done));
           }
-          return { resourceId: id, response: await show(tx, id) };
+          return id;
         },
-        replay: (id) => show(pool, id),
+        show,
       }),
   };
 }
