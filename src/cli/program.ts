@@ -19,6 +19,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['redact', async () => (await import('./redact.js')).addRedact],
   ['bundle', async () => (await import('./bundle.js')).addBundle],
   ['verify', async () => (await import('./verify.js')).addVerify],
+  ['verify-sigstore', async () => (await import('./verify-sigstore.js')).addVerifySigstore],
   ['audit', async () => (await import('./audit.js')).addAudit],
   ['webhooks', async () => (await import('./webhooks.js')).addWebhooks],
 ]);

@@ -13,10 +13,15 @@ const NAME_WIDTH = 10;
 
 /** Lines of text: every step, what it could not check, where trust came from, and the sentence that says it all. */
 export function formatVerification(verification: Verification, trustOrigin: string): string[] {
-  return [...verification.steps.flatMap(formatStep), '', `Trusting ${trustOrigin}`, '', verification.summary];
+  return [...formatSteps(verification.steps), '', `Trusting ${trustOrigin}`, '', verification.summary];
 }
 
-function formatStep({ name, status, message, checks }: Step): string[] {
+/** Lines of text: every step, and what in it is not as the step as a whole is. */
+export function formatSteps(steps: readonly Step<string>[]): string[] {
+  return steps.flatMap(formatStep);
+}
+
+function formatStep({ name, status, message, checks }: Step<string>): string[] {
   const indent = ' '.repeat(WORD_WIDTH + NAME_WIDTH + 4);
   const others = checks
     .filter((check) => check.status !== status)

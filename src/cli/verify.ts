@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import { hashArtifact } from '../client/hash.js';
 import { MAX_BUNDLE_CHARACTERS } from '../proof/verify/read-bundle.js';
 import { type Verification, verifyBundle } from '../proof/verify.js';
+import { artifactSha256 } from './artifact.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
 import { environmentFlag, readJsonFlag } from './client-flags.js';
-import { givenFileSize, readGivenFile } from './given-file.js';
-import { openProgress } from './progress.js';
+import { readGivenFile } from './given-file.js';
 import { reportError } from './report-error.js';
 import { getTrustRoots } from './trust-roots.js';
 import { formatVerification, verificationJson } from './verification-text.js';
@@ -21,7 +20,8 @@ type Flags = {
   json?: boolean;
 };
 
-const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
+/** How a verification ends the process. */
+export const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
 
 const HELP = `
 Checks, here and with nobody's help, that the file is the one the bundle is about, that the bundle's statement about it
@@ -77,7 +77,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
   };
   const trustRoots = await getTrustRoots(env, flags.trustRoots);
   const verification = await verifyBundle(bundle, {
-    artifactSha256: await digestOf(cli, file),
+    artifactSha256: await artifactSha256(cli, file),
     ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),
     environment: flags.environment ?? 'live',
     trustRoots: trustRoots.document,
@@ -90,17 +90,4 @@ function printVerification(cli: Cli, verification: Verification, origin: string,
   cli.exitCode = EXIT_CODES[verification.verdict];
   if (json) print(cli, JSON.stringify(verificationJson(verification, origin)));
   else for (const line of formatVerification(verification, origin)) print(cli, printable(line));
-}
-
-async function digestOf({ stderr, now }: Cli, file: string): Promise<string> {
-  if (file.startsWith('sha256:')) {
-    const digest = file.slice('sha256:'.length);
-    if (!/^[0-9a-fA-F]{64}$/.test(digest)) throw new UsageError('sha256: is not followed by 64 hex digits');
-    return digest;
-  }
-  const size = await givenFileSize(file);
-  const progress = openProgress({ output: stderr, now: () => now().getTime() }, 'hashing', size);
-  const digest = await hashArtifact(file, { onBytes: progress.add });
-  progress.clear();
-  return digest;
 }

@@ -28,8 +28,8 @@ export const STEP_NAMES = [
 export type StepName = (typeof STEP_NAMES)[number];
 
 /** A step with all its checks; its own code and message are those of what decided its status. */
-export type Step = {
-  readonly name: StepName;
+export type Step<Name extends string = StepName> = {
+  readonly name: Name;
   readonly status: CheckStatus;
   readonly code: string;
   readonly message: string;
@@ -55,7 +55,7 @@ export function missing(code: string, message: string): Check {
 }
 
 /** Gathers a step. It failed if any check did; it is not checked if one that it needs is not, or none was made. */
-export function step(name: StepName, checks: readonly Check[]): Step {
+export function step<Name extends string>(name: Name, checks: readonly Check[]): Step<Name> {
   const status = stepStatus(checks);
   const deciding = checks.filter((check) => check.status === status);
   const needed = status === 'not_checked' ? deciding.filter((check) => check.blocking) : deciding;
