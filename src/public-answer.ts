@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ErrorCode } from '../gen/attestation/v1/errors_pb.js';
 import { ApiError } from './errors.js';
 import { etagOf, isNoneMatch } from './etag.js';
+import { acceptsGzip } from './gzip.js';
 
 const ALLOWED = 'GET, HEAD, OPTIONS';
 const PREFLIGHT_SECONDS = '7200';
@@ -10,6 +11,7 @@ const PREFLIGHT_SECONDS = '7200';
  * Answers a public GET: with an entity tag (304 to those who have these bytes), readable by scripts of every web origin.
  *
  * @param cacheControl how long caches may keep it
+ * @param gzipped the same body compressed, for those who take it; its tag is the weak form of the body's
  */
 export function sendPublic(
   request: FastifyRequest,
@@ -17,11 +19,13 @@ export function sendPublic(
   body: string | Uint8Array,
   contentType: string,
   cacheControl: string,
+  gzipped?: Uint8Array,
 ): FastifyReply {
   const bytes = Buffer.from(body);
   const etag = etagOf(bytes);
   // Every origin gets the same answer: what the CORS of the API has set there would only divide caches.
   reply.raw.removeHeader('vary');
+  if (gzipped !== undefined) void reply.header('vary', 'accept-encoding');
   void reply
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'etag, x-request-id')
@@ -29,7 +33,11 @@ export function sendPublic(
     .header('etag', etag)
     .header('x-content-type-options', 'nosniff');
   if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  return reply.type(contentType).send(bytes);
+  if (gzipped === undefined || !acceptsGzip(request.headers['accept-encoding'])) {
+    return reply.type(contentType).send(bytes);
+  }
+  void reply.header('content-encoding', 'gzip').header('etag', `W/${etag}`);
+  return reply.type(contentType).send(gzipped);
 }
 
 /**

@@ -5,6 +5,7 @@ import { compressionGzip } from '@connectrpc/connect-node';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
+import { MIN_COMPRESSED_BYTES } from '../gzip.js';
 import { invalidRequest } from '../json/problems.js';
 import type { Logger } from '../logger.js';
 import { connectContext } from './connect.js';
@@ -13,7 +14,6 @@ import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
-import { MIN_COMPRESSED_BYTES } from './rest/compress.js';
 import { boundStreams } from './streams.js';
 
 export type AppDeps = {
@@ -104,7 +104,8 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     writeMaxBytes: MAX_RESPONSE_BYTES,
     compressMinBytes: MIN_COMPRESSED_BYTES,
     acceptCompression: [compressionGzip],
-    jsonOptions: { ignoreUnknownFields: true, textDecoder: { decode: jsonText } },
+    // A filter that is misspelled must not list everything: what is unknown is refused, as ProtoJSON has it by default.
+    jsonOptions: { ignoreUnknownFields: false, textDecoder: { decode: jsonText } },
   };
   fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
   if (deps.moreRpcs === undefined) return;

@@ -24,7 +24,7 @@ const MAX_MESSAGE_CHARACTERS = 500;
 /** What Connect calls internal though the caller sent it. */
 const UNREADABLE = /^parse binary|envelope|^decompression failed/;
 /** What the decoder of `jsonText` or, after its own words, JSON.parse say of bytes that are no JSON. */
-const NO_JSON = /^(?:cannot decode message \S+ from JSON: .*\bJSON\b|a JSON text must be in UTF-8)/s;
+const NO_JSON = /^(?:cannot decode message \S+ from JSON: (?!key ").*\bJSON\b|a JSON text must be in UTF-8)/s;
 
 /**
  * Gives the errors that Connect itself answers with (bad bytes, a body too large, an unknown compression) the same

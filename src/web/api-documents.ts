@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { FastifyInstance } from 'fastify';
 import { answerOtherMethods, sendPublic } from '../public-answer.js';
@@ -37,10 +38,14 @@ export function apiDocumentRoutes(app: FastifyInstance, { baseUrl }: { baseUrl: 
     },
   ];
   for (const { path, contentType, read } of files) {
-    const body = once(read);
+    const made = once(() => {
+      const body = Buffer.from(read());
+      return { body, gzipped: gzipSync(body) };
+    });
     app.get(path, async (request, reply) => {
       void reply.header('content-security-policy', POLICY).header('referrer-policy', 'no-referrer');
-      return sendPublic(request, reply, body(), contentType, CACHE);
+      const { body, gzipped } = made();
+      return sendPublic(request, reply, body, contentType, CACHE, gzipped);
     });
     answerOtherMethods(app, path);
   }

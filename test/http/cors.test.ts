@@ -69,7 +69,7 @@ t.test('what is public is open to pages of any origin', async (t) => {
       const { status, headers } = await app.rest(path, { headers: { origin } });
       t.equal(status, 200, path);
       t.equal(headers['access-control-allow-origin'], '*', `${path} from ${origin}`);
-      t.equal(headers.vary, undefined, 'one answer for all, to caches as well');
+      t.notMatch(headers.vary ?? '', /origin/i, 'one answer for all, to caches as well');
     }
   }
 });

@@ -100,6 +100,23 @@ t.test('garbage on Connect is refused in the form of every error', async (t) => 
   await livesOn(t, api);
 });
 
+t.test('ProtoJSON that names something unknown is refused, not dropped', async (t) => {
+  const api = await startApiServer(t);
+  for (const [json, message] of [
+    [{ status: 'witnessed' }, /enum attestation\.v1\.BatchStatus from JSON: "witnessed"/],
+    [{ limt: 1 }, /key "limt" is unknown/],
+    [{ JSON: 1 }, /key "JSON" is unknown/],
+  ] as const) {
+    const answer = await request(`${api.baseUrl}/attestation.v1.BatchService/ListBatches`, {
+      method: 'POST',
+      headers: { authorization: AUTHORIZATION, 'content-type': 'application/json' },
+      body: JSON.stringify(json),
+    });
+    t.equal(answer.statusCode, 400);
+    t.match(await answer.body.json(), { message, details: [{ debug: { code: 'request.invalid' } }] });
+  }
+});
+
 t.test('garbage on gRPC and gRPC-Web is refused in the form of every error', async (t) => {
   const api = await startApiServer(t);
   const session = connectHttp2(api.baseUrl);

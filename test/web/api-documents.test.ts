@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
@@ -22,6 +23,14 @@ t.test('the descriptions of the API are for everyone, every web origin, and cach
     const head = await app.rest(path, { method: 'HEAD' });
     t.equal(head.status, 200);
     t.equal(Number(head.headers['content-length']), body.length);
+    const small = await app.rest(path, { headers: { 'accept-encoding': 'br, gzip' } });
+    t.match(small.headers, {
+      'content-encoding': 'gzip',
+      vary: 'accept-encoding',
+      etag: `W/${headers.etag}`,
+    });
+    t.ok(gunzipSync(small.body).equals(body), 'compressed for those who take it');
+    t.ok(small.body.length < body.length);
     const wrong = await app.rest(path, { method: 'POST' });
     t.ok([404, 405].includes(wrong.status), `POST is refused with ${wrong.status}`);
   }
