@@ -72,6 +72,7 @@ t.test('methods that a path lacks, unknown paths, HEAD and OPTIONS are answered 
   t.equal(options.headers.allow, wrong.headers.allow);
   t.equal(options.headers['x-request-id'], 'req_3');
   t.equal((await ask(library, 'OPTIONS /v1/nothing')).status, 404);
+  t.match(await ask(library, 'GET /v1/books/b1/'), { status: 404, body: /leave out the slash at its end/ });
   const get = await ask(library, 'GET /v1/books/b1');
   const head = await ask(library, 'HEAD /v1/books/b1');
   t.equal(head.status, 200);
@@ -96,6 +97,7 @@ t.test('an entity tag saves sending the same bytes again', async (t) => {
     t.equal(again.body, '');
     t.equal(again.headers.etag, etag);
     t.equal(again.headers['content-type'], undefined);
+    t.equal(again.headers['cache-control'], 'private, no-cache');
     t.ok(again.headers['x-request-id']);
   }
   for (const tag of ['"other"', 'x', '', etag.slice(1, -1)]) {
@@ -103,6 +105,20 @@ t.test('an entity tag saves sending the same bytes again', async (t) => {
   }
   t.not((await ask(library, 'GET /v1/books/b2')).headers.etag, etag);
   t.equal((await ask(library, 'GET /v1/books')).headers.etag, undefined, 'only where the proto wants one');
+});
+
+t.test('no cache keeps an answer, save by its entity tag, and no browser guesses its type', async (t) => {
+  const library = await startLibrary(t);
+  for (const [line, kept] of [
+    ['GET /v1/books/b1', 'private, no-cache'],
+    ['GET /v1/books', 'no-store'],
+    ['DELETE /v1/books/b1', 'no-store'],
+    ['GET /v1/nothing', 'no-store'],
+    ['PUT /v1/books/b1', 'no-store'],
+  ] as const) {
+    const { headers } = await ask(library, line);
+    t.match(headers, { 'cache-control': kept, 'x-content-type-options': 'nosniff' }, line);
+  }
 });
 
 t.test('a body is the whole message, one field, bytes, or not wanted', async (t) => {

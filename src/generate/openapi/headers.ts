@@ -68,6 +68,13 @@ const HEADERS: Readonly<Record<string, Header>> = {
     schema: { type: 'string', pattern: '^(?:W/)?"[A-Za-z0-9_-]{43}"$' },
     example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
   },
+  'cache-control': {
+    required: true,
+    description:
+      'Whether the answer may be kept: `no-store`, or, where it has an entity tag, by the caller alone, who asks again with it.',
+    schema: { enum: ['no-store', 'private, no-cache'] },
+    example: 'no-store',
+  },
   'content-disposition': {
     required: true,
     description: 'That the answer is a file, and its name.',

@@ -64,6 +64,7 @@ function alwaysHeaders(operation: Operation): string[] {
   return [
     'x-request-id',
     ...(rules.bucket === Bucket.UNSPECIFIED ? [] : RATE_HEADERS),
+    'cache-control',
     ...(hasEntityTag(operation) ? ['etag'] : []),
     ...(rules.attachment ? ['content-disposition'] : []),
   ];

@@ -7,6 +7,10 @@ import { jsonPayload } from './response.js';
 import type { Route } from './route.js';
 import type { Answer } from './send.js';
 
+/** What a caller's own cache may do: nothing, or keep an answer and ask by its entity tag before using it again. */
+const NO_STORE = 'no-store';
+const ASK_AGAIN = 'private, no-cache';
+
 /** The answer to a call that went well: the route's status, or 304 when the client has these very bytes. */
 export function successAnswer(
   route: Route,
@@ -20,6 +24,7 @@ export function successAnswer(
   if (!route.hasEtag) return { status: route.successStatus, headers, body };
   const etag = known ?? etagOf(body);
   headers.etag = etag;
+  headers['cache-control'] = ASK_AGAIN;
   const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
   if (!isRead || !isNoneMatch(call.header('if-none-match'), etag)) {
     return { status: route.successStatus, headers, body };
@@ -33,7 +38,7 @@ export function errorAnswer(error: ApiError, requestId: string, call: Call | und
   const { contentType, body } = jsonPayload(
     errorEnvelope(error.code, error.message, requestId, error.details),
   );
-  const headers: Record<string, string> = { 'content-type': contentType };
+  const headers = newHeaders(contentType);
   if (call !== undefined) for (const [name, value] of call.responseHeaders) headers[name] = value;
   Object.assign(headers, error.headers);
   headers['x-request-id'] = requestId;
@@ -41,8 +46,14 @@ export function errorAnswer(error: ApiError, requestId: string, call: Call | und
 }
 
 function answerHeaders(call: Call, contentType?: string): Record<string, string> {
-  const headers: Record<string, string> = contentType === undefined ? {} : { 'content-type': contentType };
+  const headers = newHeaders(contentType);
   for (const [name, value] of call.responseHeaders) headers[name] = value;
   headers['x-request-id'] = call.requestId;
+  return headers;
+}
+
+function newHeaders(contentType: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = { 'cache-control': NO_STORE, 'x-content-type-options': 'nosniff' };
+  if (contentType !== undefined) headers['content-type'] = contentType;
   return headers;
 }

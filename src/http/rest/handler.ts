@@ -87,12 +87,18 @@ async function answer(options: RestOptions, router: Router<Route>, exchange: Exc
 /** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
 function answerUnmatched(router: Router<Route>, path: string, { req, requestId }: Exchange): Answer {
   const allow = router.allowedMethods(path).join(', ');
-  if (allow === '') throw new ApiError(ErrorCode.ROUTE_NOT_FOUND, 'no endpoint has this path');
+  if (allow === '') throw noRoute(router, path);
   if (req.method !== 'OPTIONS') {
     const message = `this path has no ${req.method}, only ${allow}`;
     throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
   }
   return { status: 204, headers: { allow, 'x-request-id': requestId }, body: undefined };
+}
+
+function noRoute(router: Router<Route>, path: string): ApiError {
+  const isSlashTooMany = path.endsWith('/') && router.allowedMethods(path.slice(0, -1)).length > 0;
+  const hint = isSlashTooMany ? ': leave out the slash at its end' : '';
+  return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
 }
 
 async function readMessage(
