@@ -1,6 +1,7 @@
-import type { DescMessage, Message } from '@bufbuild/protobuf';
+import { type DescField, type DescMessage, getOption, hasOption, type Message } from '@bufbuild/protobuf';
 import type { Path } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
+import { form } from '../../gen/attestation/options/v1/options_pb.js';
 import { admittedSpellings } from '../json/field-rules.js';
 import { invalidRequest, MAX_PROBLEMS, type Problem, pointer } from '../json/problems.js';
 
@@ -39,13 +40,24 @@ const WORDING: readonly [theirs: RegExp, ours: string][] = [
 
 function asProblem({ field, message, ruleId }: Violation): Problem {
   const last = field.findLast((step) => step.kind === 'field');
-  const isOfEnum = last?.enum !== undefined && ruleId.startsWith('enum.');
   return {
     path: pointer(stepsOf(field)),
-    message: isOfEnum
-      ? `must be one of ${admittedSpellings(last).join(', ')}`
-      : WORDING.reduce((text, [theirs, ours]) => text.replace(theirs, ours), message),
+    message: (last && findOwnWords(last, ruleId)) ?? inOurWords(message),
   };
+}
+
+/** What the proto itself says that a field must be. */
+function findOwnWords(field: DescField, ruleId: string): string | undefined {
+  if (field.enum !== undefined && ruleId.startsWith('enum.')) {
+    return `must be one of ${admittedSpellings(field).join(', ')}`;
+  }
+  return ruleId === 'string.pattern' && hasOption(field, form)
+    ? `must be ${getOption(field, form)}`
+    : undefined;
+}
+
+function inOurWords(message: string): string {
+  return WORDING.reduce((text, [theirs, ours]) => text.replace(theirs, ours), message);
 }
 
 /** The members that lead to a field; a oneof is none, so a rule of one stands at its message. */

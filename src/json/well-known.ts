@@ -34,12 +34,14 @@ export function isTextual(desc: DescMessage): boolean {
 
 const UNSPELLED: ReadonlySet<string> = new Set(['google.protobuf.Any', 'google.protobuf.FieldMask']);
 
+const NO_TIMESTAMP = 'must be an RFC 3339 time stamp, as in 2024-01-31T12:00:00Z';
+
 const CODECS: ReadonlyMap<string, ValueCodec> = new Map([
   [
     TimestampSchema.typeName,
     {
       write: (value) => `"${formatTimestamp(value as Seconds)}"`,
-      read: secondsReader(TimestampSchema, parseTimestamp, 'must be an RFC 3339 time stamp'),
+      read: secondsReader(TimestampSchema, parseTimestamp, NO_TIMESTAMP),
     },
   ],
   [

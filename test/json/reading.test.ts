@@ -70,7 +70,7 @@ t.test('time stamps are read in every RFC 3339 form, and in no other', async (t)
   for (const text of bad) {
     t.same(
       problemsOf({ timestamp: text }),
-      ['/timestamp: must be an RFC 3339 time stamp'],
+      ['/timestamp: must be an RFC 3339 time stamp, as in 2024-01-31T12:00:00Z'],
       JSON.stringify(text),
     );
   }

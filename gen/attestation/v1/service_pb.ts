@@ -10,10 +10,18 @@
 // refused. Time stamps are RFC 3339, in UTC with milliseconds in answers. Lists are newest first and paginated: pass
 // `next_cursor` as `cursor` until it is empty. A GET can be a HEAD as well.
 //
+// Calls that change something take an `Idempotency-Key`: a request that is sent again with the same key gets the answer
+// to the first one and does nothing else. So a call whose answer was lost can be sent again.
+//
+// Every API key has rate windows: by default 60 submissions a second, 10,000 an hour and 100,000 a day, and 600 other
+// calls a second. The headers of every answer say what is left, `GET /v1/service/me` says all of it, and what is over is
+// `429 rate_limit.exceeded` with `Retry-After`.
+//
 // Every error has the same envelope, and a dotted code that says what to do. A path that nothing has is
 // `404 route.not_found`, a method that a path has not is `405 request.method_not_allowed` with `Allow`.
 //
-// The same calls are served as Connect, gRPC and gRPC-Web: `x-rpc` names each, and `/descriptor.binpb` describes all.
+// The same calls are served as Connect, gRPC and gRPC-Web, under the name that each has as its RPC (`x-rpc`);
+// `/descriptor.binpb` describes all.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";

@@ -51,10 +51,16 @@ export function describe({ method, rules, index, binding }: Operation): JsonObje
     tags: [tagOf(method.parent)],
     operationId: operationId(method, index),
     summary: `${summary}${detail}`,
-    description: [comment, ...scope].join('\n\n'),
+    description: [withoutSummary(comment, summary), ...scope].filter((text) => text !== '').join('\n\n'),
     'x-rpc': `${method.parent.typeName}/${method.name}`,
     security: rules.access === Access.PUBLIC ? [] : [{ api_key: rules.scope === '' ? [] : [rules.scope] }],
   };
+}
+
+/** What a comment says beyond its summary, which is left out when it is a sentence of its own. */
+function withoutSummary(comment: string, summary: string): string {
+  const sentence = `${summary}.`;
+  return comment.startsWith(sentence) ? comment.slice(sentence.length).trimStart() : comment;
 }
 
 /** The name of a service without its last word. */

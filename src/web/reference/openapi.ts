@@ -17,6 +17,7 @@ export type Operation = {
   operationId: string;
   summary: string;
   description: string;
+  'x-rpc'?: string;
   tags?: readonly string[];
   parameters?: readonly (Parameter | Ref)[];
   requestBody?: { required: boolean; content: Content };
@@ -33,11 +34,11 @@ export type Parameter = {
 
 export type Response = {
   description: string;
-  headers?: Readonly<Record<string, Header | Ref>>;
+  headers?: Readonly<Record<string, Ref>>;
   content?: Content;
 };
 
-export type Header = { description: string };
+export type Header = { description: string; example: string | number };
 
 /** Bodies by media type. */
 export type Content = Readonly<Record<string, { schema: Schema; example?: JsonValue }>>;

@@ -1,7 +1,14 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { type Html, html } from './html.js';
 import { markdown } from './markdown.js';
-import { type Content, type OpenApi, type Operation, type Response, resolve } from './openapi.js';
+import {
+  type Content,
+  type Header,
+  type OpenApi,
+  type Operation,
+  type Response,
+  resolve,
+} from './openapi.js';
 import { memberTable, typeOf } from './schema.js';
 
 /** An operation where it is found: by its method and path, or as the webhook of an event. */
@@ -15,11 +22,12 @@ export function operationSection(document: OpenApi, place: Place): Html {
 <h3>${operation.summary}</h3>
 <p class="route"><b class="${method}">${method.toUpperCase()}</b> <code>${path}</code></p>
 ${markdown(operation.description)}
+${operation['x-rpc'] === undefined ? undefined : html`<p>RPC: <code>${operation['x-rpc']}</code></p>`}
 ${parameters(document, operation)}
 ${requestBody === undefined ? undefined : html`<h4>Request body</h4>${content(requestBody.content)}`}
 ${operation.tags === undefined ? undefined : html`<h4>Try it</h4><pre>${curl(document, place)}</pre>`}
 <h4>Answers</h4>
-${Object.entries(operation.responses).map(([status, response]) => answer(document, status, resolve(document, response)))}
+${Object.entries(operation.responses).map(([status, response]) => answer(status, resolve(document, response)))}
 </article>
 `;
 }
@@ -35,17 +43,34 @@ function parameters(document: OpenApi, { parameters = [] }: Operation): Html | u
   return html`<h4>Parameters</h4>${memberTable(rows, required)}`;
 }
 
-function answer(document: OpenApi, status: string, response: Response): Html {
-  const rows = Object.entries(response.headers ?? {}).map(
-    ([name, header]) =>
-      html`<tr><th scope="row"><code>${name}</code></th><td>${resolve(document, header).description}</td></tr>`,
-  );
-  return html`<details><summary><b class="s${status.slice(0, 1)}">${status}</b> ${firstLine(response.description)}</summary>
-${markdown(response.description)}
+function answer(status: string, response: Response): Html {
+  const line = firstLine(response.description);
+  return html`<details><summary><b class="s${status.slice(0, 1)}">${status}</b> ${line}</summary>
+${response.description === line ? undefined : markdown(response.description)}
 ${response.content === undefined ? undefined : content(response.content)}
-${rows.length === 0 ? undefined : html`<h5>Headers</h5><table><tbody>${rows}</tbody></table>`}
+${headerLinks(Object.keys(response.headers ?? {}))}
 </details>
 `;
+}
+
+function headerLinks(names: readonly string[]): Html | undefined {
+  if (names.length === 0) return undefined;
+  const links = names.map((name) => html` <a href="#header-${name}"><code>${name}</code></a>`);
+  return html`<p>Headers:${links}</p>`;
+}
+
+/** What the headers say that answers link to. */
+export function headerTable({ components }: OpenApi): Html {
+  const headers = Object.entries(components.headers ?? {}) as unknown as [string, Header][];
+  const rows = headers.map(
+    ([
+      name,
+      { description, example },
+    ]) => html`<tr id="header-${name}"><th scope="row"><code>${name}</code></th>
+<td>${markdown(description)}</td><td><code>${example}</code></td></tr>
+`,
+  );
+  return html`<table><tbody>${rows}</tbody></table>`;
 }
 
 function content(bodies: Content): Html {

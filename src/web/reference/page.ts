@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { type Html, html } from './html.js';
 import { markdown } from './markdown.js';
 import type { OpenApi, PathItem, Schema } from './openapi.js';
-import { operationSection, type Place } from './operation.js';
+import { headerTable, operationSection, type Place } from './operation.js';
 import { schemaSection } from './schema.js';
 
 /**
@@ -32,6 +32,7 @@ export function referencePage(generated: JsonObject): string {
 <a href="#top"><b>${info.title}</b></a>
 ${groups.map(({ name, places }) => navGroup(name, places))}
 ${navGroup('Events', events)}
+<h2><a href="#headers">Headers</a></h2>
 <h2><a href="#schemas">Schemas</a></h2>
 </nav>
 <main id="top">
@@ -41,6 +42,10 @@ ${navGroup('Events', events)}
 ${markdown(info.description)}
 ${groups.map(({ name, description, places }) => section(document, name, description, places))}
 ${section(document, 'Events', EVENTS, events)}
+<section id="headers"><h2>Headers</h2>
+<p>Of answers. Those that can come with an answer are named there.</p>
+${headerTable(document)}
+</section>
 <section id="schemas"><h2>Schemas</h2>
 ${schemas.map(([name, schema]) => schemaSection(name, schema))}
 </section>

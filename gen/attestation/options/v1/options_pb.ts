@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEi9gEKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqRQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAjpbCgVydWxlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJmIAyABKAsyIy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLk1ldGhvZFJ1bGVzUgVydWxlczpNCgNhcGkSHC5nb29nbGUucHJvdG9idWYuRmlsZU9wdGlvbnMYnYgDIAEoCzIbLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQXBpUgNhcGk6OQoHZXhhbXBsZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYnogDIAEoCVIHZXhhbXBsZTpECg1kZWZhdWx0X3ZhbHVlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxigiAMgASgJUgxkZWZhdWx0VmFsdWU6QAoLdGV4dF9tZW1iZXISHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKGIAyABKAlSCnRleHRNZW1iZXI6OgoIdHlwZWRfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ+IAyABKAlSB3R5cGVkQnk6PwoIc3BlbGxpbmcSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiaiAMgASgJUghzcGVsbGluZzpdCgVlcnJvchIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJuIAyABKAsyIi5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkVycm9yUnVsZXNSBWVycm9yOkIKCmV2ZW50X2RhdGESIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiciAMgASgJUglldmVudERhdGFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEi9gEKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqRQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAjpbCgVydWxlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJmIAyABKAsyIy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLk1ldGhvZFJ1bGVzUgVydWxlczpNCgNhcGkSHC5nb29nbGUucHJvdG9idWYuRmlsZU9wdGlvbnMYnYgDIAEoCzIbLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQXBpUgNhcGk6OQoHZXhhbXBsZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYnogDIAEoCVIHZXhhbXBsZTpECg1kZWZhdWx0X3ZhbHVlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxigiAMgASgJUgxkZWZhdWx0VmFsdWU6QAoLdGV4dF9tZW1iZXISHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKGIAyABKAlSCnRleHRNZW1iZXI6MwoEZm9ybRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoogDIAEoCVIEZm9ybTo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Who may call an RPC, what it costs, and how it answers.
@@ -297,13 +297,21 @@ export const text_member: GenExtension<FieldOptions, string> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 4);
 
 /**
+ * Of a text with a `pattern`: what it must be, in words, as an error says it: `64 hex digits`.
+ *
+ * @generated from extension: string form = 50210;
+ */
+export const form: GenExtension<FieldOptions, string> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 5);
+
+/**
  * Of a Struct: the name of the enum field beside it whose value says, by its `event_data`, what is in here. A message
  * with such a field is the body of a webhook request.
  *
  * @generated from extension: string typed_by = 50207;
  */
 export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 5);
+  extDesc(file_attestation_options_v1_options, 6);
 
 /**
  * The documented spelling of an enum value on the REST surface, for example `queued`.
@@ -311,7 +319,7 @@ export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
  * @generated from extension: string spelling = 50202;
  */
 export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 6);
+  extDesc(file_attestation_options_v1_options, 7);
 
 /**
  * What an error code means on every surface.
@@ -319,7 +327,7 @@ export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.ErrorRules error = 50203;
  */
 export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 7);
+  extDesc(file_attestation_options_v1_options, 8);
 
 /**
  * The full name of the message that an event of this type carries as `data`.
@@ -327,5 +335,5 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  * @generated from extension: string event_data = 50204;
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 8);
+  extDesc(file_attestation_options_v1_options, 9);
 
