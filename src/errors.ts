@@ -40,6 +40,16 @@ export function unavailable(message: string, retryAfterSeconds: number, cause?: 
   );
 }
 
+/** `idempotency.in_progress`: a request with the same key is under way, for longer than this one waits. */
+export function idempotencyInProgress(): ApiError {
+  return new ApiError(
+    ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+    'a request with the same idempotency key is still under way',
+    {},
+    { 'retry-after': '1' },
+  );
+}
+
 const RULES: ReadonlyMap<ErrorCode, ErrorRules> = new Map(
   ErrorCodeSchema.values
     .filter((value) => value.number !== ErrorCode.UNSPECIFIED)

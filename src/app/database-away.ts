@@ -1,7 +1,7 @@
 import { type ApiError, unavailable } from '../errors.js';
 import type { ServiceEntry } from '../http/services.js';
 import type { Logger } from '../logger.js';
-import { isDatabaseAway } from '../store/connect.js';
+import { isDatabaseAway } from '../store/database-errors.js';
 
 const RETRY_SECONDS = 2;
 

@@ -5,7 +5,8 @@ import { unavailable } from '../errors.js';
 import { answerOtherMethods, sendPublic } from '../public-answer.js';
 import type { Directory } from '../rpc/directory.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
-import { isDatabaseAway, type Pool } from '../store/connect.js';
+import type { Pool } from '../store/connect.js';
+import { isDatabaseAway } from '../store/database-errors.js';
 import { listLogs } from '../store/logs.js';
 import type { LogReader } from './log-reader.js';
 

@@ -4,16 +4,16 @@
  * Emits: `wake`, once a call has stored something, so that sealing is looked at.
  * A crash leaves: before the commit nothing; after it the rows, which a retry with the same key or id finds.
  */
-import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
-import { ApiError, unavailable } from '../errors.js';
+import { ApiError, idempotencyInProgress, unavailable } from '../errors.js';
 import {
   type AcceptedRow,
+  AcceptOutcome,
   acceptSubmissions,
   FROZEN_SQLSTATE,
   type NewSubmission,
-  Outcome,
 } from '../store/accept.js';
-import { errorCode, isDatabaseAway, type Pool } from '../store/connect.js';
+import type { Pool } from '../store/connect.js';
+import { errorCode, isDatabaseAway } from '../store/database-errors.js';
 
 /** Bounds of the gathering: per call, calls under way, and what may wait. */
 export type AcceptLimits = { maxRows: number; maxBytes: number; maxInFlight: number; maxQueuedRows: number };
@@ -154,7 +154,7 @@ async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promis
     await storeFailed(deps, flushed, later, error);
     return;
   }
-  if (results.some((result) => result.outcome === Outcome.STORED)) deps.wake();
+  if (results.some((result) => result.outcome === AcceptOutcome.STORED)) deps.wake();
   for (const [i, waiting] of flushed.entries()) answer(deps, waiting, results[i], later);
 }
 
@@ -203,19 +203,12 @@ function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unkno
 function answer(deps: AcceptDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
   if (result === undefined) {
     waiting.reject(new Error('accept_submissions answered fewer rows than it was given'));
-  } else if (result.outcome !== Outcome.BUSY) {
+  } else if (result.outcome !== AcceptOutcome.BUSY) {
     waiting.resolve(result);
   } else if (deps.clock() < waiting.deadline) {
     later(waiting, BUSY_RETRY_MS);
   } else {
-    waiting.reject(
-      new ApiError(
-        ErrorCode.IDEMPOTENCY_IN_PROGRESS,
-        'a request with the same idempotency key is still under way',
-        {},
-        { 'retry-after': '1' },
-      ),
-    );
+    waiting.reject(idempotencyInProgress());
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isDatabaseAway } from '../store/connect.js';
+import { untilStored } from '../store/database-errors.js';
 import type { RecordedAttempt } from '../store/webhook-attempts.js';
 
 /** Records an attempt; resolves when that is durable. */
@@ -8,8 +8,6 @@ export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
 const MAX_ROWS = 500;
 /** So long attempts are gathered: nobody waits for a record, and each statement costs as much as sending ten events. */
 const GATHER_MS = 10;
-const RETRY_MS = 500;
-const MAX_TRIES = 20;
 
 /**
  * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together.
@@ -42,15 +40,4 @@ export function createAttemptRecorder(
       queue.push({ attempt, resolve, reject });
       if (!isBusy) void flush();
     });
-}
-
-async function untilStored(store: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await store();
-    } catch (error) {
-      if (tries === MAX_TRIES || !isDatabaseAway(error)) throw error;
-      await delay(RETRY_MS);
-    }
-  }
 }

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { checkpointBody } from '../proof/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/batches.js';
-import { isDatabaseAway } from '../store/connect.js';
+import { STORE_PATIENCE_MS, untilStored } from '../store/database-errors.js';
 import { getLog, type Log } from '../store/logs.js';
 import {
   leaseWitness,
@@ -26,10 +26,6 @@ const FIRST_BACKOFF_MS = 1_000;
 /** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
 export const LAST_BACKOFF_MS = 10 * 60_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
-/** How much longer a lease lasts than the request it covers: as long as recording what it brought is tried. */
-const LEASE_MARGIN_MS = 10_000;
-const RECORD_RETRY_MS = 500;
-const RECORD_ATTEMPTS = LEASE_MARGIN_MS / RECORD_RETRY_MS;
 
 /** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
 export async function witness(pipeline: LogPipeline, logId: number, name: string): Promise<Outcome> {
@@ -38,8 +34,9 @@ export async function witness(pipeline: LogPipeline, logId: number, name: string
   const state = await findState(pipeline, logId, name);
   const newest = await findNewestPublishedBatch(pipeline.pool, logId);
   if (state === undefined || newest === undefined || state.coversTreeSize >= newest.treeSize) return DONE;
-  const { witnessTimeoutMs } = pipeline.settings;
-  const attempt = await leaseWitness(pipeline.pool, logId, name, witnessTimeoutMs + LEASE_MARGIN_MS);
+  // Longer than the request by as long as recording what it brought is tried.
+  const leaseMs = pipeline.settings.witnessTimeoutMs + STORE_PATIENCE_MS;
+  const attempt = await leaseWitness(pipeline.pool, logId, name, leaseMs);
   if (attempt === undefined) return DONE;
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null) {
@@ -81,21 +78,10 @@ async function ask(
     return failed(pipeline, log, asked.name, attempt, state.failures, batch.deadlineAt, error);
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
-  await untilRecorded(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
+  // It may have cost money: it is not thrown away because the database is away.
+  await untilStored(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
   return DONE;
-}
-
-/** Evidence may have cost money: it is not thrown away because the database is away for a moment. */
-async function untilRecorded(record: () => Promise<void>): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await record();
-    } catch (error) {
-      if (attempt === RECORD_ATTEMPTS || !isDatabaseAway(error)) throw error;
-      await delay(RECORD_RETRY_MS);
-    }
-  }
 }
 
 /** The bytes every witness vouches for, of a stored batch. */

@@ -17,7 +17,7 @@ import { toHex } from '../proof/encoding.js';
 import { jcs } from '../proof/jcs.js';
 import { tlogProof } from '../proof/tlog-proof.js';
 import { rateLimitExceeded, tightestWindow } from '../rate.js';
-import { type AcceptedRow, type NewSubmission, Outcome, type WindowUse } from '../store/accept.js';
+import { type AcceptedRow, AcceptOutcome, type NewSubmission, type WindowUse } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { listSubmissions } from '../store/submission-lists.js';
 import type { SubmissionRow } from '../store/submissions.js';
@@ -77,11 +77,11 @@ async function createAttestation(
   const result = await accepter.accept(row);
   noteUse(deps, principal, call, result);
   switch (result.outcome) {
-    case Outcome.STORED:
+    case AcceptOutcome.STORED:
       return storedMessage(row, result, principal);
-    case Outcome.REPLAYED:
+    case AcceptOutcome.REPLAYED:
       return replay(deps, result.resourceId, principal, call);
-    case Outcome.LIMITED: {
+    case AcceptOutcome.LIMITED: {
       const spent = tightestWindow(call.rateStates);
       if (spent === undefined) throw new Error('a submission was over the limit of no window');
       throw rateLimitExceeded(spent, deps.clock());

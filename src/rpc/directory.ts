@@ -1,5 +1,5 @@
 import type { Pool } from '../store/connect.js';
-import { type DsseKey, listDsseKeys } from '../store/keys.js';
+import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { findActiveLog, type Log, listLogs } from '../store/logs.js';
 
 /** The logs and signing keys there are: few, rarely new, looked up all the time. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Message, toJson } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../call.js';
-import { ApiError } from '../errors.js';
+import { ApiError, idempotencyInProgress } from '../errors.js';
 import { jcs } from '../proof/jcs.js';
 import type { KeyRing } from '../secret-key.js';
 import type { Pool, Sql } from '../store/connect.js';
@@ -55,7 +55,7 @@ export async function idempotently<M extends Message>(
       noteReplay(call);
       return replay(claimed.resourceId);
     }
-    if (deps.clock() >= deadline) throw inProgress();
+    if (deps.clock() >= deadline) throw idempotencyInProgress();
     await delay(RETRY_MS);
   }
 }
@@ -125,14 +125,5 @@ export function keyReused(): ApiError {
   return new ApiError(
     ErrorCode.IDEMPOTENCY_KEY_REUSED,
     'this idempotency key was used for another request; use a new one',
-  );
-}
-
-function inProgress(): ApiError {
-  return new ApiError(
-    ErrorCode.IDEMPOTENCY_IN_PROGRESS,
-    'a request with the same idempotency key is still under way',
-    {},
-    { 'retry-after': '1' },
   );
 }

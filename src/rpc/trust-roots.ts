@@ -15,14 +15,10 @@ import { fromPem, toPem } from '../proof/pem.js';
 import { ed25519Spki, sha256 } from '../proof/primitives.js';
 import { type TrustedRoot, trustedRoot } from '../proof/trusted-root.js';
 import type { Pool } from '../store/connect.js';
-import {
-  type DsseKey,
-  listDsseKeys,
-  listTimestampAuthorities,
-  type TimestampAuthorityRow,
-} from '../store/keys.js';
+import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { type Log, listLogs } from '../store/logs.js';
 import { listPolicies, type Policy } from '../store/policies.js';
+import { listTimestampAuthorities, type TimestampAuthorityRow } from '../store/timestamp-authorities.js';
 
 /** The trust roots and the tables they are made from. */
 export type TrustRootsReader = {

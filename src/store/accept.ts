@@ -22,7 +22,7 @@ export type NewSubmission = {
 };
 
 /** What became of a row; the numbers of `accept_submissions`. */
-export const Outcome = { STORED: 0, REPLAYED: 1, KEY_REUSED: 2, BUSY: 3, LIMITED: 4 } as const;
+export const AcceptOutcome = { STORED: 0, REPLAYED: 1, KEY_REUSED: 2, BUSY: 3, LIMITED: 4 } as const;
 
 /** The key's use of its submission windows after a call, or undefined when nothing was counted for the row. */
 export type WindowUse = { second: number; nSecond: number; nHour: number; nDay: number };

@@ -69,45 +69,6 @@ function openConnections(
   });
 }
 
-/** Whether an error says that the connection failed, so that the statement's outcome is not known. */
-export function isConnectionLost(error: unknown): boolean {
-  const code = errorCode(error);
-  if (code === undefined) return false;
-  return CONNECTION_CODES.has(code) || code.startsWith('08') || code.startsWith('57P');
-}
-
-/**
- * Whether an error says that the database cannot do its work now, whatever the statement: away, starting, read-only,
- * out of space or connections, or too slow. Its outcome may or may not be known.
- */
-export function isDatabaseAway(error: unknown): boolean {
-  return isConnectionLost(error) || AWAY_STATES.test(errorCode(error) ?? '');
-}
-
-/**
- * Read-only transaction, serialization failure, deadlock, no resources, lock not available, cancelled, I/O error, and
- * the server's own trouble (class XX), as when a file may not grow.
- */
-const AWAY_STATES = /^(25006|40001|40P01|53...|55P03|57014|58...|XX...)$/;
-
-/** The SQLSTATE or the driver's code of an error, when it has one. */
-export function errorCode(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
-}
-
-const CONNECTION_CODES = new Set([
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-  'CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOENT',
-  'ETIMEDOUT',
-]);
-
 /** The type `bytea[]` (pg_type.dat). */
 const BYTEA_ARRAY_OID = 1001;
 

@@ -63,3 +63,17 @@ export async function findClaim(
   const isSame = requestHashes.some((hash) => row.requestHash.equals(hash));
   return isSame ? { outcome: 'replayed', resourceId: row.resourceId } : { outcome: 'reused' };
 }
+
+/**
+ * Deletes idempotency keys past their retention, at most `limit`. Their age is looked at once more as each is deleted:
+ * one that is claimed anew meanwhile stays.
+ *
+ * @returns how many
+ */
+export async function pruneIdempotencyKeys(sql: Sql, retentionMs: number, limit: number): Promise<number> {
+  const isOver = sql`created_at < clock_timestamp() - ${retentionMs}::bigint * interval '1 millisecond'`;
+  const result = await sql`
+    DELETE FROM idempotency_key WHERE ${isOver} AND (api_key_id, key) IN (
+      SELECT api_key_id, key FROM idempotency_key WHERE ${isOver} ORDER BY created_at LIMIT ${limit})`;
+  return result.count;
+}

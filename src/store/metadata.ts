@@ -1,10 +1,10 @@
+import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from './connect.js';
 
 /** Where a submission's metadata stands: a proto MetadataState number, and the schema it names now. */
 export type MetadataStand = { state: number; schema: string };
 
-const VALID = 1;
-const REDACTED = 3;
+const { VALID, REDACTED } = MetadataState;
 
 /**
  * Looks at the metadata of the owner's submission and keeps all others from changing it until the transaction ends;

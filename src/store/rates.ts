@@ -24,17 +24,3 @@ export async function findUse(sql: Sql, apiKeyId: string, bucket: number): Promi
     WHERE api_key_id = ${apiKeyId} AND bucket = ${bucket} ORDER BY second DESC LIMIT 1`;
   return rows[0];
 }
-
-/**
- * Deletes idempotency keys past their retention, at most `limit`. Their age is looked at once more as each is deleted:
- * one that is claimed anew meanwhile stays.
- *
- * @returns how many
- */
-export async function pruneIdempotencyKeys(sql: Sql, retentionMs: number, limit: number): Promise<number> {
-  const isOver = sql`created_at < clock_timestamp() - ${retentionMs}::bigint * interval '1 millisecond'`;
-  const result = await sql`
-    DELETE FROM idempotency_key WHERE ${isOver} AND (api_key_id, key) IN (
-      SELECT api_key_id, key FROM idempotency_key WHERE ${isOver} ORDER BY created_at LIMIT ${limit})`;
-  return result.count;
-}

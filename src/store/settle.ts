@@ -1,4 +1,7 @@
+import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import type { Sql } from './connect.js';
+
+const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;
 
 /** A change of a batch's status. */
 export type Transition = { batchId: string; treeSize: number; status: number };
@@ -62,8 +65,3 @@ export async function settleOverdue(sql: Sql, logId: number, limit: number): Pro
       SELECT ${logId}, tree_size, status, landed, missing FROM moved ON CONFLICT DO NOTHING)
     SELECT id AS "batchId", tree_size AS "treeSize", status FROM moved`;
 }
-
-const SEALED = 1;
-const WITNESSED = 2;
-const PARTIAL = 3;
-const FAILED = 4;

@@ -1,3 +1,4 @@
+import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from './connect.js';
 
 /** One attempt as it was made; `answer` is the first 2 KiB of the receiver's answer as text. */
@@ -22,8 +23,7 @@ export type RecordedAttempt = AttemptRow & {
   retryAfterMs: number | null;
 };
 
-const PENDING = 1;
-const DELIVERED = 2;
+const { PENDING, DELIVERED } = DeliveryStatus;
 
 /** A subscription that failed, and for how long by now nothing but failed, in milliseconds. */
 export type FailingWebhook = { id: string; failingMs: number };

@@ -1,3 +1,4 @@
+import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from './connect.js';
 
 /**
@@ -21,8 +22,7 @@ export type DeliveryRow = {
   deliveredAt: Date | null;
 };
 
-const PENDING = 1;
-const FAILED = 3;
+const { PENDING, FAILED } = DeliveryStatus;
 
 const columns = (sql: Sql) => sql`
   d.webhook_id AS "webhookId", d.id, d.submission_id AS "submissionId", d.transition,

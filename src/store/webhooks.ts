@@ -1,3 +1,4 @@
+import { WebhookStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import type { Pool, Sql } from './connect.js';
 
 /**
@@ -23,9 +24,7 @@ export type WebhookRow = {
 /** Whose subscriptions: those of a project in one environment. */
 export type WebhookOwner = { projectId: string; environment: number };
 
-const ACTIVE = 1;
-const DISABLED = 2;
-const DELETED = 3;
+const { ACTIVE, DISABLED, DELETED } = WebhookStatus;
 
 const columns = (sql: Sql) => sql`
   w.id, w.number, w.project_id AS "projectId", w.environment, w.url, w.events, w.status,

@@ -4,9 +4,9 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { setUpLogs } from '../../src/app/setup.js';
 import { openSecrets } from '../../src/embedded/secrets.js';
 import { createRandomSource } from '../../src/random.js';
-import { acceptSubmissions, type NewSubmission, Outcome } from '../../src/store/accept.js';
+import { AcceptOutcome, acceptSubmissions, type NewSubmission } from '../../src/store/accept.js';
 import type { Pool } from '../../src/store/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../../src/store/keys.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/store/logs.js';
 
 const ROWS_PER_CALL = 500;
@@ -45,7 +45,8 @@ export async function appendSubmissions(target: Target, count: number): Promise<
       newSubmission(target.projectId, keyId, random.ulid(Date.now())),
     );
     const results = await acceptSubmissions(target.pool, logId, rows, false, RETENTION_MS);
-    if (results.some(({ outcome }) => outcome !== Outcome.STORED)) throw new Error('a row was not stored');
+    if (results.some(({ outcome }) => outcome !== AcceptOutcome.STORED))
+      throw new Error('a row was not stored');
   }
 }
 

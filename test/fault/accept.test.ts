@@ -1,6 +1,6 @@
 /** Faults of the gathered write, each at its exact point: nothing is lost, nothing is there twice, strangers are not harmed. */
 import t from 'tap';
-import { Outcome } from '../../src/store/accept.js';
+import { AcceptOutcome } from '../../src/store/accept.js';
 import type { Pool } from '../../src/store/connect.js';
 import { freezeLog, LogLock } from '../../src/store/logs.js';
 import { type AcceptScene, finish, keyed, openAccepter, outcomes } from '../support/accepter.js';
@@ -22,7 +22,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
     await broken;
     t.same(
       outcomes(results),
-      rows.map(() => Outcome.STORED),
+      rows.map(() => AcceptOutcome.STORED),
     );
     const [count] = await scene.pool`SELECT count(*) AS n FROM submission`;
     t.equal(count?.n, 15);
@@ -35,7 +35,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
 /** Tries until so many are all stored: on a slow machine one try may take longer than the patience of the scene. */
 async function untilStored(scene: AcceptScene, count: number): Promise<void> {
   await until(`${count} are stored`, async () =>
-    outcomes(await scene.accept(scene.makeRows(count))).every((outcome) => outcome === Outcome.STORED),
+    outcomes(await scene.accept(scene.makeRows(count))).every((outcome) => outcome === AcceptOutcome.STORED),
   );
 }
 
@@ -48,7 +48,7 @@ t.test('one bad row fails alone, and the others of its flush are stored', async 
   const results = await scene.accept(rows);
   t.same(
     outcomes(results),
-    rows.map((row) => (row === bad ? '23514' : Outcome.STORED)),
+    rows.map((row) => (row === bad ? '23514' : AcceptOutcome.STORED)),
   );
   await finish(t, scene);
 });
@@ -63,9 +63,9 @@ t.test('a stuck idempotency key harms no stranger, and its own caller is told af
     ...scene.makeRows(1, keyed('free')),
   ];
   const results = outcomes(await scene.accept(rows));
-  t.same(results, [...Array(20).fill(Outcome.STORED), 'IDEMPOTENCY_IN_PROGRESS', Outcome.STORED]);
+  t.same(results, [...Array(20).fill(AcceptOutcome.STORED), 'IDEMPOTENCY_IN_PROGRESS', AcceptOutcome.STORED]);
   await holder.release();
-  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [Outcome.STORED]);
+  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [AcceptOutcome.STORED]);
   await finish(t, scene);
 });
 
@@ -87,7 +87,7 @@ t.test('a write that takes too long once is tried again', async (t) => {
   const cancelled = scene.proxy.breakNext('before the request arrives', (sent) => sent.includes('sub_'));
   await cancelled;
   await holder.release();
-  t.same(outcomes(await waiting), Array(3).fill(Outcome.STORED));
+  t.same(outcomes(await waiting), Array(3).fill(AcceptOutcome.STORED));
   await finish(t, scene);
 });
 
@@ -110,7 +110,7 @@ t.test('a check before the write that fails for the database is tried again too'
     if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
   };
   const scene = await openAccepter(t, { beforeWrite });
-  t.same(outcomes(await scene.accept(scene.makeRows(2))), [Outcome.STORED, Outcome.STORED]);
+  t.same(outcomes(await scene.accept(scene.makeRows(2))), [AcceptOutcome.STORED, AcceptOutcome.STORED]);
   await finish(t, scene);
 });
 

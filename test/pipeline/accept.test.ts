@@ -1,13 +1,13 @@
 /** The gathered write: in order, exactly once, and each submission answered for itself. */
 import t from 'tap';
 import { createAccepter } from '../../src/pipeline/accept.js';
-import { type NewSubmission, Outcome } from '../../src/store/accept.js';
+import { AcceptOutcome, type NewSubmission } from '../../src/store/accept.js';
 import { finish, keyed, openAccepter, outcomes } from '../support/accepter.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
   const scene = await openAccepter(t);
   const results = await scene.accept(scene.makeRows(120));
-  t.same(new Set(outcomes(results)), new Set([Outcome.STORED]));
+  t.same(new Set(outcomes(results)), new Set([AcceptOutcome.STORED]));
   const indexes = scene.acknowledged.map(({ logIndex }) => logIndex).sort((a, b) => a - b);
   t.same(
     indexes,
@@ -25,8 +25,8 @@ t.test('a retry with the same key after a lost answer gets the first submission'
     ...scene.makeRows(1, keyed('once', 'another')),
   ];
   const [replayed] = await scene.accept([again as NewSubmission]);
-  t.match(replayed, { value: { outcome: Outcome.REPLAYED, resourceId: row?.id } });
-  t.same(outcomes(await scene.accept([other as NewSubmission])), [Outcome.KEY_REUSED]);
+  t.match(replayed, { value: { outcome: AcceptOutcome.REPLAYED, resourceId: row?.id } });
+  t.same(outcomes(await scene.accept([other as NewSubmission])), [AcceptOutcome.KEY_REUSED]);
   await finish(t, scene);
 });
 
@@ -35,7 +35,7 @@ t.test('of concurrent requests with one key one is stored and the others replay 
   const second = await openAccepter(t);
   const rows = scene.makeRows(8, keyed('raced'));
   const results = await scene.accept(rows);
-  t.same(outcomes(results).sort(), [Outcome.STORED, ...Array(7).fill(Outcome.REPLAYED)]);
+  t.same(outcomes(results).sort(), [AcceptOutcome.STORED, ...Array(7).fill(AcceptOutcome.REPLAYED)]);
   const ids = results.map((result) => result.status === 'fulfilled' && result.value.resourceId);
   t.equal(new Set(ids).size, 1);
   await finish(t, scene);
@@ -49,9 +49,9 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
   );
   const waiting = scene.accept(scene.makeRows(1, keyed('slow')));
   const [stranger] = await scene.accept(scene.makeRows(1));
-  t.match(stranger, { value: { outcome: Outcome.STORED } });
+  t.match(stranger, { value: { outcome: AcceptOutcome.STORED } });
   await holder.release();
-  t.same(outcomes(await waiting), [Outcome.STORED]);
+  t.same(outcomes(await waiting), [AcceptOutcome.STORED]);
   await finish(t, scene);
 });
 
@@ -59,7 +59,7 @@ t.test('more than can wait is refused at once, and what waits is stored', async 
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
   const scene = await openAccepter(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));
-  t.equal(results.filter((outcome) => outcome === Outcome.STORED).length, 30);
+  t.equal(results.filter((outcome) => outcome === AcceptOutcome.STORED).length, 30);
   t.equal(results.filter((outcome) => outcome === 'SERVICE_UNAVAILABLE').length, 20);
   await finish(t, scene);
 });
@@ -68,7 +68,7 @@ t.test('closing waits for what was taken in', async (t) => {
   const scene = await openAccepter(t);
   const accepted = scene.accept(scene.makeRows(30));
   await scene.accepter.close();
-  t.same(new Set(outcomes(await accepted)), new Set([Outcome.STORED]));
+  t.same(new Set(outcomes(await accepted)), new Set([AcceptOutcome.STORED]));
   await finish(t, scene);
 });
 
@@ -90,7 +90,7 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
     Promise.all(scene.makeRows(40, { limits }).map((row) => other.accept(row))),
   ]);
   const all = [...outcomes(here), ...there.map(({ outcome }) => outcome)];
-  t.equal(all.filter((outcome) => outcome === Outcome.STORED).length, 25);
-  t.equal(all.filter((outcome) => outcome === Outcome.LIMITED).length, 55);
+  t.equal(all.filter((outcome) => outcome === AcceptOutcome.STORED).length, 25);
+  t.equal(all.filter((outcome) => outcome === AcceptOutcome.LIMITED).length, 55);
   await finish(t, scene);
 });

@@ -9,7 +9,7 @@ import { ApiError } from '../../src/errors.js';
 import { type Idempotency, idempotently } from '../../src/rpc/idempotent.js';
 import { deriveKeyRing, parseKeyRing } from '../../src/secret-key.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
-import { pruneIdempotencyKeys } from '../../src/store/rates.js';
+import { pruneIdempotencyKeys } from '../../src/store/idempotency.js';
 import { testDatabase } from '../support/servers.js';
 import { until } from '../support/until.js';
 

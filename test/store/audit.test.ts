@@ -7,7 +7,8 @@ import {
   listAuditEntries,
   type NewAuditEntry,
 } from '../../src/store/audit.js';
-import { connectPool, errorCode, type Pool } from '../../src/store/connect.js';
+import { connectPool, type Pool } from '../../src/store/connect.js';
+import { errorCode } from '../../src/store/database-errors.js';
 import { testDatabase } from '../support/servers.js';
 
 async function openPool(t: Test): Promise<Pool> {

@@ -3,8 +3,9 @@ import type { Test } from 'tap';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../src/errors.js';
 import { type AcceptDeps, type Accepter, createAccepter } from '../../src/pipeline/accept.js';
-import { type AcceptedRow, type NewSubmission, Outcome } from '../../src/store/accept.js';
-import { connectPool, errorCode, type Pool } from '../../src/store/connect.js';
+import { type AcceptedRow, AcceptOutcome, type NewSubmission } from '../../src/store/accept.js';
+import { connectPool, type Pool } from '../../src/store/connect.js';
+import { errorCode } from '../../src/store/database-errors.js';
 import { type Acknowledged, assertConsistent } from './consistent.js';
 import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from './pipeline.js';
 import { startProxy, type TcpProxy } from './proxy.js';
@@ -52,7 +53,7 @@ export async function openAccepter(
     const results = await Promise.allSettled(rows.map((row) => accepter.accept(row)));
     for (const [i, result] of results.entries()) {
       const row = rows[i];
-      if (row !== undefined && result.status === 'fulfilled' && result.value.outcome === Outcome.STORED)
+      if (row !== undefined && result.status === 'fulfilled' && result.value.outcome === AcceptOutcome.STORED)
         acknowledged.push(acknowledge(row, result.value.logIndex ?? -1));
     }
     return results;

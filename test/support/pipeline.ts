@@ -25,7 +25,7 @@ import { rebuildLeaf } from '../../src/proof/leaf.js';
 import { metadataCommitment, statementBytes } from '../../src/proof/statement.js';
 import { acceptSubmissions, type NewSubmission } from '../../src/store/accept.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../../src/store/keys.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/store/logs.js';
 import { rfc3161Witness } from '../../src/witness/rfc3161.js';
 import type { Acknowledged } from './consistent.js';
