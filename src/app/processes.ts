@@ -3,13 +3,11 @@ import { type Config, publicUrls } from '../config.js';
 import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics.js';
 import { type Check, createOps, findFailing } from '../ops.js';
-import type { Register } from '../pipeline/register.js';
 import type { Ready } from './contract.js';
 import { addPipelineGauges, attemptCounters } from './gauges.js';
 import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
-import type { WorkerOptions } from './worker.js';
 
 /** The queue's stream and subjects start with this. */
 const QUEUE_PREFIX = 'jobs';
@@ -46,28 +44,23 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   const opsUrl = `http://localhost:${opsPort}`;
   let apiPort = config.port;
   const urls = () => publicUrls(config, apiPort);
+  const baseUrl = () => urls().baseUrl;
+  const shared = { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl };
   if (roles.worker) {
-    const options = workerOptions(config, witnesses, register, log);
     const { startWorker } = await import('./worker.js');
-    const worker = await startWorker(
-      { ...options, baseUrl: () => urls().baseUrl, observeAttempts: attemptCounters(metrics) },
-      stops,
-    );
+    const options = { ...shared, witnesses, observeAttempts: attemptCounters(metrics) };
+    const worker = await startWorker(options, stops);
     checks.push(...worker.checks);
     addPipelineGauges(metrics, worker.pipeline.pool);
   }
   if (roles.api) {
+    const { startApi } = await import('./api.js');
     const options = {
-      config,
-      queuePrefix: QUEUE_PREFIX,
-      register,
-      log,
-      baseUrl: () => urls().baseUrl,
+      ...shared,
       verifyUrl: () => urls().verifyUrl,
       isReady: async () => (await findFailing(checks)).length === 0,
       observe: metrics.observeRequest,
     };
-    const { startApi } = await import('./api.js');
     const api = await startApi(options, stops);
     checks.push(...api.checks);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
@@ -77,32 +70,4 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     phase = 'the process is stopping';
   });
   return roles.api ? { ...urls(), opsUrl } : { opsUrl };
-}
-
-function workerOptions(
-  config: Config,
-  witnesses: readonly WitnessSetup[],
-  register: Register,
-  log: Logger,
-): Omit<WorkerOptions, 'baseUrl' | 'observeAttempts'> {
-  const { databaseUrl, natsUrl, logDomain, witnessDeadlineMs, batchIntervalMs, batchMaxLeaves } = config;
-  const { idempotencyRetentionMs, webhookHistoryMs, allowInsecureDestinations, poolSize, secrets } = config;
-  return {
-    databaseUrl,
-    natsUrl,
-    queuePrefix: QUEUE_PREFIX,
-    logDomain,
-    logKeys: secrets.log,
-    secretKeys: secrets.secretKeys,
-    register,
-    witnesses,
-    witnessDeadlineMs,
-    batchIntervalMs,
-    batchMaxLeaves,
-    idempotencyRetentionMs,
-    webhookHistoryMs,
-    allowInsecureDestinations,
-    poolSize,
-    log,
-  };
 }

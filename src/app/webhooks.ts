@@ -1,3 +1,4 @@
+import type { Config } from '../config.js';
 import type { Logger } from '../logger.js';
 import { guardedConnector } from '../net/destination.js';
 import { type AttemptCounts, settleAttempts } from '../pipeline/attempt.js';
@@ -5,17 +6,18 @@ import { createAttemptRecorder } from '../pipeline/attempt-recorder.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
 import { createSlots } from '../pipeline/slots.js';
 import { createRandomSource } from '../random.js';
-import { deriveKeyRing, type KeyRing } from '../secret-key.js';
+import { deriveKeyRing } from '../secret-key.js';
+import type { Secrets } from '../secrets.js';
 import { connectPool } from '../store/connect.js';
 import { openWebhookSender } from '../webhook/send.js';
 
 /** What sending webhooks is started with. */
 export type WebhooksOptions = {
-  databaseUrl: string;
-  secretKeys: KeyRing;
-  /** Read when an event is sent, once the port is known. */
+  config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations'> & {
+    secrets: Pick<Secrets, 'secretKeys'>;
+  };
+  /** The API's address as the world sees it; read when an event is sent, once the port is known. */
   baseUrl: () => string;
-  allowInsecureDestinations: boolean;
   log: Logger;
   /** Told of attempts once they are recorded. */
   observeAttempts: (counts: AttemptCounts) => void;
@@ -39,23 +41,23 @@ const GRACE_MS = 2_000;
 
 /** Opens connections for sending and for recording what came of it. */
 export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
-  const { databaseUrl, secretKeys, baseUrl, log, allowInsecureDestinations: allowInsecure } = options;
+  const { config, baseUrl, log } = options;
   const pool = connectPool({
-    url: databaseUrl,
+    url: config.databaseUrl,
     name: 'webhooks',
     max: CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const connect = guardedConnector({ allowInsecure });
+  const connect = guardedConnector({ allowInsecure: config.allowInsecureDestinations });
   const sender = openWebhookSender({ clock: Date.now, aborting: aborting.signal, connect });
   const source = createRandomSource();
   const newAuditId = () => `aud_${source.ulid(Date.now())}`;
   const webhooks: Webhooks = {
     pool,
     log,
-    keys: deriveKeyRing(secretKeys, 'encryption'),
+    keys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
     baseUrl,
     send: sender.send,
     record: createAttemptRecorder(async (attempts) =>

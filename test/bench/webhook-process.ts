@@ -57,12 +57,10 @@ async function postAll({ urls, body, count, width }: Extract<WebhookTask, { kind
 }
 
 async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<void> {
-  const { secretKeys } = await openSecrets(wanted.dir);
+  const { databaseUrl, dir } = wanted;
   const { webhooks } = openWebhooks({
-    databaseUrl: wanted.databaseUrl,
-    secretKeys,
+    config: { databaseUrl, secrets: await openSecrets(dir), allowInsecureDestinations: true },
     baseUrl: () => 'https://api.example.com',
-    allowInsecureDestinations: true,
     log: createLogger({ level: 'warn', fd: 2 }),
     observeAttempts: () => {},
   });

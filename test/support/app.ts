@@ -198,14 +198,11 @@ function startTestWorker(
   stops: Stops,
 ): Promise<Worker> {
   const options = {
-    ...config,
-    logKeys: config.secrets.log,
-    secretKeys: config.secrets.secretKeys,
+    config: { ...config, witnessDeadlineMs },
     baseUrl: () => EVENT_BASE_URL,
     queuePrefix,
     register,
     witnesses,
-    witnessDeadlineMs,
     log,
     observeAttempts: () => {},
   };

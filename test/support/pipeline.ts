@@ -118,10 +118,8 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
   const logId = findActiveLog(await listLogs(pool), Environment.LIVE)?.id ?? 0;
   const lines: Record<string, unknown>[] = [];
   const { webhooks, close } = openWebhooks({
-    databaseUrl: options.databaseUrl,
-    secretKeys: secrets.secretKeys,
+    config: { databaseUrl: options.databaseUrl, secrets, allowInsecureDestinations: true },
     baseUrl: () => 'https://api.example.com',
-    allowInsecureDestinations: true,
     log: createLogger({ level: 'silent' }),
     observeAttempts: options.observeAttempts ?? (() => {}),
   });

@@ -1,0 +1,23 @@
+import type { Config } from '../config.js';
+import type { Pool } from '../store/connect.js';
+import { pruneIdempotencyKeys } from '../store/idempotency.js';
+import { pruneUsage, rollUpUsage } from '../store/usage.js';
+import { pruneDeliveries } from '../store/webhook-deliveries.js';
+import { pruneRanges } from '../store/webhook-ranges.js';
+import { pruneWebhooks } from '../store/webhooks.js';
+
+/** Of one statement, so that none holds its locks for long. */
+const ROWS = 10_000;
+
+/** Takes out of the tables what is no longer needed, and moves what was counted to the usage of hours and days. */
+export async function prune(
+  pool: Pool,
+  { idempotencyRetentionMs, webhookHistoryMs }: Pick<Config, 'idempotencyRetentionMs' | 'webhookHistoryMs'>,
+): Promise<void> {
+  while ((await rollUpUsage(pool, ROWS)) === ROWS);
+  await pruneUsage(pool);
+  await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
+  while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
+  await pruneRanges(pool, webhookHistoryMs, ROWS);
+  await pruneWebhooks(pool, webhookHistoryMs);
+}
