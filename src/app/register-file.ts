@@ -5,5 +5,5 @@ import { openFileRegister, type Register } from '../pipeline/register.js';
 /** The register in a folder of files, which is made when it is not there. */
 export async function openRegister(folder: string): Promise<Register> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  return openFileRegister(folder, (path, text) => writeFileAtomic(path, text));
+  return openFileRegister(folder, (path, text, isWanted) => writeFileAtomic(path, text, { isWanted }));
 }

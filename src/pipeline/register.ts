@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../logger.js';
-import { type BatchRow, findBatchBySize, findNewestBatch } from '../store/batches.js';
+import { findBatchBySize, findNewestBatch, findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { freezeLog, type Log } from '../store/logs.js';
 
@@ -25,11 +25,14 @@ export type Register = {
   write(entry: RegisterEntry): Promise<void>;
 };
 
-/** A register of one small file per log in `folder`, each `<size> <hex root>`. `writeFile` is atomic and durable. */
-export function openFileRegister(
-  folder: string,
-  writeFile: (path: string, text: string) => Promise<void>,
-): Register {
+/**
+ * Replaces a file whole and durably, unless `isWanted` says otherwise at the last moment: a writer that was held up must
+ * not undo what others wrote meanwhile.
+ */
+export type ReplaceFile = (path: string, text: string, isWanted: () => boolean) => Promise<void>;
+
+/** A register of one small file per log in `folder`, each `<size> <hex root>`. */
+export function openFileRegister(folder: string, replaceFile: ReplaceFile): Register {
   const pathOf = (origin: string) => join(folder, origin);
   const read = (origin: string) => {
     try {
@@ -43,9 +46,10 @@ export function openFileRegister(
   };
   return {
     read,
-    async write(entry) {
-      if ((read(entry.origin)?.size ?? -1) >= entry.size) return;
-      await writeFile(pathOf(entry.origin), `${entry.size} ${Buffer.from(entry.rootHash).toString('hex')}\n`);
+    async write({ origin, size, rootHash }) {
+      const isNewer = () => size > (read(origin)?.size ?? -1);
+      const text = `${size} ${Buffer.from(rootHash).toString('hex')}\n`;
+      if (isNewer()) await replaceFile(pathOf(origin), text, isNewer);
     },
   };
 }
@@ -74,33 +78,30 @@ export type Comparison =
   | { state: 'missing'; reason: string }
   | { state: 'fork'; reason: string };
 
-/** Compares a log's tables with its entry in the register. */
+/**
+ * Compares a log's tables with its entry in the register. The register is always read before the tables: whatever it
+ * holds was in them before.
+ */
 export async function compareWithRegister(sql: Sql, register: Register, log: Log): Promise<Comparison> {
   try {
-    // The register is read first: whatever it holds was in the tables before.
     const entry = register.read(log.origin);
-    const newest = await findNewestBatch(sql, log.id);
-    // Once more when it held nothing: the first entry may have been written between the two.
-    return await compare(sql, log, entry ?? register.read(log.origin), newest);
+    if (entry !== undefined) return await compare(sql, log, entry);
+    const published = await findNewestPublishedBatch(sql, log.id);
+    if (published === undefined) return { state: 'consistent' };
+    const first = register.read(log.origin);
+    if (first !== undefined) return await compare(sql, log, first);
   } catch (error) {
     if (!(error instanceof RegisterError)) throw error;
     return { state: 'missing', reason: error.message };
   }
+  return {
+    state: 'missing',
+    reason: `the checkpoint register lacks the log ${log.origin}; see attest log --help`,
+  };
 }
 
-async function compare(
-  sql: Sql,
-  log: Log,
-  entry: RegisterEntry | undefined,
-  newest: BatchRow | undefined,
-): Promise<Comparison> {
-  if (entry === undefined) {
-    if (!newest?.registeredAt) return { state: 'consistent' };
-    return {
-      state: 'missing',
-      reason: `the checkpoint register lacks the log ${log.origin}; see attest log --help`,
-    };
-  }
+async function compare(sql: Sql, log: Log, entry: RegisterEntry): Promise<Comparison> {
+  const newest = await findNewestBatch(sql, log.id);
   if (newest === undefined || newest.treeSize < entry.size) {
     const has = newest?.treeSize ?? 0;
     return {

@@ -6,7 +6,8 @@
  * A crash leaves: no batch, or a whole one that the next run registers and publishes.
  */
 import { signCheckpoint } from '../proof/checkpoint.js';
-import { extendTiles, rightEdgeTiles, type Tile } from '../proof/tile.js';
+import { equalBytes } from '../proof/primitives.js';
+import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from '../proof/tile.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/batches.js';
 import type { Sql } from '../store/connect.js';
@@ -17,7 +18,7 @@ import { readTiles, writeTiles } from '../store/tiles.js';
 import { hastenFailingWitnesses } from '../store/witnesses.js';
 import { settleJob, witnessJob } from './job.js';
 import type { LogPipeline } from './pipeline.js';
-import { checkRegister } from './register.js';
+import { checkRegister, compareWithRegister } from './register.js';
 import { LAST_BACKOFF_MS } from './witness.js';
 
 const ANOTHER_SEALER_MS = 200;
@@ -45,7 +46,7 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
   const [lock] = await tx<
     { held: boolean }[]
   >`SELECT pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
-  if (!lock?.held) return retryAfter(ANOTHER_SEALER_MS);
+  if (!lock?.held || !(await isConsistent(pipeline, tx, log))) return retryAfter(ANOTHER_SEALER_MS);
   const newest = await findNewestBatch(tx, log.id);
   const firstIndex = newest?.treeSize ?? 0;
   const logSize = await readLogSize(tx, log.id);
@@ -55,21 +56,41 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
   const waitMs = await untilDueMs(pipeline, tx, newest);
   if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
 
-  const oldTiles = await readTiles(tx, log.id, rightEdgeTiles(firstIndex));
+  const oldTiles = await readSealedTiles(tx, log, newest);
   const leafHashes = await readLeafHashes(tx, log.id, firstIndex, treeSize);
-  const extension = extendTiles({ size: firstIndex, tiles: oldTiles as Tile[] }, leafHashes);
+  const extension = extendTiles({ size: firstIndex, tiles: oldTiles }, leafHashes);
   await writeTiles(tx, log.id, extension.tiles);
   await storeBatch(pipeline, tx, log, firstIndex, treeSize, extension.root);
   return logSize > treeSize ? retryAfter(1) : DONE;
 }
 
-/** How long until the batch interval has passed since the newest batch, by the database's clock. */
+/**
+ * Whether the database that this transaction runs on still agrees with the register: since it was last asked, another
+ * one may have taken its place. If it does not, the next run freezes the log.
+ */
+async function isConsistent({ register }: LogPipeline, tx: Sql, log: Log): Promise<boolean> {
+  return (await compareWithRegister(tx, register, log)).state === 'consistent';
+}
+
+/** The tiles that the log is extended from. Throws when they are not those of the newest root: nothing is signed over them. */
+async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined): Promise<Tile[]> {
+  if (newest === undefined) return [];
+  const { treeSize, rootHash } = newest;
+  const tiles = await readTiles(tx, log.id, rightEdgeTiles(treeSize));
+  if (!equalBytes(rootFromTiles(treeSize, readFrom(tiles)), rootHash)) {
+    throw new Error(`the tiles of ${log.origin} are not those of its checkpoint of size ${treeSize}`);
+  }
+  return tiles;
+}
+
+/** How long until the batch interval has passed since the newest batch, by the database's clock, which may step back. */
 async function untilDueMs(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
   if (newest === undefined) return 0;
   const [row] = await tx<{ age_ms: number }[]>`
     SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms
     FROM batch WHERE log_id = ${newest.logId} AND tree_size = ${newest.treeSize}`;
-  return pipeline.settings.batchIntervalMs - (row?.age_ms ?? 0);
+  const ageMs = row?.age_ms ?? 0;
+  return ageMs < 0 ? 0 : pipeline.settings.batchIntervalMs - ageMs;
 }
 
 async function storeBatch(
@@ -99,6 +120,7 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.REGISTER}, ${log.id})`;
     const newest = await findNewestBatch(tx, log.id);
     if (newest === undefined || newest.registeredAt !== null) return false;
+    if (!(await isConsistent(pipeline, tx, log))) return false;
     await pipeline.register.write({ origin: log.origin, size: newest.treeSize, rootHash: newest.rootHash });
     await markRegistered(tx, log.id, newest.treeSize);
     await hastenFailingWitnesses(tx, log.id, LAST_BACKOFF_MS);

@@ -124,7 +124,7 @@ t.test('a file is written whole with its mode, and a failed write leaves nothing
   const path = join(home, 'file');
   await writeFileAtomic(path, 'one');
   t.equal(statSync(path).mode & 0o777, 0o600);
-  await writeFileAtomic(path, Buffer.from('two'), 0o644);
+  await writeFileAtomic(path, Buffer.from('two'), { mode: 0o644 });
   t.equal(readFileSync(path, 'utf8'), 'two');
   t.equal(statSync(path).mode & 0o777, 0o644);
   mkdirSync(join(home, 'dir/full'), { recursive: true });
