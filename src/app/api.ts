@@ -114,7 +114,7 @@ function openAccepters(
     limits: ACCEPT_LIMITS,
     retentionMs: config.idempotencyRetentionMs,
     patienceMs: PATIENCE_MS,
-    clock: Date.now,
+    clock: () => performance.now(),
     wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
     beforeWrite: () => guard.assertWritable(pool, logId),
   }));

@@ -50,8 +50,9 @@ async function readTile(
 ): Promise<PublicTile | undefined> {
   if (level === 'entries') return undefined;
   const [tile] = await readTiles(pool, log.id, [{ level, index }]);
-  if (tile === undefined) throw new Error(`log ${log.origin} lacks tile ${level}/${index}`);
-  return { bytes: tile.hashes.subarray(0, width * HASH_BYTES), contentType: 'application/octet-stream' };
+  const bytes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
+  assertWhole(bytes.length / HASH_BYTES, width, `tile ${level}/${index} of ${log.origin}`);
+  return { bytes, contentType: 'application/octet-stream' };
 }
 
 /** The leaf records of a tile, rebuilt from the rows that their submissions keep. */
@@ -63,6 +64,7 @@ async function readEntries(
 ): Promise<PublicTile> {
   const first = index * TILE_WIDTH;
   const rows = await readSubmissions(pool, log.id, first, first + width);
+  assertWhole(rows.length, width, `the entries ${first} to ${first + width} of ${log.origin}`);
   const records = await Promise.all(
     rows.map(async (row) => {
       const { spki } = await directory.getDsseKey(row.dsseKeyId);
@@ -70,4 +72,9 @@ async function readEntries(
     }),
   );
   return { bytes: encodeEntries(records), contentType: 'application/octet-stream' };
+}
+
+/** What is served is kept by caches for ever, so a part is never taken for the whole, whatever became of the tables. */
+function assertWhole(found: number, width: number, what: string): void {
+  if (found !== width) throw new Error(`${what}: ${found} are there, not ${width}`);
 }

@@ -26,6 +26,7 @@ export type AcceptDeps = {
   retentionMs: number;
   /** How long a row is tried again while its idempotency key is busy or the database is away. */
   patienceMs: number;
+  /** Monotonic milliseconds. */
   clock: () => number;
   wake: () => void;
   /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */

@@ -7,7 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkpointBody } from '../proof/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
-import { type BatchRow, findNewestPublishedBatch } from '../store/batches.js';
+import { type BatchRow, findNewestPublishedBatch, isOverdue } from '../store/batches.js';
 import { STORE_PATIENCE_MS, untilStored } from '../store/database-errors.js';
 import { getLog, type Log } from '../store/logs.js';
 import {
@@ -75,7 +75,7 @@ async function ask(
   try {
     said = await withTimeout(pipeline.settings.witnessTimeoutMs, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
-    return failed(pipeline, log, asked.name, attempt, state.failures, batch.deadlineAt, error);
+    return failed(pipeline, log, asked.name, attempt, state.failures, batch, error);
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
   // It may have cost money: it is not thrown away because the database is away.
@@ -116,11 +116,12 @@ async function failed(
   name: string,
   attempt: number,
   failures: number,
-  deadlineAt: Date,
+  batch: BatchRow,
   error: unknown,
 ): Promise<Outcome> {
   const message = error instanceof Error ? error.message : String(error);
-  const retryAfterMs = backoffMs(failures, Date.now() > deadlineAt.getTime(), pipeline.random());
+  const isLate = await isOverdue(pipeline.pool, batch);
+  const retryAfterMs = backoffMs(failures, isLate, pipeline.random());
   pipeline.log.warn(
     { origin: log.origin, witness: name, attempt, retryAfterMs, reason: message },
     'the witness did not vouch',

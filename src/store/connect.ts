@@ -26,7 +26,8 @@ export type PoolOptions = {
 
 /**
  * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
- * statement ends within `statementTimeoutMs`. The driver is patched (`patches/`): without that, a connection that is
+ * statement ends within `statementTimeoutMs`, and so does a transaction that its process does nothing in: one that is
+ * stopped, or cut off, keeps no lock from others for longer. The driver is patched (`patches/`): without that, a connection that is
  * lost at the wrong moment (while it is set up, or written to) ends the process, or is never good again.
  */
 export function connectPool(options: PoolOptions): Pool {
@@ -59,6 +60,9 @@ function openConnections(
     connection: {
       application_name: `attest ${name}`,
       statement_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: statementTimeoutMs,
+      // A statement behind a lock must see what the lock's last holder committed.
+      default_transaction_isolation: 'read committed',
       // Parameters hold metadata, which is in no log and no error.
       log_parameter_max_length_on_error: '0' as never,
       // It costs more than it saves on statements this short.

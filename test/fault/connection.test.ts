@@ -84,6 +84,26 @@ t.test('a transaction in which a failed statement was overlooked is not taken fo
   t.same(await stored(), []);
 });
 
+t.test('a transaction that its process does nothing in is ended, and its locks with it', async (t) => {
+  const hasty = connectPool({ url: databaseUrl.href, name: 'test', max: 2, statementTimeoutMs: 300 });
+  t.teardown(() => hasty.end({ timeout: 1 }));
+  const stopped = hasty.begin(async (tx) => {
+    await tx`INSERT INTO step VALUES (${'first'})`;
+    await tx`SELECT pg_advisory_xact_lock(7, 7)`;
+    await direct`SELECT pg_advisory_xact_lock(7, 7)`;
+    await tx`INSERT INTO step VALUES (${'second'})`;
+  });
+  t.equal(await outcome(stopped), 'lost', 'it goes on after another has had its lock, and is told');
+  t.same(await stored(), []);
+  t.equal(await outcome(hasty.begin(addSteps)), 'done');
+});
+
+t.test('transactions see what was committed before each statement, whatever the database says', async (t) => {
+  const name = databaseUrl.pathname.slice(1);
+  await direct.unsafe(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'repeatable read'`);
+  t.same(await open(databaseUrl)`SHOW transaction_isolation`, [{ transaction_isolation: 'read committed' }]);
+});
+
 t.test('a failed transaction says why, and its connection serves the next one', async (t) => {
   const failing = pool.begin(async (tx) => {
     await tx`INSERT INTO step VALUES (${'first'})`;

@@ -61,6 +61,20 @@ t.test(
   },
 );
 
+t.test('whether a deadline has passed is told by the clock that set it', async (t) => {
+  const witness = await makeWitness(t, 'failing');
+  witness.manner = unwilling;
+  const test = await openPipeline(t, [witness], { deadlineMs: 60 * MINUTE_MS });
+  await test.submit(1);
+  await runJob(test.pipeline, sealJob(test.logId));
+  await letPass(test, 61 * MINUTE_MS);
+  await runJob(test.pipeline, witnessJob(test.logId, 'failing'));
+  t.ok(
+    (await nextAttemptMs(test, 'failing')) > 47 * MINUTE_MS,
+    'the database is an hour ahead of the worker',
+  );
+});
+
 t.test('the wait after a failure is as documented at its ends', async (t) => {
   t.equal(backoffMs(0, false, 0), 1_000);
   t.equal(backoffMs(0, false, 1), 800);
