@@ -1,34 +1,31 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { equals, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { CodeGeneratorRequestSchema } from '@bufbuild/protobuf/wkt';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import t, { type Test } from 'tap';
-import ts from 'typescript';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { verifyBundle } from '../../src/proof/verify.js';
 import { startApp } from '../support/app.js';
 import { runBuf } from '../support/buf.js';
+import { codeBlocks, compile } from '../support/pages.js';
 import { openPython } from '../support/python-grpc.js';
 import { newKey } from '../support/test-keys.js';
 
+const execute = promisify(execFile);
 const app = await startApp(t);
 const owner = await newKey(app);
-const page = await readFile('docs/sdks.md', 'utf8');
-const [manyLanguages = '', typescript = ''] = blocks('yaml');
-const [generatePython = ''] = blocks('python');
+const [manyLanguages = ''] = await codeBlocks('README.md', 'yaml');
+const [typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
+const [typescriptClient = ''] = await codeBlocks('docs/sdks.md', 'ts');
+const [generatePython = '', pythonClient = ''] = await codeBlocks('docs/sdks.md', 'python');
 
 const SERVICE_FILE = 'attestation/v1/attestations.proto';
-
-/** The page's blocks of one language. */
-function blocks(language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
-    ([, text = '']) => text,
-  );
-}
 
 /** A folder with nothing but the descriptor and these files. */
 async function emptyProject(t: Test, files: Record<string, string>): Promise<string> {
@@ -36,6 +33,16 @@ async function emptyProject(t: Test, files: Record<string, string>): Promise<str
   const { body } = await app.rest('/descriptor.binpb');
   await writeFile(join(dir, 'descriptor.binpb'), body);
   return dir;
+}
+
+/** Asserts that the file that a client saved is the bundle of its artifact. */
+async function isVerified(t: Test, dir: string, artifact: string): Promise<void> {
+  const { verdict, summary } = await verifyBundle(await readFile(join(dir, `${artifact}.bundle`)), {
+    artifact: await readFile(join(dir, artifact)),
+    trustRoots: (await app.rest('/verify/trust_roots.json')).json,
+    now: new Date(),
+  });
+  t.equal(verdict, 'verified', summary);
 }
 
 /** Asserts that a bundle that another client got is the one that the service has. */
@@ -65,6 +72,12 @@ t.test('Python code generated from the descriptor submits, waits and fetches the
   t.equal(detailCode(found.missing), 'submission.not_found');
   t.match(found.wrong, { code: 'INVALID_ARGUMENT' }, 'the longest details fit what the C core takes');
   t.equal(detailCode(found.wrong), 'submission.invalid_metadata');
+
+  await writeFile(join(dir, 'artifact'), randomBytes(100));
+  await writeFile(join(dir, 'client.py'), pythonClient);
+  const env = { ATTEST_TARGET: host, ATTEST_API_KEY: owner.key };
+  t.match(await python(['client.py', 'artifact'], { cwd: dir, modules: dir, env }), /^sub_/);
+  await isVerified(t, dir, 'artifact');
 });
 
 /** The dotted code in a status's details, in base64 as the Python client prints them. */
@@ -73,55 +86,24 @@ function detailCode({ details }: { details: string }): string | undefined {
   return findTrailerError(headers)?.findDetails(ErrorDetailSchema)[0]?.code;
 }
 
-const CLIENT = `
-  import { toBinary } from '@bufbuild/protobuf';
-  import { createClient } from '@connectrpc/connect';
-  import { createConnectTransport } from '@connectrpc/connect-node';
-  import { AttestationService, SubmissionStatus } from './gen/attestation/v1/attestations_pb.js';
-  import { ProofBundleSchema } from './gen/attestation/v1/bundle_pb.js';
-
-  export async function run(baseUrl: string, key: string, sha256: string) {
-    const transport = createConnectTransport({ baseUrl, httpVersion: '1.1', useHttpGet: true });
-    const client = createClient(AttestationService, transport);
-    const headers = { authorization: \`Bearer \${key}\` };
-    const metadata = { schema: 'purl', purl: 'pkg:npm/sdk@1.0.0' };
-    const { id } = await client.createAttestation({ artifact: { sha256 }, metadata }, { headers });
-    for (;;) {
-      const { status } = await client.getAttestation({ id }, { headers });
-      if (status === SubmissionStatus.WITNESSED) break;
-    }
-    const bundle = await client.getBundle({ id }, { headers });
-    return { id, bundle: toBinary(ProofBundleSchema, bundle) };
-  }
-`;
-
-t.test('TypeScript code generated from the descriptor submits, waits and fetches the bundle', async (t) => {
-  const dir = await emptyProject(t, { 'buf.gen.yaml': typescript, 'client.ts': CLIENT });
+t.test('TypeScript code generated from the descriptor submits, waits and saves the bundle', async (t) => {
+  const files = {
+    'package.json': '{"type": "module"}',
+    'buf.gen.yaml': typescript,
+    'client.ts': typescriptClient,
+  };
+  const dir = await emptyProject(t, files);
   await runBuf(['generate'], {
     cwd: dir,
     path: `${join(process.cwd(), 'node_modules/.bin')}:${process.env.PATH}`,
   });
-  t.same(compile(join(dir, 'client.ts')), [], 'and is correctly typed');
-  const { run } = await import(pathToFileURL(join(dir, 'client.js')).href);
-  const { id, bundle } = await run(app.baseUrl, owner.key, randomBytes(32).toString('hex'));
-  await isBundle(t, id, bundleOf(bundle));
+  t.same(compile([join(dir, 'client.ts')]), [], 'and is correctly typed');
+  await writeFile(join(dir, 'artifact'), randomBytes(100));
+  const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: owner.key };
+  const { stdout } = await execute(process.execPath, ['client.js', 'artifact'], { cwd: dir, env });
+  t.match(stdout, /^sub_/);
+  await isVerified(t, dir, 'artifact');
 });
-
-/** Compiles a program to files beside its own, strictly. @returns what is wrong with it */
-function compile(file: string): string[] {
-  const { NodeNext } = ts.ModuleKind;
-  const program = ts.createProgram([file], {
-    strict: true,
-    target: ts.ScriptTarget.ES2023,
-    module: NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    skipLibCheck: true,
-    types: ['node'],
-  });
-  const { diagnostics } = program.emit();
-  const all = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
-  return all.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-}
 
 t.test('the template for Go, Java and Python hands every file to every plugin', async (t) => {
   const dir = await emptyProject(t, { 'buf.gen.yaml': manyLanguages });

@@ -23,15 +23,15 @@ const PACKAGES = [
 /** Runs a Python program that can import `grpc` and `grpc_tools`. */
 export type RunPython = (
   args: readonly string[],
-  options?: { cwd?: string; modules?: string },
+  options?: { cwd?: string; modules?: string; env?: Record<string, string> },
 ) => Promise<string>;
 
 /** Finds it, or fetches what is missing. Throws where there is no Python or apt cannot be used. */
 export async function openPython(): Promise<RunPython> {
-  const env = (await findInstalled()) ?? (await fetchPackages());
-  return async (args, { cwd, modules } = {}) => {
-    const path = [env.PYTHONPATH, modules].filter((part) => part !== undefined).join(':');
-    const { stdout } = await execute(PYTHON, args, { cwd, env: { ...env, PYTHONPATH: path } });
+  const own = (await findInstalled()) ?? (await fetchPackages());
+  return async (args, { cwd, modules, env } = {}) => {
+    const path = [own.PYTHONPATH, modules].filter((part) => part !== undefined).join(':');
+    const { stdout } = await execute(PYTHON, args, { cwd, env: { ...env, ...own, PYTHONPATH: path } });
     return stdout;
   };
 }

@@ -1,0 +1,115 @@
+/** The package as a project has it that installs it, and the programs that the README shows. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import t from 'tap';
+import { formatSecret, signatureHeaders } from '../../src/webhook/sign.js';
+import { startApp } from '../support/app.js';
+import { codeBlocks, compile } from '../support/pages.js';
+import { newKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
+
+const execute = promisify(execFile);
+const [submit = '', receive = ''] = await codeBlocks('README.md', 'ts');
+const files = { 'package.json': '{"type": "module"}', 'submit.ts': submit, 'receive.ts': receive };
+const dir = t.testdir(files);
+const installed = join(dir, 'node_modules/attestation-service');
+
+t.before(async () => {
+  await mkdir(installed, { recursive: true });
+  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', dir];
+  const { stdout } = await execute('npm', args);
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  await execute('tar', ['-xzf', join(dir, filename), '-C', installed, '--strip-components=1']);
+});
+
+t.test('the client needs what the package depends on, and nothing of the server', async (t) => {
+  const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  const { metafile } = await build({
+    entryPoints: [join(installed, manifest.exports['./client'].default)],
+    absWorkingDir: installed,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    write: false,
+    metafile: true,
+  });
+  const inputs = Object.entries(metafile.inputs);
+  t.ok(inputs.length > 50);
+  t.same(
+    inputs
+      .map(([file]) => file)
+      .filter((file) => !/^dist\/(?:gen|src\/(?:client|proof))\//.test(file))
+      .sort(),
+    ['dist/src/canonical-json.js', 'dist/src/spelling.js'],
+  );
+  const packages = inputs
+    .flatMap(([, { imports }]) =>
+      imports.filter(({ external, path }) => external && !path.startsWith('node:')),
+    )
+    .map(({ path }) => /^(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path);
+  t.same(
+    [...new Set(packages)].filter((name) => manifest.dependencies[name] === undefined),
+    [],
+  );
+});
+
+t.test("the README's programs are correctly typed, however the package is found", async (t) => {
+  const programs = ['submit.ts', 'receive.ts'].map((name) => join(dir, name));
+  t.same(compile(programs, 'bundler'), []);
+  t.same(compile(programs, 'node'), []);
+});
+
+t.test("the README's client submits a file, waits, and verifies the bundle", async (t) => {
+  const app = await startApp(t);
+  const { key } = await newKey(app);
+  await writeFile(join(dir, 'left-pad-1.3.0.tgz'), randomBytes(1_000));
+  await writeFile(join(dir, 'trust_roots.json'), (await app.rest('/verify/trust_roots.json')).body);
+  const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: key };
+  const { stdout } = await execute(process.execPath, ['submit.js'], { cwd: dir, env });
+  t.match(stdout, /^sub_\w{26}\nverified This artifact was attested under sub_/);
+});
+
+t.test("the README's receiver takes what the service signs, and nothing else", async (t) => {
+  const [key, other] = [randomBytes(32), randomBytes(32)];
+  const port = String(await findFreePort());
+  const env = { PORT: port, WEBHOOK_SECRETS: `${formatSecret(randomBytes(32))},${formatSecret(key)}` };
+  const receiver = spawn(process.execPath, ['receive.js'], {
+    cwd: dir,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  t.teardown(() => receiver.kill());
+  const told = textOf(receiver);
+  const data = { submission_id: 'sub_1', bundle_url: 'https://attest.example.com/b' };
+  const event = { id: 'evt_1', type: 'attestation.witnessed', created: '2026-01-02T03:04:05.678Z', data };
+  const body = JSON.stringify(event);
+  const deliver = async (by: Buffer) => {
+    const headers = signatureHeaders([by], { id: event.id, timestamp: Math.floor(Date.now() / 1000), body });
+    return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status;
+  };
+  t.equal(await until('the receiver listens', () => deliver(key)), 204);
+  t.equal(await deliver(other), 400);
+  await until('it tells of the event', () => told() === 'sub_1\n');
+});
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function textOf({ stdout }: ChildProcess): () => string {
+  let text = '';
+  stdout?.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+  });
+  return () => text;
+}
