@@ -17,6 +17,14 @@ export type FuzzRequest = {
 
 const MAX_EXAMPLES = 2;
 
+/** What ids begin with that the path has behind these names. */
+const PREFIXES: Readonly<Record<string, string>> = {
+  attestations: 'sub_',
+  batches: 'btc_',
+  webhooks: 'whk_',
+  deliveries: 'dlv_',
+};
+
 /** Text that is easily got wrong. */
 const ODD_TEXT = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }).map((text) => text.toWellFormed()),
@@ -47,7 +55,9 @@ export function arbitraryRequest(
 ): fc.Arbitrary<FuzzRequest> {
   const named = (where: string) => operation.parameters.filter((parameter) => parameter.in === where);
   return fc.record({
-    path: fc.record(Object.fromEntries(named('path').map(({ name }) => [name, arbitrarySegment(pool)]))),
+    path: fc.record(
+      Object.fromEntries(named('path').map(({ name }) => [name, arbitrarySegment(operation, name, pool)])),
+    ),
     query: arbitraryQuery(contract, named('query')),
     body: arbitraryBody(contract, operation),
     headers: arbitraryHeaders(operation),
@@ -60,9 +70,15 @@ export function arbitraryRequest(
 }
 
 /** Dot segments are resolved by whoever sends a request. */
-function arbitrarySegment(pool: readonly string[]): fc.Arbitrary<string> {
+function arbitrarySegment({ path }: Operation, name: string, pool: readonly string[]): fc.Arbitrary<string> {
+  const [, collection = ''] = new RegExp(`([^/]+)/\\{${name}\\}`).exec(path) ?? [];
+  const right = pool.filter((id) => id.startsWith(PREFIXES[collection] ?? ''));
   const odd = ODD_TEXT.filter((text) => !['', '.', '..'].includes(text)).map((text) => text.slice(0, 300));
-  return fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...pool) }, odd);
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom(...right) },
+    { weight: 1, arbitrary: fc.constantFrom(...pool) },
+    { weight: 1, arbitrary: odd },
+  );
 }
 
 function arbitraryQuery(
