@@ -1,5 +1,7 @@
 /** What the commands need of the composed service. Its module is loaded only by commands that run a server. */
+
 import type { Config, LogConfig, MigrateConfig, UpConfig } from '../config.js';
+import type { EnvironmentName } from '../environment.js';
 
 /** The functions that `app.ts` exports. */
 export type App = {
@@ -21,7 +23,7 @@ export type Ready = { readonly baseUrl?: string; readonly verifyUrl?: string; re
 /** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
 export type LogStatus = {
   readonly origin: string;
-  readonly environment: 'live' | 'test';
+  readonly environment: EnvironmentName;
   readonly epoch: number;
   readonly leaves: number;
   readonly publishedSize: number;
@@ -34,7 +36,7 @@ export type LogStatus = {
 export type LogManager = {
   status(): Promise<readonly LogStatus[]>;
   /** Begins a new epoch of the environment's log, under a new origin; the old one stays readable. Throws unless it is frozen. */
-  newEpoch(environment: 'live' | 'test'): Promise<LogStatus>;
+  newEpoch(environment: EnvironmentName): Promise<LogStatus>;
   /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
   fillRegister(): Promise<readonly string[]>;
 };

@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { type EnvironmentName, environmentName, environmentNumber } from '../environment.js';
 import { compareWithRegister, type Register } from '../pipeline/register.js';
 import { insertAuditEntry } from '../store/audit.js';
 import { findNewestPublishedBatch } from '../store/batches.js';
@@ -35,7 +35,7 @@ async function readStatus(
   const state = closed ? 'closed' : frozen ? 'frozen' : 'ok';
   return {
     origin: log.origin,
-    environment: log.environment === Environment.LIVE ? 'live' : 'test',
+    environment: environmentName(log.environment),
     epoch: log.epoch,
     leaves: await readLogSize(pool, log.id),
     publishedSize: published?.treeSize ?? 0,
@@ -46,9 +46,9 @@ async function readStatus(
 }
 
 /** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
-async function beginEpoch(pool: Pool, register: Register, environment: 'live' | 'test'): Promise<LogStatus> {
+async function beginEpoch(pool: Pool, register: Register, environment: EnvironmentName): Promise<LogStatus> {
   const logs = await listLogs(pool);
-  const number = environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const number = environmentNumber(environment);
   const active = findActiveLog(logs, number);
   if (active === undefined)
     throw new Error(`there is no log of environment ${environment}; start the service once`);

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { ENVIRONMENTS, environmentName } from '../environment.js';
 import type { ConfiguredWitness } from '../pipeline/pipeline.js';
 import type { Principal } from '../principal.js';
 import { LOG_WITNESS_NAME } from '../proof/bundle.js';
@@ -18,11 +18,6 @@ import type { Stops } from './stops.js';
 
 type EnvironmentNumber = Principal['environment'];
 
-const ENVIRONMENTS = [
-  { number: Environment.LIVE, name: 'live' },
-  { number: Environment.TEST, name: 'test' },
-] as const;
-
 /** A raw Ed25519 public key is the end of its SPKI. */
 const RAW_ED25519_BYTES = 32;
 
@@ -32,9 +27,9 @@ const RAW_ED25519_BYTES = 32;
  */
 export async function setUpLogs(pool: Pool, logDomain: string, keys: SigningKeys): Promise<void> {
   const logs = await listLogs(pool);
-  for (const { number, name } of ENVIRONMENTS) {
-    const origin = `${name}.${logDomain}`;
-    const publicKey = rawPublicKey(keys[name]);
+  for (const number of ENVIRONMENTS) {
+    const origin = `${environmentName(number)}.${logDomain}`;
+    const publicKey = rawPublicKey(keyOf(keys, number));
     const first = logs.find((log) => log.environment === number && log.epoch === 1);
     if (first === undefined) {
       await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey });
@@ -53,7 +48,7 @@ export async function setUpLogs(pool: Pool, logDomain: string, keys: SigningKeys
 /** The signing of checkpoints by this process's keys; throws for a log that was made with another key. */
 export function checkpointSigners(keys: SigningKeys): (log: Log) => CheckpointSigner {
   return (log) => {
-    const key = log.environment === Environment.LIVE ? keys.live : keys.test;
+    const key = keyOf(keys, log.environment);
     const publicKey = rawPublicKey(key);
     if (Buffer.compare(publicKey, log.publicKey) !== 0) {
       throw new Error(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
@@ -68,15 +63,15 @@ export async function setUpDsseSigners(
   keys: SigningKeys,
   stops: Stops,
 ): Promise<(environment: EnvironmentNumber) => DsseSigner> {
-  const signer = createBatchSigner(ENVIRONMENTS.map(({ name }) => keys[name]));
+  const signer = createBatchSigner(ENVIRONMENTS.map((number) => keyOf(keys, number)));
   stops.add(signer.close);
   const signers = new Map<EnvironmentNumber, DsseSigner>();
-  for (const [place, { number, name }] of ENVIRONMENTS.entries()) {
-    const spki = createPublicKey(keys[name]).export({ type: 'spki', format: 'der' });
+  for (const [place, number] of ENVIRONMENTS.entries()) {
+    const spki = createPublicKey(keyOf(keys, number)).export({ type: 'spki', format: 'der' });
     await ensureDsseKey(pool, number, spki);
     const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
     if (row === undefined || row.environment !== number) {
-      throw new Error(`DSSE_KEY_FILE has the key of another environment for ${name}`);
+      throw new Error(`DSSE_KEY_FILE has the key of another environment for ${environmentName(number)}`);
     }
     signers.set(number, { keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
@@ -102,7 +97,7 @@ export async function setUpWitnesses(
     if (authority) await ensureTimestampAuthority(pool, { name: witness.name, ...authority });
   }
   const logs = await listLogs(pool);
-  for (const { number } of ENVIRONMENTS) {
+  for (const number of ENVIRONMENTS) {
     const here = witnesses.filter(({ environments }) => environments.includes(number));
     const named = here.map(({ witness, kind, required }) => ({ name: witness.name, kind, required }));
     const log = { name: LOG_WITNESS_NAME, kind: WitnessKind.TRANSPARENCY_LOG, required: true };
@@ -115,6 +110,10 @@ export async function setUpWitnesses(
       );
     }
   }
+}
+
+function keyOf(keys: SigningKeys, environment: number): KeyObject {
+  return keys[environmentName(environment)];
 }
 
 function rawPublicKey(key: KeyObject): Uint8Array {

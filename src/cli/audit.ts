@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { type Environment, EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
+import { environmentName } from '../environment.js';
 import { readTrust, type Trust, type TrustedLog } from '../proof/verify/trust.js';
-import { spellingOf } from '../spelling.js';
 import { listBatchNotes, readBundleNotes } from './audit-checkpoints.js';
 import { readAuditState, writeAuditState } from './audit-state.js';
 import { auditLog, type Finding, type Walk } from './audit-walk.js';
@@ -84,15 +83,13 @@ async function audit(cli: Cli, flags: Flags): Promise<void> {
 }
 
 function logsOf({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] {
-  const wanted = logs.filter((log) => environment === undefined || nameOf(log.environment) === environment);
+  const wanted = logs.filter(
+    (log) => environment === undefined || environmentName(log.environment) === environment,
+  );
   if (wanted.length === 0) throw new UsageError('the trust roots name no such log');
   const homeless = wanted.find(({ url }) => url === '');
   if (homeless) throw new UsageError(`the trust roots do not say where ${homeless.key.name} is published`);
   return wanted;
-}
-
-function nameOf(environment: Environment): string {
-  return spellingOf(EnvironmentSchema, environment);
 }
 
 /** Audits a log while a bar shows how far it has come. */
@@ -128,7 +125,7 @@ function findingsJson(findings: readonly Finding[], trustOrigin: string): object
     trust_roots: trustOrigin,
     logs: findings.map(({ log, checkpoint, size, read, confirmed, problems }) => ({
       origin: log.key.name,
-      environment: nameOf(log.environment),
+      environment: environmentName(log.environment),
       checkpoint,
       tree_size: size,
       entries_read: read,

@@ -4,6 +4,7 @@ import { type Client, createClient } from '../client/client.js';
 import type { AttestationError } from '../client/error.js';
 import { readClientConfig } from '../config/client-config.js';
 import type { Env } from '../config/settings.js';
+import type { EnvironmentName } from '../environment.js';
 import { type Cli, printError, UsageError } from './cli.js';
 import { readGivenFile } from './given-file.js';
 import { readableError } from './report-error.js';
@@ -17,7 +18,7 @@ export type ClientFlags = {
   url?: string;
   apiKey?: string;
   dataDir?: string;
-  environment?: 'live' | 'test';
+  environment?: EnvironmentName;
 };
 
 /** What the help of such a command says of them. */

@@ -2,8 +2,8 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
 import { type ApiKey, ApiKeySchema, ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { AdminCall } from '../client/admin.js';
+import { type EnvironmentName, environmentNumber } from '../environment.js';
 import {
   ADMIN_HELP,
   type AdminFlags,
@@ -18,7 +18,7 @@ import { type Cli, print, printError } from './cli.js';
 import { addRights, changedExpiry, expiryOf, type RightsFlags, rightsOf } from './key-rights.js';
 import { keyTable, keyText } from './key-text.js';
 
-type CreateFlags = RightsFlags & { environment: 'live' | 'test'; project?: string; name: string };
+type CreateFlags = RightsFlags & { environment: EnvironmentName; project?: string; name: string };
 type RotateFlags = AdminFlags & { overlap?: string; expires?: string };
 
 const HELP = `
@@ -95,7 +95,7 @@ async function create(cli: Cli, call: AdminCall, flags: CreateFlags): Promise<vo
   const rights = rightsOf(flags);
   const expiresAt = expiryOf(cli, flags.expires);
   const projectId = flags.project ?? (await findOnlyProject(call));
-  const environment = flags.environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const environment = environmentNumber(flags.environment);
   const request = { projectId, environment, ...rights, ...(expiresAt !== undefined && { expiresAt }) };
   showSecret(cli, flags, await call(createApiKey, request));
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { LogManager, LogStatus } from '../app/contract.js';
 import { readConfig } from '../config.js';
+import type { EnvironmentName } from '../environment.js';
 import { type Cli, print } from './cli.js';
 
 import { withFlags } from './run-server.js';
@@ -35,7 +36,7 @@ export function addLog(program: Command, cli: Cli): void {
     .addOption(
       new Option('--environment <environment>', 'which log').choices(['live', 'test']).makeOptionMandatory(),
     )
-    .action((flags: Flags & { environment: 'live' | 'test' }) =>
+    .action((flags: Flags & { environment: EnvironmentName }) =>
       withLogs(cli, flags, async (logs) => show(cli, flags, [await logs.newEpoch(flags.environment)])),
     );
   addFlags(log.command('fill-register'))

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { EnvironmentName } from '../environment.js';
 import { MAX_BUNDLE_CHARACTERS } from '../proof/verify/read-bundle.js';
 import { type Verification, verifyBundle } from '../proof/verify.js';
 import { artifactSha256 } from './artifact.js';
@@ -14,7 +15,7 @@ type Flags = {
   trustRoots?: string;
   verifyUrl?: string;
   dataDir?: string;
-  environment?: 'live' | 'test';
+  environment?: EnvironmentName;
   metadata?: string;
   metadataSalt?: string;
   json?: boolean;

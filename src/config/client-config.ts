@@ -1,7 +1,9 @@
 /** How the command line reaches a service: from the environment, or from what `attest up` left in its data directory. */
+
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseApiKey } from '../api-key.js';
+import type { EnvironmentName } from '../environment.js';
 import { readSettingFile } from './files.js';
 import { path, publicUrl } from './kinds.js';
 import { adminToken } from './secret-kinds.js';
@@ -40,7 +42,7 @@ const apiKey: Kind<string> = {
  * ATTEST_URL and ATTEST_API_KEY; what is not set is taken from the credentials in DATA_DIR, whose key for
  * `environment` goes to the address that stands beside it and to no other. Throws ConfigError.
  */
-export function readClientConfig(env: Env, environment: 'live' | 'test'): ClientConfig {
+export function readClientConfig(env: Env, environment: EnvironmentName): ClientConfig {
   const settings = openSettings(env);
   const url = settings.find('ATTEST_URL', publicUrl);
   const key = settings.find('ATTEST_API_KEY', apiKey);

@@ -1,4 +1,5 @@
 /** A submission's proof bundle: everything that is needed to check it offline, in one message. */
+
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
@@ -10,7 +11,7 @@ import {
   ProofBundleSchema,
   WitnessKind,
 } from '../../gen/attestation/v1/bundle_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { environmentNumber } from '../environment.js';
 import { parseCheckpoint } from './checkpoint.js';
 import { dsseKeyId } from './dsse.js';
 import { fromUtf8, toHex } from './encoding.js';
@@ -100,7 +101,7 @@ export function assembleBundle(shared: PreparedBatch, leafParts: LeafParts): Pro
     mediaType: BUNDLE_MEDIA_TYPE,
     submission: {
       id: statement.submissionId,
-      environment: statement.environment === 'live' ? Environment.LIVE : Environment.TEST,
+      environment: environmentNumber(statement.environment),
       submittedAt: timestampFromDate(new Date(statement.submittedAt)),
       artifactSha256: statement.artifactSha256,
       leafSha256: toHex(leaf.hash),

@@ -2,6 +2,7 @@
  * The in-toto Statement v1 that an accepted submission is attested by. It carries a commitment to the metadata, never
  * the metadata: once the salt is forgotten, nothing that remains says what the metadata was.
  */
+import type { EnvironmentName } from '../environment.js';
 import { fromUtf8, toHex, utf8 } from './encoding.js';
 import { FormatError } from './format-error.js';
 import { equalBytes, hmacSha256 } from './primitives.js';
@@ -23,7 +24,7 @@ export interface StatementFields {
   readonly submissionId: string;
   readonly project: string;
   readonly submittedAt: string;
-  readonly environment: 'live' | 'test';
+  readonly environment: EnvironmentName;
   readonly schema: string;
   readonly commitment: string;
 }

@@ -2,6 +2,7 @@
  * Verification of a proof bundle: eight named steps, each reported, none skipped. Pure: what to trust, what time it is
  * and what the bundle is about all come in; the bundle is believed in nothing.
  */
+import type { EnvironmentName } from '../environment.js';
 import type { StatementFields } from './statement.js';
 import type { BundleFacts } from './verify/facts.js';
 import { checkCheckpoints, checkInclusion } from './verify/log-steps.js';
@@ -27,7 +28,7 @@ import { checkWitnesses, type WitnessFinding } from './verify/witness-step.js';
 /** What the caller holds, asks and trusts. */
 export type VerifyOptions = Omit<Asked, 'environment'> & {
   /** `live` when left out: a test bundle must be asked for. */
-  readonly environment?: 'live' | 'test';
+  readonly environment?: EnvironmentName;
   /** The trust_roots.json document, parsed. Never taken from a bundle. */
   readonly trustRoots: unknown;
   /** Instead of the policy that the trust roots have for the environment. */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { environmentName } from '../environment.js';
 import { etagOf } from '../etag.js';
 import { compileLazyMessage } from '../json/lazy-message.js';
 import { compileWriter } from '../json/writer.js';
@@ -115,7 +115,7 @@ export function statementOf(row: SubmissionRow, environment: number): StatementF
     submissionId: row.id,
     project: row.projectId,
     submittedAt: row.submittedAt.toISOString(),
-    environment: environment === Environment.LIVE ? 'live' : 'test',
+    environment: environmentName(environment),
     schema: row.attestedSchema ?? row.schema,
     commitment: toHex(row.commitment),
   };

@@ -3,8 +3,8 @@ import {
   MetadataState,
   ValidationMode,
 } from '../../gen/attestation/v1/attestations_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type Call, getPrincipal } from '../call.js';
+import { environmentName } from '../environment.js';
 import type { Principal } from '../principal.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../proof/dsse.js';
 import { fromHex, utf8 } from '../proof/encoding.js';
@@ -51,7 +51,7 @@ export async function prepareSubmission(
     submissionId: id,
     project: principal.projectId,
     submittedAt: new Date(submittedAtMs).toISOString(),
-    environment: principal.environment === Environment.LIVE ? 'live' : 'test',
+    environment: environmentName(principal.environment),
     schema,
     commitment,
   });

@@ -1,6 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import {
   type DsseSigningKeySchema,
   type TimestampAuthoritySchema,
@@ -9,6 +8,7 @@ import {
   TrustRootsSchema,
   type WitnessPolicySchema,
 } from '../../gen/attestation/v1/service_pb.js';
+import { environmentName } from '../environment.js';
 import { toHex } from '../proof/encoding.js';
 import { encodeVerifierKey, noteKey } from '../proof/note.js';
 import { fromPem, toPem } from '../proof/pem.js';
@@ -107,7 +107,7 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
 
 /** A log's folder below `{verify_url}/log/`: the environment, with the epoch's number from the second on. */
 export function logPath(log: Pick<Log, 'environment' | 'epoch'>): string {
-  const name = log.environment === Environment.LIVE ? 'live' : 'test';
+  const name = environmentName(log.environment);
   return log.epoch === 1 ? name : `${name}-${log.epoch}`;
 }
 

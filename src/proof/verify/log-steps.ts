@@ -1,4 +1,6 @@
 /** Steps 5 and 6: the leaf is in the log at each checkpoint, and the log signed each of them. */
+
+import { type EnvironmentName, environmentNumber } from '../../environment.js';
 import { verifyNoteSignature } from '../checkpoint.js';
 import { verifyCosignature } from '../cosignature.js';
 import { leafHash, verifyInclusion } from '../merkle.js';
@@ -6,7 +8,6 @@ import { isSameKey, type NoteSignature, noteKeyHash } from '../note.js';
 import { equalBytes } from '../primitives.js';
 import type { BundleFacts, CheckpointFacts } from './facts.js';
 import { type Check, failed, notChecked, passed } from './report.js';
-import { environmentNumber } from './statement-step.js';
 import type { Trust, TrustedLog } from './trust.js';
 
 /** Checks the leaf's inclusion in every checkpoint, and that its index lies in its batch. */
@@ -34,7 +35,7 @@ export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Chec
 export async function checkCheckpoints(
   { entry, checkpoints }: BundleFacts,
   trust: Trust,
-  environment: 'live' | 'test',
+  environment: EnvironmentName,
 ): Promise<{ checks: Check[]; signedSizes: Set<number> }> {
   const checks: Check[] = [];
   const signedSizes = new Set<number>();
@@ -60,7 +61,7 @@ function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | 
 async function checkLogSignature(
   { size, note }: CheckpointFacts,
   log: TrustedLog | undefined,
-  environment: 'live' | 'test',
+  environment: EnvironmentName,
   path: string,
 ): Promise<Check> {
   if (log === undefined) return failed('checkpoint.unknown_log', 'the log is not in the trust roots', path);

@@ -1,8 +1,9 @@
 /** Step 8: the witnesses that must have vouched, have. */
+
+import { type EnvironmentName, environmentNumber } from '../../environment.js';
 import { LOG_WITNESS_NAME } from '../bundle.js';
 import type { BundleFacts } from './facts.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
-import { environmentNumber } from './statement-step.js';
 import type { Trust } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';
 
@@ -10,7 +11,7 @@ import type { WitnessFinding } from './witness-step.js';
 export type Policy = { readonly required: readonly string[] };
 
 /** The newest policy that the trust roots have for an environment. */
-export function findPolicy(trust: Trust, environment: 'live' | 'test'): Policy | undefined {
+export function findPolicy(trust: Trust, environment: EnvironmentName): Policy | undefined {
   const candidates = trust.policies.filter((policy) => policy.environment === environmentNumber(environment));
   return candidates.sort((a, b) => b.version - a.version)[0];
 }

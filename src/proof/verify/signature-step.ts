@@ -1,11 +1,12 @@
 /** Steps 3 and 4: the statement is signed by a trusted key, and it is this signature that the leaf is made of. */
+
+import { type EnvironmentName, environmentNumber } from '../../environment.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../dsse.js';
 import { toHex } from '../encoding.js';
 import { type Leaf, rebuildLeaf } from '../leaf.js';
 import { equalBytes, verifyEcdsaP256Sha256 } from '../primitives.js';
 import type { BundleFacts } from './facts.js';
 import { type Check, failed, missing, passed } from './report.js';
-import { environmentNumber } from './statement-step.js';
 import { isValidAt, type Trust, type TrustedDsseKey } from './trust.js';
 
 const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
@@ -17,7 +18,7 @@ const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
 export async function checkSignature(
   { envelope }: BundleFacts,
   trust: Trust,
-  asked: { readonly environment: 'live' | 'test'; readonly now: Date; readonly existedBy: Date | undefined },
+  asked: { readonly environment: EnvironmentName; readonly now: Date; readonly existedBy: Date | undefined },
 ): Promise<Check[]> {
   const key = findKey(envelope.keyId, trust);
   if (key === undefined) {

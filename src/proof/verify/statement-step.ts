@@ -1,6 +1,7 @@
 /** Step 2: what the statement says is what was asked: this artifact, this environment, this metadata. */
+
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { type EnvironmentName, environmentNumber } from '../../environment.js';
 import { fromHex, toHex } from '../encoding.js';
 import { jcsBytes } from '../jcs.js';
 import { sha256 } from '../primitives.js';
@@ -19,7 +20,7 @@ export type Asked = {
   readonly metadata?: unknown;
   /** Opens the commitment: 32 bytes, or hex as the submission shows it. */
   readonly metadataSalt?: string | Uint8Array | undefined;
-  readonly environment: 'live' | 'test';
+  readonly environment: EnvironmentName;
 };
 
 /** Checks the statement; it is handed back when it can be read, signed or not. */
@@ -106,9 +107,4 @@ function checkMetadata({ schema, commitment }: StatementFields, { metadata, meta
 function schemaOf(metadata: unknown): unknown {
   const isObject = typeof metadata === 'object' && metadata !== null;
   return isObject && Object.hasOwn(metadata, 'schema') && 'schema' in metadata ? metadata.schema : undefined;
-}
-
-/** The environment as messages have it. */
-export function environmentNumber(environment: 'live' | 'test'): Environment {
-  return environment === 'live' ? Environment.LIVE : Environment.TEST;
 }
