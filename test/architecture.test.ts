@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { findViolations, type Sources } from './support/architecture.js';
+import { findOrphans, findViolations, type Sources } from './support/architecture.js';
 
 /** The sources of the product, whether this runs from them or from what was compiled of them. */
 function readSources(): Sources {
@@ -20,6 +20,13 @@ t.test('the sources keep to the layout', async (t) => {
   const sources = readSources();
   t.ok('src/main.ts' in sources && 'src/proof/merkle.ts' in sources, 'the sources are found');
   t.strictSame(findViolations(sources), []);
+  t.strictSame(findOrphans(sources), []);
+});
+
+t.test('a file that nobody imports is reported, unless it is run', async (t) => {
+  const run = { 'src/main.ts': "import './cli/a.js';\n", 'src/generate/a.ts': '' };
+  t.strictSame(findOrphans({ ...run, 'src/cli/a.ts': '' }), []);
+  t.strictSame(findOrphans({ ...run, 'src/cli/a.ts': '', 'src/cli/b.ts': '' }), ['src/cli/b.ts']);
 });
 
 t.test('what may be imported is not reported', async (t) => {
@@ -166,4 +173,20 @@ t.test('a file may have 250 lines and no more', async (t) => {
   t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(251) }), [
     'src/proof/a.ts has 251 lines, more than 250',
   ]);
+});
+
+t.test('a function may have 60 lines and no more, whatever kind it is', async (t) => {
+  const body = (lines: number) => `{\n${'  //\n'.repeat(lines - 2)}}`;
+  const kinds = [
+    (text: string) => `export function f() ${text}\n`,
+    (text: string) => `export const f = () => ${text};\n`,
+    (text: string) => `export const o = { f() ${text} };\n`,
+    (text: string) => `export class C { constructor() ${text} }\n`,
+  ];
+  for (const kind of kinds) {
+    t.strictSame(findViolations({ 'src/proof/a.ts': kind(body(60)) }), []);
+    t.strictSame(findViolations({ 'src/proof/a.ts': kind(body(61)) }), [
+      'src/proof/a.ts has a function of more than 60 lines',
+    ]);
+  }
 });

@@ -1,4 +1,3 @@
-import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
@@ -6,29 +5,17 @@ import type { Observation } from '../http/requests.js';
 import { type ApiServer, createServer } from '../http/server.js';
 import type { Logger } from '../logger.js';
 import type { Register } from '../pipeline/register.js';
-import type { Principal } from '../principal.js';
-import { createRandomSource } from '../random.js';
-import { attestationHandlers } from '../rpc/attestations.js';
 import { batchHandlers } from '../rpc/batches.js';
-import { createBundleReader } from '../rpc/bundles.js';
-import type { DsseSigner } from '../rpc/create-attestation.js';
 import { createCursors } from '../rpc/cursor.js';
-import type { Directory } from '../rpc/directory.js';
 import { infoHandlers } from '../rpc/info.js';
 import type { Principals } from '../rpc/principals.js';
 import { createReadLimits } from '../rpc/read-limits.js';
-import { createSubmissionReader } from '../rpc/submission-reader.js';
 import { createTrustRootsReader } from '../rpc/trust-roots.js';
-import { loadSchemas } from '../schema/registry.js';
 import { deriveKeyRing } from '../secret-key.js';
-import type { Pool } from '../store/connect.js';
-import { gather } from '../store/gather.js';
-import { findSubmissions, findVersions } from '../store/submissions.js';
-import type { Accepters } from './accepters.js';
 import { adminCheck, adminServices } from './admin.js';
+import { type AttestationParts, attestationService } from './attestation-service.js';
 import { createDatabaseAway } from './database-away.js';
 import { createHealthCheck } from './health-check.js';
-import { openIdempotency } from './idempotency.js';
 import type { JobSender } from './jobs.js';
 import { publicRoutes } from './public-routes.js';
 import { standardRpcs } from './standard-rpcs.js';
@@ -48,55 +35,21 @@ export type ApiOptions = {
   observe: (observation: Observation) => void;
 };
 
-const GATHER = { maxKeys: 200, maxInFlight: 4 };
-
 /** What an API process has opened for its handlers. */
-export type ApiParts = {
-  pool: Pool;
-  directory: Directory;
-  accepters: Accepters;
-  principals: Principals;
-  jobs: JobSender;
-  signerOf: (environment: Principal['environment']) => DsseSigner;
-};
+export type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
 
 /** The handlers, put together with what they work with, behind the server of all surfaces. */
-export function createApiServer(
-  options: ApiOptions,
-  { pool, directory, accepters, principals, jobs, signerOf }: ApiParts,
-): ApiServer {
+export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer {
   const { config, log, register } = options;
+  const { pool, directory, principals, jobs } = parts;
   const { secretKeys } = config.secrets;
   const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
-  const findSubmission = gather(
-    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-    GATHER,
-  );
-  const attestations = attestationHandlers({
-    pool,
-    directory,
-    accepterOf: accepters.of,
-    findSubmission,
-    reader: createSubmissionReader({
-      findSubmission,
-      findVersion: gather((ids) => findVersions(pool, ids), GATHER),
-      directory,
-      bundles: createBundleReader(pool, directory, () => performance.now()),
-    }),
-    cursors,
-    noteUse: submissionLimits.note,
-    schemas: loadSchemas({ dir: config.schemaDir }),
-    signerOf,
-    idempotency: openIdempotency(config, pool),
-    clock: Date.now,
-    random: createRandomSource(),
-  });
   const services = [
-    { desc: AttestationService, handlers: attestations },
+    attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
     { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { createDeadlines } from './deadlines.js';
+import { createDeadlines, type Deadlines } from './deadlines.js';
 
 /** Told once how an exchange ended; `answer` is the start of the body as text. */
 export type Ends = {
@@ -29,58 +29,67 @@ export function createExchanges({ timeoutMs, aborting }: { timeoutMs: number; ab
     for (const exchange of waiting.entries()) exchange.fail(aborting.reason);
   };
   aborting.addEventListener('abort', giveUp, { once: true });
-
-  /**
-   * An exchange as undici is handed it. Of the body it reads the first 2 KiB, as much as comes in a moment; neither the
-   * rest nor how it ends changes the outcome. What is not read to its end costs the connection.
-   */
-  const open = (ends: Ends): Dispatcher.DispatchHandler & Pick<Exchange, 'fail'> => {
-    let isOver = false;
-    let connection: Dispatcher.DispatchController | undefined;
-    let start: { status: number; headers: IncomingHttpHeaders } | undefined;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const end = (tell: () => void) => {
-      if (isOver) return;
-      isOver = true;
-      waiting.delete(exchange);
-      reading.delete(exchange);
-      tell();
-      connection?.abort(OVER);
-    };
-    const textOf = () => Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
-    const exchange: Exchange = {
-      fail: (error) => end(() => ends.failed(error)),
-      finish: () => end(() => start && ends.answered(start.status, start.headers, textOf())),
-    };
-    waiting.add(exchange);
-    return {
-      fail: exchange.fail,
-      onRequestStart: (controller) => {
-        if (isOver) controller.abort(OVER);
-        connection = controller;
-      },
-      onResponseStart: (_, status, headers) => {
-        if (isOver || status < FIRST_FINAL_STATUS) return;
-        start = { status, headers };
-        waiting.delete(exchange);
-        reading.add(exchange);
-      },
-      onResponseData: (_, chunk) => {
-        chunks.push(chunk);
-        size += chunk.length;
-        if (size >= MAX_ANSWER_BYTES) exchange.finish();
-      },
-      onResponseEnd: () => {
-        connection = undefined;
-        exchange.finish();
-      },
-      onResponseError: (_, error) => {
-        connection = undefined;
-        if (start === undefined) exchange.fail(error);
-        else exchange.finish();
-      },
-    };
+  return {
+    open: (ends: Ends) => openExchange({ waiting, reading }, ends),
+    close: () => aborting.removeEventListener('abort', giveUp),
   };
-  return { open, close: () => aborting.removeEventListener('abort', giveUp) };
+}
+
+/** What bounds the wait for a status, and for the start of a body. */
+type Limits = { waiting: Deadlines<Exchange>; reading: Deadlines<Exchange> };
+
+/**
+ * An exchange as undici is handed it. Of the body it reads the first 2 KiB, as much as comes in a moment; neither the
+ * rest nor how it ends changes the outcome. What is not read to its end costs the connection.
+ */
+function openExchange(
+  { waiting, reading }: Limits,
+  ends: Ends,
+): Dispatcher.DispatchHandler & Pick<Exchange, 'fail'> {
+  let isOver = false;
+  let connection: Dispatcher.DispatchController | undefined;
+  let start: { status: number; headers: IncomingHttpHeaders } | undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const end = (tell: () => void) => {
+    if (isOver) return;
+    isOver = true;
+    waiting.delete(exchange);
+    reading.delete(exchange);
+    tell();
+    connection?.abort(OVER);
+  };
+  const textOf = () => Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
+  const exchange: Exchange = {
+    fail: (error) => end(() => ends.failed(error)),
+    finish: () => end(() => start && ends.answered(start.status, start.headers, textOf())),
+  };
+  waiting.add(exchange);
+  return {
+    fail: exchange.fail,
+    onRequestStart: (controller) => {
+      if (isOver) controller.abort(OVER);
+      connection = controller;
+    },
+    onResponseStart: (_, status, headers) => {
+      if (isOver || status < FIRST_FINAL_STATUS) return;
+      start = { status, headers };
+      waiting.delete(exchange);
+      reading.add(exchange);
+    },
+    onResponseData: (_, chunk) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= MAX_ANSWER_BYTES) exchange.finish();
+    },
+    onResponseEnd: () => {
+      connection = undefined;
+      exchange.finish();
+    },
+    onResponseError: (_, error) => {
+      connection = undefined;
+      if (start === undefined) exchange.fail(error);
+      else exchange.finish();
+    },
+  };
 }

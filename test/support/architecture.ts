@@ -6,6 +6,10 @@ import ts from 'typescript';
 export type Sources = Readonly<Record<string, string>>;
 
 const MAX_LINES = 250;
+const MAX_FUNCTION_LINES = 60;
+
+/** What nobody imports because it is run, or taken in the place of another file. */
+const ENTRIES = /^src\/(?:main\.ts|generate\/.*|proof\/primitives-web\.ts)$/;
 
 const BASE = ['root', 'config'];
 const PURE = ['proof', 'schema', 'json', 'net'];
@@ -38,7 +42,7 @@ const FILE_FOLDERS: ReadonlyMap<string, string> = new Map([
   ['src/config.ts', 'config'],
 ]);
 
-/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, length. */
+/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, length of files and functions. */
 export function findViolations(sources: Sources): string[] {
   const parsed = Object.entries(sources).map(([path, source]) => parse(path, source));
   const imports = new Map(parsed.map(({ path, targets }) => [path, targets]));
@@ -47,6 +51,12 @@ export function findViolations(sources: Sources): string[] {
     ...parsed.flatMap(({ path, targets }) => findForbidden(path, targets)),
     ...findCycles(imports).map((cycle) => `import cycle: ${cycle.join(' > ')}`),
   ];
+}
+
+/** The files that no other file brings in, and that are not run by themselves. */
+export function findOrphans(sources: Sources): string[] {
+  const targets = new Set(Object.entries(sources).flatMap(([path, source]) => parse(path, source).targets));
+  return Object.keys(sources).filter((path) => !targets.has(path) && !ENTRIES.test(path));
 }
 
 type Parsed = { path: string; targets: string[]; findings: string[] };
@@ -61,6 +71,7 @@ function parse(path: string, source: string): Parsed {
     const specifier = findSpecifier(node);
     if (specifier?.startsWith('.')) targets.add(resolve(path, specifier));
     if (isDefaultExport(node)) findings.add('has a default export');
+    if (isLongFunction(file, node)) findings.add(`has a function of more than ${MAX_FUNCTION_LINES} lines`);
     if (path !== 'src/config.ts' && readsEnvironment(node)) findings.add('reads process.env');
     ts.forEachChild(node, visit);
   };
@@ -95,6 +106,12 @@ function isDefaultExport(node: ts.Node): boolean {
   if (ts.isExportSpecifier(node)) return node.name.text === 'default';
   if (!ts.canHaveModifiers(node)) return false;
   return ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ?? false;
+}
+
+function isLongFunction(file: ts.SourceFile, node: ts.Node): boolean {
+  if (!ts.isFunctionLike(node)) return false;
+  const lineOf = (position: number) => file.getLineAndCharacterOfPosition(position).line;
+  return lineOf(node.end) - lineOf(node.getStart(file)) >= MAX_FUNCTION_LINES;
 }
 
 /** `process.env` in each of its spellings: as a member, by a string, taken out of `process`, imported. */

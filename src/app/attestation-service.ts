@@ -1,0 +1,57 @@
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import type { Config } from '../config.js';
+import type { ServiceEntry } from '../http/services.js';
+import type { Principal } from '../principal.js';
+import { createRandomSource } from '../random.js';
+import { type AttestationDeps, attestationHandlers } from '../rpc/attestations.js';
+import { createBundleReader } from '../rpc/bundles.js';
+import type { DsseSigner } from '../rpc/create-attestation.js';
+import type { Directory } from '../rpc/directory.js';
+import { createSubmissionReader } from '../rpc/submission-reader.js';
+import { loadSchemas } from '../schema/registry.js';
+import type { Pool } from '../store/connect.js';
+import { gather } from '../store/gather.js';
+import { findSubmissions, findVersions } from '../store/submissions.js';
+import type { Accepters } from './accepters.js';
+import { openIdempotency } from './idempotency.js';
+
+/** What an API process has opened for AttestationService. */
+export type AttestationParts = {
+  pool: Pool;
+  directory: Directory;
+  accepters: Accepters;
+  signerOf: (environment: Principal['environment']) => DsseSigner;
+};
+
+const GATHER = { maxKeys: 200, maxInFlight: 4 };
+
+/** AttestationService over an open database. */
+export function attestationService(
+  config: Config,
+  { pool, directory, accepters, signerOf }: AttestationParts,
+  shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
+): ServiceEntry {
+  const findSubmission = gather(
+    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+    GATHER,
+  );
+  const handlers = attestationHandlers({
+    ...shared,
+    pool,
+    directory,
+    accepterOf: accepters.of,
+    findSubmission,
+    reader: createSubmissionReader({
+      findSubmission,
+      findVersion: gather((ids) => findVersions(pool, ids), GATHER),
+      directory,
+      bundles: createBundleReader(pool, directory, () => performance.now()),
+    }),
+    schemas: loadSchemas({ dir: config.schemaDir }),
+    signerOf,
+    idempotency: openIdempotency(config, pool),
+    clock: Date.now,
+    random: createRandomSource(),
+  });
+  return { desc: AttestationService, handlers };
+}
