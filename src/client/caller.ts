@@ -32,9 +32,12 @@ const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
 /** What makes the calls. Throws TypeError on an address, key or agent that cannot be one. */
 export function createCaller(options: ClientOptions): Caller {
-  const { protocol } = new URL(options.baseUrl);
-  if (protocol !== 'https:' && protocol !== 'http:') throw new TypeError('baseUrl must be http or https');
-  if (!VISIBLE_ASCII.test(options.apiKey)) throw new TypeError('apiKey is not an API key');
+  if (!isHttpAddress(options.baseUrl)) {
+    throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');
+  }
+  if (typeof options.apiKey !== 'string' || !VISIBLE_ASCII.test(options.apiKey)) {
+    throw new TypeError('apiKey is not an API key: is the setting that it is read from there?');
+  }
   return {
     transport: createConnectTransport({
       baseUrl: options.baseUrl.replace(/\/+$/, ''),
@@ -49,6 +52,10 @@ export function createCaller(options: ClientOptions): Caller {
     delay: options.delay ?? wait,
     onRetry: options.onRetry ?? (() => {}),
   };
+}
+
+function isHttpAddress(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
 /** A browser names itself; to be told another name it would have to ask the service first. */

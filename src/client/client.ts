@@ -8,7 +8,7 @@ import {
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
-import type { CallOptions } from './call.js';
+import { type CallOptions, callUnary } from './call.js';
 import { type ClientOptions, createCaller } from './caller.js';
 import { type ArtifactSource, hashArtifact } from './hash.js';
 import { type Resource, resource } from './resource.js';
@@ -68,7 +68,11 @@ export type Client = {
 export function createClient(options: ClientOptions): Client {
   const caller = createCaller(options);
   const attestations = resource(caller, AttestationService, 'Attestation');
-  const { create, get } = attestations;
+  const { create } = attestations;
+  // Waiting looks again by itself, and knows how long it may.
+  const once = { ...caller, maxRetries: 0 };
+  const get = (id: string, options: CallOptions) =>
+    callUnary(once, AttestationService.method.getAttestation, { id }, options);
   return {
     attestations: {
       ...attestations,

@@ -20,8 +20,7 @@ export type HashOptions = {
 export async function hashArtifact(source: ArtifactSource, options: HashOptions = {}): Promise<string> {
   const { signal, onBytes } = options;
   const hash = createSha256();
-  for await (const piece of piecesOf(source)) {
-    signal?.throwIfAborted();
+  for await (const piece of untilAborted(piecesOf(source), signal)) {
     if (!(piece instanceof Uint8Array)) throw new TypeError('an artifact is a stream of Uint8Array');
     hash.update(piece);
     onBytes?.(piece.length);
@@ -29,7 +28,35 @@ export async function hashArtifact(source: ArtifactSource, options: HashOptions 
   return toHex(hash.digest());
 }
 
-async function* piecesOf(source: ArtifactSource): AsyncIterable<Uint8Array> {
+/** The pieces until the signal aborts; a source that is stuck then is left to itself. */
+async function* untilAborted(
+  pieces: AsyncGenerator<Uint8Array>,
+  signal: AbortSignal | undefined,
+): AsyncIterable<Uint8Array> {
+  if (signal === undefined) return yield* pieces;
+  try {
+    for (;;) {
+      const { done, value } = await unlessAborted(pieces.next(), signal);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    const ended = pieces.return(undefined);
+    if (!signal.aborted) await ended;
+    else ended.catch(() => {});
+  }
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+async function* piecesOf(source: ArtifactSource): AsyncGenerator<Uint8Array> {
   if (typeof source === 'string') yield* openFile(source);
   else if (source instanceof Uint8Array) yield source;
   else yield* readPieces(source instanceof Blob ? source.stream() : source);

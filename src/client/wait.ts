@@ -1,5 +1,5 @@
 import { type Submission, SubmissionStatus } from '../../gen/attestation/v1/attestations_pb.js';
-import type { CallOptions } from './call.js';
+import type { Caller, CallOptions } from './call.js';
 import { AttestationError } from './error.js';
 
 export type WaitOptions = {
@@ -10,12 +10,9 @@ export type WaitOptions = {
   readonly onProgress?: ((submission: Submission) => void) | undefined;
 };
 
-/** What waiting needs. */
-export type WaitDeps = {
+/** What waiting needs. `get` makes one attempt; `timeoutMs` is its bound, and `onRetry` told of each that failed. */
+export type WaitDeps = Pick<Caller, 'now' | 'random' | 'delay' | 'timeoutMs' | 'onRetry'> & {
   readonly get: (id: string, options: CallOptions) => Promise<Submission>;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal?: AbortSignal) => Promise<void>;
 };
 
 const DEFAULT_TIMEOUT_MS = 600_000;
@@ -40,36 +37,44 @@ export async function pollUntilWitnessed(
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, onProgress } = options;
   const deadline = deps.now() + timeoutMs;
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 1.5, MAX_POLL_MS)) {
-    const { submission, retryAfterMs = 0 } = await look(deps, id, { signal });
-    if (submission) onProgress?.(submission);
-    if (submission?.status === SubmissionStatus.WITNESSED) return submission;
-    const code = submission && GAVE_UP.get(submission.status);
-    if (code)
-      throw new AttestationError({
-        code,
-        message: `${id} is not witnessed: its witnesses' deadline has passed`,
-      });
-    const delayMs = Math.max(retryAfterMs, pollMs * (0.8 + 0.4 * deps.random()));
-    if (deps.now() + delayMs > deadline) {
-      throw new AttestationError({
-        code: 'wait.timeout',
-        message: `${id} was not witnessed in time`,
-        retryable: true,
-      });
+    const leftMs = Math.max(1, Math.ceil(deadline - deps.now()));
+    const seen = await look(deps, id, { signal, timeoutMs: Math.min(deps.timeoutMs, leftMs) });
+    const isError = seen instanceof AttestationError;
+    if (!isError) {
+      onProgress?.(seen);
+      if (seen.status === SubmissionStatus.WITNESSED) return seen;
+      refuseGivenUp(seen);
     }
+    const delayMs = Math.max((isError && seen.retryAfterMs) || 0, pollMs * (0.8 + 0.4 * deps.random()));
+    if (deps.now() + delayMs > deadline) {
+      const message = `${id} was not witnessed in time`;
+      throw new AttestationError(
+        { code: 'wait.timeout', message, retryable: true },
+        isError ? { cause: seen } : {},
+      );
+    }
+    if (isError) deps.onRetry(seen, delayMs);
     await deps.delay(delayMs, signal);
   }
 }
 
+/** The submission, or why it cannot be seen now. Throws what will not pass. */
 async function look(
   { get }: WaitDeps,
   id: string,
   options: CallOptions,
-): Promise<{ submission?: Submission; retryAfterMs?: number | undefined }> {
+): Promise<Submission | AttestationError> {
   try {
-    return { submission: await get(id, options) };
+    return await get(id, options);
   } catch (error) {
-    if (error instanceof AttestationError && error.retryable) return { retryAfterMs: error.retryAfterMs };
+    if (error instanceof AttestationError && error.retryable) return error;
     throw error;
   }
+}
+
+function refuseGivenUp({ id, status }: Submission): void {
+  const code = GAVE_UP.get(status);
+  if (code === undefined) return;
+  const message = `${id} is not witnessed: its witnesses' deadline has passed`;
+  throw new AttestationError({ code, message });
 }

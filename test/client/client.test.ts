@@ -295,7 +295,7 @@ t.test('an address or key that cannot be one is refused at once', async (t) => {
   for (const baseUrl of ['', 'attest.example', 'ftp://attest.example', 'javascript:alert(1)']) {
     t.throws(() => createClient({ baseUrl, apiKey: KEY }), TypeError, baseUrl);
   }
-  for (const apiKey of ['', 'a b', 'a\r\nx: y', 'é']) {
+  for (const apiKey of ['', 'a b', 'a\r\nx: y', 'é', undefined as unknown as string]) {
     t.throws(() => createClient({ baseUrl: 'http://localhost', apiKey }), TypeError, apiKey);
   }
 });
@@ -373,6 +373,23 @@ t.test('a stream that is not read to its end is cancelled', async (t) => {
   t.ok(cancelled);
 });
 
+t.test("the caller's signal ends the hashing of a source that is stuck", async (t) => {
+  const controller = new AbortController();
+  const asked = async function* () {
+    yield Buffer.from('a');
+    controller.abort(new Error('enough'));
+    await new Promise(() => {});
+  };
+  const stuck = new ReadableStream(
+    { pull: () => controller.abort(new Error('enough')) },
+    { highWaterMark: 0 },
+  );
+  for (const source of [asked(), stuck]) {
+    await t.rejects(hashArtifact(source, { signal: controller.signal }), { message: 'enough' });
+  }
+  await t.rejects(hashArtifact(Buffer.from('a'), { signal: controller.signal }), { message: 'enough' });
+});
+
 t.test('a path that holds nothing but an empty file has the hash of nothing', async (t) => {
   const { baseUrl } = await failing(t);
   const { client } = clientOf(baseUrl);
@@ -383,7 +400,7 @@ t.test('a path that holds nothing but an empty file has the hash of nothing', as
 
 /** A server that shows these statuses in turn, the last one for ever; an error in place of one is thrown. */
 async function showing(t: Test, ...statuses: (SubmissionStatus | Error)[]) {
-  const { baseUrl } = await serveRpc(t, ({ service }) => {
+  const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
     service(AttestationService, {
       getAttestation: ({ id }) => {
         const status = statuses.length > 1 ? statuses.shift()! : statuses[0]!;
@@ -392,7 +409,9 @@ async function showing(t: Test, ...statuses: (SubmissionStatus | Error)[]) {
       },
     });
   });
-  return clientOf(baseUrl, { maxRetries: 0 });
+  const told: string[] = [];
+  const onRetry = ({ code }: AttestationError, delayMs: number) => void told.push(`${code} ${delayMs}`);
+  return { ...clientOf(baseUrl, { onRetry }), requests, told };
 }
 
 t.test('waiting looks again with growing pauses until the submission is witnessed', async (t) => {
@@ -408,9 +427,20 @@ t.test('waiting looks again with growing pauses until the submission is witnesse
 
 t.test('waiting outlasts an outage and honours its Retry-After', async (t) => {
   const outage = serviceError('service.unavailable', Code.Unavailable, { 'retry-after': '20' });
-  const { client, pauses } = await showing(t, outage, SubmissionStatus.WITNESSED);
+  const { client, pauses, told } = await showing(t, outage, SubmissionStatus.WITNESSED);
   await client.attestations.waitUntilWitnessed('sub_1');
   t.same(pauses, [20_000]);
+  t.same(told, ['service.unavailable 20000']);
+});
+
+t.test('no look lasts longer than what is left of the wait', async (t) => {
+  const { client, requests } = await showing(t, SubmissionStatus.QUEUED);
+  const waiting = client.attestations.waitUntilWitnessed('sub_1', { timeoutMs: 1_000 });
+  await t.rejects(waiting, { code: 'wait.timeout' });
+  t.same(
+    requests.map(({ headers }) => headers['connect-timeout-ms']),
+    ['1000', '750', '375'],
+  );
 });
 
 t.test('waiting ends when there is nothing to wait for, and says why', async (t) => {
