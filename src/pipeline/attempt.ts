@@ -3,7 +3,7 @@ import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import { insertAuditEntry } from '../store/audit.js';
 import type { Pool } from '../store/connect.js';
 import { type RecordedAttempt, recordAttempts } from '../store/webhook-attempts.js';
-import type { DeliveryRow } from '../store/webhook-deliveries.js';
+import type { ClaimedDelivery } from '../store/webhook-deliveries.js';
 import { disableWebhook } from '../store/webhooks.js';
 import type { SendResult } from '../webhook/send.js';
 import { retryDelayMs } from './retry-schedule.js';
@@ -11,27 +11,32 @@ import { retryDelayMs } from './retry-schedule.js';
 const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
 const GONE_REASON = 'the endpoint answered 410 Gone';
 const FAILING_REASON = 'every attempt of five days has failed';
+/** An error may quote what the receiver sent, such as all the names in its certificate. */
+const MAX_ERROR_LENGTH = 500;
 
-/**
- * What follows from an attempt for its delivery. A test is tried once.
- *
- * @param at when it was sent
- * @param random in [0, 1)
- */
-export function attemptOf(row: DeliveryRow, at: Date, result: SendResult, random: number): RecordedAttempt {
+/** An attempt: under which lease of its subscription, when it was sent, and a random number in [0, 1). */
+export type Attempt = { lease: number; at: Date; random: number };
+
+/** What follows from an attempt for its delivery. A test is tried once. */
+export function attemptOf(
+  row: ClaimedDelivery,
+  { lease, at, random }: Attempt,
+  result: SendResult,
+): RecordedAttempt {
   const isDelivered = result.outcome === 'delivered';
   const isTest = row.transition === null;
-  const isOver = isDelivered || isTest || result.gone === true;
+  const isOver = isDelivered || isTest;
   const retryAfterMs = isOver ? undefined : retryDelayMs(row.step, random, result.retryAfterMs);
   const failed = retryAfterMs === undefined ? DeliveryStatus.FAILED : DeliveryStatus.PENDING;
   return {
     webhookId: row.webhookId,
     deliveryId: row.id,
     number: row.attempt,
+    lease,
     at,
     durationMs: result.durationMs,
     statusCode: result.status ?? null,
-    error: isDelivered ? null : storable(result.error ?? 'failed'),
+    error: isDelivered ? null : storable(result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH),
     answer: result.status === undefined ? null : storable(result.answer),
     status: isDelivered ? DeliveryStatus.DELIVERED : failed,
     isGone: result.gone === true && !isTest,
@@ -56,20 +61,27 @@ export async function settleAttempts(
   attempts: readonly RecordedAttempt[],
 ): Promise<AttemptCounts> {
   const failing = await recordAttempts(deps.pool, attempts);
-  const given = new Map(
-    failing.filter(({ failingMs }) => failingMs >= DISABLE_AFTER_MS).map(({ id }) => [id, FAILING_REASON]),
-  );
-  for (const { webhookId, isGone } of attempts) if (isGone) given.set(webhookId, GONE_REASON);
+  const given = new Map<string, Disabling>();
+  for (const { id, lease, failingMs } of failing)
+    if (failingMs >= DISABLE_AFTER_MS) given.set(id, { lease, reason: FAILING_REASON });
+  for (const { webhookId, lease, isGone } of attempts)
+    if (isGone) given.set(webhookId, { lease, reason: GONE_REASON });
   let disabled = 0;
-  for (const [id, reason] of given) if (await disable(deps, id, reason)) disabled++;
+  for (const [id, disabling] of given) if (await disable(deps, id, disabling)) disabled++;
   const delivered = attempts.filter(({ status }) => status === DeliveryStatus.DELIVERED).length;
   return { delivered, failed: attempts.length - delivered, disabled };
 }
 
-/** Says whether it was active until now. */
-async function disable({ pool, newAuditId }: AttemptDeps, id: string, reason: string): Promise<boolean> {
+type Disabling = { lease: number; reason: string };
+
+/** Says whether it was active until now, and not changed or leased anew since the attempts that are the reason. */
+async function disable(
+  { pool, newAuditId }: AttemptDeps,
+  id: string,
+  { lease, reason }: Disabling,
+): Promise<boolean> {
   return pool.begin(async (tx) => {
-    const projectId = await disableWebhook(tx, id, reason);
+    const projectId = await disableWebhook(tx, id, lease, reason);
     if (projectId === undefined) return false;
     await insertAuditEntry(tx, {
       id: newAuditId(),

@@ -7,12 +7,12 @@
  */
 import { decryptSecret } from '../encryption.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
-import { claimDeliveries, type DeliveryRow, redeliverFailed } from '../store/webhook-deliveries.js';
-import { type LeasedWebhook, leaseWebhook, releaseWebhook } from '../store/webhook-leases.js';
+import { type ClaimedDelivery, claimDeliveries, redeliverFailed } from '../store/webhook-deliveries.js';
+import { type LeasedWebhook, leaseWebhook, releaseWebhook, renewLease } from '../store/webhook-leases.js';
 import type { SendResult } from '../webhook/send.js';
 import { findSecretBytes } from '../webhook/sign.js';
 import { attemptOf } from './attempt.js';
-import { eventBody, eventOf } from './event.js';
+import { eventText } from './event.js';
 import type { Pipeline, Webhooks } from './pipeline.js';
 import { type TurnDeps, takeTurn, type Width } from './turn.js';
 
@@ -28,6 +28,8 @@ const FIRST_WIDTH = 8;
 const MAX_WIDTH = 32;
 /** An endpoint that takes longer gets fewer attempts at a time. */
 const SLOW_MS = 1_000;
+/** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
+const FAST_MS = 20;
 
 /** Sends what is due of one subscription, for one turn. */
 export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
@@ -53,9 +55,10 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
 /** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
-  const deps: TurnDeps<DeliveryRow> = {
+  const deps: TurnDeps<ClaimedDelivery> = {
     claim: (most) => claim(webhooks, webhook, most),
     send: (row, sent) => send(webhooks, webhook, keys, row, sent),
+    stands: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
     leave: () => webhooks.slots.release(webhook.projectId, 1),
     isStopping: () => webhooks.stopping.aborted,
   };
@@ -73,9 +76,9 @@ async function claim(
   { pool, slots, newDeliveryId }: Webhooks,
   { id, lease, projectId }: LeasedWebhook,
   most: number,
-): Promise<{ rows: DeliveryRow[]; wanted: number }> {
+): Promise<{ rows: ClaimedDelivery[]; wanted: number }> {
   const wanted = await slots.take(projectId, most);
-  let rows: DeliveryRow[] = [];
+  let rows: ClaimedDelivery[] = [];
   try {
     const ids = Array.from({ length: wanted }, newDeliveryId);
     rows = await claimDeliveries(pool, {
@@ -94,9 +97,9 @@ async function claim(
 /** One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects. */
 async function send(
   webhooks: Webhooks,
-  { url, projectId }: LeasedWebhook,
+  { url, projectId, lease }: LeasedWebhook,
   keys: readonly Uint8Array[],
-  row: DeliveryRow,
+  row: ClaimedDelivery,
   sent: (next: Width) => void,
 ): Promise<void> {
   const at = new Date(webhooks.clock());
@@ -105,7 +108,7 @@ async function send(
   sent(widthAfter(result));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return;
-    await webhooks.record(attemptOf(row, at, result, webhooks.random()));
+    await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
     webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
   }
@@ -115,17 +118,17 @@ async function post(
   { send: sendRequest, baseUrl }: Webhooks,
   url: string,
   keys: readonly Uint8Array[],
-  row: DeliveryRow,
+  row: ClaimedDelivery,
 ): Promise<SendResult> {
   try {
-    const event = eventOf(row, baseUrl());
-    return await sendRequest({ url, id: event.id, body: eventBody(event), keys });
+    return await sendRequest({ url, keys, ...eventText(row, baseUrl()) });
   } catch (error) {
     return { outcome: 'failed', durationMs: 0, error: (error as Error).message, answer: '' };
   }
 }
 
-function widthAfter({ outcome, durationMs }: SendResult): Width {
-  if (outcome === 'failed') return () => 1;
-  return (width) => (durationMs > SLOW_MS ? Math.ceil(width / 2) : Math.min(MAX_WIDTH, width + 1));
+function widthAfter({ outcome, durationMs, gone }: SendResult): Width {
+  if (outcome === 'failed') return () => (gone === true ? 0 : 1);
+  if (durationMs > SLOW_MS) return (width) => Math.ceil(width / 2);
+  return durationMs > FAST_MS ? (width) => Math.min(MAX_WIDTH, width + 1) : (width) => width;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { create, getOption, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
@@ -16,7 +16,7 @@ import {
 import { http } from '../../gen/google/api/annotations_pb.js';
 import { compileWriter } from '../json/writer.js';
 import { spellingOf } from '../spelling.js';
-import type { DeliveryRow } from '../store/webhook-deliveries.js';
+import type { EventSource } from '../store/webhook-deliveries.js';
 
 const FAILED_REASON = 'no required witness vouched for the batch before its deadline';
 const TYPE_OF_TRANSITION: ReadonlyMap<number, EventType> = new Map([
@@ -39,24 +39,27 @@ export function eventTypeOf(transition: number): EventType {
 }
 
 /** The event of a delivery. The same submission and transition give the same event, whoever makes it and whenever. */
-export function eventOf(delivery: DeliveryRow, baseUrl: string): Event {
-  const { transition, submissionId, id, occurredAt } = delivery;
+export function eventOf(delivery: EventSource, baseUrl: string): Event {
+  const head = headOf(delivery);
+  return { ...head, data: JSON.parse(dataOf(head.type, delivery, baseUrl)) as JsonObject };
+}
+
+/** An event's id, and the event as it is sent: JSON as the REST surface spells it. */
+export function eventText(delivery: EventSource, baseUrl: string): { id: string; body: string } {
+  const head = headOf(delivery);
+  const data = dataOf(head.type, delivery, baseUrl);
+  return { id: head.id, body: `${writeEvent(head).slice(0, -1)},"data":${data}}` };
+}
+
+/** All of an event but its data. */
+function headOf({ transition, submissionId, id, occurredAt }: EventSource): Event {
   const isTest = transition === null || submissionId === null;
   const type = isTest ? EventType.WEBHOOK_TEST : eventTypeOf(transition);
-  return create(EventSchema, {
-    id: eventId(isTest ? id : submissionId, type),
-    type,
-    created: timestampFromDate(occurredAt),
-    data: JSON.parse(dataOf(type, delivery, baseUrl)) as JsonObject,
-  });
+  const created = timestampFromDate(occurredAt);
+  return create(EventSchema, { id: eventId(isTest ? id : submissionId, type), type, created });
 }
 
-/** An event as it is sent: JSON as the REST surface spells it. */
-export function eventBody(event: Event): string {
-  return writeEvent(event);
-}
-
-function dataOf(type: EventType, { webhookId, submissionId, landed, missing }: DeliveryRow, baseUrl: string) {
+function dataOf(type: EventType, { webhookId, submissionId, landed, missing }: EventSource, baseUrl: string) {
   const submission = submissionId ?? '';
   const bundleUrl = baseUrl + bundlePath(submission);
   switch (type) {
@@ -90,9 +93,7 @@ const ULID_TIME_LENGTH = 10;
  * 80 bits of SHA-256 over the type and that id.
  */
 function eventId(subjectId: string, type: EventType): string {
-  const digest = createHash('sha256')
-    .update(`${spellingOf(EventTypeSchema, type)} ${subjectId}`)
-    .digest();
+  const digest = hash('sha256', `${spellingOf(EventTypeSchema, type)} ${subjectId}`, 'buffer');
   const random = base32(digest.readUIntBE(0, 5)) + base32(digest.readUIntBE(5, 5));
   return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
 }

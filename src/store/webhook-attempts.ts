@@ -15,6 +15,8 @@ export type AttemptRow = {
 /** An attempt and what follows from it for its delivery. */
 export type RecordedAttempt = AttemptRow & {
   webhookId: string;
+  /** That of the subscription under which it was made. */
+  lease: number;
   /** The delivery's proto DeliveryStatus number after it. */
   status: number;
   /** Whether the receiver wants nothing any more. */
@@ -25,12 +27,13 @@ export type RecordedAttempt = AttemptRow & {
 
 const { PENDING, DELIVERED } = DeliveryStatus;
 
-/** A subscription that failed, and for how long by now nothing but failed, in milliseconds. */
-export type FailingWebhook = { id: string; failingMs: number };
+/** A subscription that failed under a lease, and for how long by now nothing but failed, in milliseconds. */
+export type FailingWebhook = { id: string; lease: number; failingMs: number };
 
 /**
  * Records attempts, what became of their deliveries, and whether their subscriptions are failing, all in one statement.
- * An attempt that is not its delivery's newest is kept and changes nothing; a test says nothing of the endpoint's health.
+ * An attempt that is not its delivery's newest is kept and changes nothing; a test, and an attempt from before the
+ * subscription was changed, say nothing of the endpoint's health.
  *
  * @returns the subscriptions that had a failure
  */
@@ -42,7 +45,7 @@ export async function recordAttempts(
   return sql<FailingWebhook[]>`
     WITH made AS (
       SELECT * FROM json_to_recordset(${rows}::text::json)
-      AS a(webhook_id text, delivery_id text, number integer, at timestamptz, duration_ms integer, status_code smallint,
+      AS a(webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer, status_code smallint,
            error text, answer text, status smallint, retry_ms bigint)),
     kept AS (
       INSERT INTO webhook_attempt
@@ -56,27 +59,40 @@ export async function recordAttempts(
                                ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
       FROM made m
       WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = ${PENDING}
-      RETURNING d.webhook_id, d.status, d.transition),
+      RETURNING d.webhook_id, m.lease, d.status, d.transition),
     health AS (
-      SELECT webhook_id, bool_or(status = ${DELIVERED}) AS any_delivered, bool_or(status <> ${DELIVERED}) AS any_failed
-      FROM moved WHERE transition IS NOT NULL GROUP BY webhook_id),
+      SELECT webhook_id, lease, bool_or(status = ${DELIVERED}) AS any_delivered,
+        bool_or(status <> ${DELIVERED}) AS any_failed
+      FROM moved WHERE transition IS NOT NULL GROUP BY webhook_id, lease),
     locked AS (
-      SELECT w.id, h.any_delivered, h.any_failed FROM webhook w JOIN health h ON h.webhook_id = w.id
+      SELECT w.id, h.any_delivered, h.any_failed FROM webhook w JOIN health h ON h.webhook_id = w.id AND h.lease = w.lease
       WHERE h.any_failed OR w.failing_since IS NOT NULL ORDER BY w.id FOR UPDATE OF w)
     UPDATE webhook w
     SET failing_since = CASE WHEN l.any_delivered THEN NULL ELSE coalesce(w.failing_since, clock_timestamp()) END
     FROM locked l WHERE w.id = l.id
-    RETURNING w.id, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
+    RETURNING w.id, w.lease, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
 }
 
 /** One JSON text costs the driver far less than ten arrays. */
 function toJson(attempt: RecordedAttempt): object {
-  const { webhookId, deliveryId, number, at, durationMs, statusCode, error, answer, status, retryAfterMs } =
-    attempt;
+  const {
+    webhookId,
+    deliveryId,
+    number,
+    lease,
+    at,
+    durationMs,
+    statusCode,
+    error,
+    answer,
+    status,
+    retryAfterMs,
+  } = attempt;
   return {
     webhook_id: webhookId,
     delivery_id: deliveryId,
     number,
+    lease,
     at,
     duration_ms: durationMs,
     status_code: statusCode,

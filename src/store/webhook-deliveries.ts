@@ -22,12 +22,24 @@ export type DeliveryRow = {
   deliveredAt: Date | null;
 };
 
+/** What of a delivery its event is made from. */
+export type EventSource = Pick<
+  DeliveryRow,
+  'webhookId' | 'id' | 'submissionId' | 'transition' | 'occurredAt' | 'landed' | 'missing'
+>;
+
+/** What an attempt needs of its delivery. */
+export type ClaimedDelivery = EventSource & Pick<DeliveryRow, 'attempt' | 'step'>;
+
 const { PENDING, FAILED } = DeliveryStatus;
 
-const columns = (sql: Sql) => sql`
+const claimed = (sql: Sql) => sql`
   d.webhook_id AS "webhookId", d.id, d.submission_id AS "submissionId", d.transition,
-  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.status, d.attempt, d.step,
-  d.created_at AS "createdAt", d.next_attempt_at AS "nextAttemptAt", d.delivered_at AS "deliveredAt"`;
+  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.attempt, d.step`;
+
+const columns = (sql: Sql) => sql`
+  ${claimed(sql)}, d.status, d.created_at AS "createdAt", d.next_attempt_at AS "nextAttemptAt",
+  d.delivered_at AS "deliveredAt"`;
 
 const withTransition = (sql: Sql) => sql`
   LEFT JOIN batch_transition t ON t.log_id = d.log_id AND t.tree_size = d.tree_size AND t.status = d.transition`;
@@ -46,10 +58,10 @@ export type Claim = {
  * extends the lease. Each is due again after `visibleMs`, unless `recordAttempts` comes first. Empty when nothing is
  * due, the project has no tokens, or the lease is lost.
  */
-export async function claimDeliveries(sql: Sql, claim: Claim): Promise<DeliveryRow[]> {
+export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDelivery[]> {
   const { webhookId, lease, leaseMs, visibleMs, ids } = claim;
-  return sql<DeliveryRow[]>`
-    SELECT ${columns(sql)}
+  return sql<ClaimedDelivery[]>`
+    SELECT ${claimed(sql)}
     FROM claim_webhook_deliveries(${webhookId}, ${lease}::bigint, ${leaseMs}::bigint, ${visibleMs}::bigint,
                                   ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
 }

@@ -31,6 +31,14 @@ export async function leaseWebhook(
   return rows[0];
 }
 
+/** Whether a lease still stands, extended if it does: a change of the subscription ends it. */
+export async function renewLease(sql: Sql, id: string, lease: number, leaseMs: number): Promise<boolean> {
+  const renewed = await sql`
+    UPDATE webhook SET leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
+    WHERE id = ${id} AND lease = ${lease} AND status <> 3`;
+  return renewed.count === 1;
+}
+
 /** Ends a lease. @returns in how many milliseconds something is due again; undefined when nothing is */
 export async function releaseWebhook(sql: Sql, id: string, lease: number): Promise<number | undefined> {
   const [row] = await sql<{ due_ms: number | null }[]>`

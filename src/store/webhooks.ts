@@ -84,7 +84,8 @@ export type WebhookChange = {
 
 /**
  * Changes a subscription and says whether there is one. One that becomes active again begins anew: no failures, and
- * only transitions from then on.
+ * only transitions from then on. So does the count of failures at another address. A new address or status ends the
+ * lease: who sends for the subscription learns of it within a second.
  */
 export async function updateWebhook(
   sql: Sql,
@@ -102,14 +103,16 @@ export async function updateWebhook(
         WHEN status = ${DISABLED} THEN disabled_reason ELSE ${disabledReason} END,
       active_since = CASE WHEN ${status ?? null}::smallint = ${ACTIVE} AND status = ${DISABLED}
         THEN clock_timestamp() ELSE active_since END,
-      failing_since = CASE WHEN ${status ?? null}::smallint = ${ACTIVE} AND status = ${DISABLED}
+      failing_since = CASE WHEN ${status ?? null}::smallint = ${ACTIVE} AND status = ${DISABLED} OR url <> ${url ?? null}
         THEN NULL ELSE failing_since END,
+      lease = CASE WHEN status <> ${status ?? null} OR url <> ${url ?? null} THEN lease + 1 ELSE lease END,
+      leased_until = CASE WHEN status <> ${status ?? null} OR url <> ${url ?? null} THEN NULL ELSE leased_until END,
       due_at = clock_timestamp()
     WHERE id = ${id} AND project_id = ${projectId} AND environment = ${environment} AND status <> ${DELETED}`;
   return updated.count === 1;
 }
 
-/** Deletes a subscription, its secrets at once, and says whether there was one. */
+/** Deletes a subscription, its secrets and its lease at once, and says whether there was one. */
 export async function deleteWebhook(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
@@ -117,12 +120,15 @@ export async function deleteWebhook(
 ): Promise<boolean> {
   const updated = await sql`
     UPDATE webhook SET status = ${DELETED}, deleted_at = clock_timestamp(), due_at = NULL, disabled_reason = NULL,
-      failing_since = NULL, redeliver_since = NULL, secret = '', previous_secret = NULL, previous_secret_until = NULL
+      failing_since = NULL, redeliver_since = NULL, lease = lease + 1, leased_until = NULL, secret = '', previous_secret = NULL, previous_secret_until = NULL
     WHERE id = ${id} AND project_id = ${projectId} AND environment = ${environment} AND status <> ${DELETED}`;
   return updated.count === 1;
 }
 
-/** Gives a subscription a new secret; the one before signs along for `overlapMs`. Says whether there is one. */
+/**
+ * Gives a subscription a new secret; the one before signs along for `overlapMs`. Ends the lease, as who sends signs with
+ * what it took then. Says whether there is one.
+ */
 export async function rotateWebhookSecret(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
@@ -131,17 +137,26 @@ export async function rotateWebhookSecret(
   overlapMs: number,
 ): Promise<boolean> {
   const updated = await sql`
-    UPDATE webhook SET previous_secret = secret, secret = ${secret},
+    UPDATE webhook SET previous_secret = secret, secret = ${secret}, lease = lease + 1, leased_until = NULL,
       previous_secret_until = clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond'
     WHERE id = ${id} AND project_id = ${projectId} AND environment = ${environment} AND status <> ${DELETED}`;
   return updated.count === 1;
 }
 
-/** Disables an active subscription; nothing is sent from then on. @returns its project; undefined when it was not active */
-export async function disableWebhook(sql: Sql, id: string, reason: string): Promise<string | undefined> {
+/**
+ * Disables an active subscription that was not changed since `lease`; nothing is sent from then on.
+ *
+ * @returns its project; undefined when it was changed or not active
+ */
+export async function disableWebhook(
+  sql: Sql,
+  id: string,
+  lease: number,
+  reason: string,
+): Promise<string | undefined> {
   const rows = await sql<{ projectId: string }[]>`
-    UPDATE webhook SET status = ${DISABLED}, disabled_reason = ${reason} WHERE id = ${id} AND status = ${ACTIVE}
-    RETURNING project_id AS "projectId"`;
+    UPDATE webhook SET status = ${DISABLED}, disabled_reason = ${reason}
+    WHERE id = ${id} AND lease = ${lease} AND status = ${ACTIVE} RETURNING project_id AS "projectId"`;
   return rows[0]?.projectId;
 }
 
