@@ -94,10 +94,9 @@ function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, width }: Turn<T>):
 
 async function ask<T>(turn: Turn<T>, question: () => Promise<void>): Promise<void> {
   turn.isAsking = true;
-  const askedMs = performance.now();
   try {
     await question();
-    turn.stoodAtMs = askedMs;
+    turn.stoodAtMs = performance.now();
   } catch (error) {
     turn.failed = error;
     turn.width = 0;
