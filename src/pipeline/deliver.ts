@@ -24,12 +24,12 @@ const VISIBLE_MS = 60_000;
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
 const BUSY_MS = 1_000;
-const FIRST_WIDTH = 8;
+const FIRST_WIDTH = 4;
 const MAX_WIDTH = 32;
 /** An endpoint that takes longer gets fewer attempts at a time. */
 const SLOW_MS = 1_000;
 /** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
-const FAST_MS = 20;
+const FAST_MS = 5;
 
 /** Sends what is due of one subscription, for one turn. */
 export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {

@@ -76,7 +76,7 @@ function send(
       failed: (error) =>
         resolve({ outcome: 'failed', durationMs: took(), error: reasonOf(error), answer: '' }),
       answered: (status, headers, answer) =>
-        resolve({ ...resultOf(status, headers, clock()), answer, durationMs: took() }),
+        resolve(resultOf({ status, durationMs: took(), answer }, headers, clock())),
     });
     try {
       aborting.throwIfAborted();
@@ -104,18 +104,24 @@ function optionsOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Disp
   };
 }
 
-function resultOf(status: number, headers: IncomingHttpHeaders, nowMs: number) {
+function resultOf(
+  answered: { status: number; durationMs: number; answer: string },
+  headers: IncomingHttpHeaders,
+  nowMs: number,
+): SendResult {
+  const { status, durationMs, answer } = answered;
+  if (status >= 200 && status < 300) return { outcome: 'delivered', status, durationMs, answer, gone: false };
   const retryAfterMs = readRetryAfter(headers['retry-after'], nowMs);
-  const isDelivered = status >= 200 && status < 300;
   const isRedirect = status >= 300 && status < 400;
-  const error = `the endpoint answered ${status}${isRedirect ? '; redirects are not followed' : ''}`;
   return {
-    outcome: isDelivered ? 'delivered' : 'failed',
+    outcome: 'failed',
     status,
-    ...(isDelivered ? {} : { error }),
+    durationMs,
+    answer,
+    error: `the endpoint answered ${status}${isRedirect ? '; redirects are not followed' : ''}`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     gone: status === 410,
-  } as const;
+  };
 }
 
 /** Trying several addresses fails with an AggregateError, whose own message is empty. */

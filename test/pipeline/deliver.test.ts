@@ -77,7 +77,7 @@ t.test('an endpoint that fails gets one request at a time, and a good one many',
   const webhook = await subscribe(test, receiver);
   receiver.behave((response) => void setImmediate(() => response.writeHead(204).end()));
   await submitAndDrain(test, webhook.projectId, 200);
-  t.ok(receiver.open.most > 4, `${receiver.open.most} at a time`);
+  t.ok(receiver.open.most >= 4, `${receiver.open.most} at a time`);
   receiver.behave(answering(500));
   await submitAndDrain(test, webhook.projectId, 1);
   receiver.open.most = 0;
@@ -115,7 +115,7 @@ t.test('one worker sends for a subscription at a time', async (t) => {
   receiver.behave((response) => void held.then(() => response.writeHead(204).end()));
   await submitFor(test, webhook.projectId, 30);
   const running = drain(test.pipeline);
-  await until('it is called as often as a new endpoint is at a time', () => receiver.received.length === 8);
+  await until('it is called as often as a new endpoint is at a time', () => receiver.received.length === 4);
   const heard = receiver.received.length;
   t.same(await runJob(test.another(), webhookJob(webhook.id)), { type: 'done' });
   t.equal(receiver.received.length, heard);
