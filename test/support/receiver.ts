@@ -26,6 +26,8 @@ export type Receiver = {
    * independent one see it, fails the test.
    */
   trust: (secret: string) => void;
+  /** Takes no more that this secret alone signed. */
+  distrust: (secret: string) => void;
   /** Ends every connection; nobody listens any more. */
   close: () => Promise<void>;
 };
@@ -100,6 +102,7 @@ export async function startReceiver(
       behave = behaviour;
     },
     trust: (secret) => void trusted.add(secret),
+    distrust: (secret) => void trusted.delete(secret),
     close,
   };
 }
