@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethodUnary, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { Principal } from './principal.js';
 import type { RateState } from './rate.js';
+import type { Soon } from './soon.js';
 
 /**
  * One RPC under way, whichever surface it came by. The server makes it, interceptors fill it in, the handler reads
@@ -12,8 +13,8 @@ export type Call = {
   readonly requestId: string;
   /** A request header or gRPC metadata value, by its lower-case name. */
   readonly header: (name: string) => string | undefined;
-  /** Aborted when the client goes away or the deadline passes. */
-  readonly signal: AbortSignal;
+  /** Aborted when the client goes away or the deadline passes; made when first asked for. */
+  readonly signal: () => AbortSignal;
   /** Set once the caller is authenticated; absent on public methods. */
   principal: Principal | undefined;
   /** The checked `Idempotency-Key`, for methods that honour it. */
@@ -30,7 +31,7 @@ export type Handlers<S extends DescService> = {
     input: infer I extends DescMessage;
     output: infer O extends DescMessage;
   }
-    ? (request: MessageShape<I>, call: Call) => Promise<MessageShape<O>>
+    ? (request: MessageShape<I>, call: Call) => Soon<MessageShape<O>>
     : never;
 };
 

@@ -72,7 +72,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
     findPrincipal: databaseAway.tell(principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
     takeRead: databaseAway.tell(readLimits.take),
-    peekSubmissions: databaseAway.tell(async (principal, nowMs) => submissionLimits.peek(principal, nowMs)),
+    peekSubmissions: databaseAway.tell(submissionLimits.peek),
     nowMs: Date.now,
     publicRoutes: publicRoutes({ pool, directory, trustRoots, baseUrl: options.baseUrl }),
     log,

@@ -2,6 +2,7 @@ import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../principal.js';
 import type { RateState } from '../rate.js';
 import { submissionStates } from '../rpc/rate-windows.js';
+import { andThen, type Soon } from '../soon.js';
 import type { WindowUse } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { findUse } from '../store/rates.js';
@@ -11,7 +12,7 @@ export type SubmissionLimits = {
   /** Told what a write has counted. */
   note(principal: Principal, use: WindowUse): void;
   /** The windows of a key as last seen; the database is asked about a key that has not written here. */
-  peek(principal: Principal, nowMs: number): Promise<readonly RateState[]> | readonly RateState[];
+  peek(principal: Principal, nowMs: number): Soon<readonly RateState[]>;
 };
 
 const KEYS_REMEMBERED = 10_000;
@@ -33,9 +34,8 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
   return {
     note: ({ apiKeyId }, use) => note(apiKeyId, use),
     peek: (principal, nowMs) => {
-      const states = (use: WindowUse) => submissionStates(principal, use, Math.floor(nowMs / 1000));
-      const known = seen.get(principal.apiKeyId);
-      return known === undefined ? find(principal).then(states) : states(known);
+      const use = seen.get(principal.apiKeyId) ?? find(principal);
+      return andThen(use, (known) => submissionStates(principal, known, Math.floor(nowMs / 1000)));
     },
   };
 }

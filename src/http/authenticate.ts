@@ -4,11 +4,12 @@ import { parseApiKey } from '../api-key.js';
 import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../principal.js';
+import { andThen, type Soon } from '../soon.js';
 
 /** Who can tell what a token is. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
-  findPrincipal: (token: string) => Promise<Principal | undefined>;
+  findPrincipal: (token: string) => Soon<Principal | undefined>;
   /** Whether a token is the operator's; takes the same time for every token. */
   isAdmin: (token: string) => boolean;
 };
@@ -26,7 +27,7 @@ const API_KEY: Wanted = {
 const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
-export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
+export function authenticate(deps: Credentials, call: Call, rules: MethodRules): Soon<void> {
   if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
   if (rules.access === Access.ADMIN) {
@@ -34,8 +35,10 @@ export async function authenticate(deps: Credentials, call: Call, rules: MethodR
     return;
   }
   const token = bearerToken(authorization, API_KEY);
-  call.principal = await deps.findPrincipal(token);
-  if (call.principal === undefined) throw invalidKey(API_KEY);
+  return andThen(deps.findPrincipal(token), (principal) => {
+    if (principal === undefined) throw invalidKey(API_KEY);
+    call.principal = principal;
+  });
 }
 
 /** An API key is refused by its form, so that nothing is told of whether it exists. */

@@ -103,7 +103,7 @@ async function run(
 ): Promise<Message> {
   await admit(call);
   // Nobody waits for it any more: better not begun.
-  call.signal.throwIfAborted();
+  call.signal().throwIfAborted();
   check(message);
   return invoke(call, message);
 }
@@ -116,7 +116,7 @@ function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, sign
       const value = req.headers[name];
       return Array.isArray(value) ? value.join(', ') : value;
     },
-    signal,
+    signal: () => signal,
     principal: undefined,
     idempotencyKey: undefined,
     rateStates: [],

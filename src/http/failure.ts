@@ -9,7 +9,7 @@ import type { Logger } from '../logger.js';
  */
 export function asApiError(log: Logger, error: unknown, call: Call): ApiError {
   if (error instanceof ApiError) return error;
-  if (call.signal.aborted) return deadlineExceeded(error);
+  if (call.signal().aborted) return deadlineExceeded(error);
   log.error({ err: error, request_id: call.requestId, rpc: call.method.name }, 'a call failed');
   return internalError(call.requestId, error);
 }

@@ -1,5 +1,8 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { MethodRules } from '../../gen/attestation/options/v1/options_pb.js';
 import type { Call } from '../call.js';
+import type { ApiError } from '../errors.js';
+import { andThen, type Soon } from '../soon.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { methodRules } from './method-rules.js';
@@ -20,9 +23,9 @@ export type InterceptorDeps = Credentials &
 /** A call's way to its handler, the same for every surface. */
 export type Interceptors = {
   /** The refusals that need no message, in the order of the API: 401, 403, 429. */
-  admit: (call: Call) => Promise<void>;
+  admit: (call: Call) => Soon<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
-  invoke: (call: Call, message: Message) => Promise<Message>;
+  invoke: (call: Call, message: Message) => Soon<Message>;
   /** Completes the headers of the answer, whether the call went well or not; once, when nothing else follows. */
   conclude: (call: Call) => void;
 };
@@ -32,19 +35,16 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   for (const method of unaryMethods(deps.services)) methodRules(method);
   return {
-    async admit(call) {
+    admit(call) {
       const rules = methodRules(call.method);
-      await authenticate(deps, call, rules);
-      const refusal = findScopeRefusal(call, rules);
-      try {
-        await countCall(deps, call, rules, deps.nowMs());
-      } catch (error) {
-        // A call without the scope counts like any other, but a spent window is not what it is refused for.
-        if (refusal === undefined || !isSpentWindow(error)) throw error;
-      }
-      if (refusal !== undefined) throw refusal;
+      return andThen(authenticate(deps, call, rules), () => {
+        const refusal = findScopeRefusal(call, rules);
+        return refusal === undefined
+          ? countCall(deps, call, rules, deps.nowMs())
+          : refuseCounted(deps, call, rules, refusal);
+      });
     },
-    async invoke(call, message) {
+    invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
       readIdempotencyKey(call, methodRules(call.method));
@@ -53,4 +53,19 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
     },
     conclude: (call) => writeRateHeaders(call, deps.nowMs()),
   };
+}
+
+/** A call without the scope counts like any other, but a spent window is not what it is refused for. */
+async function refuseCounted(
+  deps: InterceptorDeps,
+  call: Call,
+  rules: MethodRules,
+  refusal: ApiError,
+): Promise<never> {
+  try {
+    await countCall(deps, call, rules, deps.nowMs());
+  } catch (error) {
+    if (!isSpentWindow(error)) throw error;
+  }
+  throw refusal;
 }

@@ -4,46 +4,38 @@ import type { Call } from '../call.js';
 import { ApiError } from '../errors.js';
 import type { Principal } from '../principal.js';
 import { type RateState, rateLimitExceeded } from '../rate.js';
+import { andThen, recover, type Soon } from '../soon.js';
 
 /** Who counts calls. */
 export type RateLimits = {
   /** Counts one read; throws the error of a spent window. */
-  takeRead: (principal: Principal) => RateState | Promise<RateState>;
+  takeRead: (principal: Principal) => Soon<RateState>;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
-  peekSubmissions: (
-    principal: Principal,
-    nowMs: number,
-  ) => readonly RateState[] | Promise<readonly RateState[]>;
+  peekSubmissions: (principal: Principal, nowMs: number) => Soon<readonly RateState[]>;
 };
 
 /** Counts the call in its bucket, or refuses it where the window is known to be spent. */
-export async function countCall(
-  deps: RateLimits,
-  call: Call,
-  { bucket }: MethodRules,
-  nowMs: number,
-): Promise<void> {
-  if (call.principal === undefined) return;
-  if (bucket === Bucket.READS) call.rateStates = [await takeRead(deps, call, call.principal, nowMs)];
-  if (bucket === Bucket.SUBMISSIONS) {
-    call.rateStates = await deps.peekSubmissions(call.principal, nowMs);
-    const spent = call.rateStates.filter(({ remaining }) => remaining <= 0).at(-1);
+export function countCall(deps: RateLimits, call: Call, { bucket }: MethodRules, nowMs: number): Soon<void> {
+  const { principal } = call;
+  if (principal === undefined) return;
+  if (bucket === Bucket.READS) return countRead(deps, call, principal, nowMs);
+  if (bucket !== Bucket.SUBMISSIONS) return;
+  return andThen(deps.peekSubmissions(principal, nowMs), (states) => {
+    call.rateStates = states;
+    const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
     if (spent !== undefined) throw rateLimitExceeded(spent, nowMs);
-  }
+  });
 }
 
-async function takeRead(
-  deps: RateLimits,
-  call: Call,
-  principal: Principal,
-  nowMs: number,
-): Promise<RateState> {
-  try {
-    return await deps.takeRead(principal);
-  } catch (error) {
+function countRead(deps: RateLimits, call: Call, principal: Principal, nowMs: number): Soon<void> {
+  const count = () =>
+    andThen(deps.takeRead(principal), (state) => {
+      call.rateStates = [state];
+    });
+  return recover(count, (error) => {
     if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
     throw error;
-  }
+  });
 }
 
 /** Whether a call was refused because a window is spent. */

@@ -17,6 +17,7 @@ import { toHex } from '../proof/encoding.js';
 import { jcs } from '../proof/jcs.js';
 import { tlogProof } from '../proof/tlog-proof.js';
 import { rateLimitExceeded, tightestWindow } from '../rate.js';
+import { andThen } from '../soon.js';
 import { type AcceptedRow, AcceptOutcome, type NewSubmission, type WindowUse } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { listSubmissions } from '../store/submission-lists.js';
@@ -57,7 +58,8 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
-    getBundle: async ({ id }, call) => (await deps.reader.readBundle(id, getPrincipal(call))).message,
+    getBundle: ({ id }, call) =>
+      andThen(deps.reader.readBundle(id, getPrincipal(call)), ({ message }) => message),
     downloadBundle: async ({ id, format }, call) => {
       const bundle = await deps.reader.readBundle(id, getPrincipal(call));
       call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);

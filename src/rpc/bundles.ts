@@ -9,6 +9,7 @@ import { assembleBundle } from '../proof/bundle.js';
 import { toHex } from '../proof/encoding.js';
 import type { StatementFields } from '../proof/statement.js';
 import { inclusionProof, tilesForInclusion } from '../proof/tile-proof.js';
+import type { Soon } from '../soon.js';
 import type { Pool } from '../store/connect.js';
 import type { SubmissionRow } from '../store/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
@@ -27,7 +28,7 @@ export type BundleReader = {
   /** The bundle of a submission whose batch is published. */
   read(row: SubmissionRow): Promise<WrittenBundle>;
   /** The same without the submission's row, if it is the caller's and was kept and still stands. */
-  findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
+  findKept(id: string, caller: Principal): Soon<WrittenBundle | undefined>;
 };
 
 /** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
@@ -51,6 +52,10 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
   const tiles = createTiles(pool);
   const proofs = createBatchProofs(pool, clock);
   const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
+  const lookAgain = async (kept: Kept): Promise<WrittenBundle | undefined> => {
+    const { log, treeSize } = kept.of;
+    return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
+  };
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
@@ -64,13 +69,10 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
       keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
       return bundle;
     },
-    async findKept(id, { projectId, environment }) {
+    findKept(id, { projectId, environment }) {
       const kept = keptBundles.get(id);
-      if (kept?.projectId !== projectId) return undefined;
-      const { log, treeSize, freshUntilMs } = kept.of;
-      if (log.environment !== environment) return undefined;
-      if (clock() < freshUntilMs) return kept.bundle;
-      return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
+      if (kept?.projectId !== projectId || kept.of.log.environment !== environment) return undefined;
+      return clock() < kept.of.freshUntilMs ? kept.bundle : lookAgain(kept);
     },
   };
 }

@@ -2,13 +2,14 @@ import { LRUCache } from 'lru-cache';
 import { parseApiKey } from '../api-key.js';
 import type { Principal } from '../principal.js';
 import { hmacApiKey, type KeyRing } from '../secret-key.js';
+import type { Soon } from '../soon.js';
 import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/api-keys.js';
 import type { Pool } from '../store/connect.js';
 
 /** Finds out who holds an API key. */
 export type Principals = {
   /** The principal of a usable key; undefined when it is unknown, malformed, revoked or expired. */
-  find(apiKey: string): Promise<Principal | undefined>;
+  find(apiKey: string): Soon<Principal | undefined>;
   /** Forgets a key at once, because it was revoked or changed. */
   forget(apiKeyId: string): void;
 };
@@ -23,20 +24,22 @@ type Known = { principal: Principal; expiresAtMs: number };
 export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number): Principals {
   const known = new LRUCache<string, Known>({ max: KEYS_CACHED, ttl: TTL_MS });
   let changes = 0;
+  const lookUp = async (apiKey: string): Promise<Principal | undefined> => {
+    const seen = changes;
+    const row = await findUsableApiKey(pool, hmacApiKey(keys, apiKey));
+    if (row === undefined) return undefined;
+    void touchApiKey(pool, row.id).catch(() => {});
+    const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
+    const principal = principalOf(row);
+    // What was read before a change must not outlive it.
+    if (seen === changes) known.set(apiKey, { principal, expiresAtMs });
+    return principal;
+  };
   return {
-    async find(apiKey) {
+    find(apiKey) {
       const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
-      if (parseApiKey(apiKey) === undefined) return undefined;
-      const seen = changes;
-      const row = await findUsableApiKey(pool, hmacApiKey(keys, apiKey));
-      if (row === undefined) return undefined;
-      void touchApiKey(pool, row.id).catch(() => {});
-      const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
-      const principal = principalOf(row);
-      // What was read before a change must not outlive it.
-      if (seen === changes) known.set(apiKey, { principal, expiresAtMs });
-      return principal;
+      return parseApiKey(apiKey) === undefined ? undefined : lookUp(apiKey);
     },
     forget(apiKeyId) {
       changes++;

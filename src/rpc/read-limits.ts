@@ -1,6 +1,7 @@
 import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../principal.js';
 import { type RateState, rateLimitExceeded } from '../rate.js';
+import type { Soon } from '../soon.js';
 import type { Pool } from '../store/connect.js';
 import { type Grant, takeTokens } from '../store/rates.js';
 import { readState } from './rate-windows.js';
@@ -8,7 +9,7 @@ import { readState } from './rate-windows.js';
 /** Counts reads of API keys. */
 export type ReadLimits = {
   /** Counts one read; throws the error of a spent window. */
-  take(principal: Principal): Promise<RateState>;
+  take(principal: Principal): Soon<RateState>;
 };
 
 /**
@@ -58,24 +59,23 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
     return started;
   };
 
-  return {
-    async take(principal) {
-      for (;;) {
-        const held = leases.get(principal.apiKeyId);
-        const isOfNow = held?.limit === principal.readWindow.limit && monotonicMs() < held.untilMs;
-        if (isOfNow) {
-          if (held.left > 0) {
-            held.left--;
-            held.spent++;
-            return stateAfter(principal, held);
-          }
-          if (held.grant.granted === 0)
-            throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
-        }
-        await leaseOnce(principal);
-      }
-    },
+  /** One read of the lease that this process holds; undefined when a new one is to be asked for. */
+  const takeHeld = (principal: Principal): RateState | undefined => {
+    const held = leases.get(principal.apiKeyId);
+    if (held?.limit !== principal.readWindow.limit || monotonicMs() >= held.untilMs) return undefined;
+    if (held.left > 0) {
+      held.left--;
+      held.spent++;
+      return stateAfter(principal, held);
+    }
+    if (held.grant.granted > 0) return undefined;
+    throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
   };
+  const takeLeased = async (principal: Principal): Promise<RateState> => {
+    await leaseOnce(principal);
+    return takeHeld(principal) ?? takeLeased(principal);
+  };
+  return { take: (principal) => takeHeld(principal) ?? takeLeased(principal) };
 }
 
 /** In a new window a part of what the last one took, then twice as much each time, less near the limit. */

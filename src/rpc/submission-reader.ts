@@ -12,6 +12,7 @@ import { compileLazyMessage } from '../json/lazy-message.js';
 import { compileWriter } from '../json/writer.js';
 import { setWritten } from '../json/written.js';
 import type { Principal } from '../principal.js';
+import { andThen, type Soon } from '../soon.js';
 import type { SubmissionRow } from '../store/submissions.js';
 import type { BundleReader, WrittenBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
@@ -23,7 +24,7 @@ export type SubmissionReader = {
   /** The submission, with its bundle once that is ready. */
   read(id: string, caller: Principal): Promise<Submission>;
   /** Its bundle; throws `bundle.not_ready` before. */
-  readBundle(id: string, caller: Principal): Promise<WrittenBundle>;
+  readBundle(id: string, caller: Principal): Soon<WrittenBundle>;
 };
 
 /** What it reads with. Both look-ups are of any project's. */
@@ -87,8 +88,9 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       }
       return message;
     },
-    async readBundle(id, caller) {
-      return (await bundles.findKept(id, caller)) ?? bundles.read(await getReadyRow(deps, id, caller));
+    readBundle(id, caller) {
+      const make = async () => bundles.read(await getReadyRow(deps, id, caller));
+      return andThen(bundles.findKept(id, caller), (kept) => kept ?? make());
     },
   };
 }

@@ -108,7 +108,7 @@ t.test('a call that does not end is cut off when the grace is over', async (t) =
   await api.server.close();
   for (const answer of await Promise.all(answers)) t.not(answer.code, 'ok');
   for (const caller of all) caller.close();
-  t.ok(api.calls.every(({ signal }) => signal.aborted));
+  t.ok(api.calls.every(({ signal }) => signal().aborted));
 });
 
 t.test('pipelined requests that never get their turn are over with the connection', async (t) => {
@@ -123,5 +123,5 @@ t.test('pipelined requests that never get their turn are over with the connectio
   socket.destroy();
   await api.server.close();
   t.equal(api.observations.length, 3);
-  t.ok(api.calls.filter((_call, index) => index !== 1).every(({ signal }) => signal.aborted));
+  t.ok(api.calls.filter((_call, index) => index !== 1).every(({ signal }) => signal().aborted));
 });

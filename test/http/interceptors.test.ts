@@ -200,7 +200,7 @@ t.test('a call is answered when its deadline passes, and its signal aborts', asy
       { headers: { ...bearer(KEYS.all).headers, 'connect-timeout-ms': '50', 'grpc-timeout': '50m' } },
     );
     isError(t, caller, outcome, ErrorCode.SERVICE_DEADLINE_EXCEEDED);
-    t.ok(calls.at(-1)?.signal.aborted, caller.name);
+    t.ok(calls.at(-1)?.signal().aborted, caller.name);
     const { requestId } = outcome;
     t.match(await observed((one) => one.requestId === requestId), { status: 504 });
   }

@@ -173,8 +173,8 @@ t.test('a client that goes away ends its call and nothing else', async (t) => {
   const library = await startLibrary(t, {
     invoke: async (call, message) => {
       if (call.method.name !== 'Echo') return callHandler(call, message);
-      entered(call.signal);
-      await once(call.signal, 'abort');
+      entered(call.signal());
+      await once(call.signal(), 'abort');
       throw new Error('the work was cut short');
     },
   });

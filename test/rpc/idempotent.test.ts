@@ -44,7 +44,7 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     method: AttestationService.method.getAttestation,
     requestId: 'req_1',
     header: () => undefined,
-    signal: new AbortController().signal,
+    signal: () => new AbortController().signal,
     principal: { apiKeyId } as Call['principal'],
     idempotencyKey,
     rateStates: [],

@@ -113,7 +113,7 @@ function batchHandlers(calls: Call[], gate: Promise<void>): Handlers<typeof Batc
           throw new Error(SECRET_FAILURE);
         case 'btc_never':
           await new Promise((_resolve, reject) => {
-            call.signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true });
+            call.signal().addEventListener('abort', () => reject(new Error('aborted')), { once: true });
           });
           break;
         case 'btc_gate':

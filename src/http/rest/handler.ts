@@ -2,6 +2,7 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../call.js';
 import { ApiError } from '../../errors.js';
+import { andThen, recover, type Soon } from '../../soon.js';
 import { internalError } from '../failure.js';
 import type { RequestRecord } from '../requests.js';
 import type { ServiceEntry } from '../services.js';
@@ -17,9 +18,9 @@ import { type Answer, send } from './send.js';
 export type RestOptions = {
   services: readonly ServiceEntry[];
   /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
-  admit: (call: Call) => Promise<void>;
+  admit: (call: Call) => Soon<void>;
   /** Checks the message and calls the handler. */
-  invoke: (call: Call, message: Message) => Promise<Message>;
+  invoke: (call: Call, message: Message) => Soon<Message>;
   /** Completes the headers of a call's answer, just before it is sent. */
   conclude: (call: Call) => void;
   /** Of a request body; larger ones are 413. */
@@ -30,8 +31,8 @@ export type RestOptions = {
 
 /** The REST surface of some services. */
 export type RestHandler = {
-  /** Answers a request, 404 included. Never throws; resolves when the answer has been handed to the connection. */
-  handle: (exchange: Exchange) => Promise<void>;
+  /** Answers a request, 404 included, at once where nothing has to be waited for. Neither throws nor rejects. */
+  handle: (exchange: Exchange) => Soon<void>;
   /** Answers with an error in place of the answer that is under way, which comes to nothing then. */
   refuse: (exchange: Exchange, error: ApiError) => void;
   /** What it serves: HTTP method, path template, RPC. */
@@ -55,19 +56,16 @@ export function createRestHandler(options: RestOptions): RestHandler {
       path: binding.template.source,
       rpc: method,
     })),
-    async handle(exchange) {
-      try {
-        const ready = negotiate(exchange, await answer(options, router, exchange));
-        send(exchange.req, exchange.res, ready instanceof Promise ? await ready : ready);
-      } catch (error) {
-        sendError(options, exchange, error);
-      }
-    },
+    handle: (exchange) =>
+      recover(
+        () => andThen(answer(options, router, exchange), (found) => sendNegotiated(exchange, found)),
+        (error) => sendError(options, exchange, error),
+      ),
     refuse: (exchange, error) => sendError(options, exchange, error),
   };
 }
 
-async function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Promise<Answer> {
+function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Soon<Answer> {
   const { req, res, requestId } = exchange;
   const url = req.url ?? '';
   const mark = url.indexOf('?');
@@ -77,11 +75,16 @@ async function answer(options: RestOptions, router: Router<Route>, exchange: Exc
   const route = match.target;
   const call = restCall(route.method, requestId, req, res);
   exchange.call = call;
-  await options.admit(call);
-  const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
-  const response = await options.invoke(call, message);
-  options.conclude(call);
-  return successAnswer(route, req.method, call, response);
+  const read = () => readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
+  const invoke = (message: Message) => options.invoke(call, message);
+  return andThen(andThen(andThen(options.admit(call), read), invoke), (response) => {
+    options.conclude(call);
+    return successAnswer(route, req.method, call, response);
+  });
+}
+
+function sendNegotiated(exchange: Exchange, found: Answer): Soon<void> {
+  return andThen(negotiate(exchange, found), (ready) => send(exchange.req, exchange.res, ready));
 }
 
 /** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
@@ -101,22 +104,23 @@ function noRoute(router: Router<Route>, path: string): ApiError {
   return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
 }
 
-async function readMessage(
+function readMessage(
   { maxBodyBytes }: RestOptions,
   { target, segments }: Match<Route>,
   { req }: Exchange,
   query: string,
-): Promise<Message> {
+): Soon<Message> {
   const { bodyKind, read } = target.request;
-  const body = await readBody(req, bodyKind, maxBodyBytes);
-  return read({ segments, query, body, contentType: req.headers['content-type'] ?? '' });
+  return andThen(readBody(req, bodyKind, maxBodyBytes), (body) =>
+    read({ segments, query, body, contentType: req.headers['content-type'] ?? '' }),
+  );
 }
 
 function sendError(options: RestOptions, exchange: Exchange, error: unknown): void {
   const { req, res, requestId, call } = exchange;
   if (error instanceof ClientGone) return;
   // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
-  if (!(error instanceof ApiError) && call?.signal.aborted) return;
+  if (!(error instanceof ApiError) && call?.signal().aborted) return;
   if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
   if (res.writableEnded) return;
   if (res.headersSent) {

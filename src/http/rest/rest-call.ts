@@ -17,8 +17,7 @@ export function restCall(
       const value = headers[name];
       return Array.isArray(value) ? value.join(', ') : value;
     },
-    // Made when first asked for: most calls are over before anybody does.
-    get signal() {
+    signal: () => {
       signal ??= closeSignal(res);
       return signal;
     },
