@@ -82,15 +82,15 @@ async function answer(
     const response = await (context.timeoutMs() === undefined
       ? within(answerTimeoutMs, work)
       : beforeDeadline(context.signal, work));
-    interceptors.conclude(call);
     context.responseHeader.set('x-request-id', call.requestId);
+    addConclusion(interceptors, call);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
     if (context.requestMethod === 'GET') allowNoReuse(record, context.responseHeader);
     return response;
   } catch (thrown) {
     const error = asApiError(log, thrown, call);
     record.error = error.code;
-    interceptors.conclude(call);
+    addConclusion(interceptors, call);
     throw connectError(error, call);
   }
 }
@@ -122,6 +122,13 @@ function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, sign
     rateStates: [],
     responseHeaders: new Map(),
   };
+}
+
+function addConclusion({ conclude }: Interceptors, call: Call): void {
+  const headers = conclude(call);
+  for (let i = 0; i < headers.length; i += 2) {
+    call.responseHeaders.set(headers[i] as string, headers[i + 1] as string);
+  }
 }
 
 /** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */

@@ -7,7 +7,7 @@ import { authenticate, type Credentials, findScopeRefusal } from './authenticate
 import { readIdempotencyKey } from './idempotency-key.js';
 import { methodRules } from './method-rules.js';
 import { countCall, isSpentWindow, type RateLimits } from './rate.js';
-import { writeRateHeaders } from './rate-headers.js';
+import { rateHeaders } from './rate-headers.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from './services.js';
 
 /** What the steps of a call need; nothing here knows of SQL or sockets. */
@@ -26,8 +26,8 @@ export type Interceptors = {
   admit: (call: Call) => Soon<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
   invoke: (call: Call, message: Message) => Soon<Message>;
-  /** Completes the headers of the answer, whether the call went well or not; once, when nothing else follows. */
-  conclude: (call: Call) => void;
+  /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
+  conclude: (call: Call) => string[];
 };
 
 /** Throws when a method has no handler or its options leave open who may call it. */
@@ -51,7 +51,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       deps.validate(call.method.input, message);
       return handler(message, call);
     },
-    conclude: (call) => writeRateHeaders(call, deps.nowMs()),
+    conclude: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
   };
 }
 

@@ -1,5 +1,4 @@
 import { Bucket, BucketSchema } from '../../gen/attestation/options/v1/options_pb.js';
-import type { Call } from '../call.js';
 import { type RateState, tightestWindow } from '../rate.js';
 import { spellingOf } from '../spelling.js';
 
@@ -8,13 +7,13 @@ const BUCKET_NAMES: ReadonlyMap<Bucket, string> = new Map(
 );
 
 /**
- * Puts the windows that a call was counted in into the headers of its answer: `x-ratelimit-*` of the tightest window
- * (reset in epoch seconds), and `ratelimit` and `ratelimit-policy` of every window as in
+ * The headers that tell of the windows a call was counted in, names and values in turns: `x-ratelimit-*` of the tightest
+ * window (reset in epoch seconds), and `ratelimit` and `ratelimit-policy` of every window as in
  * draft-ietf-httpapi-ratelimit-headers-10 (`t` is in seconds from now). None when the call was not counted.
  */
-export function writeRateHeaders({ rateStates, responseHeaders }: RateHeadersCall, nowMs: number): void {
+export function rateHeaders(rateStates: readonly RateState[], nowMs: number): string[] {
   const tightest = tightestWindow(rateStates);
-  if (tightest === undefined) return;
+  if (tightest === undefined) return [];
   let policies = '';
   let windows = '';
   for (const state of rateStates) {
@@ -23,14 +22,14 @@ export function writeRateHeaders({ rateStates, responseHeaders }: RateHeadersCal
     policies += `${name};q=${state.limit};w=${state.windowSeconds}`;
     windows += `${name};r=${state.remaining};t=${secondsUntil(state, nowMs)}`;
   }
-  responseHeaders.set('x-ratelimit-limit', String(tightest.limit));
-  responseHeaders.set('x-ratelimit-remaining', String(tightest.remaining));
-  responseHeaders.set('x-ratelimit-reset', String(Math.ceil(tightest.resetAtMs / 1000)));
-  responseHeaders.set('ratelimit-policy', policies);
-  responseHeaders.set('ratelimit', windows);
+  return [
+    ...['x-ratelimit-limit', String(tightest.limit)],
+    ...['x-ratelimit-remaining', String(tightest.remaining)],
+    ...['x-ratelimit-reset', String(Math.ceil(tightest.resetAtMs / 1000))],
+    ...['ratelimit-policy', policies],
+    ...['ratelimit', windows],
+  ];
 }
-
-type RateHeadersCall = Pick<Call, 'rateStates' | 'responseHeaders'>;
 
 function secondsUntil({ resetAtMs }: RateState, nowMs: number): number {
   return Math.max(0, Math.ceil((resetAtMs - nowMs) / 1000));

@@ -5,7 +5,9 @@ import type { Observation } from './requests.js';
 export function createRequestLog(log: Logger): (observation: Observation) => void {
   // Looking for secrets costs more than the line itself, and its members are known.
   const lines = log.child({}, { redact: [] });
-  return (observation) => lines.info(describe(observation), 'request');
+  return (observation) => {
+    if (lines.isLevelEnabled('info')) lines.info(describe(observation), 'request');
+  };
 }
 
 function describe(observation: Observation): Record<string, string | number | undefined> {

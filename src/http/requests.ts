@@ -53,7 +53,6 @@ export type RequestsDeps = {
 export type Requests = {
   /** Notes a request; it is told to `observe` and forgotten when its answer ends. */
   begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
-  find: (requestId: string) => RequestRecord | undefined;
   all: () => Iterable<RequestRecord>;
   /** Resolves when none is under way. */
   ended: () => Promise<void>;
@@ -63,10 +62,10 @@ const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
 export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
-  const underWay = new Map<string, RequestRecord>();
+  const underWay = new Set<RequestRecord>();
   let waiting: (() => void)[] = [];
   const end = (record: RequestRecord) => {
-    underWay.delete(record.requestId);
+    if (!underWay.delete(record)) return;
     observe(observation(record, monotonicMs()));
     if (underWay.size > 0) return;
     for (const resolve of waiting) resolve();
@@ -83,13 +82,12 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
         call: undefined,
         error: undefined,
       };
-      underWay.set(record.requestId, record);
-      res.once('close', () => end(record));
+      underWay.add(record);
+      res.on('close', () => end(record));
       closeWithSocket(req, res);
       return record;
     },
-    find: (requestId) => underWay.get(requestId),
-    all: () => underWay.values(),
+    all: () => underWay,
     ended: () =>
       new Promise((resolve) => {
         if (underWay.size === 0) resolve();

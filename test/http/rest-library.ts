@@ -79,7 +79,7 @@ export async function startLibrary(
       calls.push({ call, message });
       return callHandler(call, message);
     },
-    conclude: () => {},
+    conclude: () => [],
     maxBodyBytes: 2 ** 20,
     onInternalError: (error) => failures.push(error),
     ...options,

@@ -141,7 +141,7 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
       ],
       admit: async () => {},
       invoke: callHandler,
-      conclude: () => {},
+      conclude: () => [],
       maxBodyBytes: 1,
       onInternalError: () => {},
     });
@@ -163,7 +163,7 @@ t.test('the routes are listed as the protos have them', async (t) => {
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
     admit: async () => {},
     invoke: callHandler,
-    conclude: () => {},
+    conclude: () => [],
     maxBodyBytes: 1,
     onInternalError: () => {},
   });

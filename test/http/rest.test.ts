@@ -189,7 +189,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
     admit: async () => {},
     invoke: callHandler,
-    conclude: () => {},
+    conclude: () => [],
     maxBodyBytes: 1000,
     onInternalError: (error) => t.fail(String(error)),
   });

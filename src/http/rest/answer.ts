@@ -11,49 +11,51 @@ import type { Answer } from './send.js';
 const NO_STORE = 'no-store';
 const ASK_AGAIN = 'private, no-cache';
 
-/** The answer to a call that went well: the route's status, or 304 when the client has these very bytes. */
+/**
+ * The answer to a call that went well: the route's status, or 304 when the client has these very bytes.
+ *
+ * @param headers those of the call, which are added to
+ */
 export function successAnswer(
   route: Route,
   httpMethod: string | undefined,
+  headers: string[],
   call: Call,
   message: Message,
 ): Answer {
   const { contentType, body, etag: known } = route.writeResponse(message);
-  if (route.successStatus === 204) return { status: 204, headers: answerHeaders(call), body: undefined };
-  const headers = answerHeaders(call, contentType);
-  if (!route.hasEtag) return { status: route.successStatus, headers, body };
-  const etag = known ?? etagOf(body);
-  headers.etag = etag;
-  headers['cache-control'] = ASK_AGAIN;
+  headers.push('x-request-id', call.requestId, 'x-content-type-options', 'nosniff');
+  headers.push('cache-control', route.hasEtag ? ASK_AGAIN : NO_STORE);
+  if (route.successStatus === 204) return { status: 204, headers, body: undefined, etag: undefined };
+  const etag = route.hasEtag ? (known ?? etagOf(body)) : undefined;
   const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
-  if (!isRead || !isNoneMatch(call.header('if-none-match'), etag)) {
-    return { status: route.successStatus, headers, body };
+  if (etag !== undefined && isRead && isNoneMatch(call.header('if-none-match'), etag)) {
+    return { status: 304, headers, body: undefined, etag };
   }
-  delete headers['content-type'];
-  return { status: 304, headers, body: undefined };
+  headers.push('content-type', contentType);
+  return { status: route.successStatus, headers, body, etag };
 }
 
-/** The answer to a request that was refused or failed: the error envelope, and what the call had to say beside it. */
-export function errorAnswer(error: ApiError, requestId: string, call: Call | undefined): Answer {
+/**
+ * The answer to a request that was refused or failed: the error envelope.
+ *
+ * @param headers those of its call
+ */
+export function errorAnswer(error: ApiError, requestId: string, headers: readonly string[]): Answer {
   const { contentType, body } = jsonPayload(
     errorEnvelope(error.code, error.message, requestId, error.details),
   );
-  const headers = newHeaders(contentType);
-  if (call !== undefined) for (const [name, value] of call.responseHeaders) headers[name] = value;
-  Object.assign(headers, error.headers);
-  headers['x-request-id'] = requestId;
-  return { status: errorRules(error.code).httpStatus, headers, body };
-}
-
-function answerHeaders(call: Call, contentType?: string): Record<string, string> {
-  const headers = newHeaders(contentType);
-  for (const [name, value] of call.responseHeaders) headers[name] = value;
-  headers['x-request-id'] = call.requestId;
-  return headers;
-}
-
-function newHeaders(contentType: string | undefined): Record<string, string> {
-  const headers: Record<string, string> = { 'cache-control': NO_STORE, 'x-content-type-options': 'nosniff' };
-  if (contentType !== undefined) headers['content-type'] = contentType;
-  return headers;
+  const own = {
+    ...error.headers,
+    'content-type': contentType,
+    'x-request-id': requestId,
+    'x-content-type-options': 'nosniff',
+    'cache-control': NO_STORE,
+  };
+  return {
+    status: errorRules(error.code).httpStatus,
+    headers: [...headers, ...Object.entries(own).flat()],
+    body,
+    etag: undefined,
+  };
 }

@@ -17,13 +17,13 @@ export function negotiate(
   const { status, headers, body } = answer;
   if (status !== 304 && (body === undefined || body.byteLength < MIN_COMPRESSED_BYTES)) return answer;
   const vary = res.getHeader('vary');
-  headers.vary = vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`;
+  headers.push('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
   const accepted = req.headers['accept-encoding'];
   return body === undefined || !acceptsGzip(accepted) ? answer : compressed(answer, body);
 }
 
-async function compressed({ status, headers }: Answer, body: Uint8Array): Promise<Answer> {
-  headers['content-encoding'] = 'gzip';
-  if (headers.etag !== undefined) headers.etag = `W/${headers.etag}`;
-  return { status, headers, body: await compress(body, { level: constants.Z_BEST_SPEED }) };
+async function compressed({ status, headers, etag }: Answer, body: Uint8Array): Promise<Answer> {
+  headers.push('content-encoding', 'gzip');
+  const smaller = await compress(body, { level: constants.Z_BEST_SPEED });
+  return { status, headers, body: smaller, etag: etag && `W/${etag}` };
 }

@@ -21,8 +21,8 @@ export type RestOptions = {
   admit: (call: Call) => Soon<void>;
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Soon<Message>;
-  /** Completes the headers of a call's answer, just before it is sent. */
-  conclude: (call: Call) => void;
+  /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
+  conclude: (call: Call) => string[];
   /** Of a request body; larger ones are 413. */
   maxBodyBytes: number;
   /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
@@ -77,10 +77,16 @@ function answer(options: RestOptions, router: Router<Route>, exchange: Exchange)
   exchange.call = call;
   const read = () => readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
   const invoke = (message: Message) => options.invoke(call, message);
-  return andThen(andThen(andThen(options.admit(call), read), invoke), (response) => {
-    options.conclude(call);
-    return successAnswer(route, req.method, call, response);
-  });
+  return andThen(andThen(andThen(options.admit(call), read), invoke), (response) =>
+    successAnswer(route, req.method, callHeaders(options, call), call, response),
+  );
+}
+
+/** The headers that a call gives its answer, names and values in turns. */
+function callHeaders({ conclude }: RestOptions, call: Call): string[] {
+  const headers = conclude(call);
+  for (const [name, value] of call.responseHeaders) headers.push(name, value);
+  return headers;
 }
 
 function sendNegotiated(exchange: Exchange, found: Answer): Soon<void> {
@@ -95,7 +101,12 @@ function answerUnmatched(router: Router<Route>, path: string, { req, requestId }
     const message = `this path has no ${req.method}, only ${allow}`;
     throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
   }
-  return { status: 204, headers: { allow, 'x-request-id': requestId }, body: undefined };
+  return {
+    status: 204,
+    headers: ['allow', allow, 'x-request-id', requestId],
+    body: undefined,
+    etag: undefined,
+  };
 }
 
 function noRoute(router: Router<Route>, path: string): ApiError {
@@ -130,11 +141,10 @@ function sendError(options: RestOptions, exchange: Exchange, error: unknown): vo
   const told = error instanceof ApiError ? error : internalError(requestId, error);
   exchange.error = told.code;
   try {
-    if (call !== undefined) options.conclude(call);
-    send(req, res, errorAnswer(told, requestId, call));
+    send(req, res, errorAnswer(told, requestId, call === undefined ? [] : callHeaders(options, call)));
   } catch (failure) {
     // A header that HTTP cannot carry: without those of the call, then.
     options.onInternalError(failure, requestId);
-    send(req, res, errorAnswer(internalError(requestId, failure), requestId, undefined));
+    send(req, res, errorAnswer(internalError(requestId, failure), requestId, []));
   }
 }

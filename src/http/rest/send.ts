@@ -6,10 +6,12 @@ import { bodyLength } from './body.js';
 /** An answer, complete. */
 export type Answer = {
   status: number;
-  /** By lower-case name, without `content-length`. */
-  headers: Record<string, string>;
+  /** Names, lower-case, each followed by its value; all but `etag` and `content-length`. */
+  headers: string[];
   /** Undefined for statuses that have no body. */
   body: Uint8Array | undefined;
+  /** As its header has it. */
+  etag: string | undefined;
 };
 
 /** A body of at most this many bytes that nobody has read is left to Node to skip, so that the connection stays. */
@@ -19,25 +21,37 @@ const LINGER_BYTES = 4 * 1024 * 1024;
 const LINGER_MS = 2_000;
 
 /** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
-export function send(req: NodeRequest, nodeRes: NodeResponse, { status, headers, body }: Answer): void {
+export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): void {
+  const { status, headers, body, etag } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
   if (res.destroyed || res.writableEnded) return;
-  if (body !== undefined) headers['content-length'] = String(body.byteLength);
+  if (etag !== undefined) headers.push('etag', etag);
+  if (body !== undefined) headers.push('content-length', String(body.byteLength));
   const sent = req.method === 'HEAD' ? undefined : body;
   if (!hasLargeUnreadBody(req)) {
-    res.writeHead(status, headers);
+    writeHead(req, res, status, headers);
     res.end(sent);
   } else if (req.httpVersionMajor < 2) {
-    res.writeHead(status, { ...headers, connection: 'close' });
+    writeHead(req, res, status, [...headers, 'connection', 'close']);
     lingerThenEnd(req, res, sent);
   } else {
     const { stream } = req as Http2ServerRequest;
-    res.writeHead(status, headers);
+    writeHead(req, res, status, headers);
     // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
     res.end(sent);
   }
+}
+
+/** A list of headers takes HTTP/1.1 half the time of an object. HTTP/2 has taken such lists only since Node 20.20. */
+function writeHead(req: NodeRequest, res: ServerResponse, status: number, headers: readonly string[]): void {
+  if (req.httpVersionMajor < 2) {
+    res.writeHead(status, headers as string[]);
+    return;
+  }
+  for (let i = 0; i < headers.length; i += 2) res.setHeader(headers[i] as string, headers[i + 1] as string);
+  res.writeHead(status);
 }
 
 function hasLargeUnreadBody(req: NodeRequest): boolean {
