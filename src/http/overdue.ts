@@ -17,9 +17,8 @@ export function watchOverdue(
   const check = () => {
     const began = performance.now() - answerTimeoutMs;
     for (const record of requests.all()) {
-      // They are in the order in which they began.
-      if (record.startedMs > began) return;
-      if (record.surface === 'rest' && !record.res.headersSent) expire(record);
+      const isOverdue = record.startedMs <= began && record.surface === 'rest' && !record.res.headersSent;
+      if (isOverdue) expire(record);
     }
   };
   const timer = setInterval(check, Math.min(LONGEST_CHECK_MS, answerTimeoutMs)).unref();

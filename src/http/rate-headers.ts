@@ -23,11 +23,16 @@ export function rateHeaders(rateStates: readonly RateState[], nowMs: number): st
     windows += `${name};r=${state.remaining};t=${secondsUntil(state, nowMs)}`;
   }
   return [
-    ...['x-ratelimit-limit', String(tightest.limit)],
-    ...['x-ratelimit-remaining', String(tightest.remaining)],
-    ...['x-ratelimit-reset', String(Math.ceil(tightest.resetAtMs / 1000))],
-    ...['ratelimit-policy', policies],
-    ...['ratelimit', windows],
+    'x-ratelimit-limit',
+    String(tightest.limit),
+    'x-ratelimit-remaining',
+    String(tightest.remaining),
+    'x-ratelimit-reset',
+    String(Math.ceil(tightest.resetAtMs / 1000)),
+    'ratelimit-policy',
+    policies,
+    'ratelimit',
+    windows,
   ];
 }
 

@@ -42,6 +42,9 @@ export type Observation = {
   projectId: string | undefined;
 };
 
+/** A record and where among those under way it is. */
+type Placed = RequestRecord & { place: number };
+
 export type RequestsDeps = {
   newRequestId: () => string;
   /** Milliseconds of a clock that never steps. */
@@ -53,7 +56,8 @@ export type RequestsDeps = {
 export type Requests = {
   /** Notes a request; it is told to `observe` and forgotten when its answer ends. */
   begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
-  all: () => Iterable<RequestRecord>;
+  /** In no particular order. */
+  all: () => readonly RequestRecord[];
   /** Resolves when none is under way. */
   ended: () => Promise<void>;
 };
@@ -62,18 +66,24 @@ const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
 export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
-  const underWay = new Set<RequestRecord>();
+  // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
+  const underWay: Placed[] = [];
   let waiting: (() => void)[] = [];
-  const end = (record: RequestRecord) => {
-    if (!underWay.delete(record)) return;
+  const end = (record: Placed) => {
+    if (underWay[record.place] !== record) return;
+    const last = underWay.pop() as Placed;
+    if (last !== record) {
+      underWay[record.place] = last;
+      last.place = record.place;
+    }
     observe(observation(record, monotonicMs()));
-    if (underWay.size > 0) return;
+    if (underWay.length > 0) return;
     for (const resolve of waiting) resolve();
     waiting = [];
   };
   return {
     begin(req, res) {
-      const record: RequestRecord = {
+      const record: Placed = {
         requestId: newRequestId(),
         req,
         res,
@@ -81,8 +91,9 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
         surface: 'other',
         call: undefined,
         error: undefined,
+        place: underWay.length,
       };
-      underWay.add(record);
+      underWay.push(record);
       res.on('close', () => end(record));
       closeWithSocket(req, res);
       return record;
@@ -90,7 +101,7 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
     all: () => underWay,
     ended: () =>
       new Promise((resolve) => {
-        if (underWay.size === 0) resolve();
+        if (underWay.length === 0) resolve();
         else waiting.push(resolve);
       }),
   };
