@@ -1,12 +1,13 @@
 /** The processes and tools of the service, each put together from `app/`. */
-import type { LogManager, RunOptions } from './app/contract.js';
+import type { LogManager, RunOptions, SecretKeyManager } from './app/contract.js';
 import { logManager } from './app/logs.js';
 import { startProcess } from './app/processes.js';
 import { openRegister } from './app/register-file.js';
+import { secretKeyManager } from './app/secret-keys.js';
 import { type Stops, withStops } from './app/stops.js';
 import { findConnections, startEmbedded, writeConnections, writeCredentials } from './app/up.js';
 import { openWitnesses } from './app/witnesses.js';
-import type { Config, LogConfig, MigrateConfig, UpConfig } from './config.js';
+import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from './config.js';
 import { createLogger, flushLogger, type Logger } from './logger.js';
 import { connectPool, type Pool } from './store/connect.js';
 import { migrate } from './store/migrate.js';
@@ -65,6 +66,20 @@ export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readon
 
 /** Opens database and register, hands over what can be done with logs, and closes them again. */
 export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T> {
+  return withDatabase(config, async (pool) =>
+    use(logManager(pool, await openRegister(config.checkpointRegister))),
+  );
+}
+
+/** Opens the database, hands over what can be done with the keys of SECRET_KEY, and closes it again. */
+export async function withSecretKeys<T>(
+  config: DatabaseConfig,
+  use: (keys: SecretKeyManager) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, (pool) => use(secretKeyManager(pool)));
+}
+
+async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Promise<T>): Promise<T> {
   return withStops(async (stops) => {
     const databaseUrl = config.databaseUrl ?? (await findConnections(config.dataDir))?.databaseUrl;
     if (databaseUrl === undefined) {
@@ -72,7 +87,7 @@ export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => 
         `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL`,
       );
     }
-    return use(logManager(openToolPool(databaseUrl, stops), await openRegister(config.checkpointRegister)));
+    return use(openToolPool(databaseUrl, stops));
   });
 }
 

@@ -30,10 +30,11 @@ export type UpConfig = ServerSettings & {
 /** What `attest migrate` needs. */
 export type MigrateConfig = { readonly databaseUrl: string; readonly logLevel: LogLevel };
 
-/** What `attest log` needs: without a database it is the one `attest up` runs over `dataDir`. */
-export type LogConfig = {
-  readonly databaseUrl: string | undefined;
-  readonly dataDir: string;
+/** A database to work on: without an address it is the one that `attest up` runs over `dataDir`. */
+export type DatabaseConfig = { readonly databaseUrl: string | undefined; readonly dataDir: string };
+
+/** What `attest log` needs. */
+export type LogConfig = DatabaseConfig & {
   /** Absolute path of the folder that remembers published checkpoints. */
   readonly checkpointRegister: string;
 };
@@ -45,6 +46,7 @@ export type ConfigOf = {
   worker: Config;
   migrate: MigrateConfig;
   log: LogConfig;
+  'secret-keys': DatabaseConfig;
 };
 
 const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = {
@@ -56,6 +58,7 @@ const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = 
     logLevel: readLogLevel(settings),
   }),
   log: readLog,
+  'secret-keys': readDatabase,
 };
 
 /** The variables of this process. */
@@ -114,11 +117,11 @@ function readServer(settings: Settings): Config {
   };
 }
 
+function readDatabase(settings: Settings): DatabaseConfig {
+  return { databaseUrl: settings.find('DATABASE_URL', postgresUrl), dataDir: readDataDir(settings) };
+}
+
 function readLog(settings: Settings): LogConfig {
-  const dataDir = readDataDir(settings);
-  return {
-    databaseUrl: settings.find('DATABASE_URL', postgresUrl),
-    dataDir,
-    checkpointRegister: readRegister(settings, dataDir),
-  };
+  const database = readDatabase(settings);
+  return { ...database, checkpointRegister: readRegister(settings, database.dataDir) };
 }

@@ -7,7 +7,7 @@ export type NamedKey = { readonly id: string; readonly key: KeyObject };
 export type KeyRing = readonly [NamedKey, ...NamedKey[]];
 
 /** What a sub-key is for; a key for one purpose tells nothing about those for others. */
-export type KeyPurpose = 'api-key' | 'cursor' | 'idempotency' | 'encryption';
+export type KeyPurpose = 'api-key' | 'cursor' | 'idempotency' | 'encryption' | 'fingerprint';
 
 const KEY_BYTES = 32;
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
@@ -44,6 +44,11 @@ export function deriveKeyRing(ring: KeyRing, purpose: KeyPurpose): KeyRing {
   const [first, ...rest] = ring;
   const derive = (named: NamedKey) => ({ id: named.id, key: deriveKey(named, purpose) });
   return [derive(first), ...rest.map(derive)];
+}
+
+/** What a key is known by without being told: a sub-key of its own, 32 bytes. Whoever has it learns nothing of the others. */
+export function secretKeyFingerprint(named: NamedKey): Uint8Array {
+  return deriveKey(named, 'fingerprint').export();
 }
 
 /**

@@ -12,10 +12,12 @@ import { assertMigrated } from '../store/migrate.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
+import { setUpDsseSigners } from './dsse-signers.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems } from './register-check.js';
-import { setUpDsseSigners, setUpLogs } from './setup.js';
+import { setUpSecretKeys } from './secret-keys.js';
+import { setUpLogs } from './setup.js';
 import type { Stops } from './stops.js';
 
 /** A running API process. */
@@ -41,10 +43,11 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   const { config, log, register } = options;
   const pool = openPool(config, 'api', config.poolSize, stops);
   await assertMigrated(pool);
+  await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, config.logDomain, config.secrets.log);
-  const signerOf = await setUpDsseSigners(pool, config.secrets.dsse, stops);
-  await checkRegisters({ pool, register, log });
   const directory = await openDirectory(pool);
+  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, stops, clock: Date.now });
+  await checkRegisters({ pool, register, log });
   refresh(directory, stops);
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
@@ -59,10 +62,18 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   const writePool = openPool(config, 'accept', ACCEPT_LIMITS.maxInFlight * 2, stops, guard.connectionLost);
   const accepters = openAccepters(config, writePool, directory, guard, jobs);
   stops.add(accepters.close);
-  const server = createApiServer(options, { pool, directory, accepters, principals, jobs, signerOf });
+  const server = createApiServer(options, {
+    pool,
+    directory,
+    accepters,
+    principals,
+    jobs,
+    signerOf: signers.signerOf,
+  });
   stops.add(server.close);
   reloadOnHangUp(server, log, stops);
-  return { server, checks: [{ name: 'api', check: () => findReason({ pool, register, log }) }] };
+  const check = async () => (await findReason({ pool, register, log })) ?? signers.findProblem();
+  return { server, checks: [{ name: 'api', check }] };
 }
 
 function openPool(config: Config, name: string, max: number, stops: Stops, onClose?: () => void): Pool {

@@ -1,6 +1,6 @@
 /** What the commands need of the composed service. Its module is loaded only by commands that run a server. */
 
-import type { Config, LogConfig, MigrateConfig, UpConfig } from '../config.js';
+import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../config.js';
 import type { EnvironmentName } from '../environment.js';
 
 /** The functions that `app.ts` exports. */
@@ -13,6 +13,8 @@ export type App = {
   runMigrate(config: MigrateConfig): Promise<readonly string[]>;
   /** Opens database and register, hands over what can be done with logs, and closes them again. */
   withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T>;
+  /** The same with the keys of SECRET_KEY that the database knows. */
+  withSecretKeys<T>(config: DatabaseConfig, use: (keys: SecretKeyManager) => Promise<T>): Promise<T>;
 };
 
 export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
@@ -39,4 +41,20 @@ export type LogManager = {
   newEpoch(environment: EnvironmentName): Promise<LogStatus>;
   /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
   fillRegister(): Promise<readonly string[]>;
+};
+
+/** A key of SECRET_KEY that processes over the database have worked with. */
+export type SecretKeyStatus = {
+  readonly id: string;
+  readonly firstUsedAt: Date;
+  /** Subscriptions whose secret is under it. */
+  readonly webhooks: number;
+};
+
+/** What an operator can do about the keys of SECRET_KEY; none of it needs a key. */
+export type SecretKeyManager = {
+  /** Oldest first. */
+  list(): Promise<readonly SecretKeyStatus[]>;
+  /** Lets processes start without this key, or with another one under its id. Throws when it is not known. */
+  forget(id: string): Promise<void>;
 };

@@ -2,21 +2,14 @@ import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { ENVIRONMENTS, environmentName } from '../environment.js';
 import type { ConfiguredWitness } from '../pipeline/pipeline.js';
-import type { Principal } from '../principal.js';
 import { LOG_WITNESS_NAME } from '../proof/bundle.js';
 import type { CheckpointSigner } from '../proof/checkpoint.js';
-import type { DsseSigner } from '../rpc/create-attestation.js';
 import type { SigningKeys } from '../secrets.js';
 import type { Pool } from '../store/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensurePolicy } from '../store/policies.js';
 import { ensureTimestampAuthority } from '../store/timestamp-authorities.js';
 import { ensureWitnessStates } from '../store/witnesses.js';
-import { createBatchSigner } from './batch-signer.js';
-import type { Stops } from './stops.js';
-
-type EnvironmentNumber = Principal['environment'];
 
 /** A raw Ed25519 public key is the end of its SPKI. */
 const RAW_ED25519_BYTES = 32;
@@ -57,31 +50,6 @@ export function checkpointSigners(keys: SigningKeys): (log: Log) => CheckpointSi
   };
 }
 
-/** Makes this process's DSSE keys the environments' signing keys, and the signing by them, off the main thread. */
-export async function setUpDsseSigners(
-  pool: Pool,
-  keys: SigningKeys,
-  stops: Stops,
-): Promise<(environment: EnvironmentNumber) => DsseSigner> {
-  const signer = createBatchSigner(ENVIRONMENTS.map((number) => keyOf(keys, number)));
-  stops.add(signer.close);
-  const signers = new Map<EnvironmentNumber, DsseSigner>();
-  for (const [place, number] of ENVIRONMENTS.entries()) {
-    const spki = createPublicKey(keyOf(keys, number)).export({ type: 'spki', format: 'der' });
-    await ensureDsseKey(pool, number, spki);
-    const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
-    if (row === undefined || row.environment !== number) {
-      throw new Error(`DSSE_KEY_FILE has the key of another environment for ${environmentName(number)}`);
-    }
-    signers.set(number, { keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
-  }
-  return (environment) => {
-    const found = signers.get(environment);
-    if (found === undefined) throw new Error(`environment ${environment} has no DSSE key`);
-    return found;
-  };
-}
-
 /** A configured witness and, for a time-stamping authority, what the trust roots say of it. */
 export type WitnessSetup = ConfiguredWitness & {
   authority?: { url: string; operator: string; certChainPem: string[] };
@@ -112,7 +80,8 @@ export async function setUpWitnesses(
   }
 }
 
-function keyOf(keys: SigningKeys, environment: number): KeyObject {
+/** The key of an environment. */
+export function keyOf(keys: SigningKeys, environment: number): KeyObject {
   return keys[environmentName(environment)];
 }
 

@@ -13,6 +13,7 @@ import { createJobSender } from './jobs.js';
 import { prune } from './prune.js';
 import { createReconciler } from './reconciler.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
+import { setUpSecretKeys } from './secret-keys.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
 import { consumeStages, STAGES } from './stage-consumers.js';
 import type { Stops } from './stops.js';
@@ -50,6 +51,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   });
   stops.add(() => pool.end({ timeout: 5 }));
   await assertMigrated(pool);
+  await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, config.logDomain, logKeys);
   await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
   await checkRegisters({ pool, register, log });

@@ -14,6 +14,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['usage', async () => (await import('./usage.js')).addUsage],
   ['audit-log', async () => (await import('./audit-log.js')).addAuditLog],
   ['log', async () => (await import('./log.js')).addLog],
+  ['secret-keys', async () => (await import('./secret-keys.js')).addSecretKeys],
   ['submit', async () => (await import('./submit.js')).addSubmit],
   ['correct', async () => (await import('./correct.js')).addCorrect],
   ['redact', async () => (await import('./redact.js')).addRedact],

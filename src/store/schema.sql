@@ -182,6 +182,13 @@ CREATE TABLE rate_counter (
   CONSTRAINT rate_counter_pkey PRIMARY KEY (api_key_id, bucket, second)
 ) WITH (fillfactor=70);
 
+CREATE TABLE secret_key (
+  id text NOT NULL,
+  fingerprint bytea NOT NULL,
+  first_used_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT secret_key_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE submission (
   log_id integer NOT NULL,
   log_index bigint NOT NULL,

@@ -1,11 +1,17 @@
 /** Processes that cannot start: they say why in one line, and end. */
-import { generateKeyPairSync } from 'node:crypto';
+import { createSecretKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
+import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
+import { makeProject } from '../../src/app/keys.js';
+import { encryptSecret } from '../../src/encryption.js';
+import { deriveKeyRing, formatSecretKey } from '../../src/secret-key.js';
+import { connectPool } from '../../src/store/connect.js';
 import { runProcess } from '../support/run-cli.js';
 import { testDatabase, testServers } from '../support/servers.js';
-import { makeInstallation } from '../support/service.js';
+import { makeInstallation, makeUnlimitedKey } from '../support/service.js';
+import { until } from '../support/until.js';
 
 const databaseUrl = await testDatabase(t);
 const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
@@ -62,6 +68,120 @@ t.test(
     t.match(ended, {
       code: 1,
       stderr: /^error: DSSE_KEY_FILE has the key of another environment for live\n$/,
+    });
+  },
+);
+
+function openDatabase(t: Test) {
+  const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
+  t.teardown(() => pool.end());
+  return pool;
+}
+
+const secretKey = (id: string, byte: number) => formatSecretKey(id, Buffer.alloc(32, byte));
+const FIRST = secretKey('k1', 7);
+
+t.test('a SECRET_KEY that the database was not used with is refused, and says what to do', async (t) => {
+  const start = (role: string, SECRET_KEY: string) =>
+    runProcess([role, '--ops-port', '0'], { ...installation.env, PORT: '0', SECRET_KEY });
+  const cases: [keys: string, line: RegExp][] = [
+    [
+      secretKey('k1', 8),
+      /^error: SECRET_KEY has another key under the id k1 .* attest secret-keys forget k1 first\n$/,
+    ],
+    [`${secretKey('k2', 8)},${secretKey('k1', 9)}`, /^error: SECRET_KEY has another key under the id k1 /],
+    [
+      secretKey('k2', 8),
+      /^error: SECRET_KEY holds none of the keys that this database was used with \(k1\): .*\n$/,
+    ],
+    [secretKey('other', 7), /^error: SECRET_KEY holds none of the keys /],
+  ];
+  for (const [keys, stderr] of cases) {
+    for (const role of ['api', 'worker'])
+      t.match(await start(role, keys), { code: 1, stdout: '', stderr }, role);
+  }
+});
+
+t.test('SECRET_KEY is rotated by a new key before the old, which is left out later', async (t) => {
+  const before = installation.env.SECRET_KEY!;
+  t.teardown(() => {
+    installation.env.SECRET_KEY = before;
+  });
+  for (const keys of [`${secretKey('k2', 8)},${FIRST}`, FIRST, secretKey('k2', 8)]) {
+    installation.env.SECRET_KEY = keys;
+    await (await installation.startApi()).stop();
+    await (await installation.startWorker()).stop();
+  }
+  const { stdout } = await runProcess(['secret-keys', 'list', '--json'], installation.env);
+  t.match(JSON.parse(stdout), [
+    { id: 'k1', webhooks: 0 },
+    { id: 'k2', webhooks: 0 },
+  ]);
+});
+
+t.test('a key that is lost can be forgotten, which the audit log has; then any other is taken', async (t) => {
+  const wrong = await runProcess(['secret-keys', 'forget', 'k9'], installation.env);
+  t.match(wrong, { code: 1, stderr: 'error: no key k9 is known; see attest secret-keys list\n' });
+  for (const id of ['k1', 'k2']) {
+    const { code, stdout } = await runProcess(['secret-keys', 'forget', id], installation.env);
+    t.match({ code, stdout }, { code: 0, stdout: `forgot ${id}\n` });
+  }
+  const pool = openDatabase(t);
+  t.match(
+    await pool`SELECT resource_id AS id FROM audit_entry WHERE action = ${AuditAction.SECRET_KEY_FORGOTTEN} ORDER BY id`,
+    [{ id: 'k1' }, { id: 'k2' }],
+  );
+  await (await installation.startWorker()).stop();
+  t.match(await runProcess(['secret-keys', 'list'], installation.env), { stdout: /^ID .*\nk1 .* 0\n$/ });
+});
+
+t.test('webhooks are counted by the key that their secret is under', async (t) => {
+  const pool = openDatabase(t);
+  const projectId = await makeProject(pool, 'p');
+  const ring = (id: string) =>
+    deriveKeyRing([{ id, key: createSecretKey(Buffer.alloc(32, 7)) }], 'encryption');
+  for (const [id, key] of [
+    ['whk_1', 'k1'],
+    ['whk_2', 'k1'],
+    ['whk_3', 'gone'],
+  ] as const) {
+    const secret = encryptSecret(ring(key), 'whsec_x', id);
+    await pool`
+      INSERT INTO webhook (id, project_id, environment, url, events, secret)
+      VALUES (${id}, ${projectId}, 1, 'https://example.com', '{1}', ${secret})`;
+  }
+  const { stdout } = await runProcess(['secret-keys', 'list', '--json'], installation.env);
+  t.match(JSON.parse(stdout), [{ id: 'k1', webhooks: 2 }]);
+});
+
+t.test(
+  'a process whose DSSE key was replaced signs no more before statements lose their trust',
+  async (t) => {
+    const pool = openDatabase(t);
+    const key = await makeUnlimitedKey(pool);
+    const api = await installation.startApi();
+    const create = async () => {
+      const body = {
+        artifact: { sha256: '0'.repeat(64) },
+        metadata: { schema: 'purl', purl: 'pkg:npm/a@1' },
+      };
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      return fetch(`${api.baseUrl}/v1/attestations`, { method: 'POST', headers, body: JSON.stringify(body) });
+    };
+    t.equal((await create()).status, 201);
+    await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 hour'`;
+    await (await installation.startApi()).stop();
+    t.equal((await create()).status, 201, 'within the overlap it may still be started, and signs');
+    await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 minute'`;
+    await until('creates are refused', async () => (await create()).status === 503);
+    const ready = await fetch(`${api.opsUrl}/readyz`);
+    t.equal(ready.status, 503);
+    t.match(await ready.text(), /DSSE_KEY_FILE has a key for live that was replaced/);
+    await api.stop();
+    const ended = await runProcess(['api', '--ops-port', '0'], { ...installation.env, PORT: '0' });
+    t.match(ended, {
+      code: 1,
+      stderr: /^error: DSSE_KEY_FILE has a key for live that was replaced by another and is trusted until 20/,
     });
   },
 );
