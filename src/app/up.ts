@@ -20,6 +20,7 @@ import type { Pool, Sql } from '../store/connect.js';
 import { findFirstProject } from '../store/projects.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
 import type { Ready } from './contract.js';
+import { assertPortFree } from './free-port.js';
 import { makeKey, makeProject } from './keys.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
@@ -45,6 +46,8 @@ export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Prom
 export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops): Promise<Embedded> {
   const dataDir = await lockDataDir({ path: config.dataDir });
   stops.add(() => dataDir.release());
+  await assertPortFree({ host: config.host, port: config.port });
+  await assertPortFree({ host: config.opsHost, port: config.opsPort });
   const secrets = await openSecrets(dataDir.path, config.secrets);
   const postgres = config.databaseUrl === undefined ? await startPostgres({ dataDir, log }) : undefined;
   if (postgres) stops.add(postgres.stop);

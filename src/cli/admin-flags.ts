@@ -7,7 +7,7 @@ import { readAdminConfig } from '../config/client-config.js';
 import { duration } from '../config/kinds.js';
 import { compileWriter } from '../json/writer.js';
 import { type Cli, print, UsageError } from './cli.js';
-import { withClientFlags } from './client-flags.js';
+import { readWithFlags } from './setting-flags.js';
 
 /** Flags of commands that call the admin API. */
 export type AdminFlags = { url?: string; dataDir?: string; json?: boolean };
@@ -34,13 +34,7 @@ export async function withAdmin(
   flags: AdminFlags,
   use: (call: AdminCall) => Promise<void>,
 ): Promise<void> {
-  const { url, dataDir } = flags;
-  const config = readAdminConfig(
-    withClientFlags(cli.env, {
-      ...(url !== undefined && { url }),
-      ...(dataDir !== undefined && { dataDir }),
-    }),
-  );
+  const config = readWithFlags(cli.env, flags, readAdminConfig);
   await use(createAdminCall(config)).catch((error: unknown) => {
     const reason = findReason(config.baseUrl, error);
     throw reason === undefined ? error : new Error(reason, { cause: error });

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addApiFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addApiFlags, readyJson, runServer, type ServerFlags } from './run-server.js';
+import { readWithFlags } from './setting-flags.js';
 
 const HELP = `
 Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
@@ -17,7 +18,7 @@ export function addApi(program: Command, cli: Cli): void {
     .description('serve the API')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
-      const config = readConfig(withFlags(cli.env, flags), { process: 'api' });
+      const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'api' }));
       const { runApi } = await import('../app.js');
       await runServer(
         cli,

@@ -5,7 +5,7 @@ import { listBatchNotes, readBundleNotes } from './audit-checkpoints.js';
 import { readAuditState, writeAuditState } from './audit-state.js';
 import { auditLog, type Finding, type Walk } from './audit-walk.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
-import { addClientFlags, type ClientFlags, openClient, withClientFlags } from './client-flags.js';
+import { addClientFlags, type ClientFlags, openClient } from './client-flags.js';
 import { openProgress, type Progress } from './progress.js';
 import { reportError } from './report-error.js';
 import { getTrustRoots } from './trust-roots.js';
@@ -60,11 +60,7 @@ export function addAudit(program: Command, cli: Cli): void {
 }
 
 async function audit(cli: Cli, flags: Flags): Promise<void> {
-  const env = withClientFlags(cli.env, flags);
-  const roots = await getTrustRoots(
-    flags.verifyUrl === undefined ? env : { ...env, ATTEST_VERIFY_URL: flags.verifyUrl },
-    flags.trustRoots,
-  );
+  const roots = await getTrustRoots(cli.env, flags);
   const { trust, problems } = readTrust(roots.document);
   if (trust === undefined)
     throw new UsageError(

@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander';
 import { type Client, createClient } from '../client/client.js';
 import type { AttestationError } from '../client/error.js';
 import { readClientConfig } from '../config/client-config.js';
-import type { Env } from '../config/settings.js';
 import type { EnvironmentName } from '../environment.js';
 import { type Cli, printError, UsageError } from './cli.js';
 import { readGivenFile } from './given-file.js';
 import { readableError } from './report-error.js';
+import { readWithFlags } from './setting-flags.js';
 
 /** A shorter wait is not worth a line. */
 const LONG_WAIT_MS = 5_000;
@@ -45,7 +45,7 @@ export function environmentFlag(description: string): Option {
 
 /** A client as flags and environment say. */
 export function openClient(cli: Cli, flags: ClientFlags): Client {
-  const config = readClientConfig(withClientFlags(cli.env, flags), flags.environment ?? 'live');
+  const config = readWithFlags(cli.env, flags, (env) => readClientConfig(env, flags.environment ?? 'live'));
   const { environment } = flags;
   if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
     throw new UsageError(`the API key is not one of the ${environment} environment`);
@@ -57,16 +57,6 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
 export function tellRetry(cli: Cli, error: AttestationError, delayMs: number): void {
   if (delayMs < LONG_WAIT_MS) return;
   printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${readableError(error)}`);
-}
-
-/** The environment with the flags that were given in place of their settings. */
-export function withClientFlags(env: Env, { url, apiKey, dataDir }: ClientFlags): Env {
-  return {
-    ...env,
-    ...(url !== undefined && { ATTEST_URL: url }),
-    ...(apiKey !== undefined && { ATTEST_API_KEY: apiKey }),
-    ...(dataDir !== undefined && { DATA_DIR: dataDir }),
-  };
 }
 
 /** Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. */

@@ -4,7 +4,7 @@ import { readConfig } from '../config.js';
 import type { EnvironmentName } from '../environment.js';
 import { type Cli, print } from './cli.js';
 
-import { withFlags } from './run-server.js';
+import { readWithFlags } from './setting-flags.js';
 import { formatTable } from './table.js';
 
 type Flags = { dataDir?: string; json?: boolean };
@@ -58,7 +58,7 @@ function addFlags(command: Command): Command {
 }
 
 async function withLogs(cli: Cli, flags: Flags, use: (logs: LogManager) => Promise<void>): Promise<void> {
-  const config = readConfig(withFlags(cli.env, flags), { process: 'log' });
+  const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'log' }));
   await (await import('../app.js')).withLogs(config, use);
 }
 

@@ -32,7 +32,7 @@ function ownMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code !== 'EADDRINUSE') return error.message;
-  return `${address}:${port} is taken by another process: choose another port with --port or --ops-port`;
+  return `${address}:${port} is taken: choose another port with --port or --ops-port`;
 }
 
 /** An error as the REST surface spells errors. */

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { Ready, RunOptions } from '../app/contract.js';
-import type { Env } from '../config/settings.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -24,16 +23,6 @@ export function addServerFlags(command: Command): Command {
 /** The addresses of a process that is up, as `--json` prints them. */
 export function readyJson({ baseUrl, verifyUrl, opsUrl }: Ready, more: Record<string, string> = {}): string {
   return JSON.stringify({ base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, ...more });
-}
-
-/** The environment with the flags that were given in place of their settings. */
-export function withFlags(env: Env, { port, opsPort, dataDir }: ServerFlags): Env {
-  return {
-    ...env,
-    ...(port !== undefined && { PORT: port }),
-    ...(opsPort !== undefined && { OPS_PORT: opsPort }),
-    ...(dataDir !== undefined && { DATA_DIR: dataDir }),
-  };
 }
 
 /** Runs a server until a signal asks it to stop and it has; a second signal ends the process at once. */

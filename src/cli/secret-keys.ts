@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { SecretKeyManager } from '../app/contract.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { withFlags } from './run-server.js';
+import { readWithFlags } from './setting-flags.js';
 import { formatTable } from './table.js';
 
 type Flags = { dataDir?: string; json?: boolean };
@@ -52,7 +52,7 @@ async function withKeys(
   flags: Flags,
   use: (manager: SecretKeyManager) => Promise<void>,
 ): Promise<void> {
-  const config = readConfig(withFlags(cli.env, flags), { process: 'secret-keys' });
+  const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'secret-keys' }));
   await (await import('../app.js')).withSecretKeys(config, use);
 }
 

@@ -4,19 +4,24 @@ import type { Env } from '../config/settings.js';
 import { UsageError } from './cli.js';
 import { fetchPublished } from './fetch-published.js';
 import { readGivenFile } from './given-file.js';
+import { givenName, readWithFlags, type SettingFlags } from './setting-flags.js';
 
 /** The trust_roots.json document, parsed, and a sentence on where it is from. */
 export type TrustRoots = { readonly document: unknown; readonly origin: string };
 
+/** Flags that say where they are from. */
+export type TrustFlags = SettingFlags & { readonly trustRoots?: string };
+
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Trust roots of a file, or else of the service that flags or environment name. Throws when there are none to be had. */
-export async function getTrustRoots(env: Env, file: string | undefined): Promise<TrustRoots> {
+export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustRoots> {
+  const { trustRoots: file } = flags;
   if (file !== undefined) {
     const bytes = await readGivenFile(file, 'trust roots', MAX_BYTES);
     return { document: parseDocument(bytes, file), origin: `the file ${file}` };
   }
-  const source = findVerifySource(env);
+  const source = readWithFlags(env, flags, findVerifySource);
   if (source === undefined) {
     throw new UsageError('there are no trust roots: give --trust-roots <file> or --verify-url <url>');
   }
@@ -24,7 +29,7 @@ export async function getTrustRoots(env: Env, file: string | undefined): Promise
   const document = parseDocument(await fetchDocument(url), url);
   return {
     document,
-    origin: `${url}, fetched now; its word is taken for whom to trust (address from ${source.from})`,
+    origin: `${url}, fetched now; its word is taken for whom to trust (address from ${givenName(source.from, flags)})`,
   };
 }
 

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import type { Ready } from '../app/contract.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addApiFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addApiFlags, readyJson, runServer, type ServerFlags } from './run-server.js';
+import { readWithFlags } from './setting-flags.js';
 
 const HELP = `
 Starts everything on this machine: a Postgres and a nats-server of its own (unless DATABASE_URL and NATS_URL name
@@ -20,7 +21,7 @@ export function addUp(program: Command, cli: Cli): void {
     .description('run the whole service on this machine')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
-      const config = readConfig(withFlags(cli.env, flags), { process: 'up' });
+      const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'up' }));
       const { runUp } = await import('../app.js');
       await runServer(
         cli,

@@ -71,12 +71,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
     throw new UsageError('--metadata and --metadata-salt belong together');
   }
   const bundle = await readGivenFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
-  const env = {
-    ...cli.env,
-    ...(flags.verifyUrl !== undefined && { ATTEST_VERIFY_URL: flags.verifyUrl }),
-    ...(flags.dataDir !== undefined && { DATA_DIR: flags.dataDir }),
-  };
-  const trustRoots = await getTrustRoots(env, flags.trustRoots);
+  const trustRoots = await getTrustRoots(cli.env, flags);
   const verification = await verifyBundle(bundle, {
     artifactSha256: await artifactSha256(cli, file),
     ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),

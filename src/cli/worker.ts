@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
-import { addServerFlags, readyJson, runServer, type ServerFlags, withFlags } from './run-server.js';
+import { addServerFlags, readyJson, runServer, type ServerFlags } from './run-server.js';
+import { readWithFlags } from './setting-flags.js';
 
 const HELP = `
 Seals batches, asks witnesses and delivers events to webhooks. Run as many as the load needs, over one
@@ -17,7 +18,7 @@ export function addWorker(program: Command, cli: Cli): void {
     .description('seal batches, ask witnesses and deliver events')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
-      const config = readConfig(withFlags(cli.env, flags), { process: 'worker' });
+      const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'worker' }));
       const { runWorker } = await import('../app.js');
       await runServer(
         cli,

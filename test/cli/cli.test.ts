@@ -89,12 +89,14 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     [['api', '--port', 'http'], 'error: 6 settings are wrong:'],
     [
       ['up', '--port', '99999'],
-      'error: One setting is wrong:\n  PORT is "99999", expected a port from 0 to 65535',
+      'error: One setting is wrong:\n  --port is "99999", expected a port from 0 to 65535',
     ],
+    [['submit', 'f', '--url', 'nowhere'], 'error: One setting is wrong:\n  --url is wrong (it is not a URL)'],
     [
-      ['submit', 'f', '--url', 'nowhere'],
-      'error: One setting is wrong:\n  ATTEST_URL is wrong (it is not a URL)',
+      ['submit', 'f', '--url', 'http://127.0.0.1:9', '--api-key', 'svc_live_x'],
+      'error: One setting is wrong:\n  --api-key is wrong (it is cut off or mistyped)',
     ],
+    [['usage', '--url', 'nowhere'], 'error: 2 settings are wrong:\n  --url is wrong (it is not a URL)'],
   ];
   for (const [args, message] of table) {
     const { code, stdout, stderr } = await runHere(args, { env: { DATA_DIR: '/nowhere' } });

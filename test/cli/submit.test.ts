@@ -234,7 +234,7 @@ t.test('what `attest up` left in its data directory is used, its keys at its own
   const wrong = await submit('--environment', 'live', '--api-key', KEYS.test);
   t.match(wrong, { code: 2, stderr: 'error: the API key is not one of the live environment\n' });
   const mistyped = await submit('--api-key', `${KEYS.test.slice(0, -1)}!`);
-  t.match(mistyped, { code: 2, stderr: /ATTEST_API_KEY is wrong \(it is cut off or mistyped\)/ });
+  t.match(mistyped, { code: 2, stderr: /--api-key is wrong \(it is cut off or mistyped\)/ });
   t.notMatch(mistyped.stderr, KEYS.test.slice(9, 30));
 });
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -40,6 +41,25 @@ async function startUp(
   const [ready] = await Promise.race([once(lines, 'line'), ended.then(async () => [await stderr])]);
   return { ready: String(ready), hints, stop };
 }
+
+t.test('a port that is taken is told before any server is started', async (t) => {
+  const dir = await dataDirectory(t);
+  const other = createServer().listen(0, '127.0.0.1');
+  t.teardown(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  for (const ports of [
+    ['--port', `${port}`, '--ops-port', '0'],
+    ['--port', '0', '--ops-port', `${port}`],
+  ]) {
+    t.match(await runProcess(['up', ...ports, '--data-dir', dir], { HOME: process.env.HOME ?? '' }), {
+      code: 1,
+      stdout: '',
+      stderr: `error: 127.0.0.1:${port} is taken: choose another port with --port or --ops-port\n`,
+    });
+  }
+  t.notOk((await readdir(dir)).includes('postgres'), 'no Postgres was made');
+});
 
 async function dataDirectory(t: Test): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-up-'));

@@ -107,10 +107,7 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
       ['verify', DIGEST, ...bundle, '--data-dir', dir],
       /^error: there are no trust roots: give --trust-roots/,
     ],
-    [
-      ['verify', DIGEST, ...bundle, '--verify-url', 'x'],
-      /^error: One setting is wrong:\n {2}ATTEST_VERIFY_URL/,
-    ],
+    [['verify', DIGEST, ...bundle, '--verify-url', 'x'], /^error: One setting is wrong:\n {2}--verify-url/],
     [
       ['verify', DIGEST, ...bundle, '--verify-url', 'http://127.0.0.1:9'],
       /^error: trust roots cannot be fetched/,
@@ -190,7 +187,7 @@ t.test(
     const { at, dir } = folder(t, { 'credentials.json': credentials(url) });
     const args = ['verify', at('artifact'), '--bundle', at('bundle.json')];
     const origins: [flags: string[], env: Record<string, string>, path: string, from: string][] = [
-      [['--verify-url', `${url}/v`], {}, '/v/trust_roots.json', 'ATTEST_VERIFY_URL'],
+      [['--verify-url', `${url}/v`], {}, '/v/trust_roots.json', '--verify-url'],
       [
         [],
         { ATTEST_VERIFY_URL: url, ATTEST_URL: 'http://127.0.0.1:9' },
