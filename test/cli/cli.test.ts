@@ -96,7 +96,10 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
       ['submit', 'f', '--url', 'http://127.0.0.1:9', '--api-key', 'svc_live_x'],
       'error: One setting is wrong:\n  --api-key is wrong (it is cut off or mistyped)',
     ],
-    [['usage', '--url', 'nowhere'], 'error: 2 settings are wrong:\n  --url is wrong (it is not a URL)'],
+    [
+      ['projects', 'list', '--url', 'nowhere'],
+      'error: 2 settings are wrong:\n  --url is wrong (it is not a URL)',
+    ],
   ];
   for (const [args, message] of table) {
     const { code, stdout, stderr } = await runHere(args, { env: { DATA_DIR: '/nowhere' } });
