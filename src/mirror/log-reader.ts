@@ -9,7 +9,7 @@ import { findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool } from '../store/connect.js';
 import type { Log } from '../store/logs.js';
 import { readSubmissions } from '../store/submissions.js';
-import { readTiles } from '../store/tiles.js';
+import { findTiles } from '../store/tiles.js';
 
 /** Reads a log as C2SP tlog-tiles publishes it; nothing beyond its newest published checkpoint is ever shown. */
 export type LogReader = {
@@ -49,7 +49,7 @@ async function readTile(
   { level, index, width }: TileAddress,
 ): Promise<PublicTile | undefined> {
   if (level === 'entries') return undefined;
-  const [tile] = await readTiles(pool, log.id, [{ level, index }]);
+  const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
   const bytes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
   assertWhole(bytes.length / HASH_BYTES, width, `tile ${level}/${index} of ${log.origin}`);
   return { bytes, contentType: 'application/octet-stream' };

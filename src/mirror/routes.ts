@@ -21,7 +21,7 @@ export type MirrorDeps = {
 };
 
 /** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
-export const MIRROR_PATH = '/verify';
+const MIRROR_PATH = '/verify';
 
 const PATHS = [
   '/trust_roots.json',

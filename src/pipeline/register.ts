@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../logger.js';
-import { findBatchBySize, findNewestBatch, findNewestPublishedBatch } from '../store/batches.js';
+import { findBatchesBySize, findNewestBatch, findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { freezeLog, type Log } from '../store/logs.js';
 
@@ -109,7 +109,7 @@ async function compare(sql: Sql, log: Log, entry: RegisterEntry): Promise<Compar
       reason: `the register has a checkpoint of size ${entry.size}, the database ends at ${has}`,
     };
   }
-  const sealed = await findBatchBySize(sql, log.id, entry.size);
+  const [sealed] = await findBatchesBySize(sql, [{ logId: log.id, treeSize: entry.size }]);
   if (sealed === undefined || Buffer.compare(sealed.rootHash, entry.rootHash) !== 0) {
     return { state: 'fork', reason: `the register has another root at size ${entry.size} than the database` };
   }

@@ -14,7 +14,7 @@ import type { Sql } from '../store/connect.js';
 import { readLeafHashes, readLogSize } from '../store/leaves.js';
 import { getLog, type Log, LogLock } from '../store/logs.js';
 import { getNewestPolicy } from '../store/policies.js';
-import { readTiles, writeTiles } from '../store/tiles.js';
+import { findTiles, writeTiles } from '../store/tiles.js';
 import { hastenFailingWitnesses } from '../store/witnesses.js';
 import { settleJob, witnessJob } from './job.js';
 import type { LogPipeline } from './pipeline.js';
@@ -76,7 +76,8 @@ async function isConsistent({ register }: LogPipeline, tx: Sql, log: Log): Promi
 async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined): Promise<Tile[]> {
   if (newest === undefined) return [];
   const { treeSize, rootHash } = newest;
-  const tiles = await readTiles(tx, log.id, rightEdgeTiles(treeSize));
+  const places = rightEdgeTiles(treeSize).map((ref) => ({ ...ref, logId: log.id }));
+  const tiles = await findTiles(tx, places);
   if (!equalBytes(rootFromTiles(treeSize, readFrom(tiles)), rootHash)) {
     throw new Error(`the tiles of ${log.origin} are not those of its checkpoint of size ${treeSize}`);
   }

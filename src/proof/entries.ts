@@ -5,7 +5,7 @@ import { FormatError } from './format-error.js';
 import { TILE_WIDTH } from './tile-path.js';
 
 /** Longest leaf record an entry bundle can hold, in bytes. */
-export const MAX_ENTRY_BYTES = 0xffff;
+const MAX_ENTRY_BYTES = 0xffff;
 
 /** The bundle of these leaf records. Throws FormatError when one is too long or there are more than 256. */
 export function encodeEntries(records: readonly Uint8Array[]): Uint8Array {

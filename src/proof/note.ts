@@ -12,7 +12,7 @@ export const COSIGNATURE_V1_KEY = 0x04;
 
 /** Bounds on a note from elsewhere. */
 export const MAX_NOTE_BYTES = 64 * 1024;
-export const MAX_NOTE_SIGNATURES = 64;
+const MAX_NOTE_SIGNATURES = 64;
 
 /** One signature line. `keyId` is 8 hex digits; `signature` is what stands behind the key id. */
 export interface NoteSignature {

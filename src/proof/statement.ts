@@ -7,11 +7,8 @@ import { fromUtf8, toHex, utf8 } from './encoding.js';
 import { FormatError } from './format-error.js';
 import { equalBytes, hmacSha256 } from './primitives.js';
 
-/** Version of the statement's form; a stored submission says which one its statement is rebuilt by. */
-export const STATEMENT_VERSION = 1;
-
-export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
-export const PREDICATE_TYPE = 'urn:attestation-service:submission:v1';
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+const PREDICATE_TYPE = 'urn:attestation-service:submission:v1';
 
 /** Length of the random salt under a commitment, in bytes. */
 export const SALT_BYTES = 32;

@@ -31,11 +31,6 @@ export function consistencyProof(oldSize: number, newSize: number, readTile: Rea
   return consistencyRanges(oldSize, newSize).map(([start, end]) => rangeRoot(start, end, readTile));
 }
 
-/** The tiles from which a tree's root is computed: its right edge, and the full tile when the tree is exactly that. */
-export function tilesForRoot(size: number): TileRef[] {
-  return tilesForRanges([[0, size]], size);
-}
-
 /** Each fork on the way down to the leaf leaves one sibling behind. */
 function inclusionRanges(index: number, size: number): LeafRange[] {
   if (!(Number.isSafeInteger(size) && Number.isSafeInteger(index) && index >= 0 && index < size)) {

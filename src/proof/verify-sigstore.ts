@@ -20,7 +20,7 @@ import { failed, missing, passed, type Step, step } from './verify/report.js';
 import type { Verdict } from './verify.js';
 
 /** The steps in order. */
-export const SIGSTORE_STEPS = [
+const SIGSTORE_STEPS = [
   'shape',
   'signature',
   'artifact',

@@ -38,17 +38,6 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
   return rows[0];
 }
 
-/** The batch that ends at this size, published or not. */
-export async function findBatchBySize(
-  sql: Sql,
-  logId: number,
-  treeSize: number,
-): Promise<BatchRow | undefined> {
-  const rows = await sql<BatchRow[]>`
-    SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize}`;
-  return rows[0];
-}
-
 /** Whether a batch's deadline has passed, by the clock that set it. */
 export async function isOverdue(sql: Sql, { deadlineAt }: Pick<BatchRow, 'deadlineAt'>): Promise<boolean> {
   const [row] = await sql<{ over: boolean }[]>`SELECT clock_timestamp() > ${deadlineAt} AS over`;

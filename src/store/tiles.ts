@@ -1,30 +1,15 @@
+import type { Tile } from '../proof/tile.js';
 import { byteaArray, type Sql } from './connect.js';
 
 /** A tile's place. */
-export type TilePlace = { level: number; index: number };
-
-/** A stored tile: 1 to 256 joined hashes. */
-export type StoredTile = TilePlace & { hashes: Uint8Array };
+export type TilePlace = { logId: number; level: number; index: number };
 
 /** The tiles at these places that exist, in no particular order. */
-export async function readTiles(
-  sql: Sql,
-  logId: number,
-  places: readonly TilePlace[],
-): Promise<StoredTile[]> {
-  if (places.length === 0) return [];
-  return sql<StoredTile[]>`
-    SELECT t.level, t.tile_index AS index, t.hashes
-    FROM unnest(${places.map((p) => p.level)}::smallint[], ${places.map((p) => p.index)}::bigint[]) AS p(level, index)
-    JOIN tile t ON t.log_id = ${logId} AND t.level = p.level AND t.tile_index = p.index`;
-}
-
-/** The tiles of several logs at these places that exist, in no particular order. */
 export async function findTiles(
   sql: Sql,
-  places: readonly (TilePlace & { logId: number })[],
-): Promise<(StoredTile & { logId: number })[]> {
-  return sql<(StoredTile & { logId: number })[]>`
+  places: readonly TilePlace[],
+): Promise<(TilePlace & { hashes: Uint8Array })[]> {
+  return sql<(TilePlace & { hashes: Uint8Array })[]>`
     SELECT t.log_id AS "logId", t.level, t.tile_index AS index, t.hashes
     FROM unnest(${places.map((p) => p.logId)}::integer[], ${places.map((p) => p.level)}::smallint[],
                 ${places.map((p) => p.index)}::bigint[]) AS p(log_id, level, index)
@@ -32,7 +17,7 @@ export async function findTiles(
 }
 
 /** Stores tiles. A tile that is there already is only ever replaced by a longer one. */
-export async function writeTiles(sql: Sql, logId: number, tiles: readonly StoredTile[]): Promise<void> {
+export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]): Promise<void> {
   await sql`
     INSERT INTO tile (log_id, level, tile_index, hashes)
     SELECT ${logId}, * FROM unnest(

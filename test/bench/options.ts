@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-export const MEASURES = [
+const MEASURES = [
   'create',
   'read',
   'bundle',

@@ -134,7 +134,7 @@ function arbitraryHeaders(operation: Operation): fc.Arbitrary<Record<string, str
 }
 
 /** Values that fit a schema. */
-export function fitting(contract: Contract, reference: JsonObject): fc.Arbitrary<JsonValue> {
+function fitting(contract: Contract, reference: JsonObject): fc.Arbitrary<JsonValue> {
   const schema = contract.resolve(reference);
   const given = ((reference.examples ?? schema.examples ?? []) as JsonValue[]).slice(0, MAX_EXAMPLES);
   const made = fittingType(contract, schema).filter(

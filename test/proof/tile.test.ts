@@ -25,7 +25,6 @@ import {
   inclusionProof,
   tilesForConsistency,
   tilesForInclusion,
-  tilesForRoot,
 } from '../../src/proof/tile-proof.js';
 
 const LEAVES = 66_200;
@@ -156,7 +155,6 @@ t.test('a proof reads no tile but those that were named for it, and few of them'
     const cases: [{ level: number; index: number; width: number }[], (read: ReadTile) => unknown][] = [
       [tilesForInclusion(index, size), (read) => inclusionProof(index, size, read)],
       [tilesForConsistency(oldSize, size), (read) => consistencyProof(oldSize, size, read)],
-      [tilesForRoot(size), (read) => rootFromTiles(size, read)],
     ];
     for (const [refs, compute] of cases) {
       // Each tile as an HTTP client gets it: cut to the width it has at this size.

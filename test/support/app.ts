@@ -28,7 +28,7 @@ import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } fro
 import { testDatabase, testNatsPrefix, testServers } from './servers.js';
 
 /** The address that events of the worker speak of. */
-export const EVENT_BASE_URL = 'https://api.example.com';
+const EVENT_BASE_URL = 'https://api.example.com';
 
 /** How a witness meets the questions of the worker. */
 export type TestWitness = {

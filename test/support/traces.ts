@@ -17,7 +17,7 @@ export async function dumpTables(pool: Pool): Promise<string[]> {
 }
 
 /** What bytes look like as text: as they are, in hex, and within any base64. */
-export function spellingsOf(bytes: Uint8Array): string[] {
+function spellingsOf(bytes: Uint8Array): string[] {
   const buffer = Buffer.from(bytes);
   const base64 = [0, 1, 2].flatMap((before) => {
     const shifted = Buffer.concat([Buffer.alloc(before), buffer]);
