@@ -98,7 +98,7 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     ],
     [
       ['projects', 'list', '--url', 'nowhere'],
-      'error: 2 settings are wrong:\n  --url is wrong (it is not a URL)',
+      'error: One setting is wrong:\n  --url is wrong (it is not a URL)',
     ],
   ];
   for (const [args, message] of table) {
