@@ -16,6 +16,8 @@ export type Limits = {
   requestTimeoutMs: number;
   /** From a request's first byte to its answer's, on REST; then it is answered with `service.deadline_exceeded`. */
   answerTimeoutMs: number;
+  /** From a request's first byte to its answer's last; a client that does not read it is cut off then. */
+  sendTimeoutMs: number;
   /** An idle HTTP/1.1 connection; longer than the 60 s after which common proxies drop theirs. */
   keepAliveTimeoutMs: number;
   /** An HTTP/2 connection without traffic. */
@@ -39,6 +41,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   answerTimeoutMs: 60_000,
+  sendTimeoutMs: 600_000,
   keepAliveTimeoutMs: 65_000,
   sessionIdleMs: 300_000,
   maxOpenStreams: 1_000,

@@ -13,8 +13,9 @@ import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { ApiError } from '../../src/errors.js';
 import { KEYS, startApiServer, type TestServer } from '../support/api-server.js';
 import { runBuf } from '../support/buf.js';
-import { enveloped, exchangeRaw, peekTls } from '../support/raw-http.js';
+import { enveloped, exchangeRaw, openSocket, peekTls, readToClose } from '../support/raw-http.js';
 import { callers, livesOn } from '../support/surfaces.js';
+import { until } from '../support/until.js';
 
 const { getHealth } = InfoService.method;
 const { getBatch } = BatchService.method;
@@ -32,6 +33,29 @@ t.test('an answer of two million bytes arrives whole', async (t) => {
     );
     t.equal(String(outcome.response.checkpoint).length, 2_000_000, caller.name);
   }
+});
+
+t.test('a client that does not read its answer is cut off', async (t) => {
+  const api = await startApiServer(t, { limits: { sendTimeoutMs: 100 } });
+  const socket = await openSocket(api.port);
+  socket.pause();
+  const line = `GET /v1/batches/btc_large HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZATION}\r\n\r\n`;
+  socket.write(line.repeat(8));
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  const headers = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
+  const connect = { ':method': 'POST', ':path': '/attestation.v1.BatchService/GetBatch' };
+  for (const stream of [
+    session.request({ ':path': '/v1/batches/btc_large', ...headers }),
+    session.request({ ...connect, ...headers }).end('{"id":"btc_large"}'),
+  ]) {
+    stream.on('error', () => {});
+  }
+  await until('every answer is over', () => api.observations.length >= 10);
+  const answers = readToClose(socket);
+  socket.resume();
+  t.ok((await answers).length < 8 * 2_000_000, 'what was not read is not sent any more');
+  await livesOn(t, api);
 });
 
 t.test('an RPC that does not exist is refused as its protocol wants it', async (t) => {
