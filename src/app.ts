@@ -98,7 +98,13 @@ function openLog(level: Config['logLevel'], stops: Stops): Logger {
 }
 
 function openToolPool(url: string, stops: Stops): Pool {
-  const pool = connectPool({ url, name: 'tool', max: 2, statementTimeoutMs: TOOL_STATEMENT_TIMEOUT_MS });
+  const pool = connectPool({
+    url,
+    name: 'tool',
+    max: 2,
+    statementTimeoutMs: TOOL_STATEMENT_TIMEOUT_MS,
+    isPatient: true,
+  });
   stops.add(() => pool.end({ timeout: 5 }));
   return pool;
 }

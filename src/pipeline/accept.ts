@@ -187,6 +187,8 @@ async function storeFailed(
 }
 
 function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unknown): void {
+  // The first loss may have taken longer than that to be noticed, and the outcome is worth another look.
+  if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
   if (deps.clock() >= waiting.deadline) {
     waiting.reject(
       unavailable(

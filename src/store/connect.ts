@@ -1,5 +1,6 @@
 import postgres from 'postgres';
 import { createTransactions } from './transactions.js';
+import { watchedSockets } from './watched-socket.js';
 
 /** A pool of connections, or one transaction of it: what every query runs on. */
 export type Sql = postgres.ISql<{ bigint: number }>;
@@ -15,27 +16,34 @@ const NUMBER_FROM_BIGINT = {
   parse: (text: string) => Number(text),
 };
 
-/** How a pool is opened. `onClose` is told whenever a connection is lost. */
+/**
+ * How a pool is opened. `onClose` is told whenever a connection is lost. With `isPatient` one statement may set a longer
+ * timeout for itself, and no connection is taken for dead.
+ */
 export type PoolOptions = {
   url: string;
   name: string;
   max: number;
   statementTimeoutMs: number;
+  isPatient?: boolean;
   onClose?: () => void;
 };
 
 /**
  * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
  * statement ends within `statementTimeoutMs`, and so does a transaction that its process does nothing in: one that is
- * stopped, or cut off, keeps no lock from others for longer. The driver is patched (`patches/`): without that, a connection that is
- * lost at the wrong moment (while it is set up, or written to) ends the process, or is never good again.
+ * stopped, or cut off, keeps no lock from others for longer. A server that is silent for half as long again is
+ * away: its connections are closed, which tells their callers that the outcome is not known.
+ *
+ * The driver is patched (`patches/`): without that, a connection that is lost at the wrong moment (while it is set up,
+ * or written to) ends the process, or is never good again.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, onClose = () => {} } = options;
-  const pool = openConnections(options, { max, idle_timeout: 0, onclose: onClose });
+  const pool = openConnections(options, { max, onclose: onClose });
   const { end } = pool;
   const transactions = createTransactions(
-    (lost) => openConnections(options, { max: 1, idle_timeout: TRANSACTION_IDLE_SECONDS, onclose: lost }),
+    (lost) => openConnections(options, { max: 1, onclose: lost }),
     Math.ceil(max / 2),
   );
   return Object.assign(pool, {
@@ -46,14 +54,15 @@ export function connectPool(options: PoolOptions): Pool {
   });
 }
 
-const TRANSACTION_IDLE_SECONDS = 60;
-
 function openConnections(
-  { url, name, statementTimeoutMs }: PoolOptions,
-  more: { max: number; idle_timeout: number; onclose: () => void },
+  { url, name, statementTimeoutMs, isPatient = false }: PoolOptions,
+  more: { max: number; onclose: () => void },
 ): Pool {
   return postgres(url, {
     ...more,
+    ...(!isPatient && { socket: watchedSockets(statementTimeoutMs * 1.5) }),
+    // Before it would be taken for dead.
+    idle_timeout: statementTimeoutMs / 1000,
     connect_timeout: 5,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),

@@ -14,10 +14,10 @@ const CONNECTION_CODES = new Set([
 ]);
 
 /**
- * Read-only transaction, serialization failure, deadlock, no resources, lock not available, cancelled, I/O error, and
- * the server's own trouble (class XX), as when a file may not grow.
+ * Read-only transaction, transaction that stood still too long, serialization failure, deadlock, no resources, lock not
+ * available, cancelled, I/O error, and the server's own trouble (class XX), as when a file may not grow.
  */
-const AWAY_STATES = /^(25006|40001|40P01|53...|55P03|57014|58...|XX...)$/;
+const AWAY_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX...)$/;
 
 /** How long {@link untilStored} goes on, by and large. */
 export const STORE_PATIENCE_MS = 10_000;

@@ -98,6 +98,27 @@ t.test('a transaction that its process does nothing in is ended, and its locks w
   t.equal(await outcome(hasty.begin(addSteps)), 'done');
 });
 
+for (const when of ['before the request arrives', 'before the answer arrives'] as const) {
+  t.test(
+    `a server that falls silent ${when} is given up, and the next statement finds another`,
+    async (t) => {
+      const hasty = connectPool({ url: proxied.href, name: 'test', max: 1, statementTimeoutMs: 300 });
+      t.teardown(() => hasty.end({ timeout: 1 }));
+      const silent = () => proxy.holdNext(when, (sent) => sent.includes('second'));
+      let held = silent();
+      t.equal(await outcome(hasty`INSERT INTO step VALUES (${'second'})`), 'lost');
+      await held;
+      t.same(await hasty`SELECT 1 AS one`, [{ one: 1 }]);
+      await direct`TRUNCATE step`;
+      held = silent();
+      t.equal(await outcome(hasty.begin(addSteps)), 'lost');
+      await held;
+      t.same(await stored(), []);
+      t.equal(await outcome(hasty.begin(addSteps)), 'done');
+    },
+  );
+}
+
 t.test('transactions see what was committed before each statement, whatever the database says', async (t) => {
   const name = databaseUrl.pathname.slice(1);
   await direct.unsafe(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'repeatable read'`);

@@ -1,0 +1,37 @@
+import { connect, type Socket } from 'node:net';
+
+/** Where the driver wants to connect to: the hosts of the URL with their ports, or a Unix socket. */
+type Place = { host: string[]; port: number[]; path: string | false };
+
+/**
+ * Makes the driver's sockets, to the hosts in turn, each closed once nothing has come or gone for `silenceMs`. Neither
+ * the driver nor the system does so: what was sent to a machine that is gone is sent again for a quarter of an hour.
+ */
+export function watchedSockets(silenceMs: number): (place: Place) => Socket {
+  let turn = 0;
+  return ({ host, port, path }) => {
+    const at = turn++ % host.length;
+    const name = host[at] ?? '';
+    const socket = path === false ? connect(port[at] ?? 0, name) : connect(path);
+    closeWhenSilent(socket, silenceMs);
+    // The driver takes the name for the server's certificate from here.
+    return Object.assign(socket, { host: name });
+  };
+}
+
+/** By the counters, which hold under TLS as well; there the driver takes all listeners off the socket. */
+function closeWhenSilent(socket: Socket, silenceMs: number): void {
+  let seen = 0;
+  let seenMs = performance.now();
+  const timer = setInterval(() => {
+    const bytes = socket.bytesRead + socket.bytesWritten;
+    const nowMs = performance.now();
+    if (bytes !== seen) {
+      seen = bytes;
+      seenMs = nowMs;
+    } else if (nowMs - seenMs >= silenceMs) {
+      socket.destroy();
+    }
+    if (socket.destroyed) clearInterval(timer);
+  }, silenceMs / 10).unref();
+}
