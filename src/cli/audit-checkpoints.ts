@@ -7,8 +7,8 @@ import { MAX_BUNDLE_CHARACTERS, readBundle } from '../proof/verify/read-bundle.j
 import { UsageError } from './cli.js';
 import { readGivenFile } from './given-file.js';
 
-/** A signed note and who showed it. */
-export type ShownNote = { readonly note: string; readonly from: string };
+/** A signed note and who showed it. One that `mayBeOld` need not be looked at when an earlier audit came further. */
+export type ShownNote = { readonly note: string; readonly from: string; readonly mayBeOld?: boolean };
 
 /** The checkpoints in bundles, given as files. Throws UsageError for a file that is no bundle. */
 export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
@@ -25,13 +25,18 @@ export async function readBundleNotes(files: readonly string[]): Promise<ShownNo
 export async function listBatchNotes({ batches }: Client): Promise<ShownNote[]> {
   const notes: ShownNote[] = [];
   for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
-    notes.push({ note: checkpoint, from: `batch ${id}` });
+    notes.push({ note: checkpoint, from: `batch ${id}`, mayBeOld: true });
   }
   return notes;
 }
 
 /** Those of one log, opened. Throws FormatError for one that claims to be of this log and is not signed by it. */
-export async function openNotes(notes: readonly ShownNote[], key: NoteKey): Promise<ShownCheckpoint[]> {
+export async function openNotes(notes: readonly ShownNote[], key: NoteKey) {
   const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
-  return Promise.all(own.map(async ({ note, from }) => ({ ...(await openCheckpoint(note, key)), from })));
+  return Promise.all(
+    own.map(async ({ note, from, mayBeOld = false }) => {
+      const checkpoint: ShownCheckpoint = { ...(await openCheckpoint(note, key)), from };
+      return { ...checkpoint, mayBeOld };
+    }),
+  );
 }

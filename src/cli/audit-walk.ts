@@ -8,6 +8,7 @@ import { type TileAddress, tilePath } from '../proof/tile-path.js';
 import type { Trust, TrustedLog } from '../proof/verify/trust.js';
 import { openNotes, type ShownNote } from './audit-checkpoints.js';
 import { type AuditState, auditedState, auditStart } from './audit-state.js';
+import { UsageError } from './cli.js';
 import { fetchPublished } from './fetch-published.js';
 import { mapOrdered } from './map-ordered.js';
 
@@ -48,6 +49,7 @@ export async function auditLog(walk: Walk, log: TrustedLog): Promise<Finding> {
     const now = await findCheckpoint(log);
     const shown = await openNotes([...start.notes, ...walk.notes], log.key);
     assertNoneAhead(shown, now?.size ?? 0);
+    assertNoneBefore(shown, size);
     if (now === undefined) return nothing;
     const isTrusted = trustedKeys(walk.trust, log);
     const checkpoints = [...shown, { ...now, from: 'the checkpoint it shows now' }];
@@ -86,6 +88,15 @@ function assertNoneAhead(shown: readonly ShownCheckpoint[], size: number): void 
   if (ahead === undefined) return;
   throw new FormatError(
     `it shows ${size} entries now, and has signed that there are ${ahead.size} (${ahead.from})`,
+  );
+}
+
+/** What lies before the start is not come upon. */
+function assertNoneBefore(shown: readonly (ShownCheckpoint & { mayBeOld?: boolean })[], start: number): void {
+  const before = shown.find((checkpoint) => checkpoint.size < start && !checkpoint.mayBeOld);
+  if (before === undefined) return;
+  throw new UsageError(
+    `the checkpoint of size ${before.size} in ${before.from} is older than the last audit; audit without --state`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { environmentName } from '../environment.js';
 import { readTrust, type Trust, type TrustedLog } from '../proof/verify/trust.js';
-import { listBatchNotes, readBundleNotes } from './audit-checkpoints.js';
+import { listBatchNotes, readBundleNotes, type ShownNote } from './audit-checkpoints.js';
 import { readAuditState, writeAuditState } from './audit-state.js';
 import { auditLog, type Finding, type Walk } from './audit-walk.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
@@ -22,10 +22,12 @@ type Flags = ClientFlags & {
 const HELP = `
 Reads the log as it is published and derives every root again from its entries: that of the checkpoint it shows now, of
 the last audit, of each --bundle, and with --batches of every batch of the project. All of them come from one tree, so
-none of them rewrote another. Each entry must be a leaf record by a key of the trust roots.
+none of them rewrote another. Each entry must be a leaf record that names a key of the trust roots; its signature is for
+attest verify, which has what was signed.
 
 All logs of the trust roots are read, or those of one --environment. With --state the audit goes on where the last one
-ended, and a log that has since been cut or rewritten is found out.
+ended, and a log that has since been cut or rewritten is found out; batches from before then are passed over, and a bundle
+from before then is for an audit without --state.
 Two checkpoints signed by the log that do not fit together prove that it lied: keep them.
 
 Exit codes: 0 the log is as it should be, 1 it contradicts itself, 2 could not check
@@ -70,7 +72,9 @@ async function audit(cli: Cli, flags: Flags): Promise<void> {
   if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
   const state = flags.state === undefined ? new Map() : await readAuditState(flags.state);
   const findings: Finding[] = [];
-  for (const log of logsOf(trust, flags)) findings.push(await auditShown(cli, { trust, notes, state }, log));
+  const logs = logsOf(trust, flags);
+  assertAllAudited(notes, logs);
+  for (const log of logs) findings.push(await auditShown(cli, { trust, notes, state }, log));
   const isIntact = findings.every(({ problems: found }) => found.length === 0);
   if (flags.state !== undefined && isIntact) await writeAuditState(flags.state, state);
   cli.exitCode = isIntact ? 0 : 1;
@@ -86,6 +90,16 @@ function logsOf({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] 
   const homeless = wanted.find(({ url }) => url === '');
   if (homeless) throw new UsageError(`the trust roots do not say where ${homeless.key.name} is published`);
   return wanted;
+}
+
+/** A checkpoint that nobody looks at must not seem to have been found right. */
+function assertAllAudited(notes: readonly ShownNote[], logs: readonly TrustedLog[]): void {
+  for (const { note, from } of notes) {
+    const [origin = ''] = note.split('\n', 1);
+    if (!logs.some(({ key }) => key.name === origin)) {
+      throw new UsageError(`${from} is of the log ${origin}, which is not among those to audit`);
+    }
+  }
 }
 
 /** Audits a log while a bar shows how far it has come. */

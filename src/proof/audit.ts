@@ -20,7 +20,10 @@ export type AuditOptions = {
   readonly start: Frontier;
   /** Checkpoints to come upon, in any order; those of sizes before the start are not looked at. */
   readonly checkpoints: readonly ShownCheckpoint[];
-  /** Whether statements may be signed by this key (SPKI, DER). */
+  /**
+   * Whether statements may be signed by this key (SPKI, DER). The signature itself is not checked: the log holds but the
+   * digest of what is signed, and neither Node nor Web Crypto verifies over a digest. Verifying a bundle does.
+   */
   readonly isTrustedKey: (spki: Uint8Array) => boolean;
 };
 
@@ -92,7 +95,7 @@ function findEntryProblem(
 ): string | undefined {
   try {
     const { publicKey } = parseLeafRecord(record);
-    return isTrustedKey(publicKey) ? undefined : 'is signed by a key that the trust roots do not name';
+    return isTrustedKey(publicKey) ? undefined : 'names a key that the trust roots do not';
   } catch (error) {
     if (error instanceof FormatError) return `is no leaf record: ${error.message}`;
     throw error;

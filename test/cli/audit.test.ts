@@ -121,7 +121,7 @@ t.test('a log that was cut, rewritten, or shown otherwise than it was signed is 
     [
       'of another key of statements',
       ({ show }) => show([...ENTRIES, entry(stranger, 600)]),
-      /entry 600 is signed by a key that the trust roots do not name/,
+      /entry 600 names a key that the trust roots do not/,
     ],
     ['an entry that is none', ({ show }) => show([...ENTRIES, utf8('{}')]), /entry 600 is no leaf record/],
     [
@@ -201,18 +201,21 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
 t.test('the log of a service holds what its batches and bundles say', async (t) => {
   const app = await startApp(t);
   const { key } = await newKey(app);
-  let id = '';
+  const ids: string[] = [];
   for (let i = 0; i < 3; i++) {
     const { json } = await app.rest('/v1/attestations', {
       method: 'POST',
       apiKey: key,
       body: creation(`${i}`.repeat(64)),
     });
-    id = String(json.id);
+    ids.push(String(json.id));
     await untilWitnessed(app.pool);
   }
-  const { body } = await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key });
-  const bundle = join(t.testdir({ 'bundle.json': body }), 'bundle.json');
+  const bodies = await Promise.all(
+    ids.map(async (id) => (await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key })).body),
+  );
+  const folder = t.testdir({ 'first.json': bodies[0] ?? '', 'bundle.json': bodies[2] ?? '' });
+  const bundle = join(folder, 'bundle.json');
   const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: key };
   const { code, stdout, stderr } = await runHere(['audit', '--batches', '--bundle', bundle, '--json'], {
     env,
@@ -227,4 +230,21 @@ t.test('the log of a service holds what its batches and bundles say', async (t) 
     problems: [],
   });
   t.match(test, { environment: 'test', tree_size: 0, problems: [] });
+
+  await t.test('and what of them an audit does not come upon is not passed off as right', async (t) => {
+    const audit = (...flags: string[]) => runHere(['audit', ...flags], { env });
+    const state = ['--state', join(folder, 'state.json')];
+    t.match(await audit(...state, '--bundle', join(folder, 'first.json')), { code: 0 });
+    t.match(await audit(...state, '--bundle', bundle, '--batches'), { code: 0 });
+    t.match(await audit(...state, '--bundle', join(folder, 'first.json')), {
+      code: 2,
+      stdout: '',
+      stderr: /^error: the checkpoint of size 1 in the bundle .*first\.json is older than the last audit/,
+    });
+    t.match(await audit('--environment', 'test', '--bundle', bundle), {
+      code: 2,
+      stdout: '',
+      stderr: /is of the log live\.log\.example\.com, which is not among those to audit/,
+    });
+  });
 });
