@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 
@@ -49,14 +49,7 @@ export function createOps(deps: OpsDeps): OpsServer {
     },
   );
   return {
-    listen: ({ host, port }) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ host, port }, () => {
-          server.off('error', reject);
-          resolve({ port: (server.address() as AddressInfo).port });
-        });
-      }),
+    listen: (address) => listen(server, address),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

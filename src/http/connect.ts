@@ -13,6 +13,7 @@ import { connectError } from './connect-error.js';
 import { beforeDeadline, within } from './deadline.js';
 import { asApiError } from './failure.js';
 import type { Interceptors } from './interceptors.js';
+import { newCall } from './new-call.js';
 import { completeError } from './protocol-error.js';
 import type { RequestRecord, Surface } from './requests.js';
 import { type ServiceEntry, unaryMethods } from './services.js';
@@ -75,7 +76,7 @@ async function answer(
   context: HandlerContext,
 ): Promise<Message> {
   const record = getRecord(context.values);
-  const call = callOf(method, record, context.signal);
+  const call = newCall(method, record, () => context.signal);
   record.call = call;
   try {
     const work = run(interceptors, call, message, check);
@@ -106,22 +107,6 @@ async function run(
   call.signal().throwIfAborted();
   check(message);
   return invoke(call, message);
-}
-
-function callOf(method: DescMethodUnary, { requestId, req }: RequestRecord, signal: AbortSignal): Call {
-  return {
-    method,
-    requestId,
-    header: (name) => {
-      const value = req.headers[name];
-      return Array.isArray(value) ? value.join(', ') : value;
-    },
-    signal: () => signal,
-    principal: undefined,
-    idempotencyKey: undefined,
-    rateStates: [],
-    responseHeaders: new Map(),
-  };
 }
 
 function addConclusion({ conclude }: Interceptors, call: Call): void {

@@ -1,8 +1,9 @@
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../config/tls-files.js';
 import { ApiError } from '../errors.js';
+import { listen } from '../listen.js';
 import type { Logger } from '../logger.js';
 import { type App, createApp } from './app.js';
 import { refuseMalformed } from './client-error.js';
@@ -14,7 +15,7 @@ import { sendError } from './envelope.js';
 import { internalError } from './failure.js';
 import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
-import { createListener, type Listener } from './listener.js';
+import { createListener } from './listener.js';
 import { watchOverdue } from './overdue.js';
 import { createRequestIds } from './request-id.js';
 import { createRequestLog } from './request-log.js';
@@ -87,7 +88,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   return {
     listen: async (address) => {
       await app.ready();
-      return listen(listener, address);
+      return listen(listener.server, address);
     },
     close: once(async () => {
       closing.abort();
@@ -115,19 +116,6 @@ function entrance(
       sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }
   };
-}
-
-function listen(
-  { server }: Listener,
-  { host, port }: { host: string; port: number },
-): Promise<{ port: number }> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      resolve({ port: (server.address() as AddressInfo).port });
-    });
-  });
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

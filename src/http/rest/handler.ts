@@ -4,12 +4,12 @@ import type { Call } from '../../call.js';
 import { ApiError } from '../../errors.js';
 import { andThen, recover, type Soon } from '../../soon.js';
 import { internalError } from '../failure.js';
+import { closeSignal, newCall } from '../new-call.js';
 import type { RequestRecord } from '../requests.js';
 import type { ServiceEntry } from '../services.js';
 import { errorAnswer, successAnswer } from './answer.js';
 import { ClientGone, readBody } from './body.js';
 import { negotiate } from './compress.js';
-import { restCall } from './rest-call.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
 import { type Answer, send } from './send.js';
@@ -66,14 +66,14 @@ export function createRestHandler(options: RestOptions): RestHandler {
 }
 
 function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Soon<Answer> {
-  const { req, res, requestId } = exchange;
+  const { req, res } = exchange;
   const url = req.url ?? '';
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const match = router.find(req.method ?? '', path);
   if (match === undefined) return answerUnmatched(router, path, exchange);
   const route = match.target;
-  const call = restCall(route.method, requestId, req, res);
+  const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
   const read = () => readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
   const invoke = (message: Message) => options.invoke(call, message);
