@@ -59,6 +59,11 @@ t.test('the client needs what the package depends on, and nothing of the server'
   );
 });
 
+t.test('the package brings the database driver with the patches that it has here', async (t) => {
+  const driver = 'node_modules/postgres/src/connection.js';
+  t.equal(await readFile(join(installed, driver), 'utf8'), await readFile(driver, 'utf8'));
+});
+
 t.test("the README's programs are correctly typed, however the package is found", async (t) => {
   const programs = ['submit.ts', 'receive.ts'].map((name) => join(dir, name));
   t.same(compile(programs, 'bundler'), []);
