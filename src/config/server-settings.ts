@@ -80,7 +80,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', wholeNumber(1, 1_048_576), 65_536),
     schemaDir: settings.find('SCHEMA_DIR', directory),
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
-    webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('1d', '365d'), 30 * 86_400_000),
+    webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', flag, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),

@@ -96,10 +96,10 @@ async function list(deps: DeliveryDeps, request: ListWebhookDeliveriesRequest, c
     positionOf: (row) => [row.id],
   });
   const ids = rows.map((row) => row.id);
-  const attempts = await listAttempts(deps.pool, ids);
+  const attempts = await listAttempts(deps.pool, ids, 1);
   const attemptsOf = (row: DeliveryRow) => attempts.filter(({ deliveryId }) => deliveryId === row.id);
   return create(ListWebhookDeliveriesResponseSchema, {
-    data: rows.map((row) => deliveryMessage(row, attemptsOf(row), deps.baseUrl(), 1)),
+    data: rows.map((row) => deliveryMessage(row, attemptsOf(row), deps.baseUrl())),
     nextCursor,
   });
 }
@@ -114,7 +114,7 @@ async function showDelivery(
   const row = await findDelivery(sql, id, deliveryId);
   if (row === undefined) throw notFound();
   const attempts = await listAttempts(sql, [deliveryId]);
-  return deliveryMessage(row, attempts, deps.baseUrl(), attempts.length);
+  return deliveryMessage(row, attempts, deps.baseUrl());
 }
 
 function notFound(): ApiError {

@@ -31,19 +31,12 @@ export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string):
   });
 }
 
-/**
- * A delivery as the API shows it.
- *
- * @param attempts its own, in order
- * @param answers how many of the last attempts are shown with what the receiver answered
- */
+/** A delivery as the API shows it; `attempts` are its own, in order. */
 export function deliveryMessage(
   row: DeliveryRow,
   attempts: readonly AttemptRow[],
   baseUrl: string,
-  answers: number,
 ): WebhookDelivery {
-  const firstAnswer = attempts.length - answers;
   return create(WebhookDeliverySchema, {
     id: row.id,
     webhookId: row.webhookId,
@@ -52,17 +45,17 @@ export function deliveryMessage(
     createdAt: timestampFromDate(row.createdAt),
     ...(row.status === DeliveryStatus.PENDING ? { nextAttemptAt: timestampFromDate(row.nextAttemptAt) } : {}),
     ...(row.deliveredAt === null ? {} : { deliveredAt: timestampFromDate(row.deliveredAt) }),
-    attempts: attempts.map((attempt, i) => attemptMessage(attempt, i >= firstAnswer)),
+    attempts: attempts.map(attemptMessage),
   });
 }
 
-function attemptMessage(row: AttemptRow, withAnswer: boolean): WebhookAttempt {
+function attemptMessage(row: AttemptRow): WebhookAttempt {
   return create(WebhookAttemptSchema, {
     number: row.number,
     at: timestampFromDate(row.at),
     durationMs: row.durationMs,
     ...(row.statusCode === null ? {} : { statusCode: row.statusCode }),
     ...(row.error === null ? {} : { error: row.error }),
-    ...(row.answer === null || !withAnswer ? {} : { answer: row.answer }),
+    ...(row.answer === null ? {} : { answer: row.answer }),
   });
 }

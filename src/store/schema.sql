@@ -265,6 +265,8 @@ CREATE TABLE webhook (
   due_at timestamp with time zone,
   lease bigint NOT NULL DEFAULT 0,
   leased_until timestamp with time zone,
+  older_secrets bytea[] NOT NULL DEFAULT '{}'::bytea[],
+  older_secrets_until timestamp with time zone[] NOT NULL DEFAULT '{}'::timestamp with time zone[],
   CONSTRAINT webhook_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 ) WITH (fillfactor=70);
@@ -297,7 +299,6 @@ CREATE TABLE webhook_delivery (
   delivered_at timestamp with time zone,
   CONSTRAINT webhook_delivery_pkey PRIMARY KEY (webhook_id, id)
 );
-CREATE INDEX webhook_delivery_by_age ON webhook_delivery USING brin (created_at);
 CREATE INDEX webhook_delivery_failed ON webhook_delivery USING btree (webhook_id, id) WHERE (status = 3);
 CREATE INDEX webhook_delivery_pending ON webhook_delivery USING btree (webhook_id, next_attempt_at) WHERE (status = 1);
 
@@ -311,7 +312,6 @@ CREATE TABLE webhook_range (
   created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   CONSTRAINT webhook_range_pkey PRIMARY KEY (webhook_id, log_id, tree_size, transition)
 );
-CREATE INDEX webhook_range_by_age ON webhook_range USING brin (created_at);
 
 CREATE TABLE webhook_tokens (
   project_id text COLLATE "C" NOT NULL,
@@ -491,10 +491,13 @@ BEGIN
   SELECT t.tokens, t.at, p.webhook_deliveries_per_second AS rate, p.webhook_deliveries_burst AS burst INTO v_rate
     FROM webhook_tokens t JOIN project p ON p.id = t.project_id
     WHERE t.project_id = v_webhook.project_id FOR UPDATE OF t;
-  v_now := greatest(clock_timestamp(), v_rate.at);
-  v_tokens := least(v_rate.burst, v_rate.tokens + extract(epoch FROM v_now - v_rate.at) * v_rate.rate);
+  v_now := clock_timestamp();
+  v_tokens := least(v_rate.burst, v_rate.tokens + greatest(0, extract(epoch FROM v_now - v_rate.at)) * v_rate.rate);
   v_room := least(p_max, floor(v_tokens)::integer);
-  IF v_room < 1 THEN RETURN; END IF;
+  IF v_room < 1 THEN
+    UPDATE webhook_tokens t SET at = v_now WHERE t.project_id = v_webhook.project_id AND t.at > v_now;
+    RETURN;
+  END IF;
 
   RETURN QUERY
     UPDATE webhook_delivery d
@@ -600,7 +603,7 @@ BEGIN
     ELSE (SELECT min(d.next_attempt_at) FROM webhook_delivery d
           WHERE d.webhook_id = p_webhook_id AND d.status = 1 AND (v_webhook.status = 1 OR d.transition IS NULL))
     END INTO v_due;
-  SELECT t.at + greatest(0, (1 - t.tokens) / greatest(p.webhook_deliveries_per_second, 0.001)) * interval '1 second'
+  SELECT least(t.at, clock_timestamp()) + greatest(0, (1 - t.tokens) / greatest(p.webhook_deliveries_per_second, 0.001)) * interval '1 second'
     INTO v_token FROM webhook_tokens t JOIN project p ON p.id = t.project_id WHERE t.project_id = v_webhook.project_id;
   v_due := CASE WHEN v_due IS NULL THEN NULL ELSE greatest(v_due, v_token) END;
   UPDATE webhook w SET leased_until = NULL, due_at = v_due WHERE w.id = p_webhook_id;

@@ -103,9 +103,20 @@ function toJson(attempt: RecordedAttempt): object {
   };
 }
 
-/** The attempts of some deliveries, each's in order. */
-export async function listAttempts(sql: Sql, deliveryIds: readonly string[]): Promise<AttemptRow[]> {
+/** A delivery that is sent again and again has attempts without end. */
+const MAX_SHOWN = 50;
+
+/** The last 50 attempts of each of some deliveries, in order; answers of the last `answers` of them only. */
+export async function listAttempts(
+  sql: Sql,
+  deliveryIds: readonly string[],
+  answers: number = MAX_SHOWN,
+): Promise<AttemptRow[]> {
   return sql<AttemptRow[]>`
-    SELECT delivery_id AS "deliveryId", number, at, duration_ms AS "durationMs", status_code AS "statusCode", error, answer
-    FROM webhook_attempt WHERE delivery_id = ANY(${[...deliveryIds]}) ORDER BY delivery_id, number`;
+    SELECT a.delivery_id AS "deliveryId", a.number, a.at, a.duration_ms AS "durationMs", a.status_code AS "statusCode",
+      a.error, CASE WHEN a.nth <= ${answers} THEN a.answer END AS answer
+    FROM unnest(${[...deliveryIds]}::text[]) d(id) CROSS JOIN LATERAL (
+      SELECT *, row_number() OVER (ORDER BY number DESC) AS nth FROM webhook_attempt
+      WHERE delivery_id = d.id ORDER BY number DESC LIMIT ${MAX_SHOWN}) a
+    ORDER BY a.delivery_id, a.number`;
 }

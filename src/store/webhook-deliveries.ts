@@ -1,3 +1,4 @@
+import { encodeTime } from 'ulid';
 import { DeliveryStatus } from '../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from './connect.js';
 
@@ -116,27 +117,53 @@ export async function requestRedelivery(sql: Sql, webhookId: string, since: Date
     WHERE id = ${webhookId}`;
 }
 
-/** The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. */
+/**
+ * The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. A test
+ * that has been sent again is left out: as it fails at its first attempt, it would be sent for ever. The lock keeps a
+ * request that comes meanwhile from being taken for met.
+ */
 export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, limit: number): Promise<void> {
+  await tx`SELECT FROM webhook WHERE id = ${webhookId} FOR UPDATE`;
   const updated = await tx`
     UPDATE webhook_delivery SET status = ${PENDING}, step = 0, next_attempt_at = clock_timestamp()
     WHERE webhook_id = ${webhookId} AND id IN (
       SELECT id FROM webhook_delivery
-      WHERE webhook_id = ${webhookId} AND status = ${FAILED} AND created_at >= ${since} ORDER BY id LIMIT ${limit})`;
+      WHERE webhook_id = ${webhookId} AND status = ${FAILED} AND id >= ${firstId(since.getTime() - CLOCKS_APART_MS)}
+        AND created_at >= ${since} AND (transition IS NOT NULL OR attempt = 1)
+      ORDER BY id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`;
   if (updated.count === limit) return;
   await tx`UPDATE webhook SET redeliver_since = NULL WHERE id = ${webhookId} AND redeliver_since >= ${since}`;
 }
 
-/** Deletes deliveries and their attempts that are older than `historyMs`, at most `limit`. @returns how many */
+/**
+ * Deletes deliveries and their attempts that are older than `historyMs`, at most `limit`. Costs a look-up for each
+ * subscription, besides. @returns how many
+ */
 export async function pruneDeliveries(sql: Sql, historyMs: number, limit: number): Promise<number> {
+  const [clock] = await sql<{ before: Date }[]>`
+    SELECT clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond' AS before`;
+  if (clock === undefined) throw new Error('the database tells no time');
+  const { before } = clock;
   const [row] = await sql<{ n: number }[]>`
     WITH old AS (
       DELETE FROM webhook_delivery WHERE ctid IN (
-        SELECT ctid FROM webhook_delivery
-        WHERE created_at < clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond'
-        LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+        SELECT d.ctid FROM webhook w CROSS JOIN LATERAL (
+          SELECT ctid FROM webhook_delivery
+          WHERE webhook_id = w.id AND id < ${firstId(before.getTime())} AND created_at < ${before}
+          LIMIT ${limit} FOR UPDATE SKIP LOCKED) d
+        LIMIT ${limit})
       RETURNING id),
     attempts AS (DELETE FROM webhook_attempt a USING old WHERE a.delivery_id = old.id)
     SELECT count(*) AS n FROM old`;
   return row?.n ?? 0;
+}
+
+/** How far the clock of a process, which is in ids, may be from the database's. */
+const CLOCKS_APART_MS = 3_600_000;
+const ULID_TIME_LENGTH = 10;
+const ULID_MAX_MS = 2 ** 48 - 1;
+
+/** What ids of deliveries begin with that were made at a time in Unix milliseconds; all before are less. */
+function firstId(timeMs: number): string {
+  return `dlv_${encodeTime(Math.min(Math.max(0, timeMs), ULID_MAX_MS), ULID_TIME_LENGTH)}`;
 }

@@ -27,7 +27,10 @@ export async function leaseWebhook(
       AND (leased_until IS NULL OR leased_until < clock_timestamp())
     RETURNING id, lease, project_id AS "projectId", url, failing_since IS NOT NULL AS "isFailing",
       redeliver_since AS "redeliverSince",
-      CASE WHEN previous_secret_until > clock_timestamp() THEN ARRAY[secret, previous_secret] ELSE ARRAY[secret] END AS secrets`;
+      ARRAY[secret] || ARRAY(
+        SELECT older FROM unnest(previous_secret || older_secrets, previous_secret_until || older_secrets_until)
+          AS signing(older, until)
+        WHERE until > clock_timestamp()) AS secrets`;
   return rows[0];
 }
 

@@ -120,14 +120,19 @@ export async function deleteWebhook(
 ): Promise<boolean> {
   const updated = await sql`
     UPDATE webhook SET status = ${DELETED}, deleted_at = clock_timestamp(), due_at = NULL, disabled_reason = NULL,
-      failing_since = NULL, redeliver_since = NULL, lease = lease + 1, leased_until = NULL, secret = '', previous_secret = NULL, previous_secret_until = NULL
+      failing_since = NULL, redeliver_since = NULL, lease = lease + 1, leased_until = NULL,
+      secret = '', previous_secret = NULL, previous_secret_until = NULL,
+      older_secrets = '{}', older_secrets_until = '{}'
     WHERE id = ${id} AND project_id = ${projectId} AND environment = ${environment} AND status <> ${DELETED}`;
   return updated.count === 1;
 }
 
+/** Secrets that still sign besides the present and the previous one, the newest of them. */
+const MAX_OLDER_SECRETS = 4;
+
 /**
- * Gives a subscription a new secret; the one before signs along for `overlapMs`. Ends the lease, as who sends signs with
- * what it took then. Says whether there is one.
+ * Gives a subscription a new secret; the one before signs along for `overlapMs`, and those before it as long as they
+ * were to. Ends the lease, as who sends signs with what it took then. Says whether there is one.
  */
 export async function rotateWebhookSecret(
   sql: Sql,
@@ -138,7 +143,12 @@ export async function rotateWebhookSecret(
 ): Promise<boolean> {
   const updated = await sql`
     UPDATE webhook SET previous_secret = secret, secret = ${secret}, lease = lease + 1, leased_until = NULL,
-      previous_secret_until = clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond'
+      previous_secret_until = clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond',
+      (older_secrets, older_secrets_until) = (
+        SELECT coalesce(array_agg(o.secret), '{}'), coalesce(array_agg(o.until), '{}') FROM (
+          SELECT * FROM unnest(older_secrets || previous_secret, older_secrets_until || previous_secret_until)
+            AS signing(secret, until)
+          WHERE until > clock_timestamp() ORDER BY until DESC LIMIT ${MAX_OLDER_SECRETS}) o)
     WHERE id = ${id} AND project_id = ${projectId} AND environment = ${environment} AND status <> ${DELETED}`;
   return updated.count === 1;
 }
@@ -163,6 +173,7 @@ export async function disableWebhook(
 /** Deletes what is left of subscriptions that were deleted longer ago than `historyMs`. */
 export async function pruneWebhooks(pool: Pool, historyMs: number): Promise<void> {
   await pool`
-    DELETE FROM webhook
-    WHERE status = ${DELETED} AND deleted_at < clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond'`;
+    DELETE FROM webhook w
+    WHERE status = ${DELETED} AND deleted_at < clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond'
+      AND NOT EXISTS (SELECT FROM webhook_delivery d WHERE d.webhook_id = w.id)`;
 }

@@ -76,8 +76,8 @@ t.test('a delivery is shown with its attempts, and what is disabled says why and
   t.match(
     await run('delivery', id, delivery),
     new RegExp(
-      `^${delivery}  failed  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
-        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  answered: we moved\n$',
+      `^${delivery}  pending  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
+        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  answered: we moved\nnext attempt  20\\S+\n$',
     ),
   );
   t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);

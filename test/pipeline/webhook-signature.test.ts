@@ -8,7 +8,8 @@ import { openPipeline } from '../support/pipeline-state.js';
 import { type Received, startReceiver, verdicts } from '../support/receiver.js';
 import { submitAndDrain, subscribe } from '../support/webhooks.js';
 
-const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const YES = [true, true];
 const NO = [false, false];
 const witness = await makeWitness(t, 'w');
@@ -41,6 +42,35 @@ t.test('after a rotation both secrets sign, for a day', async (t) => {
       [YES, YES],
       [NO, YES],
     ],
+  );
+});
+
+t.test('each of several secrets within a day signs for its day', async (t) => {
+  const test = await open(t);
+  const receiver = await startReceiver(t);
+  const webhook = await subscribe(test, receiver);
+  const secrets = [webhook.secret];
+  for (let fill = 1; fill <= 6; fill++) {
+    const next = `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
+    const stored = encryptSecret(test.pipeline.webhooks.keys, next, webhook.id);
+    await rotateWebhookSecret(test.pool, webhook, webhook.id, stored, DAY_MS);
+    await letPass(test, HOUR_MS);
+    secrets.push(next);
+    receiver.trust(next);
+    await submitAndDrain(test, webhook.projectId, 1);
+    const signed = receiver.received[fill - 1] as Received;
+    t.same(
+      secrets.map((secret) => verdicts(secret, signed)[0]),
+      secrets.map((_, i) => i > secrets.length - 7),
+    );
+  }
+  await letPass(test, DAY_MS - 2.5 * HOUR_MS);
+  await submitAndDrain(test, webhook.projectId, 1);
+  const last = receiver.received[6] as Received;
+  t.same(
+    secrets.map((secret) => verdicts(secret, last)[0]),
+    [false, false, false, false, true, true, true],
+    'three are of the last day',
   );
 });
 

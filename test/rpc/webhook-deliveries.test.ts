@@ -127,3 +127,28 @@ t.test('of every attempt in a list the last one alone has its answer; one delive
   const { json: one } = await app.rest(`${path}/${delivery.id}`, { apiKey: key });
   t.match(one, { status: 'delivered', attempts: [{ answer: 'out of order' }, { answer: 'thanks' }] });
 });
+
+t.test('a delivery that was tried without end shows its last fifty attempts', async (t) => {
+  const { key, id } = await subscribe(t);
+  const [made = ''] = await makeTests(surfaces[0]!.call, key, id, 1);
+  await app.pool`
+    INSERT INTO webhook_attempt SELECT ${made}, n, now(), 1, 500, 'failed', 'answer ' || n FROM generate_series(2, 5000) n`;
+  const path = `/v1/webhooks/${id}/deliveries`;
+  const { json: one } = await app.rest(`${path}/${made}`, { apiKey: key });
+  const { json: list } = await app.rest(path, { apiKey: key });
+  const numbers = Array.from({ length: 50 }, (_, i) => 4951 + i);
+  for (const [delivery, answers] of [
+    [one, numbers.map((n) => `answer ${n}`)],
+    [(list.data as Json[])[0], numbers.map((n) => (n === 5000 ? 'answer 5000' : undefined))],
+  ] as const) {
+    const attempts = delivery?.attempts as JsonObject[];
+    t.same(
+      attempts.map(({ number }) => number),
+      numbers,
+    );
+    t.same(
+      attempts.map(({ answer }) => answer),
+      answers,
+    );
+  }
+});

@@ -321,7 +321,7 @@ export type WebhookDelivery = Message<"attestation.v1.WebhookDelivery"> & {
   deliveredAt?: Timestamp | undefined;
 
   /**
-   * Every attempt so far, the last one last.
+   * The last 50 attempts, the last one last.
    *
    * @generated from field: repeated attestation.v1.WebhookAttempt attempts = 8;
    */
@@ -524,7 +524,7 @@ export type UpdateWebhookRequest = Message<"attestation.v1.UpdateWebhookRequest"
   url?: string | undefined;
 
   /**
-   * Which events are sent from now on; left out or empty, they stay as they are.
+   * Which events are sent of batches that settle from now on; left out or empty, they stay as they are.
    *
    * @generated from field: repeated attestation.v1.EventType events = 3;
    */
@@ -947,6 +947,8 @@ export const WebhookService: GenService<{
   /**
    * Changes a subscription's address, events or status; what is left out stays as it is.
    *
+   * What waits goes to the new address, and what was waiting already is sent whatever `events` are now. A request that
+   * is under way ends as it began.
    * Nothing is sent while a subscription is disabled, and what settles meanwhile is not sent later. What was waiting
    * goes on when it is active again.
    *
@@ -970,7 +972,8 @@ export const WebhookService: GenService<{
   /**
    * Gives a subscription a new secret, which is in this answer and in no later one.
    *
-   * The one before signs along for 24 hours, so that a receiver can change over without losing an event.
+   * The one before signs along for 24 hours, so that a receiver can change over without losing an event. So do those
+   * before it whose 24 hours are not over, up to six secrets in all.
    *
    * @generated from rpc attestation.v1.WebhookService.RotateWebhookSecret
    */
@@ -994,7 +997,7 @@ export const WebhookService: GenService<{
   /**
    * The subscription's deliveries, newest first, kept for 30 days unless the operator chose otherwise.
    *
-   * Each has its attempts; of what the receiver answered, the last attempt's only.
+   * Each has its last 50 attempts; of what the receiver answered, the last attempt's only.
    *
    * @generated from rpc attestation.v1.WebhookService.ListWebhookDeliveries
    */
@@ -1004,7 +1007,7 @@ export const WebhookService: GenService<{
     output: typeof ListWebhookDeliveriesResponseSchema;
   },
   /**
-   * One delivery with all its attempts and what the receiver answered to each.
+   * One delivery with its last 50 attempts and what the receiver answered to each.
    *
    * @generated from rpc attestation.v1.WebhookService.GetWebhookDelivery
    */
@@ -1026,7 +1029,7 @@ export const WebhookService: GenService<{
     output: typeof WebhookDeliverySchema;
   },
   /**
-   * Sends every failed delivery made at or after `since` again, each on a new retry schedule.
+   * Sends every failed delivery made at or after `since` again, each on a new retry schedule; a test once at most.
    *
    * The answer is the subscription; the deliveries become pending in the background, oldest first. While the
    * subscription is disabled they wait, until it is active again.
