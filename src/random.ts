@@ -5,6 +5,8 @@ import { ulid } from 'ulid';
 export type RandomSource = {
   /** As many fresh bytes as asked for, at most 1 KiB; the caller owns them. */
   bytes(size: number): Uint8Array;
+  /** One of 256 numbers from 0 up to 1. */
+  fraction(): number;
   /** A ULID of a time in Unix milliseconds. */
   ulid(timeMs: number): string;
 };
@@ -35,5 +37,5 @@ export function createRandomSource(): RandomSource {
     const at = take(1);
     return block.readUInt8(at) / 256;
   };
-  return { bytes, ulid: (timeMs) => ulid(timeMs, fraction) };
+  return { bytes, fraction, ulid: (timeMs) => ulid(timeMs, fraction) };
 }

@@ -9,6 +9,7 @@ import type { Config, UpConfig } from '../config.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
 import { startNats } from '../embedded/nats.js';
 import { startPostgres } from '../embedded/postgres.js';
+import { readIfThere } from '../embedded/read-if-there.js';
 import { openSecrets } from '../embedded/secrets.js';
 import type { ServerProcess } from '../embedded/server-process.js';
 import { openTimestampAuthority } from '../embedded/timestamp-authority.js';
@@ -113,10 +114,11 @@ type FirstKeys = Pick<Credentials, 'project_id' | 'live_key' | 'test_key'>;
 
 async function readKeys(path: string): Promise<FirstKeys | undefined> {
   try {
-    const { project_id, live_key, test_key } = JSON.parse(await readFile(path, 'utf8'));
+    const text = await readIfThere(path);
+    if (text === undefined) return undefined;
+    const { project_id, live_key, test_key } = JSON.parse(text);
     return { project_id, live_key, test_key };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new Error(
       `${path} cannot be read: ${(error as Error).message}; move it away to have new keys made`,
     );

@@ -1,5 +1,5 @@
 /** What `attest audit` keeps from one audit to the next: each log's newest checkpoint, and the tree as far as it came. */
-import { readFile } from 'node:fs/promises';
+import { readIfThere } from '../embedded/read-if-there.js';
 import { writeFileAtomic } from '../embedded/write-file-atomic.js';
 import { openCheckpoint } from '../proof/checkpoint.js';
 import { fromBase64, toBase64 } from '../proof/encoding.js';
@@ -20,9 +20,8 @@ const MAX_SUBTREES = 53;
 /** Reads the file; nothing for one that is not there yet. Throws UsageError for one that is no such state. */
 export async function readAuditState(file: string): Promise<AuditState> {
   try {
-    return new Map(Object.entries(JSON.parse(await readFile(file, 'utf8'))));
+    return new Map(Object.entries(JSON.parse((await readIfThere(file)) ?? '{}')));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Map();
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`);
   }
 }

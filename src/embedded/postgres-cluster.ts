@@ -1,21 +1,11 @@
 import { execFile } from 'node:child_process';
-import {
-  chmod,
-  chown,
-  lchown,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, chown, lchown, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { EmbeddedError, hasErrno } from './embedded-error.js';
+import { EmbeddedError } from './embedded-error.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
 import { explainPostgresFailure } from './postgres-failure.js';
+import { readIfThere } from './read-if-there.js';
 import type { ServerUser } from './server-process.js';
 import { syncDirectory, writeFileAtomic } from './write-file-atomic.js';
 
@@ -118,11 +108,8 @@ async function runProgram(options: ClusterOptions, file: string, args: string[],
 }
 
 async function findVersion(dir: string): Promise<number | undefined> {
-  try {
-    return Number(await readFile(join(dir, 'PG_VERSION'), 'utf8'));
-  } catch (error) {
-    if (!hasErrno(error, 'ENOENT')) throw error;
-  }
+  const version = await readIfThere(join(dir, 'PG_VERSION'));
+  if (version !== undefined) return Number(version);
   const entries = await readdir(dir).catch(() => []);
   if (entries.length === 0) return undefined;
   const message = `${dir} holds files but no Postgres cluster (no PG_VERSION): put the cluster back or move it away.`;
@@ -153,11 +140,7 @@ async function changeOwner(path: string, user: ServerUser): Promise<void> {
 }
 
 async function findPassword({ passwordFile }: ClusterOptions): Promise<string | undefined> {
-  const content = await readFile(passwordFile, 'utf8').catch((error) => {
-    if (hasErrno(error, 'ENOENT')) return '';
-    throw error;
-  });
-  return content === '' ? undefined : content;
+  return (await readIfThere(passwordFile)) || undefined;
 }
 
 function hasOutput(error: unknown): error is Error & { stderr: string } {

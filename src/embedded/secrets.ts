@@ -1,9 +1,10 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatSecretKey, parseKeyRing } from '../secret-key.js';
 import { readSigningKey, type Secrets, type SigningKeys, type SigningKeyUse } from '../secrets.js';
-import { EmbeddedError, hasErrno } from './embedded-error.js';
+import { EmbeddedError } from './embedded-error.js';
+import { readIfThere } from './read-if-there.js';
 import { writeFileAtomic } from './write-file-atomic.js';
 
 /** Files of `<data dir>/secrets`. */
@@ -60,9 +61,9 @@ async function openFile<T>(
 async function findFile<T>(dir: string, name: string, parse: (text: string) => T): Promise<T | undefined> {
   const path = join(dir, name);
   try {
-    return parse((await readFile(path, 'utf8')).trim());
+    const text = await readIfThere(path);
+    return text === undefined ? undefined : parse(text.trim());
   } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return undefined;
     throw new EmbeddedError(
       'data_dir_unusable',
       `The secret in ${path} cannot be used: ${(error as Error).message}.`,

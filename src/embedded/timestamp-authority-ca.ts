@@ -35,7 +35,8 @@ export type AuthorityKeys = { privateKey: KeyObject; chain: readonly [Uint8Array
 
 export type CaDeps = { clock: () => Date; randomBytes: (size: number) => Uint8Array };
 
-const ECDSA_WITH_SHA256 = derSequence(derObjectIdentifier('1.2.840.10045.4.3.2'));
+/** The algorithm of every signature of the authority (RFC 5758, section 3.2), as an AlgorithmIdentifier in DER. */
+export const ECDSA_WITH_SHA256 = derSequence(derObjectIdentifier('1.2.840.10045.4.3.2'));
 const DAY_MS = 24 * 60 * 60 * 1000;
 const VALIDITY_DAYS = 30 * 365;
 

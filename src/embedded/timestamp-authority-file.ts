@@ -1,8 +1,8 @@
 /** Where the embedded time-stamping authority keeps its key and chain: one PEM file, written once. */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasErrno } from './embedded-error.js';
+import { readIfThere } from './read-if-there.js';
 import { type AuthorityKeys, type CaDeps, createAuthorityKeys } from './timestamp-authority-ca.js';
 import { writeFileAtomic } from './write-file-atomic.js';
 
@@ -14,7 +14,7 @@ const FILE_NAME = 'timestamp-authority.pem';
  */
 export async function loadAuthorityKeys(deps: CaDeps & { dir: string }): Promise<AuthorityKeys> {
   const path = join(deps.dir, FILE_NAME);
-  const existing = await findFile(path);
+  const existing = await readIfThere(path);
   if (existing !== undefined) return parseAuthorityPem(existing, path);
   const keys = createAuthorityKeys(deps);
   await mkdir(deps.dir, { recursive: true, mode: 0o700 });
@@ -46,14 +46,5 @@ function parseAuthorityPem(pem: string, path: string): AuthorityKeys {
     return { privateKey, chain: [certificate.raw, rootCertificate.raw] };
   } catch (cause) {
     throw new Error(`${path} is damaged; restore it, or remove it to start with a new authority`, { cause });
-  }
-}
-
-async function findFile(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return undefined;
-    throw error;
   }
 }

@@ -8,6 +8,7 @@ import {
   unsignedInteger,
 } from '../proof/der-values.js';
 import { FormatError } from '../proof/format-error.js';
+import { SHA256_OID } from '../proof/rfc3161/algorithm.js';
 
 /** Bits of PKIFailureInfo that are answered with (RFC 3161, section 2.4.2). */
 export type FailureBit =
@@ -40,7 +41,7 @@ const MAX_REQUEST_BYTES = 4096;
 const MAX_NONCE_BYTES = 32;
 
 const DIGEST_BYTES: ReadonlyMap<string, number> = new Map([
-  ['2.16.840.1.101.3.4.2.1', 32],
+  [SHA256_OID, 32],
   ['2.16.840.1.101.3.4.2.2', 48],
   ['2.16.840.1.101.3.4.2.3', 64],
 ]);

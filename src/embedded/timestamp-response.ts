@@ -1,5 +1,5 @@
 /** Answers of a time-stamping authority (RFC 3161, section 2.4.2; RFC 5652, section 5; RFC 5035). */
-import { createHash, type KeyObject, sign } from 'node:crypto';
+import { type KeyObject, sign } from 'node:crypto';
 import { contextTag } from '../proof/der.js';
 import {
   derBitString,
@@ -13,15 +13,17 @@ import {
   derUtf8String,
   derX509Time,
 } from '../proof/der-write.js';
+import { sha256 } from '../proof/primitives.js';
+import { SHA256_OID } from '../proof/rfc3161/algorithm.js';
 import { parseCertificate } from '../proof/rfc3161/certificate.js';
 import { TST_INFO_OID } from '../proof/rfc3161/token.js';
+import { ECDSA_WITH_SHA256 } from './timestamp-authority-ca.js';
 import type { FailureBit, TimestampQuery } from './timestamp-request.js';
 
 /** Who signs: an EC key and the DER of its certificate. */
 export type TimestampSigner = { privateKey: KeyObject; certificate: Uint8Array; policyOid: string };
 
-const SHA256 = derSequence(derObjectIdentifier('2.16.840.1.101.3.4.2.1'));
-const ECDSA_WITH_SHA256 = derSequence(derObjectIdentifier('1.2.840.10045.4.3.2'));
+const SHA256 = derSequence(derObjectIdentifier(SHA256_OID));
 const SIGNED_DATA = derObjectIdentifier('1.2.840.113549.1.7.2');
 const TST_INFO = derObjectIdentifier(TST_INFO_OID);
 
@@ -105,8 +107,4 @@ function asContext0(set: Uint8Array): Uint8Array {
   const tagged = Uint8Array.from(set);
   tagged[0] = contextTag(0, true);
   return tagged;
-}
-
-function sha256(data: Uint8Array): Uint8Array {
-  return createHash('sha256').update(data).digest();
 }
