@@ -41,12 +41,10 @@ t.test('the client needs what the package depends on, and nothing of the server'
   });
   const inputs = Object.entries(metafile.inputs);
   t.ok(inputs.length > 50);
+  const mayBeIn = /^dist\/(?:gen|src\/(?:client|proof)|src(?=\/[^/]+$))\//;
   t.same(
-    inputs
-      .map(([file]) => file)
-      .filter((file) => !/^dist\/(?:gen|src\/(?:client|proof))\//.test(file))
-      .sort(),
-    ['dist/src/canonical-json.js', 'dist/src/spelling.js'],
+    inputs.map(([file]) => file).filter((file) => !mayBeIn.test(file)),
+    [],
   );
   const packages = inputs
     .flatMap(([, { imports }]) =>
