@@ -10,7 +10,7 @@ import { openWitnesses } from './app/witnesses.js';
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from './config.js';
 import { createLogger, flushLogger, type Logger } from './logger.js';
 import { connectPool, type Pool } from './store/connect.js';
-import { migrate } from './store/migrate.js';
+import { assertMigrated, migrate } from './store/migrate.js';
 
 const TOOL_STATEMENT_TIMEOUT_MS = 60_000;
 
@@ -87,7 +87,9 @@ async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Prom
         `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL`,
       );
     }
-    return use(openToolPool(databaseUrl, stops));
+    const pool = openToolPool(databaseUrl, stops);
+    await assertMigrated(pool);
+    return use(pool);
   });
 }
 

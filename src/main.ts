@@ -6,12 +6,16 @@ import { processEnv } from './config.js';
 
 /** What a shell reports for a process that wrote to a pipe nobody reads any more: 128 and SIGPIPE. */
 const BROKEN_PIPE = 141;
+/** What was found could not be said. Not 1, with which a verification says that it found something wrong. */
+const NOT_WRITTEN = 2;
 
 // The reader has what it wanted (`attest ... | head`): the rest is of no use, but it must not count as done.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(BROKEN_PIPE);
-    throw error;
+    if (stream === process.stdout)
+      process.stderr.write(`error: the output cannot be written: ${error.message}\n`);
+    process.exit(NOT_WRITTEN);
   });
 }
 

@@ -26,9 +26,12 @@ export async function readAuditState(file: string): Promise<AuditState> {
   }
 }
 
-/** Writes the file, whole or not at all. */
+/** Writes the file, whole or not at all. Throws UsageError when it cannot be. */
 export async function writeAuditState(file: string, state: AuditState): Promise<void> {
-  await writeFileAtomic(file, `${JSON.stringify(Object.fromEntries(state), undefined, 2)}\n`);
+  const json = `${JSON.stringify(Object.fromEntries(state), undefined, 2)}\n`;
+  await writeFileAtomic(file, json).catch((error: Error) => {
+    throw new UsageError(`${file} cannot be written: ${error.message}`);
+  });
 }
 
 /** Where the audit of a log begins: at the start, or where the last one ended. Throws UsageError for a damaged state. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { type Cli, printError } from './cli.js';
+import { type Cli, printError, UsageError } from './cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from './client-flags.js';
 
 type Flags = ClientFlags & {
@@ -43,6 +43,8 @@ async function fetchBundle(cli: Cli, id: string, { format, output, wait, ...flag
     cli.stdout.write(data);
     return;
   }
-  await writeFile(output, data);
+  await writeFile(output, data).catch((error: Error) => {
+    throw new UsageError(`${output} cannot be written: ${error.message}`);
+  });
   printError(cli, `wrote ${output}, ${data.length} bytes`);
 }

@@ -14,7 +14,7 @@ import {
   readAll,
   withAdmin,
 } from './admin-flags.js';
-import { type Cli, print, printError } from './cli.js';
+import { type Cli, print, printError, UsageError } from './cli.js';
 import { addRights, changedExpiry, expiryOf, type RightsFlags, rightsOf } from './key-rights.js';
 import { keyTable, keyText } from './key-text.js';
 
@@ -69,7 +69,11 @@ export function addKeys(program: Command, cli: Cli): void {
     .option('--name <name>', 'what it is called in lists')
     .action((id: string, flags: RightsFlags) =>
       withAdmin(cli, flags, async (call) => {
-        const request = { id, ...rightsOf(flags), ...changedExpiry(cli, flags) };
+        const { limits, ...changes } = { ...rightsOf(flags), ...changedExpiry(cli, flags) };
+        if (Object.keys({ ...limits, ...changes }).length === 0) {
+          throw new UsageError('name what to change: --name, --scope, --expires or a limit');
+        }
+        const request = { id, limits, ...changes };
         show(cli, flags, await call(updateApiKey, request));
       }),
     );

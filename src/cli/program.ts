@@ -31,6 +31,7 @@ Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: th
 
 /** Runs the command that the arguments name. Never throws: `cli.exitCode` says how it went. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
+  const json = args.includes('--json');
   const program = new Command('attest')
     .description('Attest files in an append-only log that independent witnesses vouch for.')
     .version(version(), '--version', 'print the version')
@@ -40,7 +41,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void cli.stdout.write(text),
-      writeErr: (text) => void cli.stderr.write(text),
+      writeErr: (text) => json || cli.stderr.write(text),
       getOutHelpWidth: () => cli.stdout.columns ?? 100,
       getErrHelpWidth: () => cli.stderr.columns ?? 100,
     });
@@ -50,7 +51,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
     if (args.length === 0) program.help({ error: true });
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    reportError(cli, error, { json: args.includes('--json') });
+    reportError(cli, error, { json });
   }
 }
 

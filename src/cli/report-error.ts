@@ -9,8 +9,9 @@ const ASKED_FOR = 0;
 /** Says on standard error what went wrong, in one line or as JSON, and sets the exit code. No stack, unless asked for. */
 export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
   if (error instanceof CommanderError) {
-    // Commander has said it already.
     cli.exitCode = error.exitCode === ASKED_FOR ? 0 : 2;
+    // Commander has said it already, but for --json, where it is kept quiet.
+    if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: describeError(error) }));
     return;
   }
   const isUsage = error instanceof UsageError || error instanceof ConfigError;
@@ -24,12 +25,16 @@ export function readableError(error: unknown): string {
   if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
   if (!(error instanceof AttestationError)) return printable(ownMessage(error));
   const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
-  return printable(`${error.message} (${error.code}${request})${failingPaths(error)}`);
+  const paths = failingPaths(error);
+  const more = error.message.includes(paths) ? '' : `: ${paths}`;
+  const hint = error.code === 'connection.failed' ? ': is the service running, and is this its address?' : '';
+  return printable(`${error.message} (${error.code}${request})${more}${hint}`);
 }
 
 /** The message of an error of ours or of Node; for a port that is taken, what to do about it. */
 function ownMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof CommanderError) return error.message.replace(/^error: /, '');
   const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code !== 'EADDRINUSE') return error.message;
   return `${address}:${port} is taken: choose another port with --port or --ops-port`;
@@ -44,7 +49,7 @@ export function describeError(error: unknown): {
 } {
   const message = error instanceof AttestationError ? error.message : ownMessage(error);
   if (!(error instanceof AttestationError)) {
-    const isUsage = error instanceof UsageError || error instanceof ConfigError;
+    const isUsage = [UsageError, ConfigError, CommanderError].some((kind) => error instanceof kind);
     return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };
   }
   const { code, details, requestId } = error;
@@ -53,10 +58,10 @@ export function describeError(error: unknown): {
 
 /** Where metadata fails its schema, and other details that are lists of places, or the names that would be known. */
 function failingPaths({ details: { errors, known } }: AttestationError): string {
-  if (Array.isArray(known)) return `: known are ${known.join(', ')}`;
+  if (Array.isArray(known)) return `known are ${known.join(', ')}`;
   if (!Array.isArray(errors)) return '';
   const places = errors.map((one) =>
     typeof one === 'object' && one !== null && !Array.isArray(one) ? `${one.path || '/'} ${one.message}` : '',
   );
-  return `: ${places.filter((place) => place !== '').join('; ')}`;
+  return places.filter((place) => place !== '').join('; ');
 }

@@ -37,9 +37,7 @@ proves no more than who signed. Nothing is fetched. Bundles signed under a certi
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
 Examples:
-  $ attest bundle sub_... --format sigstore.json > report.sigstore.json
   $ attest verify-sigstore report.json --bundle report.sigstore.json --key dsse.pem --trusted-root trusted_root.json
-  $ cosign sign-blob --key cosign.key --bundle b.json model.bin
   $ attest verify-sigstore model.bin --bundle b.json --key cosign.pub --json`;
 
 /** `attest verify-sigstore`. */

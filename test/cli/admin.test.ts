@@ -226,6 +226,20 @@ t.test('what is asked for wrongly is told readably', async (t) => {
   });
 });
 
+t.test('a change of nothing is no change', async (t) => {
+  const nothing = await runHere(['keys', 'update', 'key_1'], { env });
+  t.match(nothing, {
+    code: 2,
+    stderr: 'error: name what to change: --name, --scope, --expires or a limit\n',
+  });
+});
+
+t.test('what is wrong with a request is said once', async (t) => {
+  const { code, stderr } = await runHere(['projects', 'create', ''], { env });
+  t.equal(code, 1);
+  t.equal(stderr.split('/name').length, 2, stderr);
+});
+
 t.test('a wrong token, and a service that is not there, are told readably', async (t) => {
   const list = ['projects', 'list'];
   const run = (more: Record<string, string>) => runHere(list, { env: { ...env, ...more } });

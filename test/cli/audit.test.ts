@@ -166,6 +166,13 @@ t.test('a log that was cut, rewritten, or shown otherwise than it was signed is 
   }
 });
 
+t.test('a state that cannot be written is told by its name, and ends with 2', async (t) => {
+  const { show, audit } = await publish(t);
+  show(ENTRIES);
+  const { code, stderr } = await audit('--state', join(t.testdir(), 'gone', 'state.json'));
+  t.match({ code, stderr }, { code: 2, stderr: /^error: .*gone.state\.json cannot be written: ENOENT/ });
+});
+
 t.test('what cannot be checked ends with 2 and says why', async (t) => {
   const { show, audit, status, url } = await publish(t);
   show(ENTRIES);

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import t from 'tap';
 import type { Cli } from '../../src/cli/cli.js';
 import { runServer } from '../../src/cli/run-server.js';
@@ -16,9 +18,16 @@ const COMMANDS = [
   'keys',
   'usage',
   'audit-log',
+  'log',
+  'secret-keys',
   'submit',
+  'correct',
+  'redact',
   'bundle',
   'verify',
+  'verify-sigstore',
+  'audit',
+  'webhooks',
 ];
 
 t.test('each command explains itself, with examples', async (t) => {
@@ -121,6 +130,14 @@ t.test('with --json an error is JSON, and no secret of a setting is in it', asyn
     error: { code: 'command.usage', message: /DATABASE_URL is wrong/, details: {} },
   });
   t.notMatch(stderr, 'hunter2');
+  for (const [args, message] of [
+    [['bundle', '--json'], "missing required argument 'id'"],
+    [['verify', 'f', '--json'], "required option '--bundle <file>' not specified"],
+  ] as const) {
+    const { code, stdout, stderr } = await runHere(args);
+    t.match({ code, stdout }, { code: 2, stdout: '' });
+    t.match(JSON.parse(stderr), { error: { code: 'command.usage', message, details: {} } });
+  }
 });
 
 t.test('the process ends as its command did, without a stack', async (t) => {
@@ -151,6 +168,21 @@ t.test('a reader that goes away early ends the process quietly, and not as if it
   t.equal(code, 141);
   t.equal(Buffer.concat(errors).toString(), '');
 });
+
+t.test(
+  'output that cannot be written ends the process in one line, and not as something found wrong',
+  async (t) => {
+    const full = openSync('/dev/full', 'w');
+    t.teardown(() => closeSync(full));
+    const child = spawn(process.execPath, [...PROGRAM, 'verify', '--help'], {
+      stdio: ['ignore', full, 'pipe'],
+    });
+    const stderr = text(child.stderr!);
+    const [code] = await once(child, 'close');
+    t.equal(code, 2);
+    t.match(await stderr, /^error: the output cannot be written: ENOSPC: [^\n]*\n$/);
+  },
+);
 
 t.test('a start that is interrupted comes to its end and tells of no address', async (t) => {
   const stderr = new PassThrough();

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
@@ -208,6 +208,8 @@ t.test('a bundle is written to a file or standard output, byte for byte', async 
   t.equal(toOutput.stdout, new TextDecoder().decode(BUNDLE));
   const other = await runHere(['bundle', 'sub_1', '--format', 'tlog-proof'], { env });
   t.equal(other.stdout, 'bundle.tlog-proof');
+  const folder = await runHere(['bundle', 'sub_1', '-o', dirname(output)], { env });
+  t.match(folder, { code: 2, stderr: /^error: .* cannot be written: EISDIR/ });
   const gone = await runHere(['bundle', 'sub_gone', '--json'], { env });
   t.equal(gone.code, 1);
   t.match(JSON.parse(gone.stderr), { error: { code: 'submission.not_found', request_id: 'req_1' } });

@@ -152,7 +152,10 @@ t.test('a text that two readers could read differently, or that is no JSON, is n
     [`{"submission":${submission},${text.slice(1)}`, 'has a member twice'],
     [text.replace('"keyid"', '"keyid":"","keyid"'), 'has a member twice'],
     [text.replace('"log_index"', '"log_\\u0069ndex":1,"log_index"'), 'has a member twice'],
-    [JSON.stringify(good.sigstore_bundle), 'is a Sigstore bundle, which is but a part of a proof bundle'],
+    [
+      JSON.stringify(good.sigstore_bundle),
+      'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it',
+    ],
     ['', 'is empty'],
     [new Uint8Array(), 'is empty'],
     ['not JSON', 'is not JSON, or is cut off'],

@@ -25,7 +25,8 @@ const MAX_ITEMS = 64;
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-const IS_SIGSTORE_BUNDLE = 'is a Sigstore bundle, which is but a part of a proof bundle';
+const IS_SIGSTORE_BUNDLE =
+  'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it';
 
 type Problems = ShapeProblem[];
 
