@@ -11,7 +11,7 @@ import { createSubmissionReader } from '../rpc/submission-reader.js';
 import { loadSchemas } from '../schema/registry.js';
 import type { Pool } from '../store/connect.js';
 import { gather } from '../store/gather.js';
-import { findSubmissions, findVersions } from '../store/submissions.js';
+import { countMetadataChanges, findSubmissions } from '../store/submissions.js';
 import type { Accepters } from './accepters.js';
 import { openIdempotency } from './idempotency.js';
 
@@ -24,6 +24,8 @@ export type AttestationParts = {
 };
 
 const GATHER = { maxKeys: 200, maxInFlight: 4 };
+/** The same few keys for all: the more callers wait for one query, the better. */
+const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 
 /** AttestationService over an open database. */
 export function attestationService(
@@ -43,7 +45,7 @@ export function attestationService(
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
-      findVersion: gather((ids) => findVersions(pool, ids), GATHER),
+      countChanges: gather((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
       directory,
       bundles: createBundleReader(pool, directory, () => performance.now()),
     }),

@@ -30,14 +30,17 @@ export type SubmissionReader = {
 /** What it reads with. Both look-ups are of any project's. */
 export type ReaderDeps = {
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
-  /** The {@link SubmissionRow.version} of a submission's row as it is now. */
-  findVersion: (id: string) => Promise<string | undefined>;
+  /** The {@link SubmissionRow.projectChanges} of a project as they are now; undefined is none. */
+  countChanges: (projectId: string) => Promise<number | undefined>;
   directory: Directory;
   bundles: BundleReader;
 };
 
-/** A witnessed submission as it was read: good for as long as its row and its bundle are the same. */
-type Kept = { message: Submission; version: string; bundle: WrittenBundle };
+/**
+ * A witnessed submission as it was read: good for as long as its row and its bundle are the same, and its row is for as
+ * long as no submission of its project has changed.
+ */
+type Kept = { message: Submission; version: string; projectChanges: number; bundle: WrittenBundle };
 
 /** As many as bundles are kept; the bundle itself is not kept twice. */
 const SUBMISSIONS_KEPT = 2_200;
@@ -53,7 +56,7 @@ const lazySubmission = compileLazyMessage(SubmissionSchema);
 
 /**
  * A reader that keeps witnessed submissions as they were read last: what is left of reading one again is to ask
- * whether its row has changed, by correction or redaction, in any process.
+ * whether any of its project has changed, by correction or redaction, in any process.
  */
 export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const { bundles } = deps;
@@ -63,30 +66,32 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
     ttlAutopurge: true,
     ttlResolution: 1_000,
   });
-  const findKept = async (id: string, caller: Principal): Promise<Submission | undefined> => {
-    const kept = keptSubmissions.get(id);
-    if (kept === undefined || (await bundles.findKept(id, caller)) !== kept.bundle) return undefined;
-    if ((await deps.findVersion(id)) === kept.version) return kept.message;
-    keptSubmissions.delete(id);
-    return undefined;
+  const readRow = async (id: string, caller: Principal, kept: Kept | undefined): Promise<Submission> => {
+    const row = await getOwnRow(deps, id, caller);
+    if (!isBundleReady(row)) return submissionMessage(row, caller.environment);
+    const bundle = await bundles.read(row);
+    const { version, projectChanges } = row;
+    if (kept?.version === version && kept.bundle === bundle) {
+      kept.projectChanges = projectChanges;
+      return kept.message;
+    }
+    const message = submissionMessage(row, caller.environment);
+    message.bundle = bundle.message;
+    if (message.status === SubmissionStatus.WITNESSED) {
+      const written = writtenSubmission(message, bundle);
+      keptSubmissions.set(id, { message: written, version, projectChanges, bundle });
+    }
+    return message;
   };
   return {
     async read(id, caller) {
-      const kept = await findKept(id, caller);
-      if (kept !== undefined) return kept;
-      const row = await getOwnRow(deps, id, caller);
-      const message = submissionMessage(row, caller.environment);
-      if (!isBundleReady(row)) return message;
-      const bundle = await bundles.read(row);
-      message.bundle = bundle.message;
-      if (message.status === SubmissionStatus.WITNESSED) {
-        keptSubmissions.set(id, {
-          message: writtenSubmission(message, bundle),
-          version: row.version,
-          bundle,
-        });
-      }
-      return message;
+      const kept = keptSubmissions.get(id);
+      if (kept === undefined) return readRow(id, caller, undefined);
+      const found = bundles.findKept(id, caller);
+      const bundle = found instanceof Promise ? await found : found;
+      if (bundle !== kept.bundle) return readRow(id, caller, undefined);
+      const changes = (await deps.countChanges(caller.projectId)) ?? 0;
+      return changes === kept.projectChanges ? kept.message : readRow(id, caller, kept);
     },
     readBundle(id, caller) {
       const make = async () => bundles.read(await getReadyRow(deps, id, caller));

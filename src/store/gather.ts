@@ -1,3 +1,10 @@
+/** A key that is to be looked up, for everybody who waits for it. */
+type Waiting<V> = {
+  found: Promise<V | undefined>;
+  resolve: (value: V | undefined) => void;
+  reject: (error: unknown) => void;
+};
+
 /**
  * Gathers look-ups by key that are asked for at the same time into one query, so that many concurrent reads cost few
  * round trips. While `maxInFlight` queries are under way, further keys wait for the next one.
@@ -8,37 +15,43 @@ export function gather<V>(
   load: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
   { maxKeys, maxInFlight }: { maxKeys: number; maxInFlight: number },
 ): (key: string) => Promise<V | undefined> {
-  type Waiting = { key: string; resolve: (value: V | undefined) => void; reject: (error: unknown) => void };
-  let queue: Waiting[] = [];
+  let queue = new Map<string, Waiting<V>>();
   let inFlight = 0;
   let scheduled = false;
 
-  const run = async (taken: Waiting[]) => {
+  const run = async (taken: ReadonlyMap<string, Waiting<V>>) => {
     inFlight++;
     try {
-      const found = await load([...new Set(taken.map(({ key }) => key))]);
-      for (const { key, resolve } of taken) resolve(found.get(key));
+      const found = await load([...taken.keys()]);
+      for (const [key, { resolve }] of taken) resolve(found.get(key));
     } catch (error) {
-      for (const { reject } of taken) reject(error);
+      for (const { reject } of taken.values()) reject(error);
     }
     inFlight--;
     schedule();
   };
   const schedule = () => {
-    if (scheduled || queue.length === 0 || inFlight >= maxInFlight) return;
+    if (scheduled || queue.size === 0 || inFlight >= maxInFlight) return;
     scheduled = true;
     setImmediate(() => {
       scheduled = false;
-      while (queue.length > 0 && inFlight < maxInFlight) {
-        const taken = queue.slice(0, maxKeys);
-        queue = queue.slice(maxKeys);
-        void run(taken);
+      while (queue.size > 0 && inFlight < maxInFlight) {
+        const waiting = [...queue];
+        queue = new Map(waiting.slice(maxKeys));
+        void run(new Map(waiting.slice(0, maxKeys)));
       }
     });
   };
-  return (key) =>
-    new Promise((resolve, reject) => {
-      queue.push({ key, resolve, reject });
-      schedule();
-    });
+  return (key) => {
+    const waiting = queue.get(key) ?? newWaiting<V>();
+    queue.set(key, waiting);
+    schedule();
+    return waiting.found;
+  };
+}
+
+function newWaiting<V>(): Waiting<V> {
+  const waiting = {} as Waiting<V>;
+  waiting.found = new Promise((resolve, reject) => Object.assign(waiting, { resolve, reject }));
+  return waiting;
 }

@@ -148,6 +148,13 @@ CREATE TABLE log_time (
 CREATE INDEX log_time_by_earliest ON log_time USING btree (log_id, earliest, end_index);
 CREATE INDEX log_time_by_latest ON log_time USING btree (log_id, latest, end_index);
 
+CREATE TABLE metadata_change (
+  project_id text COLLATE "C" NOT NULL,
+  changes bigint NOT NULL,
+  CONSTRAINT metadata_change_pkey PRIMARY KEY (project_id),
+  CONSTRAINT metadata_change_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+
 CREATE TABLE migration (
   name text NOT NULL,
   ran_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -214,6 +221,7 @@ CREATE TABLE submission (
 CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id, log_index);
 CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id, log_id, log_index);
 CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
+CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 
 CREATE TABLE tile (
   log_id integer NOT NULL,
@@ -544,6 +552,17 @@ BEGIN
   END IF;
 
   UPDATE webhook_tokens t SET tokens = v_tokens, at = v_now WHERE t.project_id = v_webhook.project_id;
+END $function$;
+
+CREATE OR REPLACE FUNCTION count_metadata_changes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO metadata_change (project_id, changes)
+    SELECT c.project_id, count(*) FROM changed c GROUP BY c.project_id ORDER BY c.project_id
+    ON CONFLICT (project_id) DO UPDATE SET changes = metadata_change.changes + excluded.changes;
+  RETURN NULL;
 END $function$;
 
 CREATE OR REPLACE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint)

@@ -29,6 +29,8 @@ export type SubmissionRow = {
   witnessedAt: Date | null;
   /** The transaction that wrote the row as it is (xmin): another one after each change. The batch's members do not count. */
   version: string;
+  /** How often metadata of the project's submissions had been changed when the row was read. */
+  projectChanges: number;
 };
 
 const submissionColumns = (sql: Sql) => sql`
@@ -38,7 +40,8 @@ const submissionColumns = (sql: Sql) => sql`
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
-  s.xmin::text AS version`;
+  s.xmin::text AS version,
+  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
 
 /** Joins the batch `b` that holds a submission `s`, if published: the first that ends behind its index. */
 export const withBatch = (sql: Sql) => sql`
@@ -52,11 +55,14 @@ export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
-/** The versions of the submissions with these ids that exist, by id. */
-export async function findVersions(sql: Sql, ids: readonly string[]): Promise<Map<string, string>> {
-  const rows = await sql<{ id: string; version: string }[]>`
-    SELECT id, xmin::text AS version FROM submission WHERE id = ANY(${[...ids]})`;
-  return new Map(rows.map(({ id, version }) => [id, version]));
+/** How often metadata of these projects' submissions has been changed, by project; those without a change are left out. */
+export async function countMetadataChanges(
+  sql: Sql,
+  projectIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await sql<{ id: string; changes: number }[]>`
+    SELECT project_id AS id, changes FROM metadata_change WHERE project_id = ANY(${[...projectIds]})`;
+  return new Map(rows.map(({ id, changes }) => [id, changes]));
 }
 
 /** A stretch of a log, `[first, end)`, of the submissions a public reader may rebuild leaf records from. */
