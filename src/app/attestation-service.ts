@@ -18,6 +18,8 @@ import { openIdempotency } from './idempotency.js';
 /** What an API process has opened for AttestationService. */
 export type AttestationParts = {
   pool: Pool;
+  /** Plans statements once. */
+  listPool: Pool;
   directory: Directory;
   accepters: Accepters;
   signerOf: (environment: Principal['environment']) => DsseSigner;
@@ -30,7 +32,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 /** AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, directory, accepters, signerOf }: AttestationParts,
+  { pool, listPool, directory, accepters, signerOf }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
 ): ServiceEntry {
   const findSubmission = gather(
@@ -39,7 +41,7 @@ export function attestationService(
   );
   const handlers = attestationHandlers({
     ...shared,
-    pool,
+    listPool,
     directory,
     accepterOf: accepters.of,
     findSubmission,

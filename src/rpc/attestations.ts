@@ -37,7 +37,7 @@ import type { SubmissionReader } from './submission-reader.js';
 /** What the handlers work with. */
 export type AttestationDeps = Prepare &
   ChangeDeps & {
-    pool: Pool;
+    listPool: Pool;
     directory: Directory;
     accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
     /** A submission of any project, by id. */
@@ -180,7 +180,7 @@ async function listAttestations(
     read: async (position, limit) => {
       const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
       const logIds = await deps.directory.logIds(environment);
-      return listSubmissions(deps.pool, { projectId, logIds, ...filters, before, limit });
+      return listSubmissions(deps.listPool, { projectId, logIds, ...filters, before, limit });
     },
     positionOf: ({ logId, logIndex }) => [logId, logIndex],
   });

@@ -26,6 +26,8 @@ export type PoolOptions = {
   max: number;
   statementTimeoutMs: number;
   isPatient?: boolean;
+  /** Has statements planned once for any parameters: for such as have one good plan and take as long to plan as to run. */
+  planOnce?: boolean;
   onClose?: () => void;
 };
 
@@ -55,7 +57,7 @@ export function connectPool(options: PoolOptions): Pool {
 }
 
 function openConnections(
-  { url, name, statementTimeoutMs, isPatient = false }: PoolOptions,
+  { url, name, statementTimeoutMs, isPatient = false, planOnce = false }: PoolOptions,
   more: { max: number; onclose: () => void },
 ): Pool {
   return postgres(url, {
@@ -76,6 +78,7 @@ function openConnections(
       log_parameter_max_length_on_error: '0' as never,
       // It costs more than it saves on statements this short.
       jit: 'off' as never,
+      plan_cache_mode: (planOnce ? 'force_generic_plan' : 'auto') as never,
     },
     onnotice: () => {},
     types: { bigint: NUMBER_FROM_BIGINT },
