@@ -11,6 +11,8 @@ const UINT32 = { least: 0, most: 2 ** 32 - 1 };
 // 64-bit integers are JSON numbers, exact as far as doubles are.
 const INT64 = { least: Number.MIN_SAFE_INTEGER, most: Number.MAX_SAFE_INTEGER };
 const UINT64 = { least: 0, most: Number.MAX_SAFE_INTEGER };
+/** Text that JSON spells as it is: to see that takes half the time of JSON.stringify. */
+const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 const MAX_FLOAT = 3.4028234663852886e38;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const NON_FINITE: Readonly<Record<string, number>> = {
@@ -27,7 +29,7 @@ const NON_FINITE: Readonly<Record<string, number>> = {
 export function scalarCodec(type: ScalarType, longAsString: boolean): ValueCodec {
   switch (type) {
     case ScalarType.STRING:
-      return { write: (value) => JSON.stringify(value), read: readString };
+      return { write: writeString, read: readString };
     case ScalarType.BOOL:
       return { write: (value) => (value === true ? 'true' : 'false'), read: readBool };
     case ScalarType.BYTES:
@@ -49,6 +51,10 @@ export function scalarCodec(type: ScalarType, longAsString: boolean): ValueCodec
     default:
       return { write: writeLong, read: integerReader(INT64, longAsString ? String : BigInt) };
   }
+}
+
+function writeString(value: unknown): string {
+  return PLAIN_TEXT.test(value as string) ? `"${value}"` : JSON.stringify(value);
 }
 
 function readString(json: JsonValue, reading: Reading): unknown {

@@ -43,12 +43,25 @@ export function dateNotBefore({ seconds, nanos }: Seconds): Date {
   return new Date(Math.min(Number(seconds) * 1000 + Math.ceil(nanos / 1e6), MAX_SECONDS * 1000 + 999));
 }
 
+/** Seconds as they were spelled, without the point: spelling one takes 0.5 µs, and a list's times share few. */
+const SPELLED = new Map<number, string>();
+const MAX_SPELLED = 1_000;
+
 /** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
 export function formatTimestamp({ seconds, nanos }: Seconds): string {
   const wholeSeconds = Number(seconds);
   if (wholeSeconds < MIN_SECONDS || wholeSeconds > MAX_SECONDS)
     throw new RangeError('time stamp out of range');
-  return new Date(wholeSeconds * 1000 + Math.floor(nanos / 1e6)).toISOString();
+  return `${spellSecond(wholeSeconds)}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}Z`;
+}
+
+function spellSecond(seconds: number): string {
+  const known = SPELLED.get(seconds);
+  if (known !== undefined) return known;
+  const text = new Date(seconds * 1000).toISOString().slice(0, -'.000Z'.length);
+  if (SPELLED.size >= MAX_SPELLED) SPELLED.clear();
+  SPELLED.set(seconds, text);
+  return text;
 }
 
 /** Reads a duration in seconds as ProtoJSON spells it (`3600s`, `-0.5s`); undefined when it is not one. */
