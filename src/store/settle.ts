@@ -9,17 +9,22 @@ export type Transition = { batchId: string; treeSize: number; status: number };
 /**
  * Moves every published batch of a log whose required witnesses all cover it to witnessed, at most `limit` a call,
  * and records each transition, all in one statement. A witness named `log` needs no evidence: publishing is its
- * vouching.
+ * vouching. Reads what it moves, however many batches wait: of each policy those up to the size that is covered.
  */
 export async function settleWitnessed(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
-    WITH due AS (
-      SELECT b.tree_size FROM batch b
-      JOIN log l ON l.id = b.log_id
-      JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version
-      WHERE b.log_id = ${logId} AND b.status <> ${WITNESSED} AND b.registered_at IS NOT NULL
-        AND NOT EXISTS (SELECT FROM required_witness(p) r WHERE NOT covered(b.log_id, r, b.tree_size))
-      ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED),
+    WITH required AS MATERIALIZED (${requiredWitnesses(sql, logId)}),
+    covered AS MATERIALIZED (
+      SELECT p.version, coalesce(min(r.covers), ${Number.MAX_SAFE_INTEGER}) AS size
+      FROM log l JOIN policy p ON p.environment = l.environment LEFT JOIN required r ON r.version = p.version
+      WHERE l.id = ${logId} GROUP BY p.version),
+    due AS (
+      SELECT b.tree_size FROM covered c CROSS JOIN LATERAL (
+        SELECT b.tree_size FROM batch b
+        WHERE b.log_id = ${logId} AND b.policy_version = c.version AND b.status <> ${WITNESSED}
+          AND b.tree_size <= c.size AND b.registered_at IS NOT NULL
+        ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED) b
+      LIMIT ${limit}),
     moved AS (
       UPDATE batch b SET status = ${WITNESSED}, witnessed_at = clock_timestamp() FROM due
       WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status <> ${WITNESSED}
@@ -32,29 +37,29 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
 
 /**
  * Moves sealed batches whose deadline has passed to partial, when some required witness covers them, or failed. Only
- * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing. The
- * transition keeps which required witnesses had landed and which were missing.
+ * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing. One that
+ * the newest policy no longer names has failed for good: nobody asks it. The transition keeps which required witnesses
+ * had landed and which were missing.
  */
 export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
-    WITH due AS (
-      SELECT b.tree_size,
-             CASE WHEN EXISTS (SELECT FROM required_witness(p) r WHERE covered(b.log_id, r, b.tree_size))
-                  THEN ${PARTIAL}::smallint ELSE ${FAILED}::smallint END AS status,
-             ARRAY(SELECT r FROM required_witness(p) r WHERE covered(b.log_id, r, b.tree_size)) AS landed,
-             ARRAY(SELECT r FROM required_witness(p) r WHERE NOT covered(b.log_id, r, b.tree_size)) AS missing
+    WITH required AS MATERIALIZED (${requiredWitnesses(sql, logId)}),
+    failing AS MATERIALIZED (
+      SELECT version, max(failed_at) + ${NEAR_DEADLINE}::interval AS until FROM required GROUP BY version),
+    due AS (
+      SELECT b.tree_size, r.landed, r.missing,
+             CASE WHEN r.landed = '{}' THEN ${FAILED}::smallint ELSE ${PARTIAL}::smallint END AS status
       FROM batch b
-      JOIN log l ON l.id = b.log_id
-      JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version
+      JOIN failing f ON f.version = b.policy_version AND b.deadline_at <= f.until
+      CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(r.witness) FILTER (WHERE r.covers >= b.tree_size), '{}') AS landed,
+               array_agg(r.witness) FILTER (WHERE r.covers < b.tree_size) AS missing,
+               bool_and(r.failed_at >= greatest(b.sealed_at, b.deadline_at - ${NEAR_DEADLINE}::interval))
+                 FILTER (WHERE r.covers < b.tree_size) AS has_failed
+        FROM required r WHERE r.version = b.policy_version
+      ) r
       WHERE b.log_id = ${logId} AND b.status = ${SEALED} AND b.registered_at IS NOT NULL
-        AND b.deadline_at < clock_timestamp()
-        AND NOT EXISTS (
-          SELECT FROM required_witness(p) r
-          LEFT JOIN witness_state w ON w.log_id = b.log_id AND w.witness = r
-          WHERE NOT covered(b.log_id, r, b.tree_size)
-            AND (w.last_failed_at IS NULL
-                 OR w.last_failed_at < greatest(b.sealed_at, b.deadline_at - interval '10 minutes')))
-        AND EXISTS (SELECT FROM required_witness(p) r WHERE NOT covered(b.log_id, r, b.tree_size))
+        AND b.deadline_at < clock_timestamp() AND r.has_failed
       ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED),
     moved AS (
       UPDATE batch b SET status = due.status FROM due
@@ -64,4 +69,25 @@ export async function settleOverdue(sql: Sql, logId: number, limit: number): Pro
       INSERT INTO batch_transition (log_id, tree_size, status, landed, missing)
       SELECT ${logId}, tree_size, status, landed, missing FROM moved ON CONFLICT DO NOTHING)
     SELECT id AS "batchId", tree_size AS "treeSize", status FROM moved`;
+}
+
+const NEAR_DEADLINE = '10 minutes';
+
+/**
+ * Of each policy of the log's environment the witnesses that it requires: up to which size each covers the log, and when
+ * it failed last.
+ */
+function requiredWitnesses(sql: Sql, logId: number) {
+  return sql`
+    SELECT p.version, r AS witness,
+      coalesce((SELECT max(e.tree_size) FROM evidence e WHERE e.log_id = l.id AND e.witness = r), 0) AS covers,
+      CASE WHEN newest.witnesses @> jsonb_build_array(jsonb_build_object('name', r))
+           THEN coalesce(w.last_failed_at, '-infinity') ELSE 'infinity' END AS failed_at
+    FROM log l
+    JOIN policy p ON p.environment = l.environment
+    CROSS JOIN LATERAL (
+      SELECT n.witnesses FROM policy n WHERE n.environment = l.environment ORDER BY n.version DESC LIMIT 1) newest
+    CROSS JOIN LATERAL required_witness(p) r
+    LEFT JOIN witness_state w ON w.log_id = l.id AND w.witness = r
+    WHERE l.id = ${logId}`;
 }
