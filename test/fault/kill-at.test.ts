@@ -6,6 +6,7 @@ import type { Break } from '../support/proxy.js';
 import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/quiet.js';
 import { startReceiver } from '../support/receiver.js';
 import { setScene } from '../support/scene.js';
+import { commitOf, type Matching, statement } from '../support/sent.js';
 import { until } from '../support/until.js';
 
 const scene = await setScene(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'true' } });
@@ -63,18 +64,7 @@ for (const when of BREAKS) {
   );
 }
 
-/** Matches the statement. A worker that has just been started sends it with its text. */
-const statement = (text: string) => () => (sent: Buffer) => sent.includes(text);
-/** Matches the COMMIT of the transaction that the statement is in. */
-const commitOf = (text: string) => () => {
-  let seen = false;
-  return (sent: Buffer) => {
-    seen ||= sent.includes(text);
-    return seen && sent.includes('COMMIT');
-  };
-};
-
-const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => boolean][] = [
+const POINTS: [what: string, when: Break, matching: Matching][] = [
   ['a batch is committed', 'before the request arrives', commitOf('INSERT INTO batch ')],
   ['a batch is committed', 'before the answer arrives', commitOf('INSERT INTO batch ')],
   ['a batch is marked as published', 'before the request arrives', statement('SET registered_at')],
@@ -95,7 +85,7 @@ const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => bool
 for (const [what, when, matching] of POINTS) {
   t.test(`a worker killed while ${what}, ${when}, leaves it to the next one`, async (t) => {
     await submit();
-    const held = proxy.holdNext(when, matching());
+    const held = proxy.holdNext(when, matching);
     const doomed = await installation.startWorker();
     await held;
     await doomed.kill();

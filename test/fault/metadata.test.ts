@@ -6,6 +6,7 @@ import { auditOf } from '../rpc/auditing.js';
 import type { Break } from '../support/proxy.js';
 import { PROCESSES, untilGone, untilWitnessed } from '../support/quiet.js';
 import { setScene } from '../support/scene.js';
+import { commitOf } from '../support/sent.js';
 import type { ServiceProcess } from '../support/service.js';
 import { findTraces, readFiles } from '../support/traces.js';
 
@@ -70,15 +71,6 @@ const CHANGES: Change[] = [
 ];
 const BREAKS: Break[] = ['before the request arrives', 'before the answer arrives'];
 
-/** Matches the COMMIT of the transaction that an audit entry is in, by the entry's id; nothing else writes here. */
-function commitOfChange(): (sent: Buffer) => boolean {
-  let seen = false;
-  return (sent) => {
-    seen ||= sent.includes('aud_');
-    return seen && sent.includes('COMMIT');
-  };
-}
-
 for (const { what, action, method, body, state } of CHANGES) {
   for (const when of BREAKS) {
     for (const how of ['is killed', 'loses its connection'] as const) {
@@ -88,7 +80,8 @@ for (const { what, action, method, body, state } of CHANGES) {
           const id = await submitInvalid(api);
           const request = { key: `${method}-${id}`, ...(body && { body }) };
           const spring = how === 'is killed' ? proxy.holdNext : proxy.breakNext;
-          const sprung = spring(when, commitOfChange());
+          // By the entry's id: nothing else writes here.
+          const sprung = spring(when, commitOf('aud_'));
           const answer = send(api, method, `/${id}`, request);
           await sprung;
           if (how === 'is killed') await api.kill();

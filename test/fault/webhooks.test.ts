@@ -5,6 +5,7 @@ import type { Break } from '../support/proxy.js';
 import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/quiet.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import { setScene } from '../support/scene.js';
+import { commitOf, type Matching, statement } from '../support/sent.js';
 import { makeServerTls } from '../support/server-tls.js';
 import { makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
@@ -65,20 +66,9 @@ function idsOf({ received }: Receiver, submission: string): string[] {
   return received.filter(({ event }) => event.data.submission_id === submission).map(({ event }) => event.id);
 }
 
-/** Matches the statement. A worker that has just been started sends it with its text. */
-const statement = (text: string) => () => (sent: Buffer) => sent.includes(text);
-/** Matches the COMMIT of the transaction that the statement is in. */
-const commitOf = (text: string) => () => {
-  let seen = false;
-  return (sent: Buffer) => {
-    seen ||= sent.includes(text);
-    return seen && sent.includes('COMMIT');
-  };
-};
-
 const LOST: Break = 'before the request arrives';
 const UNKNOWN: Break = 'before the answer arrives';
-const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => boolean, times: number][] = [
+const POINTS: [what: string, when: Break, matching: Matching, times: number][] = [
   ['events are put on their way', UNKNOWN, commitOf('INSERT INTO webhook_range'), 1],
   ['deliveries are claimed', UNKNOWN, statement('claim_webhook_deliveries'), 1],
   ['an attempt is recorded', LOST, statement('INSERT INTO webhook_attempt'), 2],
@@ -88,7 +78,7 @@ const POINTS: [what: string, when: Break, matching: () => (sent: Buffer) => bool
 for (const [what, when, matching, times] of POINTS) {
   t.test(`a worker killed while ${what}, ${when}, leaves the event to the next one`, async (t) => {
     const id = await submit(apiKey);
-    const held = proxy.holdNext(when, matching());
+    const held = proxy.holdNext(when, matching);
     const doomed = await installation.startWorker();
     await held;
     await doomed.kill();
