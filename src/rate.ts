@@ -29,7 +29,7 @@ export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
   const bucket = spellingOf(BucketSchema, spent.bucket);
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
-    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached`,
+    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again after Retry-After`,
     {
       bucket,
       window: spent.windowSeconds,

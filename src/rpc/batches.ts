@@ -43,7 +43,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
       if (batch === undefined) {
         throw new ApiError(
           ErrorCode.BATCH_NOT_FOUND,
-          'no batch with this id holds a submission of the project',
+          "no batch with this id holds a submission of the project in the API key's environment",
         );
       }
       const [message] = await batchMessages(deps, [batch], environment);

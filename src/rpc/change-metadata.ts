@@ -60,7 +60,10 @@ export function deleteAttestation(
 
 /** The error of a submission that is not the caller's, or never was. */
 export function submissionNotFound(): ApiError {
-  return new ApiError(ErrorCode.SUBMISSION_NOT_FOUND, 'the project has no submission with this id');
+  return new ApiError(
+    ErrorCode.SUBMISSION_NOT_FOUND,
+    "the project has no submission with this id in the API key's environment",
+  );
 }
 
 /** Runs `effect` on the locked submission, with what it says was done for the audit log; shows what came of it. */

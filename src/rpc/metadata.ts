@@ -38,7 +38,8 @@ export function findMetadataErrors(schemas: SchemaRegistry, metadata: JsonObject
   if (verdict.ok) return [];
   if (verdict.reason === 'invalid') return verdict.errors;
   const { known } = verdict;
-  throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, 'no metadata schema has this name', { known });
+  const message = 'no metadata schema has this name; details.known lists those there are';
+  throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
 }
 
 /** The refusal of metadata that fails its schema; `hint` says what the caller can do about it. */

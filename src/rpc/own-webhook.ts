@@ -14,5 +14,8 @@ export async function getWebhook(sql: Sql, id: string, call: Call): Promise<Webh
 /** Throws `webhook.not_found` unless it was found. */
 export function assertFound(isFound: boolean): asserts isFound {
   if (isFound) return;
-  throw new ApiError(ErrorCode.WEBHOOK_NOT_FOUND, 'the project has no webhook subscription with this id');
+  throw new ApiError(
+    ErrorCode.WEBHOOK_NOT_FOUND,
+    "the project has no webhook subscription with this id in the API key's environment",
+  );
 }

@@ -136,7 +136,7 @@ async function getReadyRow(deps: ReaderDeps, id: string, caller: Principal): Pro
     ErrorCode.BUNDLE_NOT_READY,
     failed
       ? 'the batch failed: no required witness vouched for it'
-      : 'the batch of this submission is not witnessed yet',
+      : 'the batch of this submission is not witnessed yet; ask again after Retry-After',
     {},
     failed ? {} : { 'retry-after': BUNDLE_RETRY_SECONDS },
   );

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { utf8 } from '../../src/proof/encoding.js';
 import { jcs } from '../../src/proof/jcs.js';
 import { metadataCommitment, parseStatement } from '../../src/proof/statement.js';
@@ -157,6 +158,14 @@ t.test('HEAD is answered like GET, without the body', async (t) => {
   const options = await app.rest(path, { method: 'OPTIONS' });
   t.equal(options.status, 204);
   t.match(options.headers.allow, /^GET, HEAD/);
+});
+
+t.test('a key of the other environment is pointed to environments', async (t) => {
+  const { id } = await submit();
+  const tester = await newKey(app, { environment: Environment.TEST, projectId: owner.projectId });
+  const { status, json } = await app.rest(`/v1/attestations/${id}`, { apiKey: tester.key });
+  t.equal(status, 404);
+  t.match(json, { error: { code: 'submission.not_found', message: /in the API key's environment$/ } });
 });
 
 t.test('a creation is seen by every reader at once', async (t) => {
