@@ -7,7 +7,7 @@ import { auditLog, type Finding, type Walk } from './audit-walk.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
 import { addClientFlags, type ClientFlags, openClient } from './client-flags.js';
 import { openProgress, type Progress } from './progress.js';
-import { reportError } from './report-error.js';
+import { runCheck } from './report-error.js';
 import { getTrustRoots } from './trust-roots.js';
 
 type Flags = ClientFlags & {
@@ -51,14 +51,7 @@ export function addAudit(program: Command, cli: Cli): void {
     .option('--batches', "also derive the checkpoints of all batches of the API key's project")
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', HELP)
-    .action(async (flags: Flags) => {
-      try {
-        await audit(cli, flags);
-      } catch (error) {
-        reportError(cli, error, { json: flags.json === true });
-        cli.exitCode = 2;
-      }
-    });
+    .action((flags: Flags) => runCheck(cli, flags, () => audit(cli, flags)));
 }
 
 async function audit(cli: Cli, flags: Flags): Promise<void> {

@@ -20,6 +20,20 @@ export function reportError(cli: Cli, error: unknown, { json }: { json: boolean 
   if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
 }
 
+/** Makes a check. What keeps it from being made is reported, and the exit code is neither that of yes nor that of no. */
+export async function runCheck(
+  cli: Cli,
+  { json = false }: { json?: boolean },
+  check: () => Promise<void>,
+): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    reportError(cli, error, { json });
+    cli.exitCode = 2;
+  }
+}
+
 /** An error as a person reads it; safe to print. */
 export function readableError(error: unknown): string {
   if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');

@@ -15,7 +15,7 @@ import { type SigstoreVerification, verifySigstoreBundle } from '../proof/verify
 import { artifactSha256, findGivenDigest } from './artifact.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
 import { givenFileSize, readGivenFile } from './given-file.js';
-import { reportError } from './report-error.js';
+import { runCheck } from './report-error.js';
 import { formatSteps } from './verification-text.js';
 import { EXIT_CODES } from './verify.js';
 
@@ -51,14 +51,7 @@ export function addVerifySigstore(program: Command, cli: Cli): void {
     .option('--trusted-root <file>', 'trusted logs and time-stamping authorities: a trusted_root.json')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', HELP)
-    .action(async (file: string, flags: Flags) => {
-      try {
-        await verify(cli, file, flags);
-      } catch (error) {
-        reportError(cli, error, { json: flags.json === true });
-        cli.exitCode = EXIT_CODES.could_not_check;
-      }
-    });
+    .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
 }
 
 async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {

@@ -6,7 +6,7 @@ import { artifactSha256 } from './artifact.js';
 import { type Cli, print, printable, UsageError } from './cli.js';
 import { environmentFlag, readJsonFlag } from './client-flags.js';
 import { readGivenFile } from './given-file.js';
-import { reportError } from './report-error.js';
+import { runCheck } from './report-error.js';
 import { getTrustRoots } from './trust-roots.js';
 import { formatVerification, verificationJson } from './verification-text.js';
 
@@ -55,14 +55,7 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--metadata-salt <hex>', 'the salt that opens the commitment to the metadata')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', HELP)
-    .action(async (file: string, flags: Flags) => {
-      try {
-        await verify(cli, file, flags);
-      } catch (error) {
-        reportError(cli, error, { json: flags.json === true });
-        cli.exitCode = EXIT_CODES.could_not_check;
-      }
-    });
+    .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
 }
 
 async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {

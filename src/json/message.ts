@@ -8,7 +8,7 @@ import {
 import { Edition, FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { fieldSetter } from './field.js';
 import { type Reading, report } from './problems.js';
-import { type Fields, isJsonObject, type ValueCodec } from './value.js';
+import { asFields, type Fields, isJsonObject, type ValueCodec } from './value.js';
 import { findWritten } from './written.js';
 
 type MemberReader = (json: JsonValue, message: Fields, reading: Reading) => void;
@@ -28,7 +28,7 @@ export function objectCodec(desc: DescMessage): ObjectCodec {
   const readers = new Map<string, MemberReader>();
   const read = (json: JsonValue, reading: Reading) => {
     if (!isJsonObject(json)) return report(reading, 'must be an object');
-    const message = create(desc) as unknown as Fields;
+    const message = asFields(create(desc));
     readMembers(readers, json, message, reading);
     return message;
   };

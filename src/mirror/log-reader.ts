@@ -1,5 +1,6 @@
 import { encodeEntries } from '../proof/entries.js';
 import { rebuildLeaf } from '../proof/leaf.js';
+import { HASH_BYTES } from '../proof/merkle.js';
 import { statementBytes } from '../proof/statement.js';
 import { tileWidth } from '../proof/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../proof/tile-path.js';
@@ -21,8 +22,6 @@ export type LogReader = {
 
 /** A tile's bytes. A full tile, and a partial one of a given width, never change. */
 export type PublicTile = { bytes: Uint8Array; contentType: string };
-
-const HASH_BYTES = 32;
 
 /** A reader over the tables. */
 export function createLogReader(pool: Pool, directory: Directory): LogReader {

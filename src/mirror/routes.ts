@@ -3,7 +3,6 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../errors.js';
 import { answerOtherMethods, sendPublic } from '../public-answer.js';
-import type { Directory } from '../rpc/directory.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
 import type { Pool } from '../store/connect.js';
 import { isDatabaseAway } from '../store/database-errors.js';
@@ -13,7 +12,6 @@ import type { LogReader } from './log-reader.js';
 /** What the public mirror is made of. */
 export type MirrorDeps = {
   pool: Pool;
-  directory: Directory;
   trustRoots: TrustRootsReader;
   logs: LogReader;
   /** Renders trust roots as the REST surface does: the API's answer and the mirror are the same bytes. */
@@ -23,10 +21,13 @@ export type MirrorDeps = {
 /** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
 const MIRROR_PATH = '/verify';
 
+const TRUSTED_ROOTS = [
+  { path: '/trusted_root.json', environment: Environment.LIVE },
+  { path: '/trusted_root.test.json', environment: Environment.TEST },
+];
 const PATHS = [
   '/trust_roots.json',
-  '/trusted_root.json',
-  '/trusted_root.test.json',
+  ...TRUSTED_ROOTS.map(({ path }) => path),
   '/log/:log/checkpoint',
   '/log/:log/tile/*',
 ];
@@ -45,24 +46,12 @@ export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
   app.get(`${MIRROR_PATH}/trust_roots.json`, async (request, reply) =>
     sendPublic(request, reply, deps.writeTrustRoots(await deps.trustRoots.read()), json, TRUST),
   );
-  app.get(`${MIRROR_PATH}/trusted_root.json`, async (request, reply) =>
-    sendPublic(
-      request,
-      reply,
-      JSON.stringify(await deps.trustRoots.readSigstore(Environment.LIVE)),
-      json,
-      TRUST,
-    ),
-  );
-  app.get(`${MIRROR_PATH}/trusted_root.test.json`, async (request, reply) =>
-    sendPublic(
-      request,
-      reply,
-      JSON.stringify(await deps.trustRoots.readSigstore(Environment.TEST)),
-      json,
-      TRUST,
-    ),
-  );
+  for (const { path, environment } of TRUSTED_ROOTS) {
+    app.get(MIRROR_PATH + path, async (request, reply) => {
+      const root = await deps.trustRoots.readSigstore(environment);
+      return sendPublic(request, reply, JSON.stringify(root), json, TRUST);
+    });
+  }
   app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log/checkpoint`, async (request, reply) => {
     const log = await findLog(deps, request.params.log);
     const note = log && (await deps.logs.checkpoint(log));

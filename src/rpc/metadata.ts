@@ -5,10 +5,8 @@ import { ApiError, errorRules } from '../errors.js';
 import { invalidRequest } from '../json/problems.js';
 import { isDeeperThan } from '../json/strict-json.js';
 import { jcs } from '../proof/jcs.js';
+import type { MetadataProblem } from '../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
-
-/** A place where metadata fails its schema. */
-export type MetadataError = { path: string; message: string };
 
 /** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
 export type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
@@ -33,7 +31,7 @@ export function readMetadata(value: JsonObject): ReadMetadata {
 }
 
 /** Where metadata fails the schema it names; throws `submission.unknown_schema` when there is none of that name. */
-export function findMetadataErrors(schemas: SchemaRegistry, metadata: JsonObject): MetadataError[] {
+export function findMetadataErrors(schemas: SchemaRegistry, metadata: JsonObject): MetadataProblem[] {
   const verdict = validateMetadata(schemas, metadata);
   if (verdict.ok) return [];
   if (verdict.reason === 'invalid') return verdict.errors;
@@ -43,13 +41,13 @@ export function findMetadataErrors(schemas: SchemaRegistry, metadata: JsonObject
 }
 
 /** The refusal of metadata that fails its schema; `hint` says what the caller can do about it. */
-export function invalidMetadata(schema: string, errors: MetadataError[], hint: string): ApiError {
+export function invalidMetadata(schema: string, errors: MetadataProblem[], hint: string): ApiError {
   const message = `the metadata fails its schema ${schema}; ${hint}`;
   return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors });
 }
 
 /** The warning that a lenient creation answers with, or none. */
-export function metadataWarnings(schema: string, errors: readonly MetadataError[]): Warning[] {
+export function metadataWarnings(schema: string, errors: readonly MetadataProblem[]): Warning[] {
   if (errors.length === 0) return [];
   const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);
   const details = { schema, errors: errors.map(({ path, message }) => ({ path, message })) };

@@ -3,7 +3,7 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { type FieldSetter, fieldSetter, findFieldValue } from '../../json/field.js';
 import type { Reading } from '../../json/problems.js';
 import { findTextReader } from '../../json/text.js';
-import type { Fields } from '../../json/value.js';
+import { asFields, type Fields } from '../../json/value.js';
 
 /**
  * The fields that a path of proto names leads through, the last one being what it names; undefined when there is no
@@ -57,7 +57,7 @@ function reachParent(root: Fields, fields: readonly DescField[], reading: Readin
   for (const field of fields.slice(0, -1)) {
     let next = findFieldValue(field, message) as Fields | undefined;
     if (next === undefined) {
-      next = create(field.message as DescMessage) as unknown as Fields;
+      next = asFields(create(field.message as DescMessage));
       fieldSetter(field)(message, next, reading);
       if (findFieldValue(field, message) === undefined) return undefined;
     }

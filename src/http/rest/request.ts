@@ -6,7 +6,7 @@ import { fieldSetter } from '../../json/field.js';
 import { invalidRequest, type Reading, startReading } from '../../json/problems.js';
 import { compileFieldReader, compileMessageReader } from '../../json/reader.js';
 import { JsonSyntaxError, parseJson } from '../../json/strict-json.js';
-import type { Fields } from '../../json/value.js';
+import { asFields, type Fields } from '../../json/value.js';
 import type { HttpBinding } from './http-rule.js';
 import { type BodyJson, compilePathReader } from './path-reader.js';
 import { compileQueryReader } from './query.js';
@@ -131,8 +131,4 @@ export function isHttpBody(desc: DescMessage): boolean {
 
 function newMessage(desc: DescMessage): Fields {
   return asFields(create(desc));
-}
-
-function asFields(message: Message): Fields {
-  return message as unknown as Fields;
 }

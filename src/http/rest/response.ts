@@ -1,7 +1,7 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { HttpBody } from '../../../gen/google/api/httpbody_pb.js';
 import { findFieldValue } from '../../json/field.js';
-import type { Fields } from '../../json/value.js';
+import { asFields } from '../../json/value.js';
 import { compileFieldWriter, compileWriter } from '../../json/writer.js';
 import { findWritten } from '../../json/written.js';
 import { isHttpBody } from './request.js';
@@ -41,8 +41,4 @@ function rawPayload(body: HttpBody | undefined): Payload {
     contentType: body?.contentType || 'application/octet-stream',
     body: body?.data ?? new Uint8Array(),
   };
-}
-
-function asFields(message: Message): Fields {
-  return message as unknown as Fields;
 }
