@@ -15,6 +15,7 @@ import { type Resource, resource } from './resource.js';
 import { pollUntilWitnessed, type WaitOptions } from './wait.js';
 
 // biome-ignore-start lint/performance/noBarrelFile: this is the published library's entry point
+export { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 export * from '../../gen/attestation/v1/attestations_pb.js';
 export * from '../../gen/attestation/v1/batches_pb.js';
 export * from '../../gen/attestation/v1/bundle_pb.js';

@@ -9,6 +9,8 @@ import {
   ErrorCode,
   EventType,
   SubmissionStatus,
+  timestampDate,
+  timestampFromDate,
   verifyBundle,
   verifyWebhook,
 } from '../../src/client/client.js';
@@ -91,6 +93,10 @@ t.test('a listing is its first page when awaited, and everything when iterated',
     if (some.length === 3) break;
   }
   t.same(some, made.slice(0, 3));
+  const { submittedAt } = await client.attestations.get(made[0]!);
+  const later = timestampFromDate(new Date(timestampDate(submittedAt!).getTime() + 1));
+  t.same((await client.attestations.list({ submittedAfter: later })).data, []);
+  t.equal((await client.attestations.list({ submittedBefore: later })).data.length, 5);
   const status = SubmissionStatus.FAILED;
   for await (const { id } of client.attestations.list({ status })) t.fail(`${id} has not failed`);
   const stop = new AbortController();
