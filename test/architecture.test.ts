@@ -92,7 +92,7 @@ t.test('every way to bring in a module counts as an import', async (t) => {
     "import '../store/b.js';",
     "export { x } from '../store/b.js';",
     "export * from '../store/b.js';",
-    "export async function f() { return import('../store/b.js'); }",
+    "const f = async () => import('../store/b.js');",
     "export type T = import('../store/b.js').X;",
     "export const url = new URL('../store/b.js', import.meta.url);",
   ];
@@ -178,7 +178,7 @@ t.test('a file may have 250 lines and no more', async (t) => {
 t.test('a function may have 60 lines and no more, whatever kind it is', async (t) => {
   const body = (lines: number) => `{\n${'  //\n'.repeat(lines - 2)}}`;
   const kinds = [
-    (text: string) => `export function f() ${text}\n`,
+    (text: string) => `function f() ${text}\n`,
     (text: string) => `export const f = () => ${text};\n`,
     (text: string) => `export const o = { f() ${text} };\n`,
     (text: string) => `export class C { constructor() ${text} }\n`,
@@ -188,5 +188,15 @@ t.test('a function may have 60 lines and no more, whatever kind it is', async (t
     t.strictSame(findViolations({ 'src/proof/a.ts': kind(body(61)) }), [
       'src/proof/a.ts has a function of more than 60 lines',
     ]);
+  }
+});
+
+t.test('an exported function without a docstring is reported', async (t) => {
+  const found = ['src/proof/a.ts exports a function without a docstring'];
+  t.strictSame(findViolations({ 'src/proof/a.ts': 'export function f() {}\n' }), found);
+  t.strictSame(findViolations({ 'src/proof/a.ts': '// x\nexport async function f() {}\n' }), found);
+  const overloaded = '/** x */\nexport function f(a: 1): 1;\nexport function f(a: number) {}\n';
+  for (const source of ['/** x */\nexport function f() {}\n', 'function f() {}\n', overloaded]) {
+    t.strictSame(findViolations({ 'src/proof/a.ts': source }), [], source);
   }
 });

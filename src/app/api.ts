@@ -28,7 +28,7 @@ export type Api = {
 };
 
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** The gathered write: measured in architecture terms, two calls under way keep the database busy. */
+/** Of the gathered write. Two calls under way keep the database busy; by measure, more gain nothing. */
 const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
 const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */

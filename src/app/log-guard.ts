@@ -17,6 +17,7 @@ export type LogGuard = {
 
 const FROZEN_RETRY_SECONDS = 60;
 
+/** A guard that has not compared any log yet. */
 export function createLogGuard(register: Register, directory: Directory, log: Logger): LogGuard {
   let losses = 0;
   const checkedAt = new Map<number, number>();

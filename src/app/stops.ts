@@ -5,6 +5,7 @@ export type Stops = {
   run(): Promise<void>;
 };
 
+/** Nothing to stop yet. */
 export function createStops(): Stops {
   const started: (() => Promise<unknown>)[] = [];
   return {

@@ -160,6 +160,7 @@ const CONNECTIONS_FILE = 'connections.json';
 /** How to reach the servers of a running `attest up`. */
 export type Connections = { databaseUrl: string; natsUrl: string };
 
+/** Writes how to reach the servers of this start, for {@link findConnections}. */
 export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {
   await writeFileAtomic(join(dataDir, CONNECTIONS_FILE), JSON.stringify({ databaseUrl, natsUrl }));
 }

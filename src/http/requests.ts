@@ -65,6 +65,7 @@ export type Requests = {
 const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
+/** None under way yet. */
 export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
   // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
   const underWay: Placed[] = [];

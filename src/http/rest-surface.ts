@@ -19,6 +19,7 @@ export type RestSurface = {
   expire: (record: RequestRecord) => void;
 };
 
+/** The REST surface of the services; throws when their `google.api.http` options cannot be followed. */
 export function restSurface({ log, interceptors, ...deps }: RestSurfaceDeps): RestSurface {
   const onInternalError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a call failed');

@@ -5,6 +5,7 @@ import type { Fields } from './value.js';
 /** Sets a field of a message; a second member of a oneof is a problem at the place the reading stands at. */
 export type FieldSetter = (message: Fields, value: unknown, reading: Reading) => void;
 
+/** Makes the setter of a field. */
 export function fieldSetter(field: DescField): FieldSetter {
   const { localName, oneof } = field;
   if (oneof === undefined) {

@@ -42,7 +42,7 @@ const FILE_FOLDERS: ReadonlyMap<string, string> = new Map([
   ['src/config.ts', 'config'],
 ]);
 
-/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, length of files and functions. */
+/** Every rule broken, a line each: imports, cycles, `process.env`, default exports, docstrings, length of files and functions. */
 export function findViolations(sources: Sources): string[] {
   const parsed = Object.entries(sources).map(([path, source]) => parse(path, source));
   const imports = new Map(parsed.map(({ path, targets }) => [path, targets]));
@@ -62,7 +62,7 @@ export function findOrphans(sources: Sources): string[] {
 type Parsed = { path: string; targets: string[]; findings: string[] };
 
 function parse(path: string, source: string): Parsed {
-  const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest);
+  const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true);
   const targets = new Set<string>();
   const findings = new Set<string>();
   const lines = source.split('\n').length - (source.endsWith('\n') ? 1 : 0);
@@ -71,6 +71,7 @@ function parse(path: string, source: string): Parsed {
     const specifier = findSpecifier(node);
     if (specifier?.startsWith('.')) targets.add(resolve(path, specifier));
     if (isDefaultExport(node)) findings.add('has a default export');
+    if (isUndocumented(file, node)) findings.add('exports a function without a docstring');
     if (isLongFunction(file, node)) findings.add(`has a function of more than ${MAX_FUNCTION_LINES} lines`);
     if (path !== 'src/config.ts' && readsEnvironment(node)) findings.add('reads process.env');
     ts.forEachChild(node, visit);
@@ -106,6 +107,14 @@ function isDefaultExport(node: ts.Node): boolean {
   if (ts.isExportSpecifier(node)) return node.name.text === 'default';
   if (!ts.canHaveModifiers(node)) return false;
   return ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ?? false;
+}
+
+/** Of overloads the first one's docstring is that of all. */
+function isUndocumented(file: ts.SourceFile, node: ts.Node): boolean {
+  if (!ts.isFunctionDeclaration(node) || isDefaultExport(node)) return false;
+  const isExported = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
+  const isSame = (other: ts.Node) => ts.isFunctionDeclaration(other) && other.name?.text === node.name?.text;
+  return isExported && ts.getJSDocCommentsAndTags(file.statements.find(isSame) ?? node).length === 0;
 }
 
 function isLongFunction(file: ts.SourceFile, node: ts.Node): boolean {

@@ -34,6 +34,7 @@ type Path = { raw: readonly string[]; decoded: readonly (string | undefined)[]; 
 const ANY_METHOD = '*';
 const METHOD_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
+/** A router that leads nowhere yet. */
 export function createRouter<T>(): Router<T> {
   const root = newNode<T>();
   const verbs = new Set<string>();

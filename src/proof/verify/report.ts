@@ -36,10 +36,12 @@ export type Step<Name extends string = StepName> = {
   readonly checks: readonly Check[];
 };
 
+/** A check that holds. */
 export function passed(code: string, message: string): Check {
   return { code, status: 'passed', message };
 }
 
+/** A check that does not hold; `path` is where in the bundle. */
 export function failed(code: string, message: string, path?: string): Check {
   return { code, status: 'failed', message, ...(path !== undefined && { path }) };
 }
