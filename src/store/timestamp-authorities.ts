@@ -17,7 +17,10 @@ export async function listTimestampAuthorities(sql: Sql): Promise<TimestampAutho
     FROM timestamp_authority ORDER BY id`;
 }
 
-/** Makes this the authority of its name; one with another chain is retired from now on. */
+/** How long a replaced chain stays trusted, for workers that have not been restarted with the new one. */
+const OVERLAP = '1 hour';
+
+/** Makes this the authority of its name; one with another chain stays trusted for an hour. */
 export async function ensureTimestampAuthority(
   pool: Pool,
   authority: { name: string; url: string; operator: string; certChainPem: string[] },
@@ -29,7 +32,9 @@ export async function ensureTimestampAuthority(
       UPDATE timestamp_authority SET url = ${url}, operator = ${operator}
       WHERE name = ${name} AND valid_to IS NULL AND cert_chain_pem = ${certChainPem} RETURNING id`;
     if (same.length > 0) return;
-    await tx`UPDATE timestamp_authority SET valid_to = clock_timestamp() WHERE name = ${name} AND valid_to IS NULL`;
+    await tx`
+      UPDATE timestamp_authority SET valid_to = clock_timestamp() + ${OVERLAP}::interval
+      WHERE name = ${name} AND valid_to IS NULL`;
     await tx`
       INSERT INTO timestamp_authority (name, url, operator, cert_chain_pem)
       VALUES (${name}, ${url}, ${operator}, ${certChainPem})`;

@@ -1,6 +1,7 @@
 /** Asking witnesses: when, how often, by whom, and what becomes of what they say. */
 import t from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
+import { setUpWitnesses } from '../../src/app/setup.js';
 import { sealJob, settleJob, witnessJob } from '../../src/pipeline/job.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { backoffMs } from '../../src/pipeline/witness.js';
@@ -185,6 +186,24 @@ t.test(
     const [state] =
       await test.pool`SELECT last_error FROM witness_state WHERE witness = 'silent' AND log_id = 1`;
     t.match(state, { last_error: /no answer within 200 ms/ });
+    await assertConsistent(t, { ...test, acknowledged });
+  },
+);
+
+t.test(
+  'what a worker brings that does not know of the authority’s new chain yet is to be trusted',
+  async (t) => {
+    const old = await makeWitness(t, 'tsa');
+    const renewed = await makeWitness(t, 'tsa');
+    const test = await openPipeline(t, [old]);
+    const acknowledged = await test.submit(1);
+    await runJob(test.pipeline, sealJob(test.logId));
+    await setUpWitnesses(test.pool, [renewed.setup], 60 * MINUTE_MS);
+    await test.pool`
+      UPDATE timestamp_authority SET valid_from = valid_from - interval '1 minute', valid_to = valid_to - interval '1 minute'`;
+    await drain(test.pipeline);
+    t.equal(old.asked, 1);
+    t.same(await statuses(test), [WITNESSED]);
     await assertConsistent(t, { ...test, acknowledged });
   },
 );
