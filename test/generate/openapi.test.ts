@@ -11,6 +11,7 @@ import {
   example as exampleOption,
   rules as rulesOption,
 } from '../../gen/attestation/options/v1/options_pb.js';
+import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { openApiDocument } from '../../src/generate/openapi/document.js';
 
@@ -79,6 +80,22 @@ t.test('what an option says of an RPC is in the document, and nothing else chang
     ([path]) => path !== '/v1/batches/{id}',
   );
   for (const [path, item] of others) t.strictSame(paths[path], item, path);
+});
+
+t.test('a file that holds a message has its schema', async (t) => {
+  const paths = published.paths as Record<string, JsonObject>;
+  const schema = { $ref: '#/components/schemas/ProofBundle' };
+  for (const ending of ['bundle', 'bundle.json']) {
+    const { get } = paths[`/v1/attestations/{id}/${ending}`] as JsonObject;
+    t.match(get, { responses: { 200: { content: { 'application/json': { schema } } } } }, ending);
+  }
+  const set = readSet();
+  const options = getMethod(set, AttestationService.method.downloadBundle).options!;
+  setExtension(options, rulesOption, {
+    ...getExtension(options, rulesOption),
+    bodyTypes: ['attestation.v1.Nothing'],
+  });
+  t.throws(() => generate(set), /knows no message attestation\.v1\.Nothing/);
 });
 
 t.test('an error that the catalogue lacks, and an example that is no JSON, are named', async (t) => {

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { DescMessage, JsonObject } from '@bufbuild/protobuf';
+import type { DescFile, DescMessage, JsonObject } from '@bufbuild/protobuf';
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../errors.js';
@@ -48,7 +48,8 @@ function successResponse(components: Components, operation: Operation): JsonObje
   if (status === 204) return response;
   const field = method.output.fields.find(({ name }) => name === binding.responseBody);
   const type = field === undefined ? method.output : field.message;
-  if (type !== undefined && isHttpBody(type)) return { ...response, content: rawContent(operation) };
+  if (type !== undefined && isHttpBody(type))
+    return { ...response, content: rawContent(components, operation) };
   if (field !== undefined) {
     return { ...response, content: jsonContent(fieldSchema(components, field, 'response')) };
   }
@@ -70,10 +71,23 @@ function alwaysHeaders(operation: Operation): string[] {
   ];
 }
 
-function rawContent({ rules, index }: Operation): JsonObject {
+function rawContent(components: Components, { rules, index, method }: Operation): JsonObject {
   const mediaType = rules.mediaTypes[index] ?? rules.mediaTypes[0] ?? 'application/octet-stream';
+  const typeName = rules.bodyTypes[index] ?? '';
+  if (typeName !== '') {
+    return {
+      [mediaType]: { schema: messageRef(components, getMessage(method.parent.file, typeName), 'response') },
+    };
+  }
   if (/^application\/(?:.*\+)?json/.test(mediaType)) return { [mediaType]: { schema: { type: 'object' } } };
   return { [mediaType]: { schema: mediaType.startsWith('text/') ? { type: 'string' } : {} } };
+}
+
+function getMessage(file: DescFile, typeName: string): DescMessage {
+  const messages = [file, ...file.dependencies].flatMap((known) => known.messages);
+  const found = messages.find((message) => message.typeName === typeName);
+  if (found === undefined) throw new Error(`${file.name} knows no message ${typeName}`);
+  return found;
 }
 
 function jsonContent(schema: JsonObject, example?: JsonObject | undefined): JsonObject {
