@@ -59,12 +59,15 @@ function findSpellingProblem(text: string, url: URL, allowInsecure: boolean): st
 /** All IPv6 addresses of the public internet are in here (RFC 4291, section 2.4; IANA's allocations). */
 const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
+/** Of the public range, and yet the platform's own, which answers virtual machines only: Azure's WireServer. */
+const PLATFORM_ADDRESSES: readonly string[] = ['168.63.129.16'];
+
 /**
- * Whether an address is one of the public internet: not loopback, private, link-local, shared, multicast or reserved,
- * and no IPv6 address that stands for an IPv4 one (mapped, translated, 6to4, Teredo) or names a zone.
+ * Whether an address is one of the public internet: not loopback, private, link-local, shared, multicast, reserved or
+ * a cloud's own, and no IPv6 address that stands for an IPv4 one (mapped, translated, 6to4, Teredo) or names a zone.
  */
 export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 0 || address.includes('%')) return false;
+  if (isIP(address) === 0 || address.includes('%') || PLATFORM_ADDRESSES.includes(address)) return false;
   const parsed = ipaddr.parse(address);
   if (parsed.range() !== 'unicast') return false;
   return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST_V6);

@@ -36,7 +36,7 @@ export function attemptOf(
     at,
     durationMs: result.durationMs,
     statusCode: result.status ?? null,
-    error: isDelivered ? null : storable(result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH),
+    error: isDelivered ? null : storable((result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH)),
     answer: result.status === undefined ? null : storable(result.answer),
     status: isDelivered ? DeliveryStatus.DELIVERED : failed,
     isGone: result.gone === true && !isTest,

@@ -49,6 +49,13 @@ t.test('what may not be called is told why', async (t) => {
     ['https://0177.0.0.1/', /public/],
     ['https://127.1/', /public/],
     ['https://127.0.0.1./', /public/],
+    ['https://127.0.0.1%00.example/', /not a url/],
+    ['https://%31%32%37.0.0.1/', /public/],
+    ['https://168.63.129.16/', /public/],
+    ['https://100.100.100.200/', /public/],
+    ['https://[64:ff9b:1::7f00:1]/', /public/],
+    ['https://[2001:0:7f00:1::]/', /public/],
+    ['https://127.0.0.1@public.example/', /credentials/],
     ['https://１２７.0.0.1/', /public/],
     ['https:/\\127.0.0.1/', /https:\/\/, a host/],
     ['https:public.example', /https:\/\/, a host/],
@@ -105,6 +112,7 @@ t.test('private, reserved and translated addresses are not public', async (t) =>
     '100.64.0.1',
     '127.0.0.53',
     '169.254.169.254',
+    '168.63.129.16',
     '172.16.0.1',
     '192.168.0.1',
     '198.18.0.1',
@@ -183,6 +191,16 @@ t.test('a connection to an address that is not public is never opened, by number
   const { body } = await request(`http://127.0.0.1:${port}/`, { dispatcher: lax });
   t.equal(await body.text(), 'inside');
   await t.rejects(request(`http://10.0.0.5:${port}/`, { dispatcher: lax }), /not a public address/);
+});
+
+t.test('a proxy that the environment names is not asked', async (t) => {
+  const { seen, port } = await startInside(t);
+  const names = ['http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
+  for (const name of names) process.env[name] = `http://127.0.0.1:${port}`;
+  t.teardown(() => names.forEach((name) => void delete process.env[name]));
+  const dispatcher = agentOf(t, { allowInsecure: false, resolve: async () => ['10.0.0.5'] });
+  await t.rejects(request('http://hook.example/', { dispatcher }), /not a public address/);
+  t.equal(seen.connections, 0);
 });
 
 t.test('a name that is bound to another address after it was looked at is not connected to', async (t) => {

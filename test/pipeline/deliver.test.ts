@@ -241,6 +241,19 @@ t.test('a request to send again that comes while one is being met is met as well
   t.same(await wanted(), since);
 });
 
+t.test('of an error, which may quote the receiver, as much is kept as a person reads', async (t) => {
+  const test = await open(t);
+  const webhook = await subscribe(test, NOBODY);
+  const error = `\0${'x'.repeat(498)}\u{1f600}${'x'.repeat(100_000)}`;
+  const failing = sendingBy(test, async () => ({ outcome: 'failed', durationMs: 1, error, answer: '' }));
+  await submitFor(test, webhook.projectId, 1);
+  await drain(failing);
+  t.same(
+    (await attemptsOf(test, webhook)).map((attempt) => attempt.error),
+    [`\ufffd${'x'.repeat(498)}\ufffd`],
+  );
+});
+
 t.test('an answer is kept as far as 2 KiB, whatever is in it; a redirect is not followed', async (t) => {
   const test = await open(t);
   const receiver = await startReceiver(t);

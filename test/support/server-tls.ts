@@ -11,10 +11,14 @@ export type ServerTls = {
   caFile: string;
 };
 
-/** Makes both, until the test ends. `altName` is what the certificate is for, as OpenSSL spells it. */
+/**
+ * Makes both, until the test ends. `altName` is what the certificate is for, as OpenSSL spells it; with -1 day it has
+ * expired yesterday.
+ */
 export async function makeServerTls(
   test: Pick<Test, 'teardown'>,
   altName = 'IP:127.0.0.1',
+  days = 30,
 ): Promise<ServerTls> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-tls-'));
   test.teardown(() => rm(dir, { recursive: true, force: true }));
@@ -42,7 +46,7 @@ export async function makeServerTls(
     '-extfile',
     'san.cnf',
     '-days',
-    '30',
+    String(days),
   ];
   await openssl(dir, 'x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
   const read = (name: string) => readFile(join(dir, name));

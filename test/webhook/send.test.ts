@@ -112,6 +112,8 @@ t.test('any other answer is a failure that says what came, and for how long to w
     [answering(429, '', { 'retry-after': new Date(NOW_MS + 9_750).toUTCString() }), { retryAfterMs: 9_750 }],
     [answering(503, '', { 'retry-after': 'Sun, 01 Mar 2020 12:00:10 GMT' }), { retryAfterMs: 0 }],
     [answering(503, '', { 'retry-after': 'soon' }), { retryAfterMs: undefined }],
+    [answering(503, '', { 'retry-after': '-7' }), { retryAfterMs: 0 }],
+    [answering(503, '', { 'retry-after': '9'.repeat(400) }), { retryAfterMs: Number.POSITIVE_INFINITY }],
   ] as const) {
     receiver.behave(behaviour);
     t.match(await send(receiver.url), { outcome: 'failed', ...expected });
@@ -205,6 +207,12 @@ t.test('an endpoint whose certificate does not hold is not told the event', asyn
   const plain = await startReceiver(t);
   t.match(await senderOf(t)(plain.url.replace('http:', 'https:')), { outcome: 'failed', error: /\S/ });
   t.equal(receiver.received.length + plain.received.length, 0);
+  const expired = await makeServerTls(t, 'IP:127.0.0.1', -1);
+  const late = await startReceiver(t, { tls: expired.tls });
+  const lateCa = await readFile(expired.caFile, 'utf8');
+  const trusting = senderOf(t, { connect: guardedConnector({ allowInsecure: true, ca: lateCa }) });
+  t.match(await trusting(late.url), { outcome: 'failed', error: /expired/ });
+  t.equal(late.received.length, 0);
   const right = await makeServerTls(t, 'DNS:hook.example');
   const byName = await startReceiver(t, { tls: right.tls });
   const connect = guardedConnector({
