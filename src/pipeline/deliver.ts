@@ -29,7 +29,7 @@ const MAX_WIDTH = 32;
 /** An endpoint that takes longer gets fewer attempts at a time. */
 const SLOW_MS = 1_000;
 /** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
-const FAST_MS = 5;
+const FAST_MS = 20;
 
 /** Sends what is due of one subscription, for one turn. */
 export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
@@ -130,5 +130,5 @@ async function post(
 function widthAfter({ outcome, durationMs, gone }: SendResult): Width {
   if (outcome === 'failed') return () => (gone === true ? 0 : 1);
   if (durationMs > SLOW_MS) return (width) => Math.ceil(width / 2);
-  return durationMs > FAST_MS ? (width) => Math.min(MAX_WIDTH, width + 1) : (width) => width;
+  return durationMs > FAST_MS ? (width) => Math.min(MAX_WIDTH, width + 1 / width) : (width) => width;
 }

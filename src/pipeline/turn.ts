@@ -1,4 +1,7 @@
-/** How the width of what is sent at a time changes after an attempt; at 0 nothing more is sent in this turn. */
+/**
+ * How the width of what is sent at a time changes after an attempt. Of a fraction the whole counts, so that 1 / width for
+ * each attempt is one more for a round of them; at 0 nothing more is sent in this turn.
+ */
 export type Width = (width: number) => number;
 
 /** What a turn works with. */
@@ -41,7 +44,7 @@ type Turn<T> = {
   lookAtMs: number;
   untilMs: number;
   failed: unknown;
-  /** Called when anything ends. */
+  /** Called when anything ends. What follows waits for the event loop, as the connection does to be free again. */
   ended: () => void;
 };
 
@@ -66,12 +69,18 @@ export function takeTurn<T>(deps: TurnDeps<T>, width: number): Promise<void> {
       untilMs: nowMs + TURN_MS,
       failed: undefined,
       ended: () => {
-        goOn(deps, turn);
-        if (turn.isAsking || turn.ready.length + turn.sending + turn.recording > 0) return;
-        clearInterval(looking);
-        if (turn.failed === undefined) resolve();
-        else reject(turn.failed);
+        if (!isAwaited) setImmediate(look);
+        isAwaited = true;
       },
+    };
+    let isAwaited = false;
+    const look = () => {
+      isAwaited = false;
+      goOn(deps, turn);
+      if (turn.isAsking || turn.ready.length + turn.sending + turn.recording > 0) return;
+      clearInterval(looking);
+      if (turn.failed === undefined) resolve();
+      else reject(turn.failed);
     };
     const looking = setInterval(() => turn.ended(), LOOK_MS);
     turn.ended();
@@ -120,7 +129,7 @@ async function lookAgain<T>({ stands }: TurnDeps<T>, turn: Turn<T>): Promise<voi
 
 /** One that has waited too long, and all of them when nothing more is sent, are left to be claimed again. */
 function sendReady<T>({ send, leave }: TurnDeps<T>, turn: Turn<T>, nowMs: number): void {
-  while (turn.ready.length > 0 && (turn.sending < turn.width || turn.width === 0)) {
+  while (turn.ready.length > 0 && (turn.sending + 1 <= turn.width || turn.width === 0)) {
     const { row, goodUntilMs } = turn.ready.shift()!;
     if (nowMs >= goodUntilMs || turn.width === 0) {
       leave(row);
