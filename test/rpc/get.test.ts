@@ -128,10 +128,11 @@ t.test('many are got at once, each its own, and one that is missing spoils no ot
 });
 
 t.test('what was read before is read as it is now, whichever process changed it', async (t) => {
-  const { id } = await submit();
+  const [{ id }, neighbour] = [await submit(), await submit()];
   await app.drain();
   const before = await get(id);
   t.same(await get(id), before);
+  const untouched = await get(neighbour.id);
   const [other] = app.surfaces(app.baseUrls[1]);
   t.equal((await other!.call(deleteAttestation, { id }, owner.key)).code, 'ok');
   const { bundle, ...after } = await get(id);
@@ -142,6 +143,7 @@ t.test('what was read before is read as it is now, whichever process changed it'
   );
   t.same(bundle, before.bundle, 'the bundle stays');
   t.same(await get(id), { ...after, bundle: bundle! });
+  for (const _ of [1, 2]) t.same(await get(neighbour.id), untouched, 'another of the project is what it was');
   const stranger = await newKey(app);
   t.equal((await app.rest(`/v1/attestations/${id}`, { apiKey: stranger.key })).status, 404);
 });
