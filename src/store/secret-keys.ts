@@ -30,14 +30,14 @@ export async function deleteSecretKey(sql: Sql, id: string): Promise<boolean> {
 }
 
 /**
- * How many webhooks that are not deleted have a secret under each key, previous secrets that still sign included. The
+ * How many webhooks that are not deleted have a secret under each key, earlier ones that still sign included. The
  * bytes of an encrypted secret name the key: a version, the length of its id, the id.
  */
 export async function countSecretsByKey(sql: Sql): Promise<Map<string, number>> {
   const rows = await sql<{ keyId: string; webhooks: number }[]>`
     SELECT convert_from(substring(s FROM 3 FOR get_byte(s, 1)), 'LATIN1') AS "keyId", count(DISTINCT id)::int AS webhooks
-    FROM webhook, LATERAL (VALUES (secret),
-      (CASE WHEN previous_secret_until > clock_timestamp() THEN previous_secret END)) AS secrets (s)
-    WHERE deleted_at IS NULL AND length(s) > 1 GROUP BY 1`;
+    FROM webhook, unnest(older_secrets || previous_secret || secret,
+      older_secrets_until || previous_secret_until || timestamptz 'infinity') AS secrets (s, until)
+    WHERE deleted_at IS NULL AND until > clock_timestamp() AND length(s) > 1 GROUP BY 1`;
   return new Map(rows.map(({ keyId, webhooks }) => [keyId, webhooks]));
 }

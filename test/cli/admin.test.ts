@@ -196,7 +196,7 @@ t.test('the audit log is shown, filtered and read to its end', async (t) => {
 t.test('what is asked for wrongly is told readably', async (t) => {
   const table: [args: string[], code: number, message: RegExp][] = [
     [['projects', 'create'], 2, /missing required argument 'name'/],
-    [['projects', 'create', ' '], 1, /request\.invalid.*\/name/],
+    [['projects', 'create', ' '], 1, /\/name .*\(request\.invalid/],
     [
       ['projects', 'get', 'prj_none'],
       1,

@@ -149,8 +149,13 @@ t.test('webhooks are counted by the key that their secret is under', async (t) =
       INSERT INTO webhook (id, project_id, environment, url, events, secret)
       VALUES (${id}, ${projectId}, 1, 'https://example.com', '{1}', ${secret})`;
   }
+  const before = encryptSecret(ring('k1'), 'whsec_x', 'whk_3');
+  await pool`
+    UPDATE webhook SET previous_secret = secret, previous_secret_until = clock_timestamp() - interval '1 minute',
+      older_secrets = ARRAY[${before}::bytea], older_secrets_until = ARRAY[clock_timestamp() + interval '1 hour']
+    WHERE id = 'whk_3'`;
   const { stdout } = await runProcess(['secret-keys', 'list', '--json'], installation.env);
-  t.match(JSON.parse(stdout), [{ id: 'k1', webhooks: 2 }]);
+  t.match(JSON.parse(stdout), [{ id: 'k1', webhooks: 3 }]);
 });
 
 t.test(
