@@ -6,6 +6,7 @@ import { DeliveryStatus, WebhookService } from '../../gen/attestation/v1/webhook
 import { startApp } from '../support/app.js';
 import { answering, type Receiver, startReceiver } from '../support/receiver.js';
 import { newKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
@@ -151,4 +152,28 @@ t.test('a delivery that was tried without end shows its last fifty attempts', as
       answers,
     );
   }
+});
+
+t.test('an event says nothing of the metadata, redacted or not', async (t) => {
+  const { key, id, receiver } = await subscribe(t);
+  receiver.behave(answering(204));
+  const made: string[] = [];
+  for (const sha256 of ['ab'.repeat(32), 'cd'.repeat(32)]) {
+    const metadata = { schema: 'purl', purl: 'pkg:npm/not-to-be-told@1.0.0' };
+    const { json } = await app.rest('/v1/attestations', {
+      apiKey: key,
+      body: { artifact: { sha256 }, metadata },
+    });
+    made.push(String(json.id));
+  }
+  await app.rest(`/v1/attestations/${made[0]}`, { apiKey: key, method: 'DELETE' });
+  await app.drain();
+  await until('both events have come', () => receiver.received.length === 2);
+  t.same(receiver.received.map(({ event }) => event.data.submission_id).sort(), made);
+  for (const { body, event } of receiver.received) {
+    t.same(Object.keys(event.data).sort(), ['bundle_url', 'submission_id']);
+    t.notMatch(body, /not-to-be-told/);
+  }
+  const { body } = await app.rest(`/v1/webhooks/${id}/deliveries`, { apiKey: key });
+  t.notMatch(body.toString(), /not-to-be-told/);
 });
