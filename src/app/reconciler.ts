@@ -1,7 +1,7 @@
 import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
 import { jobSubject } from '../pipeline/job.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
-import { findDueJobs, type LocalRunner } from '../pipeline/reconcile.js';
+import { findDueEventJobs, findDueLogJobs, type LocalRunner } from '../pipeline/reconcile.js';
 import type { JobSender } from './jobs.js';
 import { STAGES } from './stage-consumers.js';
 
@@ -9,18 +9,29 @@ import { STAGES } from './stage-consumers.js';
 const OVERDUE_MS = 3_000;
 
 /**
- * Makes the look at the tables for what is due. It hands that on; what JetStream does not take is run here, and so is
- * what it has not brought to an end.
+ * Makes the looks at the tables for what is due: of the logs, and of events apart, so that trouble with deliveries holds
+ * up no sealing. Each hands on what it finds; what JetStream does not take is run here, and so is what it has not
+ * brought to an end.
  */
-export function createReconciler(
+export function createReconcilers(
   pipeline: Pipeline,
+  jobs: JobSender,
+  local: LocalRunner,
+): (() => Promise<void>)[] {
+  return [findDueLogJobs, findDueEventJobs].map((findDue) =>
+    createReconciler(() => findDue(pipeline), jobs, local),
+  );
+}
+
+function createReconciler(
+  findDue: () => Promise<Job[]>,
   jobs: JobSender,
   local: LocalRunner,
 ): () => Promise<void> {
   /** By subject, since when the job was found due each time. */
   const dueSince = new Map<string, number>();
   return async () => {
-    const due = await findDueJobs(pipeline);
+    const due = await findDue();
     const sent = jobs.queue() !== undefined && (await sendAll(jobs, due));
     const nowMs = performance.now();
     const subjects = new Set(due.map(jobSubject));

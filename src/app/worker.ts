@@ -11,7 +11,7 @@ import { connectPool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { createJobSender } from './jobs.js';
 import { prune } from './prune.js';
-import { createReconciler } from './reconciler.js';
+import { createReconcilers } from './reconciler.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
 import { setUpSecretKeys } from './secret-keys.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
@@ -76,18 +76,16 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     witnesses,
     webhooks,
     signerOf: checkpointSigners(logKeys),
-    settings: {
-      batchIntervalMs: config.batchIntervalMs,
-      batchMaxLeaves: config.batchMaxLeaves,
-      witnessTimeoutMs: WITNESS_TIMEOUT_MS,
-    },
+    settings: settingsOf(config),
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline);
   const loops = [
-    every(RECONCILE_MS, stopping.signal, log, createReconciler(pipeline, jobs, local)),
+    ...createReconcilers(pipeline, jobs, local).map((look) =>
+      every(RECONCILE_MS, stopping.signal, log, look),
+    ),
     every(PRUNE_MS, stopping.signal, log, () => prune(pool, config)),
   ];
   stops.add(async () => {
@@ -99,6 +97,10 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     await jobs.close();
   });
   return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }] };
+}
+
+function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']): Pipeline['settings'] {
+  return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
 }
 
 async function findSealingProblem(pipeline: Pipeline): Promise<string | undefined> {

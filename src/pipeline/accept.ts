@@ -100,7 +100,7 @@ export function createAccepter(deps: AcceptDeps): Accepter {
         const deadline = deps.clock() + deps.patienceMs;
         queue.push({
           row,
-          bytes: row.metadata.length + ROW_OVERHEAD_BYTES,
+          bytes: row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES,
           deadline,
           again: false,
           resolve,

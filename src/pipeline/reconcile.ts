@@ -18,12 +18,16 @@ const MAX_FOUND = 500;
 
 /** The jobs that the tables say are due, in the order of the stages. */
 export async function findDueJobs(pipeline: LogPipeline): Promise<Job[]> {
-  const [ofLogs, batches, webhooks] = await Promise.all([
-    findDueLogJobs(pipeline),
-    findUnnotifiedBatches(pipeline.pool, MAX_FOUND),
-    findDueWebhooks(pipeline.pool, MAX_FOUND),
+  return (await Promise.all([findDueLogJobs(pipeline), findDueEventJobs(pipeline)])).flat();
+}
+
+/** Those of events and their deliveries. */
+export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
+  const [batches, webhooks] = await Promise.all([
+    findUnnotifiedBatches(pool, MAX_FOUND),
+    findDueWebhooks(pool, MAX_FOUND),
   ]);
-  return [...ofLogs, ...batches.map(notifyJob), ...webhooks.map(webhookJob)];
+  return [...batches.map(notifyJob), ...webhooks.map(webhookJob)];
 }
 
 /** Those of sealing, witnesses and settling. */

@@ -253,3 +253,16 @@ t.test('an idempotency key that another session holds keeps only its own caller 
   await holder`SELECT pg_advisory_unlock_all()`;
   t.equal((await create(app, key, { idempotencyKey: 'stuck' })).status, 201);
 });
+
+t.test('trouble with the tables of deliveries holds up no sealing, JetStream away or not', async (t) => {
+  const app = await startApp(t, { natsUrl: 'nats://127.0.0.1:1' });
+  const key = await newKey(app);
+  const held = await app.pool.reserve();
+  await held`BEGIN`;
+  await held`LOCK TABLE webhook`;
+  const { json } = await create(app, key);
+  await untilWitnessed(app.pool);
+  t.equal(await statusOf(app, key, json.id), 'witnessed');
+  await held`ROLLBACK`;
+  held.release();
+});
