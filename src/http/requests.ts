@@ -108,14 +108,29 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
   };
 }
 
+/** Answers to pipelined requests that wait for their turn, by connection. */
+const waitingAnswers = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
+
 /** Node forgets to close the answer to a pipelined request that still waits for its turn when the connection ends. */
 function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
   if (!('assignSocket' in res) || res.socket !== null) return;
-  req.socket.once('close', () => {
-    if (res.socket !== null || res.closed) return;
-    res.destroy();
-    res.emit('close');
+  const waiting = waitingAnswers.get(req.socket) ?? watchSocket(req.socket);
+  waiting.add(res);
+  res.once('close', () => waiting.delete(res));
+}
+
+/** One listener for all that is pipelined on a connection, however much that is. */
+function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
+  const waiting = new Set<NodeResponse>();
+  waitingAnswers.set(socket, waiting);
+  socket.once('close', () => {
+    for (const res of waiting) {
+      if (res.socket !== null || res.closed) continue;
+      res.destroy();
+      res.emit('close');
+    }
   });
+  return waiting;
 }
 
 /** The path of a request, without its query. */

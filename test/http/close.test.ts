@@ -125,3 +125,23 @@ t.test('pipelined requests that never get their turn are over with the connectio
   t.equal(api.observations.length, 3);
   t.ok(api.calls.filter((_call, index) => index !== 1).every(({ signal }) => signal().aborted));
 });
+
+t.test('however many requests are pipelined, nothing of them stays on the connection', async (t) => {
+  const api = await startApiServer(t);
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  t.teardown(() => process.off('warning', note));
+  const socket = await openSocket(api.port);
+  const requests = 200;
+  socket.write(
+    `GET /v1/batches/btc_1 HTTP/1.1\r\nhost: a\r\nauthorization: ${HEADERS.authorization}\r\n\r\n`.repeat(
+      requests,
+    ),
+  );
+  await called(api, requests);
+  socket.end();
+  const answers = await readToClose(socket);
+  t.equal(answers.split('HTTP/1.1 200').length - 1, requests);
+  t.same(warnings, []);
+});
