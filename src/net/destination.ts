@@ -44,13 +44,22 @@ export async function findDestinationProblem(
 }
 
 function findSpellingProblem(text: string, url: URL, allowInsecure: boolean): string | undefined {
-  if (url.protocol !== 'https:' && !(allowInsecure && url.protocol === 'http:'))
-    return 'the url must be https';
+  const problem = findSchemeProblem(url, allowInsecure);
+  if (problem !== undefined) return problem;
   if (url.username !== '' || url.password !== '') return 'the url must not hold credentials';
   if (url.hash !== '') return 'the url must not hold a fragment';
   // What parsers of urls make good in silence is told instead, so that what is stored is what is called.
   if (!/^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text))
     return 'the url must be https://, a host and a path, without spaces';
+  return undefined;
+}
+
+function findSchemeProblem(
+  url: { protocol: string; port: string },
+  allowInsecure: boolean,
+): string | undefined {
+  if (url.protocol !== 'https:' && !(allowInsecure && url.protocol === 'http:'))
+    return 'the url must be https';
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
   const isUsual = port === HTTPS_PORT || port >= FIRST_UNPRIVILEGED_PORT;
   return isUsual || allowInsecure ? undefined : 'the port must be 443 or above 1023';
@@ -96,7 +105,8 @@ export type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: stri
 
 /**
  * Opens connections for undici, and only to addresses that may be called: a name is resolved for each connection, every
- * address that it has is looked at, and the connection goes to one of these.
+ * address that it has is looked at, and the connection goes to one of these. Scheme and port are looked at again too: the
+ * rules may have become stricter since the url was saved.
  */
 export function guardedConnector({
   allowInsecure,
@@ -114,8 +124,10 @@ export function guardedConnector({
   const connect = buildConnector(options as buildConnector.BuildOptions);
   return (target, callback) => {
     const hostname = bareHostname(target.hostname);
+    const problem = findSchemeProblem(target, allowInsecure);
+    if (problem !== undefined) callback(new Error(problem), null);
     // A literal is connected to without a look-up.
-    if (isIP(hostname) && !mayCall(hostname)) callback(notPublic(hostname), null);
+    else if (isIP(hostname) && !mayCall(hostname)) callback(notPublic(hostname), null);
     else connect(target, callback);
   };
 }

@@ -184,7 +184,7 @@ t.test('a connection to an address that is not public is never opened, by number
   const { seen, port } = await startInside(t);
   const dispatcher = agentOf(t, { allowInsecure: false });
   for (const host of ['127.0.0.1', 'localhost', 'localhost.', '[::ffff:127.0.0.1]', '[::1]', '2130706433']) {
-    await t.rejects(request(`http://${host}:${port}/`, { dispatcher }), /not a public address/, host);
+    await t.rejects(request(`https://${host}:${port}/`, { dispatcher }), /not a public address/, host);
   }
   t.equal(seen.connections, 0);
   const lax = agentOf(t, { allowInsecure: true });
@@ -193,13 +193,26 @@ t.test('a connection to an address that is not public is never opened, by number
   await t.rejects(request(`http://10.0.0.5:${port}/`, { dispatcher: lax }), /not a public address/);
 });
 
+t.test('an address saved under laxer rules is not connected to', async (t) => {
+  const asked: string[] = [];
+  const resolve = async (name: string) => {
+    asked.push(name);
+    return ['93.184.216.34'];
+  };
+  const dispatcher = agentOf(t, { allowInsecure: false, resolve });
+  await t.rejects(request('http://public.example/', { dispatcher }), /must be https/);
+  await t.rejects(request('http://93.184.216.34:8080/', { dispatcher }), /must be https/);
+  await t.rejects(request('https://public.example:22/', { dispatcher }), /the port must be/);
+  t.same(asked, []);
+});
+
 t.test('a proxy that the environment names is not asked', async (t) => {
   const { seen, port } = await startInside(t);
   const names = ['http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
   for (const name of names) process.env[name] = `http://127.0.0.1:${port}`;
   t.teardown(() => names.forEach((name) => void delete process.env[name]));
   const dispatcher = agentOf(t, { allowInsecure: false, resolve: async () => ['10.0.0.5'] });
-  await t.rejects(request('http://hook.example/', { dispatcher }), /not a public address/);
+  await t.rejects(request('https://hook.example/', { dispatcher }), /not a public address/);
   t.equal(seen.connections, 0);
 });
 
@@ -211,7 +224,7 @@ t.test('a name that is bound to another address after it was looked at is not co
   t.equal(await findDestinationProblem(rules, `https://hook.example:${port}/`), undefined);
   const dispatcher = agentOf(t, rules);
   for (const when of ['all inside', 'one inside', 'none']) {
-    await t.rejects(request(`http://hook.example:${port}/`, { dispatcher }), /not a public address/, when);
+    await t.rejects(request(`https://hook.example:${port}/`, { dispatcher }), /not a public address/, when);
   }
   t.equal(seen.connections, 0);
 });
