@@ -41,12 +41,14 @@ export type PoolOptions = {
  * or written to) ends the process, or is never good again.
  */
 export function connectPool(options: PoolOptions): Pool {
-  const { max, onClose = () => {} } = options;
-  const pool = openConnections(options, { max, onclose: onClose });
+  const { max, statementTimeoutMs, onClose = () => {} } = options;
+  // Before an idle connection would be taken for dead.
+  const idleMs = statementTimeoutMs;
+  const pool = openConnections(options, { max, idle_timeout: idleMs / 1000, onclose: onClose });
   const { end } = pool;
   const transactions = createTransactions(
-    (lost) => openConnections(options, { max: 1, onclose: lost }),
-    Math.ceil(max / 2),
+    (lost) => openConnections(options, { max: 1, idle_timeout: 0, onclose: lost }),
+    { max: Math.ceil(max / 2), idleMs },
   );
   return Object.assign(pool, {
     begin: transactions.begin,
@@ -58,13 +60,11 @@ export function connectPool(options: PoolOptions): Pool {
 
 function openConnections(
   { url, name, statementTimeoutMs, isPatient = false, planOnce = false }: PoolOptions,
-  more: { max: number; onclose: () => void },
+  more: { max: number; idle_timeout: number; onclose: () => void },
 ): Pool {
   return postgres(url, {
     ...more,
     ...(!isPatient && { socket: watchedSockets(statementTimeoutMs * 1.5) }),
-    // Before it would be taken for dead.
-    idle_timeout: statementTimeoutMs / 1000,
     connect_timeout: 5,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),

@@ -15,17 +15,22 @@ export type Transactions = {
   end(options?: { timeout?: number }): Promise<void>;
 };
 
-/** One connection, which reconnects by itself; `losses` counts how often it was lost. */
-type Session = { sql: Pool; losses: number };
+/** One connection, which reconnects by itself; `losses` counts how often it was lost. `closing` is its end while idle. */
+type Session = { sql: Pool; losses: number; closing: NodeJS.Timeout | undefined };
 
 /**
  * Transactions on connections of their own, at most `max` at a time. The driver's own `begin` goes on writing to a
  * connection that was lost, which ends the process, or sends a later statement or the ROLLBACK over whatever connection
  * has taken its place, within somebody else's transaction. Here nothing is sent after a loss.
  *
- * @param open opens a pool of one connection, and tells of each loss
+ * @param open opens a pool of one connection, and tells of each loss; it must close none for being idle, since it cannot
+ *   tell an idle one from one in a transaction that waits for its process, and would send the rest over another
+ * @param idleMs after this a connection that nobody uses is closed
  */
-export function createTransactions(open: (onClose: () => void) => Pool, max: number): Transactions {
+export function createTransactions(
+  open: (onClose: () => void) => Pool,
+  { max, idleMs }: { max: number; idleMs: number },
+): Transactions {
   const idle: Session[] = [];
   const busy = new Set<Session>();
   const waiting: (() => void)[] = [];
@@ -33,35 +38,30 @@ export function createTransactions(open: (onClose: () => void) => Pool, max: num
   const take = async (): Promise<Session> => {
     while (busy.size >= max) await new Promise<void>((resolve) => waiting.push(resolve));
     const session = idle.pop() ?? openSession(open);
+    clearTimeout(session.closing);
     busy.add(session);
     return session;
   };
   const give = (session: Session, clean: boolean) => {
     busy.delete(session);
-    if (clean) idle.push(session);
+    if (clean) keep(session);
     else void session.sql.end({ timeout: 0 });
     waiting.shift()?.();
+  };
+  const keep = (session: Session) => {
+    idle.push(session);
+    session.closing = setTimeout(() => {
+      idle.splice(idle.indexOf(session), 1);
+      void session.sql.end({ timeout: 0 });
+    }, idleMs).unref();
   };
   return {
     async begin(run) {
       const session = await take();
-      let clean = false;
-      try {
-        await session.sql.unsafe('BEGIN');
-        const { losses } = session;
-        const tx = untilLost(session);
-        try {
-          const result = await run(tx);
-          await commit(tx);
-          clean = true;
-          return result;
-        } catch (error) {
-          clean = session.losses === losses && (await rollBack(tx));
-          throw error;
-        }
-      } finally {
-        give(session, clean);
-      }
+      const done = await runIn(session, run);
+      give(session, done.clean);
+      if ('error' in done) throw done.error;
+      return done.result;
     },
     async end({ timeout = 5 } = {}) {
       const drained = async () => {
@@ -71,9 +71,31 @@ export function createTransactions(open: (onClose: () => void) => Pool, max: num
       const late = delay(timeout * 1000, undefined, { signal: waited.signal }).catch(() => {});
       await Promise.race([drained(), late]);
       waited.abort();
-      await Promise.all([...busy, ...idle].map(({ sql }) => sql.end({ timeout: 0 })));
+      const left = [...busy, ...idle.splice(0)];
+      for (const { closing } of left) clearTimeout(closing);
+      await Promise.all(left.map(({ sql }) => sql.end({ timeout: 0 })));
     },
   };
+}
+
+type Done<T> = { clean: boolean } & ({ result: T } | { error: unknown });
+
+/** One transaction; `clean` says whether the connection can serve another. */
+async function runIn<T>(session: Session, run: (tx: Sql) => Promise<T>): Promise<Done<T>> {
+  try {
+    await session.sql.unsafe('BEGIN');
+  } catch (error) {
+    return { clean: false, error };
+  }
+  const { losses } = session;
+  const tx = untilLost(session);
+  try {
+    const result = await run(tx);
+    await commit(tx);
+    return { clean: true, result };
+  } catch (error) {
+    return { clean: session.losses === losses && (await rollBack(tx)), error };
+  }
 }
 
 function openSession(open: (onClose: () => void) => Pool): Session {
@@ -82,6 +104,7 @@ function openSession(open: (onClose: () => void) => Pool): Session {
       session.losses++;
     }),
     losses: 0,
+    closing: undefined,
   };
   return session;
 }
