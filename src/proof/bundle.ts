@@ -13,7 +13,7 @@ import {
 } from '../../gen/attestation/v1/bundle_pb.js';
 import { environmentNumber } from '../environment.js';
 import { parseCheckpoint } from './checkpoint.js';
-import { dsseKeyId } from './dsse.js';
+import { dsseKeyHint } from './dsse.js';
 import { fromUtf8, toHex } from './encoding.js';
 import { FormatError } from './format-error.js';
 import { rebuildLeaf } from './leaf.js';
@@ -128,7 +128,7 @@ function sigstoreBundleOf(
   return sigstoreBundle({
     statement,
     signature,
-    keyId: dsseKeyId(dsseKey),
+    keyHint: dsseKeyHint(dsseKey),
     leafRecord,
     logIndex,
     logId,

@@ -5,11 +5,14 @@ import { sha256 } from './primitives.js';
 /** The payload type of in-toto statements. */
 export const IN_TOTO_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
-/** A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. */
+/**
+ * A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. Without a `keyid`:
+ * go-securesystemslib (cosign, sigstore-go) skips a signature whose key id is not of its own form.
+ */
 export type DsseEnvelope = {
   readonly payload: string;
   readonly payloadType: string;
-  readonly signatures: { readonly sig: string; readonly keyid: string }[];
+  readonly signatures: { readonly sig: string }[];
 };
 
 /** The bytes that are signed: `DSSEv1 <len> <type> <len> <payload>`, lengths in bytes, decimal. */
@@ -18,16 +21,16 @@ export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8
   return concatBytes(utf8(`DSSEv1 ${typeBytes} ${payloadType} ${payload.length} `), payload);
 }
 
-/** The key id of a DSSE key: base64 of SHA-256 of its SPKI in DER. Trust roots publish the same hash in hex. */
-export function dsseKeyId(spki: Uint8Array): string {
+/** How bundles name a DSSE key: base64 of SHA-256 of its SPKI in DER. Trust roots publish the same hash in hex. */
+export function dsseKeyHint(spki: Uint8Array): string {
   return toBase64(sha256(spki));
 }
 
 /** The envelope of an in-toto statement with its one signature (DER). */
-export function dsseEnvelope(statement: Uint8Array, signature: Uint8Array, keyId: string): DsseEnvelope {
+export function dsseEnvelope(statement: Uint8Array, signature: Uint8Array): DsseEnvelope {
   return {
     payload: toBase64(statement),
     payloadType: IN_TOTO_PAYLOAD_TYPE,
-    signatures: [{ keyid: keyId, sig: toBase64(signature) }],
+    signatures: [{ sig: toBase64(signature) }],
   };
 }

@@ -32,11 +32,11 @@ export type TlogEntry = {
   canonicalizedBody: string;
 };
 
-/** What the bundle is made of. `logId` is the whole hash behind the log's note key id; `keyId` names the DSSE key. */
+/** What the bundle is made of. `logId` is the whole hash behind the log's note key id; `keyHint` names the DSSE key. */
 export type SigstoreBundleParts = {
   readonly statement: Uint8Array;
   readonly signature: Uint8Array;
-  readonly keyId: string;
+  readonly keyHint: string;
   readonly leafRecord: Uint8Array;
   readonly logIndex: number;
   readonly logId: Uint8Array;
@@ -51,9 +51,9 @@ export type SigstoreBundleParts = {
 /** The bundle of these parts. Members stand in canonical order (RFC 8785), which makes writing it quick. */
 export function sigstoreBundle(parts: SigstoreBundleParts): SigstoreBundle {
   return {
-    dsseEnvelope: dsseEnvelope(parts.statement, parts.signature, parts.keyId),
+    dsseEnvelope: dsseEnvelope(parts.statement, parts.signature),
     mediaType: SIGSTORE_BUNDLE_MEDIA_TYPE,
-    verificationMaterial: { publicKey: { hint: parts.keyId }, tlogEntries: [tlogEntry(parts)] },
+    verificationMaterial: { publicKey: { hint: parts.keyHint }, tlogEntries: [tlogEntry(parts)] },
   };
 }
 

@@ -1,4 +1,4 @@
-import { createPublicKey } from 'node:crypto';
+import { createPublicKey, verify } from 'node:crypto';
 import { bundleFromJSON, type SerializedBundle } from '@sigstore/bundle';
 import { TrustedRoot as SigstoreTrustedRoot } from '@sigstore/protobuf-specs';
 import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
@@ -6,7 +6,7 @@ import t from 'tap';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { prepareBatch } from '../../src/proof/bundle.js';
 import { parseCheckpoint } from '../../src/proof/checkpoint.js';
-import { dsseKeyId } from '../../src/proof/dsse.js';
+import { dsseKeyHint } from '../../src/proof/dsse.js';
 import { fromUtf8, toBase64, toHex } from '../../src/proof/encoding.js';
 import { FormatError } from '../../src/proof/format-error.js';
 import { leafHash, verifyInclusion } from '../../src/proof/merkle.js';
@@ -36,7 +36,7 @@ const root = trustedRoot(
 /** What Sigstore's own library makes of a bundle under our trusted root; throws when it refuses. */
 function verifyWithSigstore(json: unknown, trusted: unknown = root): void {
   const keys = (hint: string) => {
-    if (hint !== dsseKeyId(service.dsse.publicKey)) throw new Error(`no key ${hint}`);
+    if (hint !== dsseKeyHint(service.dsse.publicKey)) throw new Error(`no key ${hint}`);
     return { publicKey: PUBLIC_KEY, validFor: () => true };
   };
   const material = toTrustMaterial(SigstoreTrustedRoot.fromJSON(trusted), keys);
@@ -117,6 +117,24 @@ t.test(
     );
   },
 );
+
+t.test('the envelope is one that go-securesystemslib looks at', async (t) => {
+  const { dsseEnvelope, verificationMaterial } = sigstore;
+  t.strictSame(Object.keys(dsseEnvelope).sort(), ['payload', 'payloadType', 'signatures']);
+  t.equal(dsseEnvelope.payloadType, 'application/vnd.in-toto+json');
+  t.equal(dsseEnvelope.signatures.length, 1, 'cosign takes exactly one');
+  for (const signature of dsseEnvelope.signatures) {
+    // Its DSSE verifier passes over a signature whose key id is neither empty nor `SHA256:` and the key's fingerprint.
+    t.strictSame(Object.keys(signature), ['sig']);
+    const payload = Buffer.from(dsseEnvelope.payload, 'base64');
+    t.equal(payload.toString('base64'), dsseEnvelope.payload, 'standard base64 with padding');
+    const sig = Buffer.from(signature.sig, 'base64');
+    t.equal(sig.toString('base64'), signature.sig, 'standard base64 with padding');
+    const pae = `DSSEv1 28 application/vnd.in-toto+json ${payload.length} ${payload}`;
+    t.ok(verify('sha256', Buffer.from(pae), PUBLIC_KEY, sig), 'DER over the pre-authentication encoding');
+  }
+  t.equal(verificationMaterial.publicKey.hint, dsseKeyHint(service.dsse.publicKey));
+});
 
 function firstEntry(json: SigstoreBundle) {
   return json.verificationMaterial.tlogEntries[0]!;

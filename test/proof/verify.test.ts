@@ -2,6 +2,7 @@ import { toJson } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { dsseKeyHint } from '../../src/proof/dsse.js';
 import { toHex, utf8 } from '../../src/proof/encoding.js';
 import { sha256 } from '../../src/proof/primitives.js';
 import { instantText } from '../../src/proof/verify/instant.js';
@@ -16,7 +17,19 @@ import {
   STAMPED_AT,
   SUBMISSION_ID,
 } from './sample.js';
-import { blocked, failures, good, rootsOf, STEPS, sample, service, trustRoots, verify } from './verifying.js';
+import {
+  blocked,
+  changed,
+  failures,
+  good,
+  other,
+  rootsOf,
+  STEPS,
+  sample,
+  service,
+  trustRoots,
+  verify,
+} from './verifying.js';
 
 t.test('a good bundle verifies in every form it travels in', async (t) => {
   const forms: [string, unknown][] = [
@@ -37,6 +50,31 @@ t.test('a good bundle verifies in every form it travels in', async (t) => {
     t.ok(result.steps.every(({ status }) => status === 'passed'));
   }
 });
+
+t.test(
+  'a bundle that repeats the hint as the signature’s keyid verifies, one with another keyid does not',
+  async (t) => {
+    const hint = dsseKeyHint(service.dsse.publicKey);
+    const withKeyId = (keyid: unknown) =>
+      changed((b) => Object.assign(b.sigstore_bundle.dsseEnvelope.signatures[0]!, { keyid }));
+    t.equal((await verify(withKeyId(hint))).verdict, 'verified');
+    const others = ['', dsseKeyHint(other.service.dsse.publicKey), `${hint} `, null, 7, { hint }];
+    for (const keyid of others) {
+      const result = await verify(withKeyId(keyid));
+      t.strictSame([result.verdict, failures(result)], ['not_verified', ['shape.invalid']], `${keyid}`);
+      t.match(result.summary, 'signatures/0/keyid');
+    }
+    const renamed = changed((b) =>
+      Object.assign(b.sigstore_bundle.verificationMaterial.publicKey, {
+        hint: dsseKeyHint(other.service.dsse.publicKey),
+      }),
+    );
+    t.ok(
+      failures(await verify(renamed)).includes('signature.untrusted_key'),
+      'the hint is what finds the key',
+    );
+  },
+);
 
 t.test('trust roots are read in every form they travel in', async (t) => {
   const message = makeTrustRoots(service);

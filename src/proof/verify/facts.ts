@@ -18,6 +18,10 @@ export type CheckpointFacts = SignedCheckpoint & {
 
 /** What of a Sigstore bundle does not follow from the rest. */
 export type SigstoreFacts = {
-  readonly envelope: { readonly payload: Uint8Array; readonly signature: Uint8Array; readonly keyId: string };
+  readonly envelope: {
+    readonly payload: Uint8Array;
+    readonly signature: Uint8Array;
+    readonly keyHint: string;
+  };
   readonly entry: { readonly logIndex: number; readonly logId: Uint8Array; readonly body: Uint8Array };
 };

@@ -3,7 +3,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { fromBase64, toBase64 } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { HASH_BYTES } from '../merkle.js';
-import { sigstoreBundle } from '../sigstore-bundle.js';
+import { type SigstoreBundle, sigstoreBundle } from '../sigstore-bundle.js';
 import type { CheckpointFacts, SigstoreFacts } from './facts.js';
 import { escapePointer, problemOf, type ShapeProblem } from './read-json.js';
 
@@ -26,18 +26,27 @@ export function readSigstoreBundle(
   const entryPath = '/verificationMaterial/tlogEntries/0';
   const payload = read('/dsseEnvelope/payload', fromBase64);
   const signature = read('/dsseEnvelope/signatures/0/sig', fromBase64);
-  const keyId = read('/dsseEnvelope/signatures/0/keyid', parseKeyId);
+  const keyHint = read('/verificationMaterial/publicKey/hint', parseKeyHint);
   const logIndex = read(`${entryPath}/logIndex`, parseIndex);
   const logId = read(`${entryPath}/logId/keyId`, (text) => fromBase64(text, HASH_BYTES));
   const body = read(`${entryPath}/canonicalizedBody`, fromBase64);
-  if (!payload || !signature || keyId === undefined || logIndex === undefined || !logId || !body)
+  if (!payload || !signature || keyHint === undefined || logIndex === undefined || !logId || !body)
     return undefined;
-  const parts = { statement: payload, signature, keyId, leafRecord: body, logIndex, logId };
+  const parts = { statement: payload, signature, keyHint, leafRecord: body, logIndex, logId };
   const { size, rootHash, envelope: note, inclusionProof } = first;
   const expected = sigstoreBundle({ ...parts, checkpoint: { size, rootHash, note, inclusionProof } });
-  compare(expected, json, base, problems);
+  compare(withKeyId(expected, json), json, base, problems);
   if (problems.length > before) return undefined;
-  return { envelope: { payload, signature, keyId }, entry: { logIndex, logId, body } };
+  return { envelope: { payload, signature, keyHint }, entry: { logIndex, logId, body } };
+}
+
+/** The expected bundle with the key's hint as its `keyid` where there is one: bundles used to repeat it there. */
+function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
+  const { dsseEnvelope, verificationMaterial } = expected;
+  if (findAt(json, '/dsseEnvelope/signatures/0/keyid') === undefined) return expected;
+  const keyid = verificationMaterial.publicKey.hint;
+  const signatures = dsseEnvelope.signatures.map((signature) => ({ ...signature, keyid }));
+  return { ...expected, dsseEnvelope: { ...dsseEnvelope, signatures } };
 }
 
 /** Reports every place where `actual` is not `expected`. Walks what is expected, so its cost does not depend on the input. */
@@ -59,8 +68,15 @@ function compare(expected: unknown, actual: unknown, path: string, problems: Sha
     problems.push({ path: `${path}/${escapePointer(name)}`, message: 'is not known' });
 }
 
-/** The text at a JSON pointer made of plain names. Follows own members only. */
+/** The text at a JSON pointer made of plain names. */
 function textAt(json: JsonObject, pointer: string): string {
+  const value = findAt(json, pointer);
+  if (typeof value !== 'string') throw new FormatError('must be a text');
+  return value;
+}
+
+/** The value at a JSON pointer made of plain names, if there is one. Follows own members only. */
+function findAt(json: JsonObject, pointer: string): unknown {
   let value: unknown = json;
   for (const name of pointer.split('/').slice(1)) {
     value =
@@ -68,11 +84,10 @@ function textAt(json: JsonObject, pointer: string): string {
         ? (value as Record<string, unknown>)[name]
         : undefined;
   }
-  if (typeof value !== 'string') throw new FormatError('must be a text');
   return value;
 }
 
-function parseKeyId(text: string): string {
+function parseKeyHint(text: string): string {
   return toBase64(fromBase64(text, HASH_BYTES));
 }
 

@@ -20,13 +20,13 @@ export async function checkSignature(
   trust: Trust,
   asked: { readonly environment: EnvironmentName; readonly now: Date; readonly existedBy: Date | undefined },
 ): Promise<Check[]> {
-  const key = findKey(envelope.keyId, trust);
+  const key = findKey(envelope.keyHint, trust);
   if (key === undefined) {
     return [
       failed(
         'signature.untrusted_key',
         'the signing key is not in the trust roots',
-        `${SIGNATURE_PATH}/keyid`,
+        '/sigstore_bundle/verificationMaterial/publicKey/hint',
       ),
     ];
   }
@@ -49,7 +49,7 @@ export async function checkSignature(
 
 /** Rebuilds the leaf from statement, signature and trusted key; it must be the one in the log. */
 export function checkLeaf({ envelope, entry, submission }: BundleFacts, trust: Trust): Check[] {
-  const key = findKey(envelope.keyId, trust);
+  const key = findKey(envelope.keyHint, trust);
   if (key === undefined) return [missing('leaf.no_key', 'without a trusted key the leaf cannot be rebuilt')];
   const leaf: Leaf = rebuildLeaf(envelope.payload, envelope.signature, key.spki);
   const checks = [
@@ -69,6 +69,6 @@ export function checkLeaf({ envelope, entry, submission }: BundleFacts, trust: T
   return checks;
 }
 
-function findKey(keyId: string, trust: Trust): TrustedDsseKey | undefined {
-  return trust.dsseKeys.find((key) => key.keyId === keyId);
+function findKey(keyHint: string, trust: Trust): TrustedDsseKey | undefined {
+  return trust.dsseKeys.find((key) => key.keyHint === keyHint);
 }

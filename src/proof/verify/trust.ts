@@ -8,7 +8,7 @@ import {
   TrustRootsSchema,
   type WitnessPolicy,
 } from '../../../gen/attestation/v1/service_pb.js';
-import { dsseKeyId } from '../dsse.js';
+import { dsseKeyHint } from '../dsse.js';
 import { fromHex, toBase64 } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../note.js';
@@ -20,7 +20,7 @@ export type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
 
 export type TrustedDsseKey = Validity & {
   readonly environment: Environment;
-  readonly keyId: string;
+  readonly keyHint: string;
   readonly spki: Uint8Array;
 };
 
@@ -90,9 +90,9 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
     })),
     dsseKeys: readEach(roots.dsseSigningKeys, '/dsse_signing_keys', problems, (key) => {
       const spki = fromPem('PUBLIC KEY', key.publicKeyPem);
-      const keyId = toBase64(fromHex(key.fingerprintSha256, 32));
-      if (dsseKeyId(spki) !== keyId) throw new FormatError('the fingerprint is not the key’s');
-      return { environment: key.environment, keyId, spki, ...validity(key) };
+      const keyHint = toBase64(fromHex(key.fingerprintSha256, 32));
+      if (dsseKeyHint(spki) !== keyHint) throw new FormatError('the fingerprint is not the key’s');
+      return { environment: key.environment, keyHint, spki, ...validity(key) };
     }),
     authorities: readEach(roots.timestampAuthorities, '/timestamp_authorities', problems, (authority) => ({
       name: authority.name,
