@@ -19,8 +19,11 @@ export type TimestampAuthority = {
   respond(request: Uint8Array): Promise<Uint8Array>;
 };
 
-/** The policy of embedded authorities, "no promise beyond the operator's clock"; a UUID as an arc (ITU-T X.667). */
-export const EMBEDDED_POLICY_OID = '2.25.277798158585258549510730547708933657753';
+/**
+ * The policy of embedded authorities, "no promise beyond the operator's clock", under the arc for examples (2.999). Go's
+ * ASN.1 reads arcs below 2^31 only, so that a UUID as an arc would keep every program in Go from reading the stamps.
+ */
+export const EMBEDDED_POLICY_OID = '2.999.3161.1';
 
 /**
  * Opens the authority whose keys are in `dir`; makes them, once, if there are none. Throws when they are damaged or the

@@ -3,6 +3,9 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { EMBEDDED_POLICY_OID, openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
+import { loadAuthorityKeys } from '../../src/embedded/timestamp-authority-file.js';
+import { parseTimestampRequest } from '../../src/embedded/timestamp-request.js';
+import { grantTimestamp } from '../../src/embedded/timestamp-response.js';
 import { contextTag, parseDer } from '../../src/proof/der.js';
 import { membersOf, unsignedInteger } from '../../src/proof/der-values.js';
 import {
@@ -96,6 +99,24 @@ t.test('our own verifier accepts the stamp', async (t) => {
   t.match(verified.subject, /^CN=Embedded time-stamping authority [0-9a-f]{8},O=/);
   const again = await authority.respond(timestampRequest({ digest, nonce, certReq: true }));
   t.not((await verifyTimestamp({ response: again, digest, nonce, chains })).serial, verified.serial);
+});
+
+t.test('the policy has arcs that programs in Go read, and stamps under a former policy verify', async (t) => {
+  const { authority, deps } = await open(t);
+  const arcs = authority.policyOid.split('.').map(BigInt);
+  t.ok(
+    arcs.every((arc) => arc < 2n ** 31n),
+    authority.policyOid,
+  );
+  const { privateKey, chain } = await loadAuthorityKeys(deps);
+  const policyOid = '2.25.277798158585258549510730547708933657753';
+  const query = parseTimestampRequest(timestampRequest({ digest, nonce, certReq: true }), policyOid);
+  const signer = { privateKey, certificate: chain[0], policyOid };
+  const former = grantTimestamp(signer, query, { genTime: NOW, serial: Uint8Array.of(1) });
+  const verified = await verifyTimestamp({ response: former, digest, nonce, chains: [authority.certChain] });
+  t.equal(verified.policyOid, policyOid);
+  const reopened = await openTimestampAuthority(deps);
+  t.equal(reopened.policyOid, authority.policyOid, 'the folder of keys says nothing of the policy');
 });
 
 t.test('the certificates say what RFC 3161 and RFC 5280 want', async (t) => {
