@@ -345,6 +345,7 @@ CREATE TABLE witness_state (
 CREATE OR REPLACE FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[])
  RETURNS TABLE(outcome smallint, resource_id text, log_index bigint, second bigint, n_second bigint, n_hour bigint, n_day bigint)
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -364,7 +365,10 @@ DECLARE
   r record;
 BEGIN
   IF p_again THEN
-    FOR r IN SELECT u.n, s.log_index FROM unnest(p_id) WITH ORDINALITY u(id, n) JOIN submission s ON s.id = u.id LOOP
+    FOR r IN
+      SELECT u.n, s.log_index FROM unnest(p_id) WITH ORDINALITY u(id, n)
+      CROSS JOIN LATERAL (SELECT s.log_index FROM submission s WHERE s.id = u.id LIMIT 1) s
+    LOOP
       v_new[r.n] := false;
       v_index[r.n] := r.log_index;
     END LOOP;
@@ -384,7 +388,10 @@ BEGIN
     FOR r IN
       SELECT u.n, k.resource_id, k.request_hash = u.request_hash AS same
       FROM unnest(p_api_key_id, p_idempotency_key, p_request_hash) WITH ORDINALITY u(api_key_id, key, request_hash, n)
-      JOIN idempotency_key k ON k.api_key_id = u.api_key_id AND k.key = u.key
+      CROSS JOIN LATERAL (
+        SELECT k.resource_id, k.request_hash, k.created_at FROM idempotency_key k
+        WHERE k.api_key_id = u.api_key_id AND k.key = u.key LIMIT 1
+      ) k
       WHERE k.created_at > clock_timestamp() - p_retention_ms * interval '1 millisecond'
     LOOP
       IF v_new[r.n] THEN
@@ -454,11 +461,13 @@ END $function$;
 CREATE OR REPLACE FUNCTION add_log_times()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
   v_latest timestamptz := coalesce((SELECT t.latest FROM log_time t WHERE t.log_id = NEW.log_id
                                     ORDER BY t.end_index DESC LIMIT 1), '-infinity');
   v_earliest timestamptz;
+  v_end bigint := NEW.first_index;
 BEGIN
   INSERT INTO log_time (log_id, end_index, first_index, tree_size, earliest, latest)
   SELECT NEW.log_id, max(log_index) + 1, min(log_index), NEW.tree_size,
@@ -467,15 +476,24 @@ BEGIN
   FROM submission
   WHERE log_id = NEW.log_id AND log_index >= NEW.first_index AND log_index < NEW.tree_size
   GROUP BY (log_index - NEW.first_index) / 256;
-  SELECT min(earliest) INTO v_earliest FROM log_time WHERE log_id = NEW.log_id AND end_index > NEW.first_index;
-  UPDATE log_time SET earliest = v_earliest
-  WHERE log_id = NEW.log_id AND earliest > v_earliest AND end_index <= NEW.first_index;
+  SELECT t.earliest INTO v_earliest FROM log_time t
+  WHERE t.log_id = NEW.log_id AND t.end_index > NEW.first_index ORDER BY t.end_index LIMIT 1;
+  LOOP
+    SELECT t.end_index INTO v_end FROM (
+      SELECT l.end_index, l.earliest FROM log_time l WHERE l.log_id = NEW.log_id AND l.end_index <= v_end
+      ORDER BY l.end_index DESC LIMIT 1) t
+    WHERE t.earliest > v_earliest;
+    EXIT WHEN NOT FOUND;
+    UPDATE log_time SET earliest = v_earliest WHERE log_id = NEW.log_id AND end_index = v_end;
+    v_end := v_end - 1;
+  END LOOP;
   RETURN NULL;
 END $function$;
 
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
  RETURNS SETOF webhook_delivery
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -606,6 +624,7 @@ END $function$;
 CREATE OR REPLACE FUNCTION release_webhook(p_webhook_id text, p_lease bigint)
  RETURNS double precision
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
   v_webhook webhook;
@@ -678,6 +697,7 @@ $function$;
 CREATE OR REPLACE FUNCTION take_tokens(p_api_key_id text, p_bucket smallint, p_wanted bigint, p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint, OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint, OUT left_ms bigint)
  RETURNS record
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
   c rate_counter;
