@@ -3,12 +3,14 @@ import type { Logger } from '../logger.js';
 import { guardedConnector } from '../net/destination.js';
 import { type AttemptCounts, settleAttempts } from '../pipeline/attempt.js';
 import { createAttemptRecorder } from '../pipeline/attempt-recorder.js';
+import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
 import { createSlots } from '../pipeline/slots.js';
 import { createRandomSource } from '../random.js';
 import { deriveKeyRing } from '../secret-key.js';
 import type { Secrets } from '../secrets.js';
 import { connectPool } from '../store/connect.js';
+import { renewLeases } from '../store/webhook-leases.js';
 import { openWebhookSender } from '../webhook/send.js';
 
 /** What sending webhooks is started with. */
@@ -64,7 +66,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
       options.observeAttempts(await settleAttempts({ pool, newAuditId }, attempts)),
     ),
     slots: createSlots(SLOTS),
-    active: new Set(),
+    active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,
     aborting: aborting.signal,
@@ -72,6 +74,9 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     clock: Date.now,
     random: Math.random,
   };
+  const stopRenewing = keepRenewing(async () => {
+    if (webhooks.active.size > 0) await renewLeases(pool, webhooks.active, LEASE_MS);
+  });
   return {
     webhooks,
     stop: () => {
@@ -80,6 +85,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     },
     close: async () => {
       aborting.abort();
+      await stopRenewing();
       await sender.close();
       await pool.end({ timeout: 5 });
     },

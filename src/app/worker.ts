@@ -77,6 +77,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     webhooks,
     signerOf: checkpointSigners(logKeys),
     settings: settingsOf(config),
+    aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),

@@ -7,17 +7,21 @@
  */
 import { decryptSecret } from '../encryption.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
-import { type ClaimedDelivery, claimDeliveries, redeliverFailed } from '../store/webhook-deliveries.js';
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  redeliverFailed,
+  returnClaims,
+} from '../store/webhook-deliveries.js';
 import { type LeasedWebhook, leaseWebhook, releaseWebhook, renewLease } from '../store/webhook-leases.js';
 import type { SendResult } from '../webhook/send.js';
 import { findSecretBytes } from '../webhook/sign.js';
 import { attemptOf } from './attempt.js';
 import { eventText } from './event.js';
+import { LEASE_MS } from './lease.js';
 import type { Pipeline, Webhooks } from './pipeline.js';
 import { type TurnDeps, takeTurn, type Width } from './turn.js';
 
-/** Longer than an attempt takes with its recording; renewed with every claim. */
-const LEASE_MS = 60_000;
 /** After this a claimed delivery is due again: an attempt, and its recording while the database is away. */
 const VISIBLE_MS = 60_000;
 /** What is due so soon is waited for in the queue, not in the tables. */
@@ -36,7 +40,7 @@ export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookI
   if (webhooks.active.size >= webhooks.maxActive) return retryAfter(BUSY_MS);
   const webhook = await leaseWebhook(webhooks.pool, webhookId, LEASE_MS);
   if (webhook === undefined) return DONE;
-  webhooks.active.add(webhookId);
+  webhooks.active.set(webhookId, webhook.lease);
   try {
     await startRedelivery(webhooks, webhook);
     await sendDue(webhooks, webhook);
@@ -55,14 +59,21 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
 /** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
+  const left: ClaimedDelivery[] = [];
   const deps: TurnDeps<ClaimedDelivery> = {
     claim: (most) => claim(webhooks, webhook, most),
-    send: (row, sent) => send(webhooks, webhook, keys, row, sent),
+    send: async (row, sent) => {
+      if (!(await send(webhooks, webhook, keys, row, sent))) left.push(row);
+    },
     stands: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
-    leave: () => webhooks.slots.release(webhook.projectId, 1),
+    leave: (row) => {
+      webhooks.slots.release(webhook.projectId, 1);
+      left.push(row);
+    },
     isStopping: () => webhooks.stopping.aborted,
   };
   await takeTurn(deps, webhook.isFailing ? 1 : FIRST_WIDTH);
+  if (left.length > 0) await returnClaims(webhooks.pool, webhook.id, left);
 }
 
 function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): Uint8Array {
@@ -94,24 +105,29 @@ async function claim(
   }
 }
 
-/** One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects. */
+/**
+ * One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects.
+ *
+ * @returns false when the attempt was given up because the worker stops
+ */
 async function send(
   webhooks: Webhooks,
   { url, projectId, lease }: LeasedWebhook,
   keys: readonly Uint8Array[],
   row: ClaimedDelivery,
   sent: (next: Width) => void,
-): Promise<void> {
+): Promise<boolean> {
   const at = new Date(webhooks.clock());
   const result = await post(webhooks, url, keys, row);
   webhooks.slots.release(projectId, 1);
   sent(widthAfter(result));
   try {
-    if (webhooks.aborting.aborted && result.outcome === 'failed') return;
+    if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
     await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
     webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
   }
+  return true;
 }
 
 async function post(

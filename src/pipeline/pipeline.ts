@@ -34,8 +34,8 @@ export type Webhooks = {
   send: SendWebhook;
   record: AttemptRecorder;
   slots: Slots;
-  /** The subscriptions being worked on, at most `maxActive`. */
-  active: Set<string>;
+  /** The subscriptions being worked on, at most `maxActive`, and the lease of each. */
+  active: Map<string, number>;
   maxActive: number;
   /** Aborted when the worker stops: nothing more is claimed; and a little later, what is under way is given up. */
   stopping: AbortSignal;
@@ -55,6 +55,8 @@ export type LogPipeline = {
   signerOf: (log: Log) => CheckpointSigner;
   settings: { batchIntervalMs: number; batchMaxLeaves: number; witnessTimeoutMs: number };
   newBatchId: () => string;
+  /** Aborted a little after the worker was told to stop: witnesses that have not answered by then are not waited for. */
+  aborting: AbortSignal;
   random: () => number;
   /** Hands a job on, at once and without waiting; a lost one is found again by the reconciler. */
   send: (job: Job) => void;

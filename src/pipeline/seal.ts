@@ -15,7 +15,7 @@ import { readLeafHashes, readLogSize } from '../store/leaves.js';
 import { getLog, type Log, LogLock } from '../store/logs.js';
 import { getNewestPolicy } from '../store/policies.js';
 import { findTiles, writeTiles } from '../store/tiles.js';
-import { hastenFailingWitnesses } from '../store/witnesses.js';
+import { hastenFailingWitnesses } from '../store/witness-leases.js';
 import { settleJob, witnessJob } from './job.js';
 import type { LogPipeline } from './pipeline.js';
 import { checkRegister, compareWithRegister } from './register.js';

@@ -2,29 +2,29 @@
  * Consumes: a published checkpoint that a witness has not vouched for.
  * Commit point: the transaction that stores the evidence under (log, witness, tree size).
  * Emits: a settle job. When to ask again after a failure stands in the tables, where the reconciler finds it.
- * A crash leaves: a lease that runs out; then another worker asks again.
+ * A crash leaves: a lease that runs out within seconds; then another worker asks again.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { checkpointBody } from '../proof/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
-import { type BatchRow, findNewestPublishedBatch, isOverdue } from '../store/batches.js';
-import { STORE_PATIENCE_MS, untilStored } from '../store/database-errors.js';
+import { type BatchRow, findNewestPublishedBatch } from '../store/batches.js';
+import { untilStored } from '../store/database-errors.js';
 import { getLog, type Log } from '../store/logs.js';
 import {
+  endBackoff,
   leaseWitness,
-  listWitnessStates,
-  recordEvidence,
   recordWitnessFailure,
   releaseWitness,
-  type WitnessState,
-} from '../store/witnesses.js';
+  renewWitnessLease,
+} from '../store/witness-leases.js';
+import { listWitnessStates, recordEvidence, type WitnessState } from '../store/witnesses.js';
 import type { WitnessEvidence } from '../witness/witness.js';
 import { settleJob } from './job.js';
+import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 
 const FIRST_BACKOFF_MS = 1_000;
 /** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
-export const LAST_BACKOFF_MS = 10 * 60_000;
+export const LAST_BACKOFF_MS = 30_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
 
 /** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
@@ -34,16 +34,17 @@ export async function witness(pipeline: LogPipeline, logId: number, name: string
   const state = await findState(pipeline, logId, name);
   const newest = await findNewestPublishedBatch(pipeline.pool, logId);
   if (state === undefined || newest === undefined || state.coversTreeSize >= newest.treeSize) return DONE;
-  // Longer than the request by as long as recording what it brought is tried.
-  const leaseMs = pipeline.settings.witnessTimeoutMs + STORE_PATIENCE_MS;
-  const attempt = await leaseWitness(pipeline.pool, logId, name, leaseMs);
+  const attempt = await leaseWitness(pipeline.pool, logId, name, LEASE_MS);
   if (attempt === undefined) return DONE;
-  const log = await getLog(pipeline.pool, logId);
-  if (log.frozenAt !== null) {
-    await releaseWitness(pipeline.pool, logId, name, attempt);
-    return { type: 'giveUp', reason: `log ${log.origin} is frozen` };
+  const stopRenewing = keepRenewing(() => renewWitnessLease(pipeline.pool, logId, name, attempt, LEASE_MS));
+  try {
+    const log = await getLog(pipeline.pool, logId);
+    const isDone = log.frozenAt === null && (await ask(pipeline, configured, log, attempt, state));
+    if (!isDone) await releaseWitness(pipeline.pool, logId, name, attempt);
+    return log.frozenAt === null ? DONE : { type: 'giveUp', reason: `log ${log.origin} is frozen` };
+  } finally {
+    await stopRenewing();
   }
-  return ask(pipeline, configured, log, attempt, state);
 }
 
 async function findState(
@@ -54,14 +55,18 @@ async function findState(
   return (await listWitnessStates(pipeline.pool, logId)).find((state) => state.witness === name);
 }
 
-/** The request itself, outside any transaction; the checkpoint is read after the lease, so it is the newest. */
+/**
+ * The request itself, outside any transaction; the checkpoint is read after the lease, so it is the newest.
+ *
+ * @returns false when the worker stops and what became of the request is not known
+ */
 async function ask(
   pipeline: LogPipeline,
   configured: ConfiguredWitness,
   log: Log,
   attempt: number,
   state: WitnessState,
-): Promise<Outcome> {
+): Promise<boolean> {
   const batch = await getNewestPublishedBatch(pipeline, log);
   const { witness: asked, kind, everyMs } = configured;
   const checkpoint = {
@@ -73,15 +78,23 @@ async function ask(
   };
   let said: WitnessEvidence;
   try {
-    said = await withTimeout(pipeline.settings.witnessTimeoutMs, (signal) => asked.ask(checkpoint, signal));
+    said = await withTimeout(pipeline, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
-    return failed(pipeline, log, asked.name, attempt, state.failures, batch, error);
+    if (pipeline.aborting.aborted) return false;
+    await failed(pipeline, log, asked.name, attempt, state.failures, error);
+    return true;
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
   // It may have cost money: it is not thrown away because the database is away.
   await untilStored(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
-  return DONE;
+  if (state.failures > 0) await endBackoff(pipeline.pool, namesOfKind(pipeline, kind));
+  return true;
+}
+
+/** What kept one of a kind from answering may have kept the others: our own network, above all. */
+function namesOfKind({ witnesses }: LogPipeline, kind: number): string[] {
+  return witnesses.filter((other) => other.kind === kind).map((other) => other.witness.name);
 }
 
 /** The bytes every witness vouches for, of a stored batch. */
@@ -95,18 +108,26 @@ async function getNewestPublishedBatch(pipeline: LogPipeline, log: Log): Promise
   return batch;
 }
 
-async function withTimeout<T>(timeoutMs: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withTimeout<T>(
+  { settings, aborting }: LogPipeline,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { witnessTimeoutMs } = settings;
   const controller = new AbortController();
-  const done = new AbortController();
-  const timeout = delay(timeoutMs, undefined, { signal: done.signal, ref: false }).then(() => {
-    controller.abort(new Error(`no answer within ${timeoutMs} ms`));
-    throw controller.signal.reason;
+  const { signal } = controller;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
   });
+  const late = () => controller.abort(new Error(`no answer within ${witnessTimeoutMs} ms`));
+  const stop = () => controller.abort(new Error('the worker stops'));
+  const timer = setTimeout(late, witnessTimeoutMs).unref();
+  aborting.addEventListener('abort', stop);
+  if (aborting.aborted) stop();
   try {
-    return await Promise.race([run(controller.signal), timeout]);
+    return await Promise.race([run(signal), aborted]);
   } finally {
-    done.abort();
-    timeout.catch(() => {});
+    clearTimeout(timer);
+    aborting.removeEventListener('abort', stop);
   }
 }
 
@@ -116,29 +137,27 @@ async function failed(
   name: string,
   attempt: number,
   failures: number,
-  batch: BatchRow,
   error: unknown,
-): Promise<Outcome> {
+): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
-  const isLate = await isOverdue(pipeline.pool, batch);
-  const retryAfterMs = backoffMs(failures, isLate, pipeline.random());
-  pipeline.log.warn(
-    { origin: log.origin, witness: name, attempt, retryAfterMs, reason: message },
-    'the witness did not vouch',
-  );
-  await recordWitnessFailure(pipeline.pool, {
+  const random = pipeline.random();
+  const retryAfterMs = await recordWitnessFailure(pipeline.pool, {
     logId: log.id,
     witness: name,
     attempt,
     error: message,
-    retryAfterMs,
+    backoffMs: backoffMs(failures, false, random),
+    backoffAfterDeadlineMs: backoffMs(failures, true, random),
   });
+  pipeline.log.warn(
+    { origin: log.origin, witness: name, attempt, retryAfterMs, reason: message },
+    'the witness did not vouch',
+  );
   pipeline.send(settleJob(log.id));
-  return DONE;
 }
 
 /**
- * 1 s doubling to 10 min, hourly once the newest batch's deadline has passed, each less up to a fifth at random.
+ * 1 s doubling to 30 s, hourly once the newest batch's deadline has passed, each less up to a fifth at random.
  *
  * @param failures how many attempts failed in a row before this one
  * @param random in [0, 1)

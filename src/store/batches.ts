@@ -38,12 +38,6 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
   return rows[0];
 }
 
-/** Whether a batch's deadline has passed, by the clock that set it. */
-export async function isOverdue(sql: Sql, { deadlineAt }: Pick<BatchRow, 'deadlineAt'>): Promise<boolean> {
-  const [row] = await sql<{ over: boolean }[]>`SELECT clock_timestamp() > ${deadlineAt} AS over`;
-  return row?.over === true;
-}
-
 /** The batches that end at these sizes of their logs and exist, published or not, in no particular order. */
 export async function findBatchesBySize(
   sql: Sql,

@@ -67,6 +67,26 @@ export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDe
                                   ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
 }
 
+/**
+ * Makes claimed deliveries due at once whose attempt was not made or came to nothing. Rows that somebody is writing to
+ * are passed over.
+ */
+export async function returnClaims(
+  sql: Sql,
+  webhookId: string,
+  claims: readonly Pick<ClaimedDelivery, 'id' | 'attempt'>[],
+): Promise<void> {
+  await sql`
+    UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp()
+    FROM (SELECT c.id FROM webhook_delivery c
+          JOIN unnest(${claims.map(({ id }) => id)}::text[], ${claims.map(({ attempt }) => attempt)}::integer[])
+            AS claim(id, attempt) ON c.id = claim.id AND c.attempt = claim.attempt
+          WHERE c.webhook_id = ${webhookId} AND c.status = ${PENDING} FOR UPDATE OF c SKIP LOCKED) left_behind
+    WHERE d.webhook_id = ${webhookId} AND d.id = left_behind.id`;
+  await sql`
+    UPDATE webhook SET due_at = least(due_at, clock_timestamp()) WHERE id = ${webhookId} AND status <> 3`;
+}
+
 /** Makes a test of a subscription, due at once. Runs in the caller's transaction, which holds the subscription. */
 export async function insertTestDelivery(tx: Sql, webhookId: string, id: string): Promise<void> {
   await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;

@@ -42,6 +42,24 @@ export async function renewLease(sql: Sql, id: string, lease: number, leaseMs: n
   return renewed.count === 1;
 }
 
+/**
+ * Extends these leases, as far as they stand. Rows that somebody is writing to are left to the next time, so that two
+ * callers cannot wait for each other.
+ */
+export async function renewLeases(
+  sql: Sql,
+  leases: ReadonlyMap<string, number>,
+  leaseMs: number,
+): Promise<void> {
+  await sql`
+    UPDATE webhook w SET leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
+    FROM (SELECT h.id FROM webhook h
+          JOIN unnest(${[...leases.keys()]}::text[], ${[...leases.values()]}::bigint[]) AS held(id, lease)
+            ON held.id = h.id AND held.lease = h.lease
+          WHERE h.leased_until IS NOT NULL FOR UPDATE OF h SKIP LOCKED) standing
+    WHERE w.id = standing.id`;
+}
+
 /** Ends a lease. @returns in how many milliseconds something is due again; undefined when nothing is */
 export async function releaseWebhook(sql: Sql, id: string, lease: number): Promise<number | undefined> {
   const [row] = await sql<{ due_ms: number | null }[]>`

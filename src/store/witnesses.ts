@@ -32,26 +32,6 @@ export async function ensureWitnessStates(
     INSERT INTO witness_state (log_id, witness) SELECT ${logId}, unnest(${[...witnesses]}::text[]) ON CONFLICT DO NOTHING`;
 }
 
-/**
- * Takes the lease to ask a witness about a log, when it is due and nobody else holds one.
- *
- * @returns the attempt's number, which fences what follows, or undefined
- */
-export async function leaseWitness(
-  sql: Sql,
-  logId: number,
-  witness: string,
-  leaseMs: number,
-): Promise<number | undefined> {
-  const rows = await sql<{ attempt: number }[]>`
-    UPDATE witness_state
-    SET attempt = attempt + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
-    WHERE log_id = ${logId} AND witness = ${witness} AND next_attempt_at <= clock_timestamp()
-      AND (leased_until IS NULL OR leased_until < clock_timestamp())
-    RETURNING attempt`;
-  return rows[0]?.attempt;
-}
-
 /** Stores evidence and ends the lease, in one transaction. Evidence that came after its lease ran out is kept too. */
 export async function recordEvidence(
   pool: Pool,
@@ -75,38 +55,6 @@ export async function recordEvidence(
           THEN clock_timestamp() + ${nextAfterMs}::bigint * interval '1 millisecond' ELSE next_attempt_at END
       WHERE log_id = ${logId} AND witness = ${witness}`;
   });
-}
-
-/** Records that an attempt failed and when to try next; nothing when a newer attempt has begun. */
-export async function recordWitnessFailure(
-  sql: Sql,
-  failed: { logId: number; witness: string; attempt: number; error: string; retryAfterMs: number },
-): Promise<void> {
-  await sql`
-    UPDATE witness_state SET
-      failures = failures + 1, last_failed_at = clock_timestamp(), last_error = ${failed.error.slice(0, 500)},
-      leased_until = NULL, next_attempt_at = clock_timestamp() + ${failed.retryAfterMs}::bigint * interval '1 millisecond'
-    WHERE log_id = ${failed.logId} AND witness = ${failed.witness} AND attempt = ${failed.attempt}`;
-}
-
-/** Has witnesses that failed last asked again within `longestMs`: there is something new to ask about. */
-export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs: number): Promise<void> {
-  await sql`
-    UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
-    WHERE log_id = ${logId} AND failures > 0
-      AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
-}
-
-/** Ends a lease without an attempt having been made. */
-export async function releaseWitness(
-  sql: Sql,
-  logId: number,
-  witness: string,
-  attempt: number,
-): Promise<void> {
-  await sql`
-    UPDATE witness_state SET leased_until = NULL
-    WHERE log_id = ${logId} AND witness = ${witness} AND attempt = ${attempt}`;
 }
 
 /** The states of all witnesses of a log. */

@@ -39,6 +39,7 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     signerOf: checkpointSigners(secrets.log),
     settings: { batchIntervalMs: 0, batchMaxLeaves: task.batchMaxLeaves, witnessTimeoutMs: 1_000 },
     newBatchId: () => `btc_${ulid()}`,
+    aborting: new AbortController().signal,
     random: Math.random,
     send: () => {},
   };

@@ -42,7 +42,7 @@ async function limit({ pool }: TestPipeline, { projectId }: TestWebhook, perSeco
 
 /** The same worker whose sending is another. */
 function sendingBy(test: TestPipeline, send: Pipeline['webhooks']['send']): Pipeline {
-  return test.another({ webhooks: { ...test.pipeline.webhooks, active: new Set(), send } });
+  return test.another({ webhooks: { ...test.pipeline.webhooks, active: new Map(), send } });
 }
 
 t.test(

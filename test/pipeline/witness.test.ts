@@ -33,7 +33,7 @@ t.test('a witness that was away is asked once and covers every batch sealed mean
 });
 
 t.test(
-  'a witness that fails is asked again after 1 s, doubling to 10 min, hourly after the deadline',
+  'a witness that fails is asked again after 1 s, doubling to 30 s, hourly after the deadline',
   async (t) => {
     const witness = await makeWitness(t, 'failing');
     witness.manner = unwilling;
@@ -48,16 +48,16 @@ t.test(
     }
     t.equal(witness.asked, 13);
     for (const [attempt, waitMs] of waits.entries()) {
-      const longest = Math.min(1_000 * 2 ** attempt, 10 * MINUTE_MS);
+      const longest = Math.min(1_000 * 2 ** attempt, 30_000);
       t.ok(waitMs <= longest && waitMs > longest * 0.8 - 1_000, `${attempt}: ${waitMs} ms`);
     }
     await test.pool`UPDATE batch SET deadline_at = sealed_at`;
     await runJob(test.pipeline, witnessJob(test.logId, 'failing'));
     t.ok((await nextAttemptMs(test, 'failing')) > 47 * MINUTE_MS);
-    await t.test('and within 10 min once there is something new to vouch for', async (t) => {
+    await t.test('and within 30 s once there is something new to vouch for', async (t) => {
       await test.submit(1);
       await runJob(test.pipeline, sealJob(test.logId));
-      t.ok((await nextAttemptMs(test, 'failing')) <= 10 * MINUTE_MS);
+      t.ok((await nextAttemptMs(test, 'failing')) <= 30_000);
     });
   },
 );
@@ -79,7 +79,7 @@ t.test('whether a deadline has passed is told by the clock that set it', async (
 t.test('the wait after a failure is as documented at its ends', async (t) => {
   t.equal(backoffMs(0, false, 0), 1_000);
   t.equal(backoffMs(0, false, 1), 800);
-  t.equal(backoffMs(1_000_000, false, 0), 10 * MINUTE_MS);
+  t.equal(backoffMs(1_000_000, false, 0), 30_000);
   t.equal(backoffMs(0, true, 0), 60 * MINUTE_MS);
 });
 

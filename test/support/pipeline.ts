@@ -139,6 +139,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
       batchMaxLeaves: options.batchMaxLeaves ?? 65_536,
       witnessTimeoutMs: 5_000,
     },
+    aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
     send: () => {},
