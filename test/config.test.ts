@@ -198,7 +198,7 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['VERIFY_URL', '/verify'],
     ['LOG_DOMAIN', 'https://a.example', 'a.example:80', 'a..b', '.a', 'a.', '10.0.0.1', 'a.1', 'é.example'],
     ['LOG_DOMAIN', `${'a'.repeat(64)}.example`, `${'a.'.repeat(130)}a`, 'a\nb'],
-    ['WITNESS_DEADLINE', '0s', '31d', '1h30m', '1.5h', '60', 'h', '-1h', '9999999999999h'],
+    ['WITNESS_DEADLINE', '0s', '59s', '31d', '1h30m', '1.5h', '60', 'h', '-1h', '9999999999999h'],
     ['BATCH_INTERVAL', '9ms', '61m'],
     ['BATCH_MAX_LEAVES', '0', '1048577', ''.padEnd(20, '1')],
     ['SCHEMA_DIR', at('nowhere'), at('chain.pem')],
@@ -315,6 +315,19 @@ t.test('witnesses are read from JSON or a file', async (t) => {
   const file = join(beside, 'witnesses.json');
   t.same(readConfig({ WITNESSES: file }, { process: 'up' }).witnesses, expected);
   t.ok(dir);
+});
+
+t.test('a required witness that is asked too seldom for the deadline is refused', async (t) => {
+  const good = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
+  const problems = (change: object, deadline: string) =>
+    problemsOf({ WITNESSES: JSON.stringify([{ ...good, ...change }]), WITNESS_DEADLINE: deadline });
+  t.same(problems({ every: '1h' }, '1h'), [
+    'WITNESSES asks "tsa", which is required, too seldom for WITNESS_DEADLINE',
+  ]);
+  t.same(problems({ every: '1h' }, '60m').length, 1);
+  t.same(problems({ every: '1h' }, '61m'), []);
+  t.same(problems({ every: '1h', required: false }, '1m'), []);
+  t.same(problems({}, '1m'), []);
 });
 
 t.test('each wrong member of a witness is reported under its place', async (t) => {

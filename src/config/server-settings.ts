@@ -16,7 +16,7 @@ import {
 } from './kinds.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
-import { readWitnesses, type WitnessConfig } from './witnesses.js';
+import { readWitnesses, reportUnkeptCadence, type WitnessConfig } from './witnesses.js';
 
 /** Read by `readServerSettings`. */
 export type ServerSettings = {
@@ -64,6 +64,9 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
   const dataDir = readDataDir(settings);
   const baseUrl = settings.find('BASE_URL', publicUrl);
+  const witnesses = readWitnesses(settings);
+  const witnessDeadlineMs = settings.get('WITNESS_DEADLINE', duration('1m', '30d'), 3_600_000);
+  reportUnkeptCadence(settings, witnesses, witnessDeadlineMs);
   return {
     host,
     port: settings.get('PORT', port, 8080),
@@ -74,8 +77,8 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.get('LOG_DOMAIN', hostName, defaultLogDomain(baseUrl)),
     checkpointRegister: readRegister(settings, dataDir),
-    witnesses: readWitnesses(settings),
-    witnessDeadlineMs: settings.get('WITNESS_DEADLINE', duration('1s', '30d'), 3_600_000),
+    witnesses,
+    witnessDeadlineMs,
     batchIntervalMs: settings.get('BATCH_INTERVAL', duration('10ms', '1h'), 1_000),
     batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', wholeNumber(1, 1_048_576), 65_536),
     schemaDir: settings.find('SCHEMA_DIR', directory),

@@ -96,6 +96,28 @@ export function readWitnesses(settings: Settings): WitnessConfig[] {
   return read;
 }
 
+/** An attempt with its time-out and the one after it. */
+const ATTEMPTS_MS = 60_000;
+
+/**
+ * Reports required witnesses that are asked so seldom that a batch sealed after one answer would reach its deadline
+ * before the next.
+ */
+export function reportUnkeptCadence(
+  { report }: Settings,
+  witnesses: readonly WitnessConfig[],
+  deadlineMs: number,
+): void {
+  for (const { name, required, everyMs } of witnesses) {
+    if (!required || everyMs === 0 || everyMs + ATTEMPTS_MS <= deadlineMs) continue;
+    report({
+      name: 'WITNESSES',
+      problem: `asks ${quote(String(name))}, which is required, too seldom for WITNESS_DEADLINE`,
+      expected: 'an "every" that is at least a minute shorter, or "required": false',
+    });
+  }
+}
+
 function readWitness(entry: Entry): WitnessConfig {
   reportUnknownMembers(entry);
   const url = needText(entry, 'url', callUrl);
