@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createStops, type Stops } from '../../src/app/stops.js';
 import { fillService } from './fill.js';
+import { measureHostile } from './hostile.js';
 import { explainLists } from './lists.js';
 import { openLoadGenerator } from './load.js';
 import { HELP, type Options, readOptions } from './options.js';
@@ -10,6 +11,7 @@ import { stopAll } from './process.js';
 import {
   describeMachine,
   filledLine,
+  hostileLines,
   machineLine,
   planLines,
   type Report,
@@ -67,6 +69,9 @@ async function bench(options: Options, stops: Stops): Promise<void> {
     } else if (name === 'webhooks') {
       report.webhooks = await measureWebhooks(services, options);
       console.log(webhooksLines(report.webhooks));
+    } else if (name === 'hostile') {
+      report.hostile = await measureHostile(services, options);
+      console.log(hostileLines(report.hostile));
     } else if (name === 'witnessed') {
       report.witnessed = await measureWitnessed(services, options);
       console.log(witnessedLines(report.witnessed));

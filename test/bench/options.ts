@@ -10,6 +10,7 @@ const MEASURES = [
   'seal',
   'witnessed',
   'webhooks',
+  'hostile',
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
@@ -28,13 +29,20 @@ export type Options = {
   /** Witnessed submissions that are in the tables before anything is measured. */
   rows: number;
   jsonFile: string | undefined;
+  /** Only attacks whose name has this in it are run. */
+  attack: string | undefined;
+  /** What is attacked in place of this build: the `main.js` of another. */
+  program: string | undefined;
   /** Where processor profiles of the API process go; none are taken when undefined. */
   profileDir: string | undefined;
 };
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    cold reads more submissions than are kept; plans prints what Postgres does for lists
+                    cold reads more submissions than are kept; plans prints what Postgres does for lists;
+                    hostile runs attacks and prints what they cost
+  --attack <text>   of the attacks only those whose name has this in it
+  --program <path>  attack this dist/src/main.js of another version
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 5 by default
@@ -54,6 +62,8 @@ export function readOptions(args: string[]): Options | undefined {
       seconds: { type: 'string' },
       rows: { type: 'string' },
       json: { type: 'string' },
+      attack: { type: 'string' },
+      program: { type: 'string' },
       profile: { type: 'string' },
     },
   });
@@ -69,6 +79,8 @@ export function readOptions(args: string[]): Options | undefined {
     deliveries: quick ? 4_000 : 20_000,
     rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 100_000)),
     jsonFile: values.json,
+    attack: values.attack,
+    program: values.program,
     profileDir: values.profile,
   };
 }

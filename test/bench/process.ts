@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -104,19 +104,48 @@ async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void>
   await ended.finally(() => clearTimeout(timer));
 }
 
-/** The processor time a process has used, all its threads together; undefined where there is no /proc. */
-export function cpuMs(pid: number): number | undefined {
+/**
+ * The processor time a process has used, all its threads together; undefined where there is no /proc.
+ *
+ * @param options.withEnded what its children used that have ended is added
+ */
+export function cpuMs(pid: number, { withEnded = false } = {}): number | undefined {
+  const fields = statFields(pid);
+  if (fields === undefined) return undefined;
+  const own = Number(fields[11]) + Number(fields[12]);
+  return (withEnded ? own + Number(fields[13]) + Number(fields[14]) : own) * MS_PER_TICK;
+}
+
+/** The process that started this one; undefined when it has ended, or where there is no /proc. */
+export function parentOf(pid: number): number | undefined {
+  const fields = statFields(pid);
+  return fields && Number(fields[1]);
+}
+
+/** The fields of /proc/<pid>/stat from the third on: field 2 is the program's name and may hold anything. */
+function statFields(pid: number): string[] | undefined {
   const stat = readProc(pid, 'stat');
-  if (stat === undefined) return undefined;
-  // Field 2 is the program's name in parentheses and may hold anything; utime and stime are fields 14 and 15.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** The memory a process has resident, in MiB; undefined where there is no /proc. */
+export function residentMib(pid: number): number | undefined {
+  return statusMib(pid, 'VmRSS');
+}
+
+/** Forgets the most memory that a process has had, for `peakMib` to speak of what follows. */
+export function startPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
 /** The most memory a process has had resident since its start, in MiB; undefined where there is no /proc. */
 export function peakMib(pid: number): number | undefined {
-  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, 'status') ?? '')?.[1];
-  return kib === undefined ? undefined : Number(kib) / 1024;
+  return statusMib(pid, 'VmHWM');
+}
+
+function statusMib(pid: number, name: 'VmRSS' | 'VmHWM'): number | undefined {
+  const line = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readProc(pid, 'status') ?? '');
+  return line === null ? undefined : Number(line[1]) / 1024;
 }
 
 function readProc(pid: number, file: string): string | undefined {

@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { HostileRow } from './hostile.js';
 import type { ListPlan } from './lists.js';
 import type { LoadGenerator } from './load.js';
 import type { Measurement } from './requests.js';
@@ -32,6 +33,7 @@ export type Report = {
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
   webhooks?: WebhooksMeasurement;
+  hostile?: HostileRow[];
 };
 
 export function describeMachine({ name }: LoadGenerator): Machine {
@@ -126,6 +128,31 @@ export function webhooksLines({ count, byEndpoints, fanOut, workerMib }: Webhook
   for (const summary of fanOut) rows.push(row(summary.name, summary, false));
   const columns = ['', 'per second', 'CPU µs each', 'of limit'];
   return `\nwebhooks, ${count} a round\n${table([columns, ...rows])}\npeak memory: ${whole(workerMib)} MiB`;
+}
+
+const HOSTILE_COLUMNS = [
+  '',
+  'bytes sent',
+  'api CPU ms',
+  'Postgres',
+  'µs/byte',
+  'grown MiB',
+  'peak',
+  '/livez ms',
+];
+
+export function hostileLines(attacks: readonly HostileRow[]): string {
+  const rows = attacks.map((row) => [
+    row.failure === undefined ? row.name : `${row.name} (${row.failure})`,
+    whole(row.bytes),
+    whole(row.apiCpuMs),
+    whole(row.postgresCpuMs),
+    row.cpuMicrosPerByte.toFixed(2),
+    whole(row.grownMib),
+    whole(row.peakMib),
+    whole(row.livezMs),
+  ]);
+  return `\nattacks\n${table([HOSTILE_COLUMNS, ...rows])}`;
 }
 
 export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealResult): string {

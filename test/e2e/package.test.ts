@@ -2,13 +2,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
 import { formatSecret, signatureHeaders } from '../../src/webhook/sign.js';
 import { startApp } from '../support/app.js';
+import { findFreePort } from '../support/free-port.js';
 import { codeBlocks, compile } from '../support/pages.js';
 import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
@@ -100,14 +100,6 @@ t.test("the README's receiver takes what the service signs, and nothing else", a
   t.equal(await deliver(other), 400);
   await until('it tells of the event', () => told() === 'sub_1\n');
 });
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function textOf({ stdout }: ChildProcess): () => string {
   let text = '';
