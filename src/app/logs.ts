@@ -1,7 +1,7 @@
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { type EnvironmentName, environmentName, environmentNumber } from '../environment.js';
-import { compareWithRegister, type Register } from '../pipeline/register.js';
+import { compareWithRegister, type Register, registerEntry } from '../pipeline/register.js';
 import { insertAuditEntry } from '../store/audit.js';
 import { findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool, Sql } from '../store/connect.js';
@@ -39,7 +39,7 @@ async function readStatus(
     epoch: log.epoch,
     leaves: await readLogSize(pool, log.id),
     publishedSize: published?.treeSize ?? 0,
-    registerSize: comparison.state === 'missing' ? undefined : register.read(log.origin)?.size,
+    registerSize: comparison.state === 'missing' ? undefined : (await register.read(log.origin))?.size,
     state: state === 'ok' && comparison.state === 'missing' ? 'register_missing' : state,
     reason: log.frozenReason ?? (comparison.state === 'consistent' ? undefined : comparison.reason),
   };
@@ -93,9 +93,8 @@ async function fillRegister(pool: Pool, register: Register): Promise<string[]> {
   const filled: string[] = [];
   for (const log of await listLogs(pool)) {
     const published = await findNewestPublishedBatch(pool, log.id);
-    if (published === undefined || register.read(log.origin) !== undefined) continue;
-    await register.write({ origin: log.origin, size: published.treeSize, rootHash: published.rootHash });
-    filled.push(log.origin);
+    if (published === undefined || (await register.read(log.origin)) !== undefined) continue;
+    if (await register.replace(undefined, registerEntry(log, published))) filled.push(log.origin);
   }
   return filled;
 }

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
-import { writeFileAtomic } from '../embedded/write-file-atomic.js';
-import { openFileRegister, type Register } from '../pipeline/register.js';
+import { openFileRegister } from '../pipeline/file-register.js';
+import type { Register } from '../pipeline/register.js';
 
 /** The register in a folder of files, which is made when it is not there. */
 export async function openRegister(folder: string): Promise<Register> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  return openFileRegister(folder, (path, text, isWanted) => writeFileAtomic(path, text, { isWanted }));
+  return openFileRegister(folder);
 }

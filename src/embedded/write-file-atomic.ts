@@ -1,24 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { renameSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
  * Writes a whole file so that a reader, or a start after a power cut, finds the old content or the new one and never
  * a part. The file gets exactly `mode`, 0600 unless told.
- *
- * @param isWanted asked once more when all but the rename is done, which may have taken long; the old content stays if not
  */
 export async function writeFileAtomic(
   path: string,
   data: string | Uint8Array,
-  { mode = 0o600, isWanted = () => true }: { mode?: number; isWanted?: () => boolean } = {},
+  { mode = 0o600 }: { mode?: number } = {},
 ): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     await writeNew(temporary, data, mode);
-    if (isWanted()) renameSync(temporary, path);
-    else await rm(temporary);
+    await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

@@ -18,11 +18,16 @@ import { findTiles, writeTiles } from '../store/tiles.js';
 import { hastenFailingWitnesses } from '../store/witness-leases.js';
 import { settleJob, witnessJob } from './job.js';
 import type { LogPipeline } from './pipeline.js';
-import { checkRegister, compareWithRegister } from './register.js';
+import { checkRegister, compareWithRegister, registerEntry } from './register.js';
 import { LAST_BACKOFF_MS } from './witness.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
+/** A sealer that does nothing for so long has stopped; besides, the hashing takes its time. */
+const SEALER_IDLE_MS = 3_000;
+const HASHING_MS_PER_LEAF = 0.02;
+/** How often publishing compares again because others have published meanwhile; then the next run goes on. */
+const REGISTER_TRIES = 5;
 
 /** Seals what is due of a log: at most one batch a call, not more often than the batch interval. */
 export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcome> {
@@ -43,14 +48,15 @@ export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcom
 
 /** Extends the log's tiles to its present size and stores batch and checkpoint. */
 async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome> {
-  const [lock] = await tx<
-    { held: boolean }[]
-  >`SELECT pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
+  const { batchMaxLeaves } = pipeline.settings;
+  const idleMs = Math.ceil(SEALER_IDLE_MS + batchMaxLeaves * HASHING_MS_PER_LEAF);
+  const [lock] = await tx<{ held: boolean }[]>`
+    SELECT set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true),
+           pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
   if (!lock?.held || !(await isConsistent(pipeline, tx, log))) return retryAfter(ANOTHER_SEALER_MS);
   const newest = await findNewestBatch(tx, log.id);
   const firstIndex = newest?.treeSize ?? 0;
   const logSize = await readLogSize(tx, log.id);
-  const { batchMaxLeaves } = pipeline.settings;
   const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
   if (treeSize === firstIndex) return DONE;
   const waitMs = await untilDueMs(pipeline, tx, newest);
@@ -115,15 +121,12 @@ async function storeBatch(
   });
 }
 
-/** Writes the newest batch's root to the register, then publishes every batch up to it and asks the witnesses. */
+/** Puts the newest batch's root into the register, then publishes every batch up to it and asks the witnesses. */
 async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
+  const newest = await registerNewest(pipeline, log);
+  if (newest === undefined) return;
   const published = await pipeline.pool.begin(async (tx) => {
-    await tx`SELECT pg_advisory_xact_lock(${LogLock.REGISTER}, ${log.id})`;
-    const newest = await findNewestBatch(tx, log.id);
-    if (newest === undefined || newest.registeredAt !== null) return false;
-    if (!(await isConsistent(pipeline, tx, log))) return false;
-    await pipeline.register.write({ origin: log.origin, size: newest.treeSize, rootHash: newest.rootHash });
-    await markRegistered(tx, log.id, newest.treeSize);
+    if (!(await markRegistered(tx, newest))) return false;
     await hastenFailingWitnesses(tx, log.id, LAST_BACKOFF_MS);
     return true;
   });
@@ -132,4 +135,26 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
     if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
   }
   pipeline.send(settleJob(log.id));
+}
+
+/**
+ * Replaces the register's entry by the newest batch, unless that is published: the very entry that the batch's own
+ * database was compared with, and in no transaction, so that a process which stands still here keeps nothing from others
+ * and changes nothing when it goes on. When another entry stands by then, it is compared with that one.
+ *
+ * @returns the batch once the register has it
+ */
+async function registerNewest({ pool, register }: LogPipeline, log: Log): Promise<BatchRow | undefined> {
+  for (let tries = 0; tries < REGISTER_TRIES; tries++) {
+    const found = await pool.begin(async (tx) => {
+      const comparison = await compareWithRegister(tx, register, log);
+      const newest = await findNewestBatch(tx, log.id);
+      return { comparison, newest };
+    });
+    const { comparison, newest } = found;
+    if (comparison.state !== 'consistent') return undefined;
+    if (newest === undefined || newest.registeredAt !== null) return undefined;
+    if (await register.replace(comparison.entry, registerEntry(log, newest))) return newest;
+  }
+  return undefined;
 }

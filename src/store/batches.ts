@@ -70,11 +70,21 @@ export async function insertBatch(
     GROUP BY project_id, schema`;
 }
 
-/** Marks every batch of the log up to `treeSize` as standing in the register, and so published. */
-export async function markRegistered(sql: Sql, logId: number, treeSize: number): Promise<void> {
-  await sql`
+/**
+ * Marks every batch of the log up to this one as standing in the register, and so published; none when the batch itself,
+ * by size and root, is not in this database.
+ *
+ * @returns whether any was not marked before
+ */
+export async function markRegistered(
+  sql: Sql,
+  { logId, treeSize, rootHash }: Pick<BatchRow, 'logId' | 'treeSize' | 'rootHash'>,
+): Promise<boolean> {
+  const { count } = await sql`
     UPDATE batch SET registered_at = clock_timestamp()
-    WHERE log_id = ${logId} AND tree_size <= ${treeSize} AND registered_at IS NULL`;
+    WHERE log_id = ${logId} AND tree_size <= ${treeSize} AND registered_at IS NULL AND EXISTS (
+      SELECT FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize} AND b.root_hash = ${rootHash})`;
+  return count > 0;
 }
 
 /** A batch of the project by id; undefined when it is another project's, or not published. */

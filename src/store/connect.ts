@@ -33,8 +33,8 @@ export type PoolOptions = {
 
 /**
  * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
- * statement ends within `statementTimeoutMs`, and so does a transaction that its process does nothing in: one that is
- * stopped, or cut off, keeps no lock from others for longer. A server that is silent for half as long again is
+ * statement ends within `statementTimeoutMs`, and a transaction that its process does nothing in within five seconds: one
+ * that is stopped, or cut off, keeps no lock from others for longer. A server that is silent for half as long again is
  * away: its connections are closed, which tells their callers that the outcome is not known.
  *
  * The driver is patched (`patches/`): without that, a connection that is lost at the wrong moment (while it is set up,
@@ -58,6 +58,8 @@ export function connectPool(options: PoolOptions): Pool {
   });
 }
 
+const IDLE_TRANSACTION_MS = 5_000;
+
 function openConnections(
   { url, name, statementTimeoutMs, isPatient = false, planOnce = false }: PoolOptions,
   more: { max: number; idle_timeout: number; onclose: () => void },
@@ -71,7 +73,7 @@ function openConnections(
     connection: {
       application_name: `attest ${name}`,
       statement_timeout: statementTimeoutMs,
-      idle_in_transaction_session_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: isPatient ? statementTimeoutMs : IDLE_TRANSACTION_MS,
       // A statement behind a lock must see what the lock's last holder committed.
       default_transaction_isolation: 'read committed',
       // Parameters hold metadata, which is in no log and no error.

@@ -15,7 +15,7 @@ export type Log = {
 };
 
 /** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `accept_submissions` as well. */
-export const LogLock = { WRITE: 1, SEAL: 2, REGISTER: 3 } as const;
+export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 
 /** Every log, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
@@ -53,13 +53,21 @@ export async function ensureLog(
  * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
  * way. Keeps the first reason, in the audit log as well.
  *
+ * @param reason the reason, or what finds it by asking the very database that is to be frozen, on the connection that
+ *   freezes it: what was seen on another may have been a standby that lags behind. Without a reason nothing is frozen
  * @returns whether this call froze it
  */
-export async function freezeLog(pool: Pool, id: number, reason: string): Promise<boolean> {
+export async function freezeLog(
+  pool: Pool,
+  id: number,
+  reason: string | ((tx: Sql) => Promise<string | undefined>),
+): Promise<boolean> {
   return pool.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${id})`;
+    const found = typeof reason === 'string' ? reason : await reason(tx);
+    if (found === undefined) return false;
     const [frozen] = await tx<{ origin: string }[]>`
-      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${reason}
+      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${found}
       WHERE id = ${id} AND frozen_at IS NULL RETURNING origin`;
     if (frozen === undefined) return false;
     await insertAuditEntry(tx, {
@@ -70,7 +78,7 @@ export async function freezeLog(pool: Pool, id: number, reason: string): Promise
       action: AuditAction.LOG_FROZEN,
       resourceId: frozen.origin,
       requestId: null,
-      detail: { reason },
+      detail: { reason: found },
     });
     return true;
   });

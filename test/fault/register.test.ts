@@ -1,11 +1,12 @@
 /** A database set back to before a published checkpoint, and a register that is lost or damaged: the log never forks. */
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Acknowledged } from '../support/consistent.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import { backUp } from '../support/private-servers.js';
 import { untilWitnessed } from '../support/quiet.js';
+import { entryPlace, readEntry } from '../support/register.js';
 import { runHere } from '../support/run-cli.js';
 import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
@@ -16,7 +17,8 @@ const ORIGIN = 'live.log.example.com';
 const scene = await setScene(t);
 const { installation, pool, servers, apiKey } = scene;
 const { postgres } = servers;
-const entry = join(installation.register, ORIGIN);
+const entry = entryPlace(installation.register, ORIGIN);
+const root = () => readEntry(installation.register, ORIGIN);
 const acknowledged: Acknowledged[] = [];
 let api = await installation.startApi();
 let worker = await installation.startWorker();
@@ -40,7 +42,7 @@ const attestLog = (...args: string[]) => runHere(['log', ...args, '--json'], { e
 /** What is signed: by the tables and by the register. */
 async function signed(): Promise<unknown> {
   const batches = await pool`SELECT tree_size, note FROM batch ORDER BY log_id, tree_size`;
-  return { batches, register: await readFile(entry, 'utf8') };
+  return { batches, register: root() };
 }
 
 async function withoutRegister(t: Test, spoil: () => Promise<void>, reason: RegExp): Promise<void> {
@@ -77,15 +79,16 @@ t.test('without its register nothing is sealed; filled in, it goes on', async (t
 });
 
 t.test('a damaged register seals nothing, is not taken for a fork, and can be put back', async (t) => {
-  const good = await readFile(entry);
+  const [good = ''] = await readdir(entry);
+  const bad = good.slice(0, 30);
   await withoutRegister(
     t,
-    () => writeFile(entry, good.subarray(0, 30)),
-    /live\.log\.example\.com cannot be used/,
+    () => rename(join(entry, good), join(entry, bad)),
+    /live\.log\.example\.com\.checkpoint cannot be read: it holds 1 files, and not one that is named/,
   );
   t.match(await attestLog('status'), { code: 0, stdout: /"register_missing"/ });
   t.match(await attestLog('fill-register'), { code: 1 }, 'what is there is never replaced');
-  await writeFile(entry, good);
+  await rename(join(entry, bad), join(entry, good));
   await isGoodAgain(t);
 });
 
@@ -108,7 +111,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
   const kept = [...acknowledged];
   await submit(3);
   await untilWitnessed(pool);
-  const register = await readFile(entry, 'utf8');
+  const register = root();
   await postgres.stop();
   await restore();
   await postgres.start();
@@ -162,7 +165,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
 
   await t.test('nothing has been signed and the register stands', async (t) => {
     t.same(await signed(), restored);
-    t.equal(await readFile(entry, 'utf8'), register);
+    t.equal(root(), register);
   });
 
   await t.test('a new epoch goes on under a new origin, and old bundles verify as before', async (t) => {
@@ -176,11 +179,14 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     await untilWitnessed(pool);
     for (const each of [api, worker]) t.equal((await readiness(each)).status, 200);
     // The old log's register goes on saying what was lost with the newer database; the rest is to agree.
-    t.equal(await readFile(entry, 'utf8'), register);
+    t.equal(root(), register);
     const [newest] = await pool<{ size: number; root: string }[]>`
       SELECT tree_size AS size, encode(root_hash, 'hex') AS root FROM batch WHERE log_id = 1
       ORDER BY tree_size DESC LIMIT 1`;
-    await writeFile(entry, `${newest?.size} ${newest?.root}\n`);
+    await rename(
+      join(entry, (await readdir(entry))[0]!),
+      join(entry, `${newest?.size}-${newest?.root}-${'0'.repeat(64)}`),
+    );
     await scene.assertConsistent(t, acknowledged);
   });
 });

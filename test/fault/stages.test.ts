@@ -40,7 +40,7 @@ const POINTS: Point[] = [
   { stage: 'seal', step: 'its contents', text: 'INSERT INTO batch_content' },
   { stage: 'seal', step: 'the commit of the batch', text: 'COMMIT' },
   { stage: 'seal', step: 'the mark of publication', text: 'SET registered_at' },
-  { stage: 'seal', step: 'the commit of publication', text: 'COMMIT', nth: 2 },
+  { stage: 'seal', step: 'the commit of publication', text: 'COMMIT', nth: 3 },
   { stage: 'witness', step: 'the lease', text: 'SET attempt = attempt + 1' },
   { stage: 'witness', step: 'the evidence', text: 'INSERT INTO evidence' },
   { stage: 'witness', step: 'the commit of the evidence', text: 'COMMIT' },
@@ -86,7 +86,7 @@ t.test('a root that does not reach the register is not published', async (t) => 
   const full = scene.another({
     register: {
       ...scene.pipeline.register,
-      write: () => Promise.reject(Object.assign(new Error('no space left'), { code: 'ENOSPC' })),
+      replace: () => Promise.reject(Object.assign(new Error('no space left'), { code: 'ENOSPC' })),
     },
   });
   await t.rejects(runJob(full, sealJob(scene.logId)), { code: 'ENOSPC' });
@@ -107,8 +107,8 @@ t.test('a root that reached the register though that was reported as failed is p
   const unsure = scene.another({
     register: {
       ...register,
-      write: async (entry) => {
-        await register.write(entry);
+      replace: async (standing, next) => {
+        await register.replace(standing, next);
         throw new Error('the disk is slow');
       },
     },

@@ -1,12 +1,9 @@
 /** Sealing when what it stands on changes under it: the database, its clock, its tiles, the register. */
-
-import { writeFileSync } from 'node:fs';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { writeFileAtomic } from '../../src/embedded/write-file-atomic.js';
 import { sealJob } from '../../src/pipeline/job.js';
-import { compareWithRegister, openFileRegister, RegisterError } from '../../src/pipeline/register.js';
+import { compareWithRegister, RegisterError } from '../../src/pipeline/register.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import type { Pool } from '../../src/store/connect.js';
 import { getLog } from '../../src/store/logs.js';
@@ -14,11 +11,12 @@ import { assertConsistent } from '../support/consistent.js';
 import { letPass } from '../support/database-clock.js';
 import { drain, makeWitness, type TestPipeline } from '../support/pipeline.js';
 import { openPipeline } from '../support/pipeline-state.js';
+import { entryPlace, setEarlierEntry } from '../support/register.js';
 
 const ORIGIN = 'live.log.example.com';
 const HOUR_MS = 3_600_000;
 
-const entryOf = ({ register }: TestPipeline) => join(register, ORIGIN);
+const entryOf = ({ register }: TestPipeline) => entryPlace(register, ORIGIN);
 const seal = ({ pipeline, logId }: TestPipeline) => runJob(pipeline, sealJob(logId));
 const published = async ({ pool }: TestPipeline) =>
   (
@@ -52,16 +50,16 @@ t.test(
     await drain(test.pipeline);
     await test.submit(1);
     // The register gets ahead of the tables, as they fall behind it.
-    const ahead = `9 ${'ab'.repeat(32)}\n`;
+    const ahead = 'ab'.repeat(32);
     const pipeline = test.another({
       signerOf: (log) => {
-        writeFileSync(entryOf(test), ahead);
+        setEarlierEntry(test.register, ORIGIN, 9, ahead);
         return test.pipeline.signerOf(log);
       },
     });
     await runJob(pipeline, sealJob(test.logId));
     t.same(await published(test), [2]);
-    t.equal(await readFile(entryOf(test), 'utf8'), ahead);
+    t.equal(await readFile(join(test.register, ORIGIN), 'utf8'), `9 ${ahead}\n`);
     await t.test('and the next run freezes the log', async (t) => {
       t.match(await seal(test), { type: 'giveUp', reason: /the register has a checkpoint of size 9/ });
       t.ok((await getLog(test.pool, test.logId)).frozenAt);
@@ -77,7 +75,7 @@ t.test(
     const log = await getLog(test.pool, test.logId);
     await test.submit(1);
     const slow = answeringLate(test.pool, () => seal(test));
-    t.same(await compareWithRegister(slow, test.pipeline.register, log), { state: 'consistent' });
+    t.match(await compareWithRegister(slow, test.pipeline.register, log), { state: 'consistent' });
     t.same(await published(test), [1]);
   },
 );
@@ -88,32 +86,16 @@ t.test('with its register lost, a log publishes nothing that was sealed before',
   await drain(test.pipeline);
   acknowledged.push(...(await test.submit(2)));
   const full = test.another({
-    register: { ...test.pipeline.register, write: () => Promise.reject(new RegisterError('no space')) },
+    register: { ...test.pipeline.register, replace: () => Promise.reject(new RegisterError('no space')) },
   });
   await t.rejects(runJob(full, sealJob(test.logId)), { message: 'no space' });
-  const kept = await readFile(entryOf(test));
-  await rm(entryOf(test));
+  await rename(entryOf(test), `${entryOf(test)}.away`);
   t.match(await seal(test), { type: 'retry' });
   t.same(await published(test), [2]);
-  await writeFile(entryOf(test), kept);
+  await rename(`${entryOf(test)}.away`, entryOf(test));
   await drain(test.pipeline);
   t.same(await published(test), [2, 4]);
   await assertConsistent(t, { ...test, acknowledged });
-});
-
-t.test('a writer of the register that was held up does not undo what others wrote meanwhile', async (t) => {
-  const folder = t.testdir();
-  const entry = (size: number) => ({ origin: ORIGIN, size, rootHash: Buffer.alloc(32, size) });
-  const prompt = openFileRegister(folder, (path, text, isWanted) =>
-    writeFileAtomic(path, text, { isWanted }),
-  );
-  const late = openFileRegister(folder, async (path, text, isWanted) => {
-    await prompt.write(entry(2));
-    await writeFileAtomic(path, text, { isWanted });
-  });
-  await late.write(entry(1));
-  t.equal(prompt.read(ORIGIN)?.size, 2);
-  t.same(await readdir(folder), [ORIGIN]);
 });
 
 t.test('nothing is signed over tiles that are not those of the newest checkpoint', async (t) => {

@@ -1,9 +1,9 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rename } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import type { Sql } from '../../src/store/connect.js';
 import { type App, startApp } from '../support/app.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../support/quiet.js';
+import { entryPlace } from '../support/register.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 
@@ -201,16 +201,15 @@ t.test(
   'without its register nothing is sealed, though submissions are taken; with it back everything goes on',
   async (t) => {
     const { app, key } = await sealedTwice(t);
-    const file = join(app.register, 'live.log.example.com');
-    const kept = await readFile(file);
-    await rm(file);
+    const place = entryPlace(app.register, 'live.log.example.com');
+    await rename(place, `${place}.away`);
     const { status, json } = await create(app, key);
     t.equal(status, 201);
     await until('the worker says so', () =>
       app.recorder.lines.some((line) => line.includes('nothing is sealed without')),
     );
     t.equal(await statusOf(app, key, json.id), 'queued');
-    await writeFile(file, kept);
+    await rename(`${place}.away`, place);
     await untilWitnessed(app.pool);
     t.equal(await statusOf(app, key, json.id), 'witnessed');
   },

@@ -1,6 +1,4 @@
 /** What must hold of one log's tables: leaves, batches, transitions, tiles. Recomputed from the leaves. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { openCheckpoint } from '../../src/proof/checkpoint.js';
 import { toHex } from '../../src/proof/encoding.js';
@@ -14,6 +12,7 @@ import { type BatchRow, batchColumns } from '../../src/store/batches.js';
 import type { Pool } from '../../src/store/connect.js';
 import type { Log } from '../../src/store/logs.js';
 import { readSubmissions, type SubmissionRow } from '../../src/store/submissions.js';
+import { readEntry } from './register.js';
 
 /** A log as it was read, and all that is wrong with it. */
 export type LogFindings = { leaves: SubmissionRow[]; batches: BatchRow[]; problems: string[] };
@@ -89,8 +88,8 @@ async function findBatchProblems(
 function findRegisterProblems({ register }: LogCheck, log: Log, batches: readonly BatchRow[]): string[] {
   const published = batches.filter((batch) => batch.registeredAt !== null).at(-1);
   if (published === undefined) return [];
-  const wanted = `${published.treeSize} ${toHex(published.rootHash)}\n`;
-  const entry = readFileSync(join(register, log.origin), 'utf8');
+  const wanted = `${published.treeSize} ${toHex(published.rootHash)}`;
+  const entry = readEntry(register, log.origin);
   return entry === wanted ? [] : [`the register has ${entry}, published is ${wanted}`];
 }
 

@@ -40,6 +40,22 @@ export async function testDatabase(test: Test, { empty = false } = {}): Promise<
   return databaseNamed(databaseUrl, name);
 }
 
+/** A copy of a database as it stands, both writable. Connections to it are closed, and made again by who has them. */
+export async function copyDatabase(test: Test, url: string): Promise<string> {
+  const { databaseUrl } = await testServers();
+  const from = new URL(url).pathname.slice(1);
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await withConnection(databaseUrl, async (sql) => {
+    await until(`${from} is copied`, async () => {
+      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`;
+      await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(from)}`;
+      return true;
+    });
+  });
+  test.teardown(() => withConnection(databaseUrl, (sql) => dropDatabase(sql, name)));
+  return databaseNamed(databaseUrl, name);
+}
+
 /** Once more where autovacuum is in it, which only a superuser may end. */
 async function dropDatabase(sql: postgres.Sql, name: string): Promise<void> {
   await until(`database ${name} is dropped`, async () => {
