@@ -27,6 +27,8 @@ const SHA256 = derSequence(derObjectIdentifier(SHA256_OID));
 const SIGNED_DATA = derObjectIdentifier('1.2.840.113549.1.7.2');
 const TST_INFO = derObjectIdentifier(TST_INFO_OID);
 
+const ACCURACY_SECONDS = 1;
+
 const GRANTED = 0;
 const REJECTION = 2;
 
@@ -38,7 +40,10 @@ const FAILURE_BITS: Readonly<Record<FailureBit, number>> = {
   unacceptedExtension: 16,
 };
 
-/** A granted TimeStampResp (DER): genTime in whole seconds, ordering false, the certificate inside if it was asked for. */
+/**
+ * A granted TimeStampResp (DER): genTime in whole seconds and an accuracy of one, as what the clock says beyond them is
+ * cut off; ordering false, the certificate inside if it was asked for.
+ */
 export function grantTimestamp(
   signer: TimestampSigner,
   query: TimestampQuery,
@@ -50,6 +55,7 @@ export function grantTimestamp(
     query.imprint,
     derInteger(stamp.serial),
     derGeneralizedTime(stamp.genTime),
+    derSequence(derInteger(ACCURACY_SECONDS)),
     ...(query.nonce === undefined ? [] : [query.nonce]),
   );
   const signedData = derSequence(

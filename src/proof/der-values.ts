@@ -48,9 +48,12 @@ export function expectTag(node: DerNode, tag: number, name: string): DerNode {
   return node;
 }
 
-/** Magnitude of a non-negative INTEGER, big-endian, without leading zero bytes; zero is one zero byte. */
-export function unsignedInteger(node: DerNode, name: string): Uint8Array {
-  const { content } = expectTag(node, TAG.integer, name);
+/**
+ * Magnitude of a non-negative INTEGER, big-endian, without leading zero bytes; zero is one zero byte. `tag` is another
+ * one for a member that is tagged implicitly.
+ */
+export function unsignedInteger(node: DerNode, name: string, tag: number = TAG.integer): Uint8Array {
+  const { content } = expectTag(node, tag, name);
   const [first, second] = content;
   if (first === undefined || first >= 0x80) throw new FormatError(`${name} is not a non-negative integer`);
   if (first === 0 && second !== undefined && second < 0x80) throw new FormatError(`${name} is not minimal`);
@@ -114,4 +117,9 @@ export function generalizedTime(node: DerNode, name: string): Date {
   if (Number.isNaN(time.getTime()) || time.toISOString() !== text)
     throw new FormatError(`${name} is not a calendar time`);
   return time;
+}
+
+/** The digits after the point of a GeneralizedTime that {@link generalizedTime} reads; empty for whole seconds. */
+export function fractionDigits({ content }: DerNode): string {
+  return /\.(\d+)Z$/.exec(String.fromCharCode(...content.subarray(0, 32)))?.[1] ?? '';
 }

@@ -37,8 +37,18 @@ export type TimestampExpectation = {
   policyOid?: string | undefined;
 };
 
-/** `serial` is lower-case hex; `subject` is the signer's name (RFC 4514); genTime is cut to milliseconds. */
-export type VerifiedTimestamp = { genTime: Date; serial: string; policyOid: string; subject: string };
+/**
+ * `genTime` is what the stamp states, cut to milliseconds. What it proves is `latest`: it was made no later than that,
+ * which is genTime and its accuracy, or without one genTime and one unit of its last digit. `serial` is lower-case hex;
+ * `subject` is the signer's name (RFC 4514).
+ */
+export type VerifiedTimestamp = {
+  genTime: Date;
+  latest: Date;
+  serial: string;
+  policyOid: string;
+  subject: string;
+};
 
 /**
  * Verifies a granted response: the imprint, nonce and policy, who signed it and that the chain held at genTime. Throws
@@ -49,8 +59,8 @@ export async function verifyTimestamp(expected: TimestampExpectation): Promise<V
     const token = parseResponse(expected.response);
     checkTstInfo(token.tstInfo, expected);
     const signer = await checkSigner(token, expected.chains);
-    const { genTime, serial, policyOid } = token.tstInfo;
-    return { genTime, serial: toHex(serial), policyOid, subject: nameText(signer.subject) };
+    const { genTime, latest, serial, policyOid } = token.tstInfo;
+    return { genTime, latest, serial: toHex(serial), policyOid, subject: nameText(signer.subject) };
   } catch (error) {
     if (error instanceof FormatError) throw new TimestampError('malformed', error.message, { cause: error });
     throw error;

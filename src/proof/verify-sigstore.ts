@@ -45,7 +45,10 @@ export type SigstoreVerification = {
   /** One sentence for a person, and one of what was not checked. */
   readonly summary: string;
   readonly steps: readonly Step<StepName>[];
-  /** The earliest time that a trusted log or authority vouches for. Proven only if the verdict is `verified`. */
+  /**
+   * The earliest time that a trusted log or authority vouches for, accuracy included. Proven only if the verdict is
+   * `verified`.
+   */
   readonly existedBy?: Date;
 };
 
@@ -74,7 +77,9 @@ async function verifyFacts(
   const payload = content.kind === 'dsse' ? content.payload : undefined;
   const logs = await checkLogs(entries, trust);
   const stamps = await checkTimestamps(facts, trust);
-  const times = [...logs, ...stamps].flatMap(({ time }) => (time ? [time] : []));
+  const vouched = [...logs, ...stamps];
+  const stated = vouched.flatMap((finding) => finding.stated ?? []);
+  const latest = vouched.flatMap((finding) => finding.latest?.getTime() ?? []);
   const about = { ...signed, payload, signature: content.signature, spki: key.spki };
   const steps = [
     step('shape', [passed('shape.valid', 'the bundle is well-formed')]),
@@ -82,14 +87,13 @@ async function verifyFacts(
     step('artifact', [checkArtifact(content, artifact)]),
     step('entries', await checkEntries(entries, about)),
     step('inclusion', checkInclusions(entries)),
-    step('checkpoint', [...logs.map(({ check }) => check), ...checkLogTimes(logs, times)]),
+    step('checkpoint', [...logs.map(({ check }) => check), ...checkLogTimes(logs, stated)]),
     step(
       'timestamps',
       stamps.map(({ check }) => check),
     ),
   ];
-  const earliest = Math.min(...times.map((time) => time.getTime()));
-  return report(steps, { logs, ...(times.length > 0 && { existedBy: new Date(earliest) }) });
+  return report(steps, { logs, ...(latest.length > 0 && { existedBy: new Date(Math.min(...latest)) }) });
 }
 
 /** Completes the report: steps that were not come to are in it, as not checked. */

@@ -20,7 +20,7 @@ import {
   step,
 } from './verify/report.js';
 import { checkLeaf, checkSignature } from './verify/signature-step.js';
-import { type Asked, checkStatement } from './verify/statement-step.js';
+import { type Asked, checkStatement, remarkSubmittedAt } from './verify/statement-step.js';
 import { summarize } from './verify/summary.js';
 import { readTrust, type Trust } from './verify/trust.js';
 import { checkWitnesses, type WitnessFinding } from './verify/witness-step.js';
@@ -48,7 +48,10 @@ export type Verification = {
   readonly witnesses: readonly WitnessFinding[];
   /** What the statement says. Proven only if the verdict is `verified`. */
   readonly statement?: StatementFields;
-  /** The earliest time that a trusted witness vouches for. Proven only if the verdict is `verified`. */
+  /**
+   * The earliest time that a trusted witness vouches for: what it states, with its accuracy. Proven only if the verdict
+   * is `verified`.
+   */
   readonly existedBy?: Date;
   /** JSON pointers to what the service states in the bundle and the bundle does not prove. */
   readonly unproven: readonly string[];
@@ -103,7 +106,7 @@ async function verifyFacts(
   const policy = options.policy ?? findPolicy(trust, environment);
   const steps = [
     step('shape', [WELL_FORMED]),
-    step('statement', checks),
+    step('statement', [...checks, ...remarkSubmittedAt(statement, existedBy)]),
     step('signature', await checkSignature(facts, trust, { environment, now, existedBy })),
     step('leaf', checkLeaf(facts, trust)),
     inclusion,
@@ -126,7 +129,12 @@ function report(
     (name) => byName.get(name) ?? step(name, [missing(`${name}.not_checked`, reason)]),
   );
   const verdict = verdictOf(steps);
-  const unproven = ['/batch/id', '/batch/first_index', ...witnesses.flatMap(unprovenOf)];
+  const unproven = [
+    '/submission/submitted_at',
+    '/batch/id',
+    '/batch/first_index',
+    ...witnesses.flatMap(unprovenOf),
+  ];
   return {
     verdict,
     summary: summarize(verdict, steps, witnesses, proven),

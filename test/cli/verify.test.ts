@@ -156,7 +156,7 @@ t.test('--json is the findings, and states nothing that is not proven', async (t
     verdict: 'verified',
     summary: /^This artifact was attested under /,
     trust_roots: `the file ${at('roots.json')}`,
-    existed_by: '2025-06-07T12:00:01.000Z',
+    existed_by: '2025-06-07T12:00:02.000Z',
     statement: { submission_id: SUBMISSION_ID, environment: 'live', artifact_sha256: DIGEST.slice(7) },
   });
   t.same(

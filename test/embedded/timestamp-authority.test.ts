@@ -74,6 +74,7 @@ t.test('openssl makes a request and accepts the stamp', async (t) => {
   t.match(text, /Status: Granted/);
   t.match(text, /Time stamp: May {2}4 03:02:01 2026 GMT/, 'whole seconds');
   t.match(text, `Policy OID: ${EMBEDDED_POLICY_OID}`);
+  t.match(text, /Accuracy: 0x01 seconds, unspecified millis, unspecified micros/, 'of which it says so');
   t.match(text, /Ordering: no/);
 });
 
@@ -95,6 +96,8 @@ t.test('our own verifier accepts the stamp', async (t) => {
   const chains = [authority.certChain];
   const verified = await verifyTimestamp({ response, digest, nonce, chains, policyOid: authority.policyOid });
   t.equal(verified.genTime.toISOString(), '2026-05-04T03:02:01.000Z');
+  t.equal(verified.latest.toISOString(), '2026-05-04T03:02:02.000Z');
+  t.ok(verified.latest > NOW, 'the clock said no more than is proven');
   t.match(verified.serial, /^[4-7][0-9a-f]{31}$/, 'a random serial number of 127 bits');
   t.match(verified.subject, /^CN=Embedded time-stamping authority [0-9a-f]{8},O=/);
   const again = await authority.respond(timestampRequest({ digest, nonce, certReq: true }));

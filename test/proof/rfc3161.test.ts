@@ -89,6 +89,7 @@ t.test('the chain is judged at genTime, not now', async (t) => {
   t.ok(VALIDITY.notAfter.getTime() < Date.now(), 'the chain has expired by now');
   t.same(verified, {
     genTime: GEN_TIME,
+    latest: new Date(GEN_TIME.getTime() + 1000),
     serial: '010203',
     policyOid: POLICY,
     subject: 'CN=Stamps,O=Attestation service',
@@ -114,6 +115,52 @@ t.test('the chain is judged at genTime, not now', async (t) => {
   for (const [text, code] of times) {
     const stamp = forgeResponse(ca, { digest, genTime: derElement(0x18, utf8(text)) });
     t.equal(await codeOf({ response: stamp, digest, chains: [ca.chain] }), code, text);
+  }
+});
+
+t.test('a stamp proves its genTime and the accuracy it states, or one unit of the last digit', async (t) => {
+  const ca = forgeCa();
+  const integer = (tag: number, ...octets: number[]) => derElement(tag, Uint8Array.from(octets));
+  const [seconds, millis, micros] = [0x02, 0x80, 0x81];
+  const accuracy = (...members: Uint8Array[]) => derSequence(...members);
+  const cases: [genTime: string, accuracy: Uint8Array | undefined, latest: string][] = [
+    ['20240301120000Z', undefined, '12:00:01.000'],
+    ['20240301120000.5Z', undefined, '12:00:00.600'],
+    ['20240301120000.12Z', undefined, '12:00:00.130'],
+    ['20240301120000.999Z', undefined, '12:00:01.000'],
+    ['20240301120000.120Z', undefined, '12:00:00.121'],
+    ['20240301120000.1234Z', undefined, '12:00:00.124'],
+    ['20240301120000.1239Z', undefined, '12:00:00.124'],
+    ['20240301120000.123999999Z', undefined, '12:00:00.124'],
+    ['20240301120000Z', accuracy(integer(seconds, 1)), '12:00:01.000'],
+    ['20240301120000Z', accuracy(integer(seconds, 60)), '12:01:00.000'],
+    ['20240301120000Z', accuracy(integer(seconds, 0x0e, 0x10)), '13:00:00.000'],
+    ['20240301120000Z', accuracy(integer(millis, 0x01, 0xf4)), '12:00:00.500'],
+    ['20240301120000Z', accuracy(integer(micros, 100)), '12:00:00.001'],
+    [
+      '20240301120000.9999Z',
+      accuracy(integer(seconds, 1), integer(millis, 0x01, 0xf4), integer(micros, 101)),
+      '12:00:02.501',
+    ],
+    ['20240301120000Z', accuracy(), '12:00:01.000'],
+    ['20240301120000Z', accuracy(integer(seconds, 0)), '12:00:01.000'],
+  ];
+  for (const [genTime, stated, latest] of cases) {
+    const forgery = { digest, genTime: derElement(0x18, utf8(genTime)), ...(stated && { accuracy: stated }) };
+    const response = forgeResponse(ca, forgery);
+    const verified = await verifyTimestamp({ response, digest, chains: [ca.chain] });
+    t.equal(verified.latest.toISOString(), `2024-03-01T${latest}Z`, `${genTime} ${stated}`);
+  }
+  const malformed = [
+    accuracy(integer(seconds, 0xff)),
+    accuracy(integer(seconds, 1, 0, 0, 0, 0)),
+    accuracy(integer(millis, 0x03, 0xe8)),
+    accuracy(integer(micros, 1), integer(millis, 1)),
+    accuracy(integer(0x82, 1)),
+  ];
+  for (const stated of malformed) {
+    const response = forgeResponse(ca, { digest, accuracy: stated });
+    t.equal(await codeOf({ response, digest, chains: [ca.chain] }), 'malformed', `${stated}`);
   }
 });
 

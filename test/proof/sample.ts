@@ -25,7 +25,11 @@ import { requestTimestamp } from '../../src/witness/rfc3161.js';
 export const NOW = new Date('2025-06-07T12:00:00.000Z');
 export const SUBMITTED_AT = '2025-06-07T11:59:59.123Z';
 export const STAMPED_AT = new Date('2025-06-07T12:00:01.000Z');
-export const COSIGNED_AT = new Date('2025-06-07T12:00:02.000Z');
+/** What a stamp of that time proves: the authority has whole seconds, and says so. */
+export const STAMP_PROVES = new Date('2025-06-07T12:00:02.000Z');
+export const COSIGNED_AT = new Date('2025-06-07T12:00:03.000Z');
+/** A cosignature's time has whole seconds. */
+export const COSIGNATURE_PROVES = new Date('2025-06-07T12:00:04.000Z');
 export const ARTIFACT = utf8('the artifact that was tested');
 export const METADATA = { schema: 'purl', purl: 'pkg:npm/tap@21.8.0' };
 export const SUBMISSION_ID = 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ';
@@ -82,8 +86,14 @@ export type Sample = { service: Service; statement: StatementFields; salt: Uint8
 /** Which witnesses the bundle has: the log and the authority are on the batch's checkpoint, the cosigner on the later one. */
 export type SampleWitness = 'log' | 'tsa' | 'cosigner' | 'calendar';
 
-/** What is attested, and where its leaf stands in the log. */
-export type Subject = { artifact: Uint8Array; submissionId: string; project: string; logIndex: number };
+/** What is attested, when by the service's clock, and where its leaf stands in the log. */
+export type Subject = {
+  artifact: Uint8Array;
+  submissionId: string;
+  project: string;
+  logIndex: number;
+  submittedAt?: string;
+};
 
 const SUBJECT: Subject = {
   artifact: ARTIFACT,
@@ -96,8 +106,9 @@ const SUBJECT: Subject = {
 export async function makeSample(
   service: Service,
   witnesses: readonly SampleWitness[] = ['log', 'tsa', 'cosigner'],
+  subject: Partial<Subject> = {},
 ): Promise<Sample> {
-  const [sample] = await makeSamples(service, [SUBJECT], witnesses);
+  const [sample] = await makeSamples(service, [{ ...SUBJECT, ...subject }], witnesses);
   return sample!;
 }
 
@@ -131,13 +142,13 @@ export async function makeSamples(
   });
 }
 
-function attest(service: Service, { artifact, submissionId, project, logIndex }: Subject) {
+function attest(service: Service, { artifact, submissionId, project, logIndex, submittedAt }: Subject) {
   const salt = new Uint8Array(randomBytes(32));
   const statement: StatementFields = {
     artifactSha256: toHex(sha256(artifact)),
     submissionId,
     project,
-    submittedAt: SUBMITTED_AT,
+    submittedAt: submittedAt ?? SUBMITTED_AT,
     environment: service.environment,
     schema: METADATA.schema,
     commitment: metadataCommitment(salt, jcsBytes(METADATA)),

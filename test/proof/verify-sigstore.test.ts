@@ -197,8 +197,8 @@ t.test('every kind of entry is understood, and refused when it is about somethin
       pem: signer.pem,
       root: log.trustedRoot,
     });
-    t.match(found, { verdict: 'verified', existedBy: new Date(INTEGRATED_TIME * 1000) }, name);
-    t.match(found.summary, 'it existed no later than 2025-06-15T15:06:40Z', name);
+    t.match(found, { verdict: 'verified', existedBy: new Date((INTEGRATED_TIME + 1) * 1000) }, name);
+    t.match(found.summary, 'it existed no later than 2025-06-15T15:06:41Z', name);
     const wrong = [
       dsseSpecs(other.pae, other.payload, signature, signer)[i]!,
       dsseSpecs(pae, payload, Buffer.from('another'), signer)[i]!,

@@ -3,7 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../gen/attestation/v1/service_pb.js';
-import { makeSample, makeTrustRoots, STAMPED_AT } from './sample.js';
+import { makeSample, makeTrustRoots, STAMP_PROVES, STAMPED_AT } from './sample.js';
 import { blocked, failures, good, other, rootsOf, service, trustRoots, verify } from './verifying.js';
 
 t.test('a bundle is worth nothing under the trust roots of another service', async (t) => {
@@ -58,7 +58,7 @@ t.test('the signing key must have been trusted when the earliest witness vouched
         ...(validity.validTo && { validTo: timestampFromDate(validity.validTo) }),
       })),
     });
-  const at = (offsetMs: number) => new Date(STAMPED_AT.getTime() + offsetMs);
+  const at = (offsetMs: number) => new Date(STAMP_PROVES.getTime() + offsetMs);
   const years = 5 * 365 * 86_400_000;
   const later = { now: at(years) };
   t.equal(

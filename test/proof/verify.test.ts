@@ -9,12 +9,12 @@ import { instantText } from '../../src/proof/verify/instant.js';
 import type { VerifyOptions } from '../../src/proof/verify.js';
 import {
   ARTIFACT,
-  COSIGNED_AT,
+  COSIGNATURE_PROVES,
   METADATA,
   makeSample,
   makeService,
   makeTrustRoots,
-  STAMPED_AT,
+  STAMP_PROVES,
   SUBMISSION_ID,
 } from './sample.js';
 import {
@@ -92,17 +92,18 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   const result = await verify(good);
   t.equal(
     result.summary,
-    `This artifact was attested under ${SUBMISSION_ID} and existed no later than ${instantText(STAMPED_AT)} ` +
+    `This artifact was attested under ${SUBMISSION_ID} and existed no later than ${instantText(STAMP_PROVES)} ` +
       'according to tsa (the operator’s own clock).',
   );
-  t.strictSame(result.existedBy, STAMPED_AT);
+  t.strictSame(result.existedBy, STAMP_PROVES);
   t.strictSame(result.statement, sample.statement);
   t.match(result.witnesses, [
     { name: 'log', kind: 'transparency_log', status: 'passed', treeSize: 1000 },
-    { name: 'tsa', kind: 'rfc3161', status: 'passed', treeSize: 1000, time: STAMPED_AT, operator: 'self' },
-    { name: 'w1', kind: 'log_witness', status: 'passed', treeSize: 1300, time: COSIGNED_AT },
+    { name: 'tsa', kind: 'rfc3161', status: 'passed', treeSize: 1000, time: STAMP_PROVES, operator: 'self' },
+    { name: 'w1', kind: 'log_witness', status: 'passed', treeSize: 1300, time: COSIGNATURE_PROVES },
   ]);
   t.strictSame(result.unproven, [
+    '/submission/submitted_at',
     '/batch/id',
     '/batch/first_index',
     '/witnesses/0/landed_at',
@@ -111,13 +112,35 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   ]);
   const onlyCosigned = await makeSample(service, ['log', 'cosigner']);
   const cosigned = await verify(onlyCosigned.bundle, { policy: { required: ['w1', 'log'] } });
-  t.match(cosigned.summary, `no later than ${instantText(COSIGNED_AT)} according to w1.`);
+  t.match(cosigned.summary, `no later than ${instantText(COSIGNATURE_PROVES)} according to w1.`);
   const onlyLogged = await makeSample(service, []);
   const logged = await verify(onlyLogged.bundle, { policy: { required: ['live.log.example'] } });
   t.equal(logged.verdict, 'verified');
   t.equal(logged.summary, `This artifact was attested under ${SUBMISSION_ID}; no witness says when.`);
   t.equal(logged.steps[6]!.status, 'not_checked');
 });
+
+t.test(
+  'submitted_at is proven by nothing, and remarked on when it is later than what is proven',
+  async (t) => {
+    const remarkOf = async (submittedAt: string) => {
+      const { bundle } = await makeSample(service, ['log', 'tsa'], { submittedAt });
+      const { verdict, steps, unproven } = await verify(bundle);
+      t.equal(verdict, 'verified');
+      t.ok(unproven.includes('/submission/submitted_at'));
+      return steps[1]!.checks.find(({ code }) => code === 'statement.submitted_at_later');
+    };
+    for (const submittedAt of ['2025-06-07T11:59:59.123Z', STAMP_PROVES.toISOString()]) {
+      t.equal(await remarkOf(submittedAt), undefined, submittedAt);
+    }
+    const remark = await remarkOf('2025-06-07T12:00:02.001Z');
+    t.match(remark, {
+      status: 'not_checked',
+      message: '2025-06-07T12:00:02.001Z, later than the time that is',
+    });
+    t.notOk(remark?.blocking);
+  },
+);
 
 t.test('the artifact asked about must be the one attested', async (t) => {
   const digest = toHex(sha256(ARTIFACT));

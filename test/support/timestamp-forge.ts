@@ -111,6 +111,7 @@ export type Forgery = {
   policyOid?: string;
   nonce?: Uint8Array;
   genTime?: Uint8Array;
+  accuracy?: Uint8Array;
   tstExtensions?: Uint8Array;
   /** Replaces the TSTInfo after it was signed. */
   alterTstInfo?: (tstInfo: Uint8Array) => Uint8Array;
@@ -192,6 +193,7 @@ function forgeTstInfo(forgery: Forgery): Uint8Array {
     forgery.imprint ?? derImprint('2.16.840.1.101.3.4.2.1', forgery.digest),
     derInteger(Uint8Array.of(1, 2, 3)),
     forgery.genTime ?? derGeneralizedTime(GEN_TIME),
+    ...(forgery.accuracy ? [forgery.accuracy] : []),
     ...(forgery.nonce ? [derInteger(forgery.nonce)] : []),
     ...(forgery.tstExtensions ? [derElement(contextTag(1, true), forgery.tstExtensions)] : []),
   );

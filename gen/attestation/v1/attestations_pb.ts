@@ -135,7 +135,7 @@ export type Submission = Message<"attestation.v1.Submission"> & {
   status: SubmissionStatus;
 
   /**
-   * When the service accepted it.
+   * When the service accepted it, by its own clock: witnesses prove only the time they state, which is later.
    *
    * @generated from field: google.protobuf.Timestamp submitted_at = 4;
    */

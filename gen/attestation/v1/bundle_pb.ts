@@ -97,7 +97,7 @@ export type BundleSubmission = Message<"attestation.v1.BundleSubmission"> & {
   environment: Environment;
 
   /**
-   * When the service accepted it.
+   * When the service accepted it, by its own clock; nothing proves that.
    *
    * @generated from field: google.protobuf.Timestamp submitted_at = 3;
    */
@@ -237,7 +237,8 @@ export type BundleWitness = Message<"attestation.v1.BundleWitness"> & {
   evidence: Uint8Array;
 
   /**
-   * A readable account by kind; never trusted by verifiers.
+   * A readable account by kind; never trusted by verifiers. `gen_time` is what a time stamp states; what it proves is that
+   * time and the stamp's accuracy, or one unit of the last digit of its genTime.
    *
    * @generated from field: google.protobuf.Struct detail = 5;
    */

@@ -2,6 +2,7 @@
 import { contextTag, parseDer, TAG } from '../der.js';
 import {
   booleanValue,
+  fractionDigits,
   generalizedTime,
   membersOf,
   objectIdentifier,
@@ -9,15 +10,20 @@ import {
   unsignedInteger,
 } from '../der-values.js';
 import { FormatError } from '../format-error.js';
+import { latestTime, readAccuracy } from './accuracy.js';
 import { type AlgorithmOid, algorithmOid } from './algorithm.js';
 import { type Extension, readExtensionList } from './certificate.js';
 
-/** Serial number and nonce are magnitudes, big-endian, without leading zeros. */
+/**
+ * Serial number and nonce are magnitudes, big-endian, without leading zeros. `latest` is the time before which the stamp
+ * was made: genTime with its accuracy.
+ */
 export type TstInfo = {
   readonly policyOid: string;
   readonly imprint: { readonly hashOid: AlgorithmOid; readonly digest: Uint8Array };
   readonly serial: Uint8Array;
   readonly genTime: Date;
+  readonly latest: Date;
   readonly nonce: Uint8Array | undefined;
   readonly extensions: readonly Extension[];
 };
@@ -37,8 +43,10 @@ export function parseTstInfo(der: Uint8Array): TstInfo {
   const digest = imprint.take(TAG.octetString).content;
   imprint.end();
   const serial = bounded(unsignedInteger(members.takeAny(), 'serialNumber'), 'serialNumber');
-  const genTime = generalizedTime(members.takeAny(), 'genTime');
-  members.takeIf(TAG.sequence);
+  const genTimeNode = members.takeAny();
+  const genTime = generalizedTime(genTimeNode, 'genTime');
+  const accuracy = readAccuracy(members.takeIf(TAG.sequence));
+  const latest = latestTime(genTime, fractionDigits(genTimeNode), accuracy);
   const ordering = members.takeIf(TAG.boolean);
   if (ordering !== undefined) booleanValue(ordering, 'ordering');
   const nonceNode = members.takeIf(TAG.integer);
@@ -46,7 +54,7 @@ export function parseTstInfo(der: Uint8Array): TstInfo {
   members.takeIf(contextTag(0, true));
   const extensions = readExtensionList(members.takeIf(contextTag(1, true)), 'TSTInfo extension');
   members.end();
-  return { policyOid, imprint: { hashOid, digest }, serial, genTime, nonce, extensions };
+  return { policyOid, imprint: { hashOid, digest }, serial, genTime, latest, nonce, extensions };
 }
 
 function bounded(magnitude: Uint8Array, name: string): Uint8Array {

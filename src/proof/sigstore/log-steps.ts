@@ -4,14 +4,15 @@ import { FormatError } from '../format-error.js';
 import { jcsBytes } from '../jcs.js';
 import { leafHash, verifyInclusion } from '../merkle.js';
 import { equalBytes } from '../primitives.js';
+import { endOfSecond, instantText, type VouchedTime } from '../verify/instant.js';
 import { type Check, failed, missing, notChecked, passed } from '../verify/report.js';
 import type { LogEntry } from './bundle.js';
 import { isSignedBy } from './checkpoint.js';
 import { checkEntry, type Signed } from './entry.js';
 import { isWithin, type SigstoreTrust, type TrustedLogKey } from './trusted-root.js';
 
-/** A check of an entry; `log` is the trusted one whose checkpoint holds, `time` what the log's promise vouches for. */
-export type LogFinding = { readonly check: Check; readonly log?: TrustedLogKey; readonly time?: Date };
+/** A check of an entry; `log` is the trusted one whose checkpoint holds, the times are those of the log's promise. */
+export type LogFinding = { readonly check: Check; readonly log?: TrustedLogKey } & Partial<VouchedTime>;
 
 /** Each entry must be about the signature. Needs no trust. */
 export async function checkEntries(entries: readonly LogEntry[], signed: Signed): Promise<Check[]> {
@@ -100,9 +101,17 @@ async function checkPromise(
   const { body, integratedTime, logId, logIndex } = entry;
   const promised = jcsBytes({ body: toBase64(body), integratedTime, logID: toHex(logId), logIndex });
   const [signer] = await filterAsync(logs, ({ key }) => key.verify(promised, promise));
-  const time = new Date(integratedTime * 1000);
-  return signer && !Number.isNaN(time.getTime())
-    ? { check: passed('checkpoint.promised', `${signer.name} took the entry at ${time.toISOString()}`), time }
+  const stated = new Date(integratedTime * 1000);
+  const latest = endOfSecond(integratedTime);
+  return signer && !Number.isNaN(latest.getTime())
+    ? {
+        check: passed(
+          'checkpoint.promised',
+          `${signer.name} took the entry no later than ${instantText(latest)}`,
+        ),
+        stated,
+        latest,
+      }
     : {
         check: failed(
           'checkpoint.promise_invalid',
@@ -112,7 +121,7 @@ async function checkPromise(
       };
 }
 
-/** The logs' keys must have been trusted at every time that something vouches for. */
+/** The logs' keys must have been trusted at every time that something states. */
 export function checkLogTimes(findings: readonly LogFinding[], times: readonly Date[]): Check[] {
   const logs = findings.flatMap(({ log }) => (log ? [log] : []));
   if (logs.length > 0 && times.length === 0) {

@@ -2,12 +2,13 @@
 import { sha256 } from '../primitives.js';
 import { TimestampError } from '../rfc3161/error.js';
 import { verifyTimestamp } from '../rfc3161.js';
+import { instantText, type VouchedTime } from '../verify/instant.js';
 import { type Check, failed, missing, notChecked, passed } from '../verify/report.js';
 import type { SigstoreFacts } from './bundle.js';
 import { isWithin, type SigstoreTrust, type TrustedStamper } from './trusted-root.js';
 
-/** A check of a time stamp; `time` is there when it holds. */
-export type TimestampFinding = { readonly check: Check; readonly time?: Date };
+/** A check of a time stamp; the times are there when it holds: the one it states, and the one it proves. */
+export type TimestampFinding = { readonly check: Check } & Partial<VouchedTime>;
 
 /** What is no fault of the stamp: this verifier does not know the algorithm. */
 const UNKNOWN_HERE: readonly string[] = ['algorithm_unsupported', 'imprint_algorithm'];
@@ -35,7 +36,7 @@ export async function checkTimestamps(
         check: failed('timestamps.signer_untrusted', 'no time-stamping authority is trusted', path),
       };
       return (
-        findings.find(({ time }) => time !== undefined) ??
+        findings.find(({ latest }) => latest !== undefined) ??
         findings.find(({ check }) => check.code !== 'timestamps.signer_untrusted') ??
         findings[0] ??
         stranger
@@ -51,12 +52,16 @@ async function checkBy(
   path: string,
 ): Promise<TimestampFinding> {
   try {
-    const { genTime, subject } = await verifyTimestamp({ response, digest, chains: [chain] });
+    const { genTime, latest, subject } = await verifyTimestamp({ response, digest, chains: [chain] });
     const by = name || subject;
     return isWithin(span, genTime)
       ? {
-          check: passed('timestamps.valid', `${by} stamped the signature at ${genTime.toISOString()}`),
-          time: genTime,
+          check: passed(
+            'timestamps.valid',
+            `${by} stamped the signature no later than ${instantText(latest)}`,
+          ),
+          stated: genTime,
+          latest,
         }
       : {
           check: failed(

@@ -12,7 +12,10 @@ export type Evidence = {
   readonly path: string;
 };
 
-/** What was found about it. `time` is when the witness vouched, `operator` who runs it, as far as either is known. */
+/**
+ * What was found about it. `time` is when the witness vouched at the latest, by its clock and as exactly as it states
+ * it; `operator` is who runs it; each as far as it is known.
+ */
 export type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
 
 /** Evidence that holds; `detail` must not contradict it. */
@@ -31,7 +34,7 @@ export function vouched(
       ),
     };
   }
-  const check = passed('witness.verified', `${witness.name} vouched at ${instantText(time)}`);
+  const check = passed('witness.verified', `${witness.name} vouched no later than ${instantText(time)}`);
   return { check, time, ...(operator !== undefined && { operator }) };
 }
 

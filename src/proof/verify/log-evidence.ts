@@ -20,6 +20,7 @@ import {
   vouched,
   wrongName,
 } from './evidence.js';
+import { endOfSecond } from './instant.js';
 import { problemOf } from './read-json.js';
 import { failed, passed } from './report.js';
 import type { Trust } from './trust.js';
@@ -63,8 +64,9 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
     );
     const times = (await Promise.all(checks)).filter((time) => time !== undefined);
     if (times.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
-    const time = new Date(Math.min(...times) * 1000);
-    return vouched(evidence, time, { cosigned_at: time.toISOString() });
+    const seconds = Math.min(...times);
+    const told = { cosigned_at: new Date(seconds * 1000).toISOString() };
+    return vouched(evidence, endOfSecond(seconds), told);
   } catch (error) {
     return refuted(evidence, 'malformed', problemOf(error));
   }

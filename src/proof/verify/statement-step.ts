@@ -43,6 +43,19 @@ export function checkStatement(
   }
 }
 
+/** `submitted_at` is the service's own clock and proven by nothing; a witness that vouched earlier contradicts it. */
+export function remarkSubmittedAt(
+  statement: StatementFields | undefined,
+  existedBy: Date | undefined,
+): Check[] {
+  if (statement === undefined || existedBy === undefined) return [];
+  const { submittedAt } = statement;
+  if (Date.parse(submittedAt) <= existedBy.getTime()) return [];
+  const proven = `the time that is proven, ${existedBy.toISOString()}`;
+  const message = `submitted_at, which nothing proves, is ${submittedAt}, later than ${proven}: clocks differ`;
+  return [notChecked('statement.submitted_at_later', message)];
+}
+
 /** The bundle's plain members must not tell another story than the signed statement. */
 function checkSubmission({ submission }: BundleFacts, statement: StatementFields): Check[] {
   const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();

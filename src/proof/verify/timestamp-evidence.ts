@@ -28,7 +28,7 @@ async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: 
   const { witness, checkpoint } = evidence;
   try {
     const { bytes, member } = nonceOf(witness.detail);
-    const { genTime, policyOid, serial } = await verifyTimestamp({
+    const { genTime, latest, policyOid, serial } = await verifyTimestamp({
       response: witness.evidence,
       digest: checkpointDigest(checkpoint.note.text),
       chains: [authority.chain],
@@ -38,7 +38,7 @@ async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: 
       return refuted(evidence, 'not_trusted_then', `it was not trusted at ${genTime.toISOString()}`);
     }
     const told = { policy_oid: policyOid, serial, gen_time: genTime.toISOString(), ...member };
-    return vouched(evidence, genTime, told, authority.operator);
+    return vouched(evidence, latest, told, authority.operator);
   } catch (error) {
     return error instanceof TimestampError
       ? refuted(evidence, `rfc3161.${error.code}`, error.message)

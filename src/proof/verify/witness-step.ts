@@ -9,7 +9,10 @@ import { type Check, failed, notChecked } from './report.js';
 import { checkTimestamp } from './timestamp-evidence.js';
 import type { Trust } from './trust.js';
 
-/** What was found about one witness. `time` is when it vouched, if it says and is to be believed. */
+/**
+ * What was found about one witness. `time` is when it vouched at the latest, if it says and is to be believed: its own
+ * time, and the accuracy that it states or that its last digit has.
+ */
 export type WitnessFinding = Check & {
   readonly name: string;
   /** As the REST surface spells it. */
