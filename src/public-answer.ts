@@ -7,22 +7,30 @@ import { acceptsGzip } from './gzip.js';
 const ALLOWED = 'GET, HEAD, OPTIONS';
 const PREFLIGHT_SECONDS = '7200';
 
+/** What a public address has to say. */
+export type PublicBody = {
+  bytes: string | Uint8Array;
+  contentType: string;
+  /** How long caches may keep it. */
+  cacheControl: string;
+  /** The entity tag of `bytes` where it is known. */
+  etag?: string;
+  /** The same compressed, for those who take it: made when it is asked for, where it is a function. */
+  gzipped?: Uint8Array | (() => Promise<Uint8Array>) | undefined;
+};
+
 /**
  * Answers a public GET: with an entity tag (304 to those who have these bytes), readable by scripts of every web origin.
- *
- * @param cacheControl how long caches may keep it
- * @param gzipped the same body compressed, for those who take it; its tag is the weak form of the body's
+ * A compressed body has the weak form of the tag, so either form is known again by the other.
  */
-export function sendPublic(
+export async function sendPublic(
   request: FastifyRequest,
   reply: FastifyReply,
-  body: string | Uint8Array,
-  contentType: string,
-  cacheControl: string,
-  gzipped?: Uint8Array,
-): FastifyReply {
-  const bytes = Buffer.from(body);
-  const etag = etagOf(bytes);
+  { bytes, contentType, cacheControl, gzipped, etag }: PublicBody,
+): Promise<FastifyReply> {
+  const body = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+  const tag = etag ?? etagOf(body);
+  const zips = gzipped !== undefined && acceptsGzip(request.headers['accept-encoding']);
   // Every origin gets the same answer: what the CORS of the API has set there would only divide caches.
   reply.raw.removeHeader('vary');
   if (gzipped !== undefined) void reply.header('vary', 'accept-encoding');
@@ -30,14 +38,12 @@ export function sendPublic(
     .header('access-control-allow-origin', '*')
     .header('access-control-expose-headers', 'etag, x-request-id')
     .header('cache-control', cacheControl)
-    .header('etag', etag)
+    .header('etag', zips ? `W/${tag}` : tag)
     .header('x-content-type-options', 'nosniff');
-  if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  if (gzipped === undefined || !acceptsGzip(request.headers['accept-encoding'])) {
-    return reply.type(contentType).send(bytes);
-  }
-  void reply.header('content-encoding', 'gzip').header('etag', `W/${etag}`);
-  return reply.type(contentType).send(gzipped);
+  if (isNoneMatch(request.headers['if-none-match'], tag)) return reply.code(304).send();
+  if (!zips) return reply.type(contentType).send(body);
+  const zipped = typeof gzipped === 'function' ? await gzipped() : gzipped;
+  return reply.header('content-encoding', 'gzip').type(contentType).send(zipped);
 }
 
 /**

@@ -3,12 +3,12 @@ import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { compileWriter } from '../json/writer.js';
 import { createLogReader } from '../mirror/log-reader.js';
 import { type MirrorDeps, mirrorRoutes } from '../mirror/routes.js';
-import type { Directory } from '../rpc/directory.js';
+import type { Pool } from '../store/connect.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** What the routes without authentication are made of. */
-export type PublicRoutesDeps = Pick<MirrorDeps, 'pool' | 'trustRoots'> & {
-  directory: Directory;
+export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
+  pool: Pool;
   baseUrl: () => string;
 };
 

@@ -1,79 +1,90 @@
-import { encodeEntries } from '../proof/entries.js';
-import { rebuildLeaf } from '../proof/leaf.js';
+import { etagOf } from '../etag.js';
+import { firstEntries } from '../proof/entries.js';
 import { HASH_BYTES } from '../proof/merkle.js';
-import { statementBytes } from '../proof/statement.js';
 import { tileWidth } from '../proof/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../proof/tile-path.js';
-import { statementOf } from '../rpc/bundles.js';
 import type { Directory } from '../rpc/directory.js';
 import { findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool } from '../store/connect.js';
+import { gather } from '../store/gather.js';
 import type { Log } from '../store/logs.js';
-import { readSubmissions } from '../store/submissions.js';
 import { findTiles } from '../store/tiles.js';
+import { readEntries } from './entries.js';
+import { createKeptTiles, type KeptTile } from './kept-tiles.js';
 
 /** Reads a log as C2SP tlog-tiles publishes it; nothing beyond its newest published checkpoint is ever shown. */
 export type LogReader = {
   /** The newest published checkpoint, a signed note; undefined before the first batch. */
   checkpoint(log: Log): Promise<string | undefined>;
-  /** A tile or an entry bundle by its path below the log's address; undefined when the log has no such tile. */
+  /**
+   * A tile or an entry bundle by its path below the log's address; undefined when the log has no such tile. Throws
+   * `service.unavailable` when too many are asked for.
+   */
   tile(log: Log, path: string): Promise<PublicTile | undefined>;
 };
 
-/** A tile's bytes. A full tile, and a partial one of a given width, never change. */
-export type PublicTile = { bytes: Uint8Array; contentType: string };
+/** A tile's bytes and their entity tag. A full tile, and a partial one of a given width, never change. */
+export type PublicTile = Pick<KeptTile, 'bytes' | 'etag'> & Partial<Pick<KeptTile, 'gzipped'>>;
 
-/** A reader over the tables. */
+const GATHER = { maxKeys: 10, maxInFlight: 2 };
+
+/**
+ * A reader over the tables. What lies below a size that was published once is looked for without asking how far the
+ * log has come since.
+ */
 export function createLogReader(pool: Pool, directory: Directory): LogReader {
+  const kept = createKeptTiles();
+  const sizes = new Map<number, number>();
+  const findNewest = gather(async (ids) => {
+    const newest = await Promise.all(ids.map((id) => findNewestPublishedBatch(pool, Number(id))));
+    return new Map(newest.flatMap((batch) => (batch === undefined ? [] : [[String(batch.logId), batch]])));
+  }, GATHER);
+  const readNewest = async ({ id }: Log) => {
+    const batch = await findNewest(String(id));
+    if (batch !== undefined) sizes.set(id, Math.max(batch.treeSize, sizes.get(id) ?? 0));
+    return batch;
+  };
   return {
-    checkpoint: async (log) => (await findNewestPublishedBatch(pool, log.id))?.note,
-    tile: async (log, path) => {
+    checkpoint: async (log) => (await readNewest(log))?.note,
+    async tile(log, path) {
       const address = parseTilePath(path);
-      const size = (await findNewestPublishedBatch(pool, log.id))?.treeSize ?? 0;
-      if (address === undefined || !isInTree(address, size)) return undefined;
-      return address.level === 'entries'
-        ? readEntries(pool, directory, log, address)
-        : readTile(pool, log, address);
+      if (address === undefined) return undefined;
+      let widest = widthIn(address, sizes.get(log.id));
+      if (widest < address.width) {
+        await readNewest(log);
+        widest = widthIn(address, sizes.get(log.id));
+      }
+      if (widest < address.width) return undefined;
+      const whole = { ...address, width: widest };
+      const name = `${log.id}/${address.level}/${address.index}`;
+      const tile = await kept.get(name, address.width, widest, () => read(pool, directory, log, whole));
+      return tile.width === address.width ? tile : cut(tile, address);
     },
   };
 }
 
-function isInTree({ level, index, width }: TileAddress, size: number): boolean {
-  return tileWidth(level === 'entries' ? 0 : level, index, size) >= width;
+/** How wide a tile is in a tree of this size. */
+function widthIn({ level, index }: TileAddress, size = 0): number {
+  return tileWidth(level === 'entries' ? 0 : level, index, size);
 }
 
-async function readTile(
-  pool: Pool,
-  log: Log,
-  { level, index, width }: TileAddress,
-): Promise<PublicTile | undefined> {
-  if (level === 'entries') return undefined;
-  const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
-  const bytes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
-  assertWhole(bytes.length / HASH_BYTES, width, `tile ${level}/${index} of ${log.origin}`);
-  return { bytes, contentType: 'application/octet-stream' };
-}
-
-/** The leaf records of a tile, rebuilt from the rows that their submissions keep. */
-async function readEntries(
-  pool: Pool,
-  directory: Directory,
-  log: Log,
-  { index, width }: TileAddress,
-): Promise<PublicTile> {
-  const first = index * TILE_WIDTH;
-  const rows = await readSubmissions(pool, log.id, first, first + width);
-  assertWhole(rows.length, width, `the entries ${first} to ${first + width} of ${log.origin}`);
-  const records = await Promise.all(
-    rows.map(async (row) => {
-      const { spki } = await directory.getDsseKey(row.dsseKeyId);
-      return rebuildLeaf(statementBytes(statementOf(row, log.environment)), row.signature, spki).record;
-    }),
-  );
-  return { bytes: encodeEntries(records), contentType: 'application/octet-stream' };
+/** Who asks for less than the log has is an exception: what he gets is neither kept nor compressed. */
+function cut({ bytes }: KeptTile, { level, width }: TileAddress): PublicTile {
+  const part = level === 'entries' ? firstEntries(bytes, width) : bytes.subarray(0, width * HASH_BYTES);
+  return { bytes: part, etag: etagOf(part) };
 }
 
 /** What is served is kept by caches for ever, so a part is never taken for the whole, whatever became of the tables. */
-function assertWhole(found: number, width: number, what: string): void {
-  if (found !== width) throw new Error(`${what}: ${found} are there, not ${width}`);
+async function read(
+  pool: Pool,
+  directory: Directory,
+  log: Log,
+  { level, index, width }: TileAddress,
+): Promise<Uint8Array> {
+  const first = index * TILE_WIDTH;
+  if (level === 'entries') return readEntries(pool, directory, log, first, first + width);
+  const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
+  const hashes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
+  if (hashes.length === width * HASH_BYTES) return hashes;
+  throw new Error(`the tile ${level}/${index} of ${log.origin} has not ${width} hashes`);
 }

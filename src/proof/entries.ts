@@ -37,3 +37,11 @@ export function decodeEntries(bundle: Uint8Array): Uint8Array[] {
   }
   return records;
 }
+
+/** The bundle of the first `count` leaf records of a bundle that is known to hold as many (a view into it). */
+export function firstEntries(bundle: Uint8Array, count: number): Uint8Array {
+  const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength);
+  let end = 0;
+  for (let i = 0; i < count; i++) end += 2 + view.getUint16(end);
+  return bundle.subarray(0, end);
+}

@@ -20,13 +20,18 @@ export interface LeafFields {
   readonly publicKey: Uint8Array;
 }
 
-/** The leaf record's bytes: its JCS, written out directly because this runs for every submission. Base64 needs no escapes. */
+/** The leaf record's bytes: its JCS. */
 export function leafRecord({ digest, signature, publicKey }: LeafFields): Uint8Array {
-  return utf8(
+  return utf8(leafRecordText(toBase64(digest), toBase64(signature), toBase64(publicKey)));
+}
+
+/** The same as text, of fields in base64; written out directly because this runs for every submission. Base64 needs no escapes. */
+export function leafRecordText(digest: string, signature: string, publicKey: string): string {
+  return (
     `{"apiVersion":"${LEAF_VERSION}","kind":"${LEAF_KIND}","spec":{"hashedRekordV002":{` +
-      `"data":{"algorithm":"SHA2_256","digest":"${toBase64(digest)}"},` +
-      `"signature":{"content":"${toBase64(signature)}","verifier":{` +
-      `"keyDetails":"PKIX_ECDSA_P256_SHA_256","publicKey":{"rawBytes":"${toBase64(publicKey)}"}}}}}}`,
+    `"data":{"algorithm":"SHA2_256","digest":"${digest}"},` +
+    `"signature":{"content":"${signature}","verifier":{` +
+    `"keyDetails":"PKIX_ECDSA_P256_SHA_256","publicKey":{"rawBytes":"${publicKey}"}}}}}}`
   );
 }
 

@@ -26,19 +26,24 @@ export interface StatementFields {
   readonly commitment: string;
 }
 
-/**
- * The statement's bytes: its JCS, written out directly because this runs for every submission. Members stand in the
- * order RFC 8785 asks for, and JSON.stringify spells a well-formed string as RFC 8785 does.
- */
+/** The statement's bytes: its JCS. */
 export function statementBytes(fields: StatementFields): Uint8Array {
+  return utf8(statementText(fields));
+}
+
+/**
+ * The same as text, written out directly because this runs for every submission. Members stand in the order RFC 8785
+ * asks for, and JSON.stringify spells a well-formed string as RFC 8785 does.
+ */
+export function statementText(fields: StatementFields): string {
   const quote = JSON.stringify;
   const metadata = `{"commitment":${quote(fields.commitment)},"schema":${quote(fields.schema)}}`;
   const predicate =
     `{"environment":${quote(fields.environment)},"metadata":${metadata},"project":${quote(fields.project)},` +
     `"submission_id":${quote(fields.submissionId)},"submitted_at":${quote(fields.submittedAt)}}`;
-  return utf8(
+  return (
     `{"_type":"${STATEMENT_TYPE}","predicate":${predicate},"predicateType":"${PREDICATE_TYPE}",` +
-      `"subject":[{"digest":{"sha256":${quote(fields.artifactSha256)}}}]}`,
+    `"subject":[{"digest":{"sha256":${quote(fields.artifactSha256)}}}]}`
   );
 }
 

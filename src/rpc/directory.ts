@@ -4,6 +4,8 @@ import { findActiveLog, type Log, listLogs } from '../store/logs.js';
 
 /** The logs and signing keys there are: few, rarely new, looked up all the time. */
 export type Directory = {
+  /** Every log as the tables were read last. */
+  knownLogs(): readonly Log[];
   getLog(id: number): Promise<Log>;
   /** The log an environment writes to now. */
   getActiveLog(environment: number): Promise<Log>;
@@ -31,6 +33,7 @@ export async function openDirectory(pool: Pool): Promise<Directory> {
     return found;
   };
   return {
+    knownLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     getActiveLog: (environment) =>
       get(() => findActiveLog(logs, environment), `log of environment ${environment}`),

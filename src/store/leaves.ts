@@ -25,3 +25,32 @@ export async function readLeafHashes(
   }
   return Array.from({ length: end - first }, (_, i) => joined.subarray(i * 32, i * 32 + 32));
 }
+
+/** What a leaf record is rebuilt from, as JSON spells it: hashes in lower-case hex, the time in Unix milliseconds. */
+export type LeafRow = {
+  id: string;
+  projectId: string;
+  submittedAtMs: number;
+  artifactSha256: string;
+  /** The schema that was attested, whatever a correction names now. */
+  schema: string;
+  commitment: string;
+  dsseKeyId: number;
+  /** DER in base64. */
+  signature: string;
+};
+
+/**
+ * The leaves of `[first, end)` in order, as one JSON text: nothing of their metadata is read, nor of their batches.
+ * Those that are missing are left out.
+ */
+export async function readLeafRows(sql: Sql, logId: number, first: number, end: number): Promise<LeafRow[]> {
+  const [found] = await sql<{ rows: LeafRow[] | null }[]>`
+    SELECT json_agg(leaf) AS rows FROM (
+      SELECT id, project_id AS "projectId", floor(extract(epoch FROM submitted_at) * 1000)::bigint AS "submittedAtMs",
+             encode(artifact_sha256, 'hex') AS "artifactSha256", coalesce(attested_schema, schema) AS schema,
+             encode(commitment, 'hex') AS commitment, dsse_key_id AS "dsseKeyId",
+             replace(encode(signature, 'base64'), chr(10), '') AS signature
+      FROM submission WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) leaf`;
+  return found?.rows ?? [];
+}

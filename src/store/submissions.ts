@@ -64,15 +64,3 @@ export async function countMetadataChanges(
     SELECT project_id AS id, changes FROM metadata_change WHERE project_id = ANY(${[...projectIds]})`;
   return new Map(rows.map(({ id, changes }) => [id, changes]));
 }
-
-/** A stretch of a log, `[first, end)`, of the submissions a public reader may rebuild leaf records from. */
-export async function readSubmissions(
-  sql: Sql,
-  logId: number,
-  first: number,
-  end: number,
-): Promise<SubmissionRow[]> {
-  return sql<SubmissionRow[]>`
-    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)}
-    WHERE s.log_id = ${logId} AND s.log_index >= ${first} AND s.log_index < ${end} ORDER BY s.log_index`;
-}

@@ -39,13 +39,12 @@ export function apiDocumentRoutes(app: FastifyInstance, { baseUrl }: { baseUrl: 
   ];
   for (const { path, contentType, read } of files) {
     const made = once(() => {
-      const body = Buffer.from(read());
-      return { body, gzipped: gzipSync(body) };
+      const bytes = Buffer.from(read());
+      return { bytes, gzipped: gzipSync(bytes), contentType, cacheControl: CACHE };
     });
     app.get(path, async (request, reply) => {
       void reply.header('content-security-policy', POLICY).header('referrer-policy', 'no-referrer');
-      const { body, gzipped } = made();
-      return sendPublic(request, reply, body, contentType, CACHE, gzipped);
+      return sendPublic(request, reply, made());
     });
     answerOtherMethods(app, path);
   }

@@ -11,7 +11,7 @@ import type { Directory } from '../../src/rpc/directory.js';
 import { type BatchRow, batchColumns } from '../../src/store/batches.js';
 import type { Pool } from '../../src/store/connect.js';
 import type { Log } from '../../src/store/logs.js';
-import { readSubmissions, type SubmissionRow } from '../../src/store/submissions.js';
+import { findSubmissions, type SubmissionRow } from '../../src/store/submissions.js';
 import { readEntry } from './register.js';
 
 /** A log as it was read, and all that is wrong with it. */
@@ -26,9 +26,19 @@ export type LogCheck = {
   sealed: boolean;
 };
 
+/** All of the log, in order. */
+async function readLeaves(pool: Pool, { id }: Log): Promise<SubmissionRow[]> {
+  const rows = await pool<{ id: string }[]>`SELECT id FROM submission WHERE log_id = ${id}`;
+  const leaves = await findSubmissions(
+    pool,
+    rows.map((row) => row.id),
+  );
+  return leaves.sort((a, b) => a.logIndex - b.logIndex);
+}
+
 export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings> {
   const { pool } = check;
-  const leaves = await readSubmissions(pool, log.id, 0, Number.MAX_SAFE_INTEGER);
+  const leaves = await readLeaves(pool, log);
   const batches = await readBatches(pool, log);
   const problems = [
     await findLeafProblems(check.directory, log, leaves),
