@@ -36,6 +36,9 @@ export type Metrics = {
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
+/** How long a scrape waits for a value; scrapers give up after ten seconds, and then have nothing at all. */
+const READ_TIMEOUT_MS = 2_000;
+
 /** A registry of its own, with the metrics of the process and of requests. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -80,14 +83,24 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     labelNames: [...labelNames],
     registers: [registry],
     async collect() {
-      // A source that is away leaves its gauge without a value; the other metrics are wanted all the more.
+      // A source that is away, or silent, leaves its gauge without a value; the other metrics are wanted all the more.
       this.reset();
       if (labelNames.length === 0) this.remove();
-      const value = await Promise.resolve()
-        .then(read)
-        .catch((): GaugeValue => []);
+      const value = await within(READ_TIMEOUT_MS, read).catch((): GaugeValue => []);
       if (typeof value === 'number') this.set(value);
       else for (const { labels, value: one } of value) this.set(labels, one);
     },
   });
+}
+
+async function within<T>(timeoutMs: number, read: () => T | Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no value within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([read(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -4,24 +4,47 @@ import type { Pool } from '../store/connect.js';
 import { type Backlog, readBacklogs } from '../store/due.js';
 import { readWebhookBacklog, type WebhookBacklog } from '../store/webhook-backlog.js';
 
+/** A figure of each log; a log that has none is left out. */
+type LogGauge = { name: string; help: string; of: (backlog: Backlog) => number | undefined };
+
+/** Of a log that a new epoch has taken the place of, nothing is left to be done. */
+const whileOpen =
+  (of: (backlog: Backlog) => number | undefined): LogGauge['of'] =>
+  (backlog) =>
+    backlog.closed ? undefined : of(backlog);
+
 /** The figures of each log that say whether the pipeline keeps up; read when they are scraped. */
-const GAUGES: readonly { name: string; help: string; of: (backlog: Backlog) => number }[] = [
+const GAUGES: readonly LogGauge[] = [
   {
     name: 'attest_log_unsealed_leaves',
     help: 'Leaves behind the newest batch',
-    of: ({ unsealed }) => unsealed,
+    of: whileOpen(({ unsealed }) => unsealed),
   },
   {
     name: 'attest_batches_unsettled',
-    help: 'Published batches not yet witnessed',
-    of: ({ unsettled }) => unsettled,
+    help: 'Sealed batches not yet witnessed, published or not',
+    of: whileOpen(({ unsettled }) => unsettled),
+  },
+  {
+    name: 'attest_batches_unpublished',
+    help: 'Sealed batches whose root is not in the checkpoint register yet',
+    of: whileOpen(({ unpublished }) => unpublished),
   },
   {
     name: 'attest_batches_oldest_unsettled_seconds',
-    help: 'Age of the oldest published batch that is not yet witnessed',
-    of: ({ oldestSeconds }) => oldestSeconds,
+    help: 'Age of the oldest sealed batch that is not yet witnessed',
+    of: whileOpen(({ oldestSeconds }) => oldestSeconds),
   },
-  { name: 'attest_log_frozen', help: '1 when the log is frozen', of: ({ frozen }) => Number(frozen) },
+  {
+    name: 'attest_log_last_published_seconds',
+    help: 'How long ago the newest checkpoint was published; grows as well while nothing is submitted',
+    of: whileOpen(({ publishedSeconds }) => publishedSeconds ?? undefined),
+  },
+  {
+    name: 'attest_log_frozen',
+    help: '1 when the log is frozen and no new epoch has taken its place',
+    of: ({ frozen, closed }) => Number(frozen && !closed),
+  },
 ];
 
 /** What waits for endpoints, of the whole service. */
@@ -38,23 +61,36 @@ const WEBHOOK_GAUGES: readonly { name: string; help: string; of: (backlog: Webho
   },
 ];
 
-/** Adds the pipeline's gauges, one value per log, and those of webhooks. */
+/** Adds the pipeline's gauges, one value per log, and those of webhooks; each table is read once a scrape. */
 export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
+  const backlogs = shared(() => readBacklogs(pool));
   for (const { name, help, of } of GAUGES) {
     metrics.addGauge({
       name,
       help,
       labelNames: ['log'],
       read: async () =>
-        (await readBacklogs(pool)).map((backlog) => ({
-          labels: { log: backlog.origin },
-          value: of(backlog),
-        })),
+        (await backlogs()).flatMap((backlog) => {
+          const value = of(backlog);
+          return value === undefined ? [] : [{ labels: { log: backlog.origin }, value }];
+        }),
     });
   }
+  const webhookBacklog = shared(() => readWebhookBacklog(pool));
   for (const { name, help, of } of WEBHOOK_GAUGES) {
-    metrics.addGauge({ name, help, read: async () => of(await readWebhookBacklog(pool)) });
+    metrics.addGauge({ name, help, read: async () => of(await webhookBacklog()) });
   }
+}
+
+/** One read for all who ask while it is under way: however often a silent database is asked, one query waits. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  return () => {
+    underWay ??= read().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
 }
 
 /** Counters of what this worker's attempts came to. */

@@ -13,6 +13,7 @@ import { createJobSender } from './jobs.js';
 import { prune } from './prune.js';
 import { createReconcilers } from './reconciler.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
+import { type WatchedRegister, watchWrites } from './register-writes.js';
 import { setUpSecretKeys } from './secret-keys.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
 import { consumeStages, STAGES } from './stage-consumers.js';
@@ -41,7 +42,8 @@ const STATEMENT_TIMEOUT_MS = 60_000;
  * opens is in `stops`, also when it throws: jobs under way are finished first.
  */
 export async function startWorker(options: WorkerOptions, stops: Stops): Promise<Worker> {
-  const { config, register, witnesses, log } = options;
+  const { config, witnesses, log } = options;
+  const register = watchWrites(options.register);
   const { log: logKeys } = config.secrets;
   const pool = connectPool({
     url: config.databaseUrl,
@@ -97,15 +99,19 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     await sending.close();
     await jobs.close();
   });
-  return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline) }] };
+  return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline, register) }] };
 }
 
 function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']): Pipeline['settings'] {
   return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
 }
 
-async function findSealingProblem(pipeline: Pipeline): Promise<string | undefined> {
-  return [...(await findLogProblems(pipeline)), ...(await findMissingInRegister(pipeline))][0];
+async function findSealingProblem(
+  pipeline: Pipeline,
+  register: WatchedRegister,
+): Promise<string | undefined> {
+  const problems = [...(await findLogProblems(pipeline)), ...(await findMissingInRegister(pipeline))];
+  return problems[0] ?? register.findProblem();
 }
 
 async function every(

@@ -24,23 +24,34 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
     WHERE l.frozen_at IS NULL ORDER BY l.id`;
 }
 
-/** How far behind a log is: leaves not sealed, published batches not witnessed, and how long the oldest of those waits. */
+/**
+ * How far behind a log is: leaves not sealed, sealed batches not witnessed, those of them that are not even published,
+ * how long the oldest waits, and how long ago the newest was published (null when none ever was). A closed log is one
+ * that a later epoch has taken the place of.
+ */
 export type Backlog = {
   origin: string;
+  closed: boolean;
+  frozen: boolean;
   unsealed: number;
   unsettled: number;
+  unpublished: number;
   oldestSeconds: number;
-  frozen: boolean;
+  publishedSeconds: number | null;
 };
 
 /** The backlog of every log. Costs a few index look-ups per log, and one entry per unsettled batch. */
 export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
   return sql<Backlog[]>`
     SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,
+      EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) AS closed,
       (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
        - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,
-      (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2 AND b.registered_at IS NOT NULL) AS unsettled,
+      (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2) AS unsettled,
+      (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NULL) AS unpublished,
       coalesce((SELECT extract(epoch FROM clock_timestamp() - min(b.sealed_at)) FROM batch b
-                WHERE b.log_id = l.id AND b.status <> 2 AND b.registered_at IS NOT NULL), 0)::float8 AS "oldestSeconds"
+                WHERE b.log_id = l.id AND b.status <> 2), 0)::float8 AS "oldestSeconds",
+      (SELECT extract(epoch FROM clock_timestamp() - b.registered_at)::float8 FROM batch b
+       WHERE b.log_id = l.id AND b.registered_at IS NOT NULL ORDER BY b.tree_size DESC LIMIT 1) AS "publishedSeconds"
     FROM log l ORDER BY l.id`;
 }

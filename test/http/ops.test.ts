@@ -120,6 +120,16 @@ t.test('a gauge that cannot be read has no value, and hides no other metric', as
   t.match(scrape.body, /^process_cpu_seconds_total /m);
 });
 
+t.test('a gauge whose source is silent has no value either, and holds up no other metric', async (t) => {
+  const { get, metrics } = await startOps(t);
+  metrics.addGauge({ name: 'attest_silent', help: 'Of a silent source', read: () => new Promise(() => {}) });
+  metrics.addGauge({ name: 'attest_alive', help: 'Of another', read: () => 7 });
+  const { status, body } = await get('/metrics');
+  t.equal(status, 200);
+  t.match(body, /^attest_alive 7$/m);
+  t.notMatch(body, /^attest_silent /m);
+});
+
 t.test('the ops listener has nothing else', async (t) => {
   const { get } = await startOps(t);
   t.equal((await get('/v1/service/health')).status, 404);

@@ -29,6 +29,9 @@ export type ServiceProcess = {
   stop(): Promise<void>;
   /** SIGHUP. */
   hangUp(): void;
+  /** SIGSTOP, until `goOn`. */
+  standStill(): void;
+  goOn(): void;
   /** SIGKILL; waits for its end. */
   kill(): Promise<void>;
 };
@@ -60,7 +63,7 @@ export async function makeInstallation(
   const keyFiles = (use: string) =>
     ['live', 'test'].map((name) => `${name}=${join(dir, 'secrets', `${use}-${name}.pem`)}`).join(',');
   const installation: Installation = {
-    register: join(dir, 'register'),
+    register: env.CHECKPOINT_REGISTER ?? join(dir, 'register'),
     env: {
       DATABASE_URL: servers.databaseUrl,
       NATS_URL: servers.natsUrl,
@@ -112,6 +115,8 @@ async function start(test: Test, role: string, env: Record<string, string>): Pro
     lines,
     exited,
     hangUp: () => void child.kill('SIGHUP'),
+    standStill: () => void child.kill('SIGSTOP'),
+    goOn: () => void child.kill('SIGCONT'),
     kill: async () => {
       await end('SIGKILL');
     },

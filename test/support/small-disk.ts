@@ -15,6 +15,8 @@ export type SmallDisk = {
   fill(): void;
   /** Gives it back. */
   free(): void;
+  /** Lets it be written to, or not. */
+  setWritable(writable: boolean): void;
 };
 
 const BLOCK = Buffer.alloc(4096);
@@ -39,6 +41,7 @@ export async function mountSmallDisk(test: Test, megabytes: number): Promise<Sma
       }
     },
     free: () => rmSync(ballast, { force: true }),
+    setWritable: (writable) => void execFileSync('mount', ['-o', `remount,${writable ? 'rw' : 'ro'}`, path]),
   };
 }
 
