@@ -30,8 +30,8 @@ export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): 
       log,
       stops,
     });
-    await writeCredentials(pool, config, ready);
-    onReady(ready);
+    const { project_id: projectId } = await writeCredentials(pool, config, ready);
+    onReady({ ...ready, projectId });
     await Promise.race([aborted(stop), failed]);
   });
 }

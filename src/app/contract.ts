@@ -19,8 +19,13 @@ export type App = {
 
 export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
 
-/** Addresses of a process that is up; a worker has only the last. */
-export type Ready = { readonly baseUrl?: string; readonly verifyUrl?: string; readonly opsUrl: string };
+/** Addresses of a process that is up; a worker has only that for operators. `projectId` is the first project of `up`. */
+export type Ready = {
+  readonly baseUrl?: string;
+  readonly verifyUrl?: string;
+  readonly opsUrl: string;
+  readonly projectId?: string;
+};
 
 /** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
 export type LogStatus = {

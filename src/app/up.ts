@@ -97,7 +97,7 @@ async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
  * Makes the first project with one live and one test key, once, and writes `credentials.json` anew with the addresses
  * of this start. The keys are in that file and nowhere else: without it, new ones are made.
  */
-export async function writeCredentials(pool: Pool, config: Config, ready: Ready): Promise<void> {
+export async function writeCredentials(pool: Pool, config: Config, ready: Ready): Promise<Credentials> {
   const path = join(config.dataDir, 'credentials.json');
   const keys = (await readKeys(path)) ?? (await makeFirstKeys(pool, config));
   const credentials: Credentials = {
@@ -108,6 +108,7 @@ export async function writeCredentials(pool: Pool, config: Config, ready: Ready)
     admin_token: config.secrets.adminToken ?? '',
   };
   await writeFileAtomic(path, `${JSON.stringify(credentials, null, 2)}\n`);
+  return credentials;
 }
 
 type FirstKeys = Pick<Credentials, 'project_id' | 'live_key' | 'test_key'>;

@@ -36,10 +36,11 @@ export function addUp(program: Command, cli: Cli): void {
 
 function readyText(
   { self, env }: Cli,
-  { baseUrl, verifyUrl, opsUrl }: Ready,
+  { baseUrl, verifyUrl, opsUrl, projectId }: Ready,
   dataDir = env.DATA_DIR || undefined,
 ): string {
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
+  const project = projectId === undefined ? '' : ` --project ${projectId}`;
   return [
     `ready ${baseUrl}`,
     `  trust roots and log  ${verifyUrl}`,
@@ -48,7 +49,7 @@ function readyText(
     'Submit a file, wait for its witnesses, verify:',
     `  id=$(${self} submit package.json --quiet${flag})`,
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,
-    `  ${self} verify package.json --bundle package.json.bundle${flag}`,
+    `  ${self} verify package.json --bundle package.json.bundle${project}${flag}`,
   ].join('\n');
 }
 

@@ -16,10 +16,14 @@ type Flags = {
   verifyUrl?: string;
   dataDir?: string;
   environment?: EnvironmentName;
+  project?: string;
   metadata?: string;
   metadataSalt?: string;
   json?: boolean;
 };
+
+const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 
 /** How a verification ends the process. */
 export const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
@@ -29,6 +33,9 @@ Checks, here and with nobody's help, that the file is the one the bundle is abou
 is in the log, and that witnesses vouched for the log. Says what it found in each step and, in one sentence, what is
 proven.
 
+Every project of a service can attest any file. --project says which one must have: take its id from whom you expect the
+attestation of. Without it the project is named in the sentence, and is for you to look at.
+
 What to trust is never taken from the bundle. It comes from --trust-roots; without it, from trust_roots.json under
 --verify-url, ATTEST_VERIFY_URL, ATTEST_URL, or the address that attest up left in its data directory. Whoever answers
 there then decides what counts as proof: keep a copy of trust roots that you got another way, and use that.
@@ -36,7 +43,8 @@ there then decides what counts as proof: keep a copy of trust roots that you got
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
 Examples:
-  $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json
+  $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json \\
+      --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T
   $ attest verify sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --bundle b.json --json
   $ attest verify report.json --bundle b.json --metadata @metadata.json --metadata-salt 5f4e...`;
 
@@ -51,6 +59,7 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
     .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
     .addOption(environmentFlag('which environment the bundle must be of').default('live'))
+    .option('--project <id>', 'the project that must have attested the file, prj_...')
     .option('--metadata <json>', 'metadata the bundle must be about, as JSON or @ and a file with it')
     .option('--metadata-salt <hex>', 'the salt that opens the commitment to the metadata')
     .option('--json', 'print the findings as JSON')
@@ -59,7 +68,10 @@ export function addVerify(program: Command, cli: Cli): void {
 }
 
 async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
-  const { metadata, metadataSalt } = flags;
+  const { metadata, metadataSalt, project } = flags;
+  if (project !== undefined && !PROJECT_ID.test(project)) {
+    throw new UsageError(`--project is not the id of a project, ${PROJECT_ID_FORM}`);
+  }
   if ((metadata === undefined) !== (metadataSalt === undefined)) {
     throw new UsageError('--metadata and --metadata-salt belong together');
   }
@@ -69,6 +81,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
     artifactSha256: await artifactSha256(cli, file),
     ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),
     environment: flags.environment ?? 'live',
+    ...(project !== undefined && { project }),
     trustRoots: trustRoots.document,
     now: cli.now(),
   });

@@ -137,6 +137,11 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     const ended = once(shell, 'close');
     const [stdout, stderr] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
     t.match(stdout, /\nThis artifact was attested under sub_.*\(the operator’s own clock\)\.\n$/, stderr);
+    t.match(
+      stdout,
+      /^ok +statement .*the project prj_\w{26} attested it$/m,
+      'the first project is asked for',
+    );
     t.strictSame(await ended, [0, null]);
   });
 

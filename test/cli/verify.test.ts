@@ -8,7 +8,7 @@ import { createApiKey } from '../../src/api-key.js';
 import { toHex } from '../../src/proof/encoding.js';
 import { sha256 } from '../../src/proof/primitives.js';
 import { restJson } from '../proof/rest-json.js';
-import { ARTIFACT, METADATA, makeSample, makeService, SUBMISSION_ID } from '../proof/sample.js';
+import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../proof/sample.js';
 import { changed, good, rootsOf, STEPS, sample, trustRoots } from '../proof/verifying.js';
 import { listen } from '../support/rpc-server.js';
 import { runHere, runProcess } from '../support/run-cli.js';
@@ -45,8 +45,29 @@ t.test('a good bundle ends with 0, an account of each step and the sentence of w
   t.match(stdout, `Trusting the file ${at('roots.json')}\n`);
   t.match(
     lines.at(-2),
-    new RegExp(`^This artifact was attested under ${SUBMISSION_ID} and existed no later than `),
+    new RegExp(`^This artifact was attested under ${SUBMISSION_ID} by the project ${PROJECT} and existed no`),
   );
+});
+
+t.test('--project is whose attestation it must be', async (t) => {
+  const { args } = folder(t);
+  t.match(await runHere(args), { code: 0, stdout: /not checked: no project was asked for/ });
+  const asked = await runHere([...args, '--project', PROJECT]);
+  t.match(asked, { code: 0, stdout: `by the project ${PROJECT} and` });
+  t.notMatch(asked.stdout, 'no project was asked for');
+  const other = await runHere([...args, '--project', 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZ0', '--json']);
+  t.equal(other.code, 1);
+  t.match(JSON.parse(other.stdout), {
+    verdict: 'not_verified',
+    steps: [{ status: 'passed' }, { name: 'statement', status: 'failed', code: 'project.mismatch' }],
+  });
+  for (const id of ['', 'first project', PROJECT.toLowerCase()]) {
+    const { code, stdout, stderr } = await runHere([...args, '--project', id]);
+    t.match(
+      { code, stdout, stderr },
+      { code: 2, stdout: '', stderr: /--project is not the id of a project/ },
+    );
+  }
 });
 
 t.test('another artifact, a changed bundle or another trust ends with 1', async (t) => {

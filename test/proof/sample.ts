@@ -32,6 +32,7 @@ export const COSIGNED_AT = new Date('2025-06-07T12:00:03.000Z');
 export const COSIGNATURE_PROVES = new Date('2025-06-07T12:00:04.000Z');
 export const ARTIFACT = utf8('the artifact that was tested');
 export const METADATA = { schema: 'purl', purl: 'pkg:npm/tap@21.8.0' };
+export const PROJECT = 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZZ';
 export const SUBMISSION_ID = 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ';
 
 /** Where the leaf stands, where its batch ends, and a later checkpoint that a slower witness vouches for. */
@@ -98,7 +99,7 @@ export type Subject = {
 const SUBJECT: Subject = {
   artifact: ARTIFACT,
   submissionId: SUBMISSION_ID,
-  project: 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZZ',
+  project: PROJECT,
   logIndex: LOG_INDEX,
 };
 

@@ -14,6 +14,7 @@ import {
   makeSample,
   makeService,
   makeTrustRoots,
+  PROJECT,
   STAMP_PROVES,
   SUBMISSION_ID,
 } from './sample.js';
@@ -92,8 +93,8 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   const result = await verify(good);
   t.equal(
     result.summary,
-    `This artifact was attested under ${SUBMISSION_ID} and existed no later than ${instantText(STAMP_PROVES)} ` +
-      'according to tsa (the operator’s own clock).',
+    `This artifact was attested under ${SUBMISSION_ID} by the project ${PROJECT} and existed no later than ` +
+      `${instantText(STAMP_PROVES)} according to tsa (the operator’s own clock).`,
   );
   t.strictSame(result.existedBy, STAMP_PROVES);
   t.strictSame(result.statement, sample.statement);
@@ -116,7 +117,10 @@ t.test('the result says in one sentence what is proven, by whom, and what is not
   const onlyLogged = await makeSample(service, []);
   const logged = await verify(onlyLogged.bundle, { policy: { required: ['live.log.example'] } });
   t.equal(logged.verdict, 'verified');
-  t.equal(logged.summary, `This artifact was attested under ${SUBMISSION_ID}; no witness says when.`);
+  t.equal(
+    logged.summary,
+    `This artifact was attested under ${SUBMISSION_ID} by the project ${PROJECT}; no witness says when.`,
+  );
   t.equal(logged.steps[6]!.status, 'not_checked');
 });
 
@@ -211,7 +215,7 @@ t.test('a test bundle verifies only when a test bundle is asked for', async (t) 
   const roots = rootsOf(testService);
   const asked = await verify(bundle, { trustRoots: roots, environment: 'test' });
   t.equal(asked.verdict, 'verified');
-  t.match(asked.summary, `${SUBMISSION_ID} (test) and existed`);
+  t.match(asked.summary, `${SUBMISSION_ID} (test) by the project ${PROJECT} and existed`);
   const notAsked = await verify(bundle, { trustRoots: roots });
   t.equal(notAsked.verdict, 'not_verified');
   const codes = ['environment.mismatch', 'signature.wrong_environment', 'checkpoint.wrong_environment'];

@@ -1,4 +1,4 @@
-/** Step 2: what the statement says is what was asked: this artifact, this environment, this metadata. */
+/** Step 2: what the statement says is what was asked: this artifact, environment, project and metadata. */
 
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type EnvironmentName, environmentNumber } from '../../environment.js';
@@ -21,6 +21,8 @@ export type Asked = {
   /** Opens the commitment: 32 bytes, or hex as the submission shows it. */
   readonly metadataSalt?: string | Uint8Array | undefined;
   readonly environment: EnvironmentName;
+  /** The project that must have attested, `prj_` and a ULID; any project of the service when left out. */
+  readonly project?: string | undefined;
 };
 
 /** Checks the statement; it is handed back when it can be read, signed or not. */
@@ -34,6 +36,7 @@ export function checkStatement(
       ...checkSubmission(facts, statement),
       ...checkArtifact(statement, asked),
       checkEnvironment(statement, asked),
+      checkProject(statement, asked),
       checkMetadata(statement, asked),
     ];
     return { checks, statement };
@@ -99,6 +102,17 @@ function checkEnvironment({ environment }: StatementFields, asked: Asked): Check
         'environment.mismatch',
         `the bundle is of the ${environment} environment, not ${asked.environment}`,
       );
+}
+
+/** Whoever has a key of the service can attest any artifact: who did is in the statement, and is for the caller to ask. */
+function checkProject({ project }: StatementFields, asked: Asked): Check {
+  if (asked.project === undefined) {
+    const message = 'no project was asked for, and every project of the service can attest any artifact';
+    return notChecked('project.not_given', message);
+  }
+  return project === asked.project
+    ? passed('project.matches', `the project ${project} attested it`)
+    : failed('project.mismatch', `the project ${project} attested it, not ${asked.project}`);
 }
 
 function checkMetadata({ schema, commitment }: StatementFields, { metadata, metadataSalt }: Asked): Check {

@@ -18,11 +18,12 @@ export function summarize(
 }
 
 function proof(
-  { submissionId, environment }: StatementFields,
+  { submissionId, environment, project }: StatementFields,
   witnesses: readonly WitnessFinding[],
   existedBy: Date | undefined,
 ): string {
-  const what = `This artifact was attested under ${submissionId}${environment === 'test' ? ' (test)' : ''}`;
+  const id = `${submissionId}${environment === 'test' ? ' (test)' : ''}`;
+  const what = `This artifact was attested under ${id} by the project ${project}`;
   if (existedBy === undefined) return `${what}; no witness says when.`;
   const names = witnesses.filter(({ time }) => time?.getTime() === existedBy.getTime()).map(nameOf);
   return `${what} and existed no later than ${instantText(existedBy)} according to ${names.join(' and ')}.`;
