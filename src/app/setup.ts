@@ -8,7 +8,7 @@ import type { SigningKeys } from '../secrets.js';
 import type { Pool } from '../store/connect.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensurePolicy } from '../store/policies.js';
-import { ensureTimestampAuthority } from '../store/timestamp-authorities.js';
+import { ensureTimestampAuthority, retireTimestampAuthorities } from '../store/timestamp-authorities.js';
 import { ensureWitnessStates } from '../store/witnesses.js';
 
 /** A raw Ed25519 public key is the end of its SPKI. */
@@ -64,6 +64,12 @@ export async function setUpWitnesses(
   for (const { witness, authority } of witnesses) {
     if (authority) await ensureTimestampAuthority(pool, { name: witness.name, ...authority });
   }
+  const authorities = witnesses.filter(({ authority }) => authority !== undefined);
+  await retireTimestampAuthorities(
+    pool,
+    authorities.map(({ witness }) => witness.name),
+    deadlineMs,
+  );
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const here = witnesses.filter(({ environments }) => environments.includes(number));

@@ -5,8 +5,8 @@
 import type { EnvironmentName } from '../environment.js';
 import type { StatementFields } from './statement.js';
 import type { BundleFacts } from './verify/facts.js';
-import { checkCheckpoints, checkInclusion } from './verify/log-steps.js';
-import { checkPolicy, findPolicy, type Policy } from './verify/policy-step.js';
+import { checkCheckpoints, checkInclusion, checkLogEnd } from './verify/log-steps.js';
+import { checkPolicies, findPolicies, type Policy } from './verify/policy-step.js';
 import { readBundle } from './verify/read-bundle.js';
 import {
   type Check,
@@ -31,7 +31,7 @@ export type VerifyOptions = Omit<Asked, 'environment'> & {
   readonly environment?: EnvironmentName;
   /** The trust_roots.json document, parsed. Never taken from a bundle. */
   readonly trustRoots: unknown;
-  /** Instead of the policy that the trust roots have for the environment. */
+  /** Instead of the policies that the trust roots have for the environment and the time that is proven. */
   readonly policy?: Policy;
   readonly now: Date;
 };
@@ -100,10 +100,10 @@ async function verifyFacts(
   const { checks, statement } = checkStatement(facts, options);
   const inclusion = step('inclusion', checkInclusion(facts));
   const signed = await checkCheckpoints(facts, trust, environment);
-  const checkpoint = step('checkpoint', signed.checks);
   const witnesses = await checkWitnesses(facts, trust, signed.signedSizes);
   const existedBy = earliest(witnesses);
-  const policy = options.policy ?? findPolicy(trust, environment);
+  const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(facts, trust, existedBy)]);
+  const policies = options.policy ? [options.policy] : findPolicies(trust, environment, existedBy);
   const steps = [
     step('shape', [WELL_FORMED]),
     step('statement', [...checks, ...remarkSubmittedAt(statement, existedBy)]),
@@ -112,7 +112,7 @@ async function verifyFacts(
     inclusion,
     checkpoint,
     step('witnesses', witnesses.length > 0 ? witnesses : [NO_WITNESS]),
-    step('policy', checkPolicy(policy, facts, witnesses, [inclusion, checkpoint])),
+    step('policy', checkPolicies(policies, facts, witnesses, [inclusion, checkpoint])),
   ];
   return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
 }

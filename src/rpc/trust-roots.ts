@@ -13,11 +13,11 @@ import { toHex } from '../proof/encoding.js';
 import { encodeVerifierKey, noteKey } from '../proof/note.js';
 import { fromPem, toPem } from '../proof/pem.js';
 import { ed25519Spki, sha256 } from '../proof/primitives.js';
-import { type TrustedRoot, trustedRoot } from '../proof/trusted-root.js';
+import { type TrustedLog, type TrustedRoot, trustedRoot } from '../proof/trusted-root.js';
 import type { Pool } from '../store/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { type Log, listLogs } from '../store/logs.js';
-import { listPolicies, type Policy } from '../store/policies.js';
+import { type DatedPolicy, listPolicies } from '../store/policies.js';
 import { listTimestampAuthorities, type TimestampAuthorityRow } from '../store/timestamp-authorities.js';
 
 /** The trust roots and the tables they are made from. */
@@ -27,7 +27,12 @@ export type TrustRootsReader = {
   readSigstore(environment: number): Promise<TrustedRoot>;
 };
 
-type Sources = { logs: Log[]; keys: DsseKey[]; authorities: TimestampAuthorityRow[]; policies: Policy[] };
+type Sources = {
+  logs: Log[];
+  keys: DsseKey[];
+  authorities: TimestampAuthorityRow[];
+  policies: DatedPolicy[];
+};
 
 const TTL_MS = 5_000;
 
@@ -73,19 +78,16 @@ async function readSources(pool: Pool): Promise<Sources> {
 }
 
 function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verifyUrl: string): TrustRoots {
-  const newest = policies.filter(
-    (policy) =>
-      !policies.some((other) => other.environment === policy.environment && other.version > policy.version),
-  );
   const changes = [...keys, ...authorities].flatMap(({ validFrom, validTo }) =>
     validTo ? [validFrom, validTo] : [validFrom],
   );
-  const times = [...changes, ...policies.map(({ createdAt }) => createdAt)].map((date) => date.getTime());
+  const begun = [...policies.map(({ validFrom }) => validFrom), ...logs.map(({ createdAt }) => createdAt)];
+  const times = [...changes, ...begun].map((date) => date.getTime());
   return create(TrustRootsSchema, {
     timestampAuthorities: authorities.map(authorityMessage),
     transparencyLogs: logs.map((log) => logMessage(log, verifyUrl)),
     dsseSigningKeys: keys.map(keyMessage),
-    policies: newest.map(policyMessage),
+    policies: policies.map(policyMessage),
     updatedAt: timestampFromDate(new Date(Math.max(0, ...times))),
   });
 }
@@ -102,7 +104,15 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
     verifierKey: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
     publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
     url: `${verifyUrl}/log/${logPath(log)}`,
+    ...validity({ validFrom: log.createdAt, validTo: endOf(log) }),
   };
+}
+
+/** How long after an epoch was closed a witness may vouch for what it signed: a question may have been under way. */
+const CLOSED_LOG_OVERLAP_MS = 60 * 60_000;
+
+function endOf({ closedAt }: Log): Date | null {
+  return closedAt && new Date(closedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
 }
 
 /** A log's folder below `{verify_url}/log/`: the environment, with the epoch's number from the second on. */
@@ -121,12 +131,13 @@ function keyMessage(key: DsseKey): MessageInitShape<typeof DsseSigningKeySchema>
   };
 }
 
-function policyMessage(policy: Policy): MessageInitShape<typeof WitnessPolicySchema> {
+function policyMessage(policy: DatedPolicy): MessageInitShape<typeof WitnessPolicySchema> {
   return {
     environment: policy.environment,
     version: policy.version,
     required: policy.witnesses.filter(({ required }) => required).map(({ name }) => name),
     deadline: durationFromMs(policy.deadlineMs),
+    ...validity(policy),
   };
 }
 
@@ -139,7 +150,7 @@ function validity({ validFrom, validTo }: { validFrom: Date; validTo: Date | nul
 
 function sigstoreRoot({ logs, authorities }: Sources, environment: number): TrustedRoot {
   return trustedRoot(
-    logs.filter((log) => log.environment === environment),
+    logs.filter((log) => log.environment === environment).map(sigstoreLog),
     authorities.map(({ name, url, operator, certChainPem, validFrom, validTo }) => ({
       name,
       operator,
@@ -149,4 +160,10 @@ function sigstoreRoot({ logs, authorities }: Sources, environment: number): Trus
       ...(validTo === null ? {} : { validTo }),
     })),
   );
+}
+
+/** Without a beginning: some tools look whether the log was trusted at the entry's integratedTime, which is 0. */
+function sigstoreLog(log: Log): TrustedLog {
+  const validTo = endOf(log);
+  return { origin: log.origin, publicKey: log.publicKey, ...(validTo && { validTo }) };
 }

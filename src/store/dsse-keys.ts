@@ -25,7 +25,7 @@ export async function ensureDsseKey(pool: Pool, environment: number, spki: Uint8
       INSERT INTO dsse_key (environment, spki) VALUES (${environment}, ${spki}) ON CONFLICT (spki) DO NOTHING RETURNING id`;
     if (added.length === 0) return;
     await tx`
-      UPDATE dsse_key SET valid_to = clock_timestamp() + ${OVERLAP}::interval
+      UPDATE dsse_key SET valid_to = greatest(clock_timestamp(), valid_from) + ${OVERLAP}::interval
       WHERE environment = ${environment} AND spki <> ${spki} AND valid_to IS NULL`;
   });
 }

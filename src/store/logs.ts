@@ -3,13 +3,15 @@ import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audi
 import { insertAuditEntry } from './audit.js';
 import type { Pool, Sql } from './connect.js';
 
-/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key. */
+/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key; `closedAt` is when the next epoch began. */
 export type Log = {
   id: number;
   environment: number;
   epoch: number;
   origin: string;
   publicKey: Uint8Array;
+  createdAt: Date;
+  closedAt: Date | null;
   frozenAt: Date | null;
   frozenReason: string | null;
 };
@@ -20,8 +22,9 @@ export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 /** Every log, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
-    SELECT id, environment, epoch, origin, public_key AS "publicKey", frozen_at AS "frozenAt",
-           frozen_reason AS "frozenReason"
+    SELECT id, environment, epoch, origin, public_key AS "publicKey", created_at AS "createdAt",
+           lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
+           frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
     FROM log ORDER BY id`;
 }
 

@@ -9,23 +9,31 @@ export type Policy = {
   version: number;
   witnesses: PolicyWitness[];
   deadlineMs: number;
-  createdAt: Date;
 };
+
+/** A policy and when it was in force; without an end while it is. */
+export type DatedPolicy = Policy & { validFrom: Date; validTo: Date | null };
 
 /** The newest policy of an environment; throws when there is none. */
 export async function getNewestPolicy(sql: Sql, environment: number): Promise<Policy> {
   const [policy] = await sql<Policy[]>`
-    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs", created_at AS "createdAt" FROM policy
+    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs" FROM policy
     WHERE environment = ${environment} ORDER BY version DESC LIMIT 1`;
   if (policy === undefined)
     throw new Error(`environment ${environment} has no witness policy; start a worker once`);
   return policy;
 }
 
-/** Every version of every policy, oldest first. */
-export async function listPolicies(sql: Sql): Promise<Policy[]> {
-  return sql<Policy[]>`
-    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs", created_at AS "createdAt" FROM policy
+/**
+ * Every version of every policy, oldest first. One ends its own deadline after the next has begun: batches that were
+ * sealed under it have until then. The database's clock may have been set back in between.
+ */
+export async function listPolicies(sql: Sql): Promise<DatedPolicy[]> {
+  return sql<DatedPolicy[]>`
+    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs", created_at AS "validFrom",
+           CASE WHEN next_at IS NOT NULL
+                THEN greatest(next_at, created_at) + deadline_ms * interval '1 millisecond' END AS "validTo"
+    FROM (SELECT policy.*, lead(created_at) OVER (PARTITION BY environment ORDER BY version) AS next_at FROM policy) p
     ORDER BY environment, version`;
 }
 

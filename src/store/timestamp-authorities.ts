@@ -17,8 +17,8 @@ export async function listTimestampAuthorities(sql: Sql): Promise<TimestampAutho
     FROM timestamp_authority ORDER BY id`;
 }
 
-/** How long a replaced chain stays trusted, for workers that have not been restarted with the new one. */
-const OVERLAP = '1 hour';
+/** How long a chain that was replaced stays trusted, for workers that have not been restarted with the new one. */
+const OVERLAP_MS = 60 * 60_000;
 
 /** Makes this the authority of its name; one with another chain stays trusted for an hour. */
 export async function ensureTimestampAuthority(
@@ -33,10 +33,28 @@ export async function ensureTimestampAuthority(
       WHERE name = ${name} AND valid_to IS NULL AND cert_chain_pem = ${certChainPem} RETURNING id`;
     if (same.length > 0) return;
     await tx`
-      UPDATE timestamp_authority SET valid_to = clock_timestamp() + ${OVERLAP}::interval
-      WHERE name = ${name} AND valid_to IS NULL`;
+      UPDATE timestamp_authority SET valid_to = ${after(tx, OVERLAP_MS)} WHERE name = ${name} AND valid_to IS NULL`;
     await tx`
       INSERT INTO timestamp_authority (name, url, operator, cert_chain_pem)
       VALUES (${name}, ${url}, ${operator}, ${certChainPem})`;
   });
+}
+
+/**
+ * Ends the trust in authorities of other names than these, once, after an hour or the deadline of batches under way, if
+ * that is longer. What they stamped until then stays good.
+ */
+export async function retireTimestampAuthorities(
+  sql: Sql,
+  keptNames: readonly string[],
+  deadlineMs: number,
+): Promise<void> {
+  await sql`
+    UPDATE timestamp_authority SET valid_to = ${after(sql, Math.max(OVERLAP_MS, deadlineMs))}
+    WHERE valid_to IS NULL AND name <> ALL (${[...keptNames]}::text[])`;
+}
+
+/** So long from now, or from the beginning if the database's clock was set back since. */
+function after(sql: Sql, ms: number) {
+  return sql`greatest(clock_timestamp(), valid_from) + ${ms}::bigint * interval '1 millisecond'`;
 }

@@ -38,6 +38,13 @@ t.test('trust roots that cannot be read, or contradict themselves, check nothing
     change('dsse_signing_keys', [{ ...dsse, valid_from: 'once' }]),
     change('transparency_logs', [{ ...log, verifier_key: 'x+y+z' }]),
     change('transparency_logs', [{ ...log, origin: 'elsewhere.example' }]),
+    change('transparency_logs', [
+      { ...log, valid_from: '2025-01-02T00:00:00Z', valid_to: '2025-01-01T00:00:00Z' },
+    ]),
+    change('policies', [{ version: 1, required: ['tsa'], valid_from: 'once' }]),
+    change('policies', [
+      { version: 1, valid_from: '2025-01-02T00:00:00Z', valid_to: '2025-01-01T00:00:00Z' },
+    ]),
     change('log_witnesses', [{ name: 'w1', verifier_key: otherLog!.verifier_key }]),
     change('timestamp_authorities', [{ name: 'tsa', cert_chain_pem: ['-----BEGIN CERTIFICATE-----'] }]),
   ];

@@ -97,7 +97,19 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
   t.same(listed, wanted, 'both are in one list, newest first');
 
   const roots = (await app.rest('/verify/trust_roots.json')).json;
-  const origins = (roots.transparency_logs as JsonObject[]).map(({ origin }) => origin);
+  const published = roots.transparency_logs as JsonObject[];
+  const ends = published.map(({ valid_to }) => valid_to);
+  t.same(
+    ends,
+    [laterBy(published[2]!.valid_from, 3_600_000), undefined, undefined],
+    'the old one has an end',
+  );
+  const inSigstore = (await app.rest('/verify/trusted_root.json')).json.tlogs as JsonObject[];
+  t.match(inSigstore, [
+    { publicKey: { validFor: { end: ends[0] } } },
+    { publicKey: { validFor: { end: undefined } } },
+  ]);
+  const origins = published.map(({ origin }) => origin);
   t.same(origins, ['live.log.example.com', 'test.log.example.com', 'live-2.log.example.com']);
   for (const { id, artifactSha256 } of [before[0]!, after[0]!]) {
     const { body } = await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: live.key });
@@ -117,3 +129,7 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
 t.test('nothing secret was logged, or answered with an error', async (t) => {
   assertNoLeaks(t, app.recorder);
 });
+
+function laterBy(time: unknown, ms: number): string {
+  return new Date(Date.parse(String(time)) + ms).toISOString();
+}

@@ -164,6 +164,8 @@ t.test('trust roots name every key, log, authority and policy, the same on every
       verifier_key: new RegExp(`^${name}\\.log\\.example\\.com\\+[0-9a-f]{8}\\+[A-Za-z0-9+/=]+$`),
       public_key_pem: /BEGIN PUBLIC KEY/,
       url: `${app.verifyUrl}/log/${name}`,
+      valid_from: TIME,
+      valid_to: undefined,
     })),
     log_witnesses: [],
     dsse_signing_keys: ['live', 'test'].map((environment) => ({
@@ -180,6 +182,8 @@ t.test('trust roots name every key, log, authority and policy, the same on every
       version: 1,
       required: ['log', 'self-tsa'],
       deadline: '3600s',
+      valid_from: TIME,
+      valid_to: undefined,
     })),
     updated_at: TIME,
   });

@@ -51,6 +51,21 @@ export async function checkCheckpoints(
   return { checks, signedSizes };
 }
 
+/**
+ * A log that was closed signs nothing any more: what it is said to have signed has to be proven to be from before. With no
+ * proven time nothing says that it is not, and the policy has no witness of the time.
+ */
+export function checkLogEnd(
+  { entry, checkpoints }: BundleFacts,
+  trust: Trust,
+  provenTime: Date | undefined,
+): Check[] {
+  const end = findLog(checkpoints[0]?.origin ?? '', entry.logId, trust)?.validTo;
+  if (end === undefined || provenTime === undefined || provenTime <= end) return [];
+  const message = `the log was closed before ${end.toISOString()}, and no witness vouched for this by then`;
+  return [failed('checkpoint.log_closed', message)];
+}
+
 /** The bundle names its log by origin and log id, the hash over origin and key; the log must be one that is trusted. */
 function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | undefined {
   return trust.logs.find(

@@ -1,35 +1,76 @@
-/** Step 8: the witnesses that must have vouched, have. */
+/**
+ * Step 8: the witnesses that must have vouched, have. Which those are follows from the time that the bundle's verified
+ * evidence proves, never from anything that the bundle says of itself: who holds a bundle could name the weakest policy.
+ *
+ * What can be chosen is which evidence to leave out, and later evidence to put in, as anybody can prove a leaf's inclusion
+ * in a later checkpoint. The proven time says "no later than": it is the earliest that is there, so all of this moves it
+ * later and nothing moves it earlier. A later time is judged as a bundle of that time is, which has to say so as well. To
+ * be judged by a policy that has ended takes evidence of its time, which nobody can make afterwards; with none at all the
+ * newest policy decides.
+ */
 
 import { type EnvironmentName, environmentNumber } from '../../environment.js';
 import { LOG_WITNESS_NAME } from '../bundle.js';
 import type { BundleFacts } from './facts.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
-import type { Trust } from './trust.js';
+import { isValidAt, type Trust } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';
 
 /** Which witnesses must have vouched, by name. */
 export type Policy = { readonly required: readonly string[] };
 
-/** The newest policy that the trust roots have for an environment. */
-export function findPolicy(trust: Trust, environment: EnvironmentName): Policy | undefined {
-  const candidates = trust.policies.filter((policy) => policy.environment === environmentNumber(environment));
-  return candidates.sort((a, b) => b.version - a.version)[0];
+/**
+ * The policies of an environment that were in force at the time that is proven, newest first; the newest alone when none
+ * was, or no time is. Of several without an end the newest counts: trust roots that know no beginnings have only those.
+ */
+export function findPolicies(
+  { policies }: Trust,
+  environment: EnvironmentName,
+  provenTime: Date | undefined,
+): readonly Policy[] {
+  const own = policies
+    .filter((policy) => policy.environment === environmentNumber(environment))
+    .sort((a, b) => b.version - a.version);
+  const current = own.find(({ validTo }) => validTo === undefined);
+  const inForce = own.filter(
+    (policy) =>
+      provenTime !== undefined &&
+      (policy.validTo !== undefined || policy === current) &&
+      isValidAt(policy, provenTime),
+  );
+  return inForce.length > 0 ? inForce : own.slice(0, 1);
 }
 
-/** Holds the findings against the policy. The log itself vouches when steps 5 and 6 have passed. */
-export function checkPolicy(
-  policy: Policy | undefined,
+/**
+ * Holds the findings against each policy; one that is met is enough. If none is, the newest that may yet be met speaks,
+ * or else the newest.
+ */
+export function checkPolicies(
+  policies: readonly Policy[],
   { checkpoints }: BundleFacts,
   findings: readonly WitnessFinding[],
   logSteps: readonly Step[],
 ): Check[] {
-  if (policy === undefined) {
-    return [missing('policy.unknown', 'the trust roots name no policy for this environment')];
-  }
   const isLogVerified = logSteps.every(({ status }) => status === 'passed');
-  const logNames = [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)];
-  const checks = [...new Set(policy.required)].map((name) => {
-    if (logNames.includes(name) && isLogVerified) return passed('policy.met', `${name} has vouched`);
+  const logNames = isLogVerified ? [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)] : [];
+  const outcomes = policies.map(({ required }) => checkPolicy(required, logNames, findings));
+  const has = (status: Check['status']) => (checks: readonly Check[]) =>
+    checks.some((check) => check.status === status);
+  return (
+    outcomes.find((checks) => checks.every(({ status }) => status === 'passed')) ??
+    outcomes.find((checks) => has('not_checked')(checks) && !has('failed')(checks)) ??
+    outcomes[0] ?? [missing('policy.unknown', 'the trust roots name no policy for this environment')]
+  );
+}
+
+/** `logNames` is what the log is called in policies, if it has vouched: when steps 5 and 6 have passed. */
+function checkPolicy(
+  required: readonly string[],
+  logNames: readonly string[],
+  findings: readonly WitnessFinding[],
+): Check[] {
+  const checks = [...new Set(required)].map((name) => {
+    if (logNames.includes(name)) return passed('policy.met', `${name} has vouched`);
     return checkRequired(
       name,
       findings.filter((finding) => finding.name === name),

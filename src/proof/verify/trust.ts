@@ -4,9 +4,9 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import {
+  type TransparencyLog,
   type TrustRoots,
   TrustRootsSchema,
-  type WitnessPolicy,
 } from '../../../gen/attestation/v1/service_pb.js';
 import { dsseKeyHint } from '../dsse.js';
 import { fromHex, toBase64 } from '../encoding.js';
@@ -31,7 +31,18 @@ export type TrustedTimestampAuthority = Validity & {
 };
 
 /** `url` is where it is served, as far as the trust roots know. */
-export type TrustedLog = { readonly environment: Environment; readonly key: NoteKey; readonly url: string };
+export type TrustedLog = Validity & {
+  readonly environment: Environment;
+  readonly key: NoteKey;
+  readonly url: string;
+};
+
+/** Which witnesses must have vouched, by name, and when that was asked for. Versions count up. */
+export type TrustedPolicy = Validity & {
+  readonly environment: Environment;
+  readonly version: number;
+  readonly required: readonly string[];
+};
 
 /** Everything a verifier trusts. Names are the witnesses' own, as bundles have them. */
 export type Trust = {
@@ -39,8 +50,11 @@ export type Trust = {
   readonly cosigners: readonly { readonly name: string; readonly key: NoteKey }[];
   readonly dsseKeys: readonly TrustedDsseKey[];
   readonly authorities: readonly TrustedTimestampAuthority[];
-  readonly policies: readonly WitnessPolicy[];
+  readonly policies: readonly TrustedPolicy[];
 };
+
+/** A change of the witnesses adds a policy, and none is ever taken out. */
+const MAX_ITEMS = 16 * 1024;
 
 /** Our clock and a witness's may differ by this much at the moment a key comes into use. */
 const CLOCK_SKEW_MS = 60_000;
@@ -55,7 +69,7 @@ export function readTrust(
   const { message, problems } = readMessage(
     TrustRootsSchema,
     isMessage(json, TrustRootsSchema) ? toJson(TrustRootsSchema, json) : json,
-    { unknownMembers: 'ignore', maxItems: 1024 },
+    { unknownMembers: 'ignore', maxItems: MAX_ITEMS },
   );
   if (message === undefined) return { problems };
   const wrong: ShapeProblem[] = [];
@@ -74,16 +88,7 @@ export function isValidAt({ validFrom, validTo }: Validity, at: Date): boolean {
 
 function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
   return {
-    logs: readEach(
-      roots.transparencyLogs,
-      '/transparency_logs',
-      problems,
-      ({ environment, origin, verifierKey, url }) => ({
-        environment,
-        url,
-        key: noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin),
-      }),
-    ),
+    logs: readEach(roots.transparencyLogs, '/transparency_logs', problems, trustedLog),
     cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, ({ name, verifierKey }) => ({
       name,
       key: noteKeyOf(verifierKey, COSIGNATURE_V1_KEY),
@@ -100,8 +105,19 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
       chain: authority.certChainPem.map((pem) => fromPem('CERTIFICATE', pem)),
       ...validity(authority),
     })),
-    policies: roots.policies,
+    policies: readEach(roots.policies, '/policies', problems, (policy) => ({
+      environment: policy.environment,
+      version: policy.version,
+      required: policy.required,
+      ...validity(policy),
+    })),
   };
+}
+
+function trustedLog(log: TransparencyLog): TrustedLog {
+  const { environment, origin, verifierKey, url } = log;
+  const key = noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin);
+  return { environment, url, key, ...validity(log) };
 }
 
 function noteKeyOf(verifierKey: string, type: number, name?: string): NoteKey {
