@@ -38,6 +38,8 @@ t.test('trust roots that cannot be read, or contradict themselves, check nothing
     change('dsse_signing_keys', [{ ...dsse, valid_from: 'once' }]),
     change('transparency_logs', [{ ...log, verifier_key: 'x+y+z' }]),
     change('transparency_logs', [{ ...log, origin: 'elsewhere.example' }]),
+    change('transparency_logs', [{ ...log, public_key_pem: otherLog!.public_key_pem }]),
+    change('transparency_logs', [{ ...log, public_key_pem: dsse!.public_key_pem }]),
     change('transparency_logs', [
       { ...log, valid_from: '2025-01-02T00:00:00Z', valid_to: '2025-01-01T00:00:00Z' },
     ]),
@@ -54,6 +56,22 @@ t.test('trust roots that cannot be read, or contradict themselves, check nothing
     t.match(result.summary, /^Could not be checked: the trust roots cannot be read/);
     t.equal(result.steps[0]!.status, 'passed');
   }
+});
+
+t.test('the two spellings of a log’s key are one key, or the trust roots are refused', async (t) => {
+  const [log] = trustRoots.transparency_logs as JsonObject[];
+  const [otherLog] = rootsOf(other.service).transparency_logs as JsonObject[];
+  const withPem = (public_key_pem: unknown) => ({
+    ...trustRoots,
+    transparency_logs: [{ ...log, public_key_pem }],
+  });
+  t.equal((await verify(good, { trustRoots: withPem('') })).verdict, 'verified', 'the one that is needed');
+  const refused = await verify(good, { trustRoots: withPem(otherLog!.public_key_pem) });
+  t.equal(
+    refused.summary,
+    'Could not be checked: the trust roots cannot be read: /transparency_logs/0 verifier_key and public_key_pem ' +
+      'are different keys.',
+  );
 });
 
 t.test('the signing key must have been trusted when the earliest witness vouched', async (t) => {

@@ -13,6 +13,7 @@ import { fromHex, toBase64 } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../note.js';
 import { fromPem } from '../pem.js';
+import { ed25519Spki, equalBytes } from '../primitives.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 
 /** From when to when a key is trusted; without an end while it is in use. */
@@ -114,9 +115,13 @@ function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
   };
 }
 
+/** The key is there twice, in the spelling of signed notes and in PEM, and has to be one and the same. */
 function trustedLog(log: TransparencyLog): TrustedLog {
-  const { environment, origin, verifierKey, url } = log;
+  const { environment, origin, verifierKey, publicKeyPem, url } = log;
   const key = noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin);
+  if (publicKeyPem !== '' && !equalBytes(fromPem('PUBLIC KEY', publicKeyPem), ed25519Spki(key.publicKey))) {
+    throw new FormatError('verifier_key and public_key_pem are different keys');
+  }
   return { environment, url, key, ...validity(log) };
 }
 
