@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { equals, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { create, equals, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { CodeGeneratorRequestSchema } from '@bufbuild/protobuf/wkt';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import t, { type Test } from 'tap';
@@ -20,8 +20,8 @@ import { newKey } from '../support/test-keys.js';
 const execute = promisify(execFile);
 const app = await startApp(t);
 const owner = await newKey(app);
-const [manyLanguages = ''] = await codeBlocks('README.md', 'yaml');
-const [typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
+const [go = ''] = await codeBlocks('README.md', 'yaml');
+const [javaAndPython = '', typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
 const [typescriptClient = ''] = await codeBlocks('docs/sdks.md', 'ts');
 const [generatePython = '', pythonClient = ''] = await codeBlocks('docs/sdks.md', 'python');
 
@@ -105,37 +105,82 @@ t.test('TypeScript code generated from the descriptor submits, waits and saves t
   await isVerified(t, dir, 'artifact');
 });
 
-t.test('the template for Go, Java and Python hands every file to every plugin', async (t) => {
-  const dir = await emptyProject(t, { 'buf.gen.yaml': manyLanguages });
+/** Runs `buf generate` with plugins that write down what they are asked. @returns their names and requests */
+async function askPlugins(t: Test, template: string, plugins: readonly string[]) {
+  const dir = await emptyProject(t, { 'buf.gen.yaml': template });
   for (const folder of ['asked', 'bin']) await mkdir(join(dir, folder));
-  const plugins = ['protoc-gen-go', 'protoc-gen-go-grpc', 'protoc-gen-grpc-java', 'grpc_python_plugin'];
   // buf runs a plugin once for each folder of protos.
   const stub = `#!/bin/sh
     if [ "$1" = --version ]; then echo libprotoc 25.3; exit; fi
     cat > "${dir}/asked/$(basename "$0")$(echo "$*" | sed -n 's/.*--\\([a-z]*\\)_out.*/-\\1/p').$$"`;
-  for (const name of ['protoc', ...plugins]) {
+  for (const name of plugins) {
     await writeFile(join(dir, 'bin', name), stub);
     await chmod(join(dir, 'bin', name), 0o755);
   }
   await runBuf(['generate'], { cwd: dir, path: `${join(dir, 'bin')}:${process.env.PATH}` });
   const asked = await readdir(join(dir, 'asked'));
-  for (const name of plugins) {
-    const files = asked.filter((file) => file.startsWith(`${name}.`)).map((file) => join(dir, 'asked', file));
-    const requests = await Promise.all(
-      files.map(async (file) => fromBinary(CodeGeneratorRequestSchema, await readFile(file))),
-    );
-    const generated = requests.flatMap(({ fileToGenerate }) => fileToGenerate);
-    t.ok(generated.includes('buf/validate/validate.proto'), `${name}: the imports too`);
-    t.ok(generated.includes(SERVICE_FILE), name);
-    const ours = requests.flatMap(({ protoFile }) => protoFile).find((file) => file.name === SERVICE_FILE);
-    t.match(ours?.options, {
-      goPackage: /^example\.com\/your\/module\/gen\/go\/attestation\/v1/,
-      javaPackage: 'com.example.attestation.v1',
-    });
+  return Promise.all(
+    asked.map(async (file) => ({
+      plugin: file.split('.')[0]!,
+      // protoc itself is given files, not a request.
+      request:
+        file.startsWith('protoc-gen-') || file.startsWith('grpc')
+          ? fromBinary(CodeGeneratorRequestSchema, await readFile(join(dir, 'asked', file)))
+          : create(CodeGeneratorRequestSchema),
+    })),
+  );
+}
+
+type Asked = Awaited<ReturnType<typeof askPlugins>>;
+
+/** What a plugin has to generate, and the options of one file as it sees them. */
+function requestsOf(asked: Asked, plugin: string) {
+  const requests = asked.filter((one) => one.plugin === plugin).map(({ request }) => request);
+  const files = requests.flatMap(({ protoFile }) => protoFile);
+  return {
+    generated: requests.flatMap(({ fileToGenerate }) => fileToGenerate),
+    optionsOf: (name: string) => files.find((file) => file.name === name)?.options,
+  };
+}
+
+t.test(
+  'the template for Go generates our files only, and imports the others as they are published',
+  async (t) => {
+    const plugins = ['protoc-gen-go', 'protoc-gen-go-grpc'];
+    const asked = await askPlugins(t, go, plugins);
+    for (const plugin of plugins) {
+      const { generated, optionsOf } = requestsOf(asked, plugin);
+      t.ok(generated.includes(SERVICE_FILE), plugin);
+      t.strictSame(
+        generated.filter((file) => !file.startsWith('attestation/')),
+        [],
+        `${plugin}: nothing that other modules register`,
+      );
+      t.match(optionsOf(SERVICE_FILE), {
+        goPackage: /^example\.com\/your\/module\/gen\/go\/attestation\/v1/,
+      });
+      t.match(optionsOf('google/api/annotations.proto'), {
+        goPackage: /^google\.golang\.org\/genproto\/googleapis\/api\/annotations/,
+      });
+      t.match(optionsOf('buf/validate/validate.proto'), {
+        goPackage: /^buf\.build\/gen\/go\/bufbuild\/protovalidate\/protocolbuffers\/go\/buf\/validate/,
+      });
+    }
+  },
+);
+
+t.test('the template for Java and Python hands every file to every plugin', async (t) => {
+  const plugins = ['protoc-gen-grpc-java', 'grpc_python_plugin'];
+  const asked = await askPlugins(t, javaAndPython, ['protoc', ...plugins]);
+  for (const plugin of plugins) {
+    const { generated, optionsOf } = requestsOf(asked, plugin);
+    t.ok(generated.includes('buf/validate/validate.proto'), `${plugin}: the imports too`);
+    t.ok(generated.includes(SERVICE_FILE), plugin);
+    t.match(optionsOf(SERVICE_FILE), { javaPackage: 'com.example.attestation.v1' });
   }
   for (const language of ['java', 'python', 'pyi']) {
     t.ok(
-      asked.some((file) => file.startsWith(`protoc-${language}.`)),
+      asked.some(({ plugin }) => plugin === `protoc-${language}`),
       language,
     );
   }
