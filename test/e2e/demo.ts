@@ -3,16 +3,13 @@
  * they are witnessed, fetch their bundles, stop the service, verify offline with our verifier, openssl and Sigstore's.
  * Exits with 1 when any step fails.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { verifyWithOpenssl, verifyWithSigstore } from '../support/foreign-verifiers.js';
+import { attest, startUp } from '../support/up.js';
 
-const ATTEST = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const FILES = ['package.json', 'README.md', 'LICENSE'].map((name) =>
   fileURLToPath(new URL(`../../../${name}`, import.meta.url)),
 );
@@ -24,34 +21,6 @@ let step = 0;
 
 function say(text: string): void {
   console.log(`${++step}. ${text}`);
-}
-
-function attest(...args: string[]): string {
-  return execFileSync(process.execPath, [ATTEST, ...args], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-}
-
-async function startService(): Promise<ChildProcess> {
-  const args = [ATTEST, 'up', '--json', '--port', '0', '--ops-port', '0', '--data-dir', at('data')];
-  const service = spawn(process.execPath, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, LOG_LEVEL: 'warn' },
-  });
-  const ended = once(service, 'exit').then(([code]) =>
-    Promise.reject(new Error(`the service ended with ${code}`)),
-  );
-  await Promise.race([once(createInterface({ input: service.stdout }), 'line'), ended]);
-  ended.catch(() => {});
-  return service;
-}
-
-async function stopService(service: ChildProcess): Promise<void> {
-  const ended = once(service, 'exit');
-  service.kill('SIGINT');
-  const [code] = await ended;
-  if (code !== 0) throw new Error(`the service ended with ${code} when it was stopped`);
 }
 
 async function download(url: string, name: string): Promise<void> {
@@ -79,7 +48,7 @@ function verifyWithForeignTools(bundleName: string): void {
 
 async function demo(): Promise<void> {
   say('starting the service');
-  const service = await startService();
+  const service = await startUp(at('data'));
   try {
     const data = ['--data-dir', at('data')];
     say(`submitting ${FILES.length} files and waiting for their witnesses`);
@@ -89,12 +58,11 @@ async function demo(): Promise<void> {
     if (ids.length !== FILES.length) throw new Error(`${FILES.length} files gave ${ids.length} submissions`);
     say('fetching the bundles and the trust roots');
     for (const [i, id] of ids.entries()) attest('bundle', id, '--wait', '-o', at(`${i}.bundle`), ...data);
-    const { verify_url } = readJson('data/credentials.json');
     for (const name of ['trust_roots.json', 'trusted_root.json'])
-      await download(`${verify_url}/${name}`, name);
+      await download(`${service.verifyUrl}/${name}`, name);
   } finally {
     say('stopping the service');
-    await stopService(service);
+    await service.stop();
   }
   for (const [i, file] of FILES.entries()) {
     say(`verifying ${file} offline`);

@@ -34,13 +34,17 @@ const root = trustedRoot(
 );
 
 /** What Sigstore's own library makes of a bundle under our trusted root; throws when it refuses. */
-function verifyWithSigstore(json: unknown, trusted: unknown = root): void {
+function verifyWithSigstore(
+  json: unknown,
+  trusted: unknown = root,
+  wanted: ConstructorParameters<typeof Verifier>[1] = { tlogThreshold: 1, timestampThreshold: 0 },
+): void {
   const keys = (hint: string) => {
     if (hint !== dsseKeyHint(service.dsse.publicKey)) throw new Error(`no key ${hint}`);
     return { publicKey: PUBLIC_KEY, validFor: () => true };
   };
   const material = toTrustMaterial(SigstoreTrustedRoot.fromJSON(trusted), keys);
-  const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
+  const verifier = new Verifier(material, wanted);
   verifier.verify(toSignedEntity(bundleFromJSON(json as SerializedBundle)));
 }
 
@@ -53,6 +57,10 @@ const PUBLIC_KEY = createPublicKey({
 t.test("Sigstore's own verifier accepts the Sigstore bundle under our trusted root", async (t) => {
   t.doesNotThrow(() => verifyWithSigstore(sigstore));
   t.doesNotThrow(() => verifyWithSigstore(JSON.parse(JSON.stringify(sigstore))));
+  t.throws(
+    () => verifyWithSigstore(sigstore, root, {}),
+    'by default it wants a time stamp, which is not there',
+  );
   const cosigned = await makeSample(service, ['log', 'cosigner']);
   t.doesNotThrow(() => verifyWithSigstore(cosigned.bundle.sigstoreBundle));
 });

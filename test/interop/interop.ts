@@ -1,0 +1,51 @@
+// What others' programs make of our proofs, log and clients. `--help` says what is run and what is installed.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkClient, checkPublicLog, checkReadme, checkTimestamps } from './checks.js';
+import { HELP, type Options, readOptions } from './options.js';
+import { type Row, tableOf } from './rows.js';
+import { openScene } from './scene.js';
+import { checkSigstore } from './sigstore-checks.js';
+import { checkPrerequisites, installTools } from './tools.js';
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) console.log(HELP);
+  else await interop(options);
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}
+
+async function interop({ installOnly, keep }: Options): Promise<void> {
+  console.log('npm run interop needs Go, jq and openssl, and installs foreign tools into .interop/ (--help)');
+  await checkPrerequisites();
+  await installTools(console.log);
+  if (installOnly) return;
+  const dir = await mkdtemp(join(tmpdir(), 'attest-interop-'));
+  try {
+    const rows = await runChecks(dir);
+    console.log(tableOf(rows));
+    if (rows.some(({ isRight }) => !isRight)) process.exitCode = 1;
+  } finally {
+    if (keep) console.log(`the bundles are in ${dir}`);
+    else await rm(dir, { recursive: true, force: true });
+  }
+}
+
+async function runChecks(dir: string): Promise<Row[]> {
+  const stops: (() => Promise<unknown>)[] = [];
+  try {
+    console.log('starting a service and attesting two files');
+    const scene = await openScene(dir, stops);
+    const rows: Row[] = [];
+    // README's lines come first: they write the files that the other checks read.
+    for (const check of [checkReadme, checkSigstore, checkTimestamps, checkPublicLog, checkClient]) {
+      rows.push(...(await check(scene)));
+    }
+    return rows;
+  } finally {
+    for (const stop of stops) await stop();
+  }
+}

@@ -1,0 +1,32 @@
+import { parseArgs } from 'node:util';
+
+export const HELP = `npm run interop -- [options]
+
+Gives what this service makes to programs that were not written for it: the lines of README's section on verifying
+(openssl, jq, cosign), sigstore-go, Sigstore's timestamp-authority, Tessera's client and fsck, a gRPC client in Go that
+buf and protoc-gen-go make with README's buf.gen.yaml, and a table of tampered bundles. Starts a service of its own.
+Prints a table; ends with 1 when any program does other than it should.
+
+Needs Go 1.25.8 or newer, jq and openssl on the PATH. Installs, through the Go module proxy, cosign, protoc-gen-go,
+protoc-gen-go-grpc and the programs of test/interop/go into .interop/ of this checkout, which git ignores; modules go
+into Go's own cache. The first run takes some minutes and 1 GB, the next ones half a minute.
+
+  --install    only install
+  --keep       keep the folder with the bundles, and say where it is`;
+
+/** What to do. */
+export type Options = { installOnly: boolean; keep: boolean };
+
+/** Reads the command line. Throws an Error that says what is wrong; undefined when help is wanted. */
+export function readOptions(args: string[]): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      help: { type: 'boolean', short: 'h' },
+      install: { type: 'boolean' },
+      keep: { type: 'boolean' },
+    },
+  });
+  if (values.help) return undefined;
+  return { installOnly: values.install ?? false, keep: values.keep ?? false };
+}

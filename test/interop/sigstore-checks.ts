@@ -1,0 +1,92 @@
+/** Sigstore bundles, good and tampered, for cosign, sigstore-go and ourselves. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run, type Said } from './command.js';
+import { accepting, type Row, refusing } from './rows.js';
+import type { Scene } from './scene.js';
+import { REDUNDANT, TAMPERINGS, type Tampering, tampered } from './tampered.js';
+import { paste, readmeScripts, tool } from './tools.js';
+
+/** Files to take in the places of those that README's lines name. */
+type Instead = Record<string, string>;
+
+/** Every verifier accepts the good bundle and refuses each tampered one. */
+export async function checkSigstore(scene: Scene): Promise<Row[]> {
+  const { dir } = scene;
+  await mkdir(join(dir, 'tampered'));
+  const rows = [
+    ...(await allAccept(dir, 'a copy of the bundle', await write(scene, ['good', () => {}]))),
+    refusing('sigstore-go', 'the bundle, told to want a time', await sigstoreGo(dir, {}, '-time')),
+  ];
+  for (const [what, change] of TAMPERINGS) {
+    rows.push(...(await allRefuse(dir, what, await write(scene, [what, change]))));
+  }
+  for (const [what, change] of REDUNDANT) {
+    rows.push(refusing('attest', what, await ours(dir, await write(scene, [what, change]))));
+  }
+  await writeStrangers(dir);
+  rows.push(...(await allRefuse(dir, 'another file', { 'report.json': 'other.json' })));
+  rows.push(...(await allRefuse(dir, 'another key', { 'dsse.pem': 'stranger.pem' })));
+  rows.push(...(await allRefuse(dir, 'another log key', { 'trusted_root.json': 'other_root.json' })));
+  return rows;
+}
+
+/** Writes a bundle with a change made to it. */
+async function write({ dir, bundle, other }: Scene, [what, change]: Tampering): Promise<Instead> {
+  const path = `tampered/${what.replaceAll(' ', '-')}.json`;
+  const changed = tampered(bundle.sigstore_bundle, other.sigstore_bundle, change);
+  await writeFile(join(dir, path), JSON.stringify(changed));
+  return { 'sigstore.json': path };
+}
+
+/** Writes a key that has signed nothing, and a trusted root with another key for each log. */
+async function writeStrangers(dir: string): Promise<void> {
+  const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey;
+  await writeFile(join(dir, 'stranger.pem'), stranger.export({ type: 'spki', format: 'pem' }));
+  const root = JSON.parse(await readFile(join(dir, 'trusted_root.json'), 'utf8'));
+  for (const log of root.tlogs) {
+    const { publicKey } = generateKeyPairSync('ed25519');
+    log.publicKey.rawBytes = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  }
+  await writeFile(join(dir, 'other_root.json'), JSON.stringify(root));
+}
+
+async function allAccept(dir: string, what: string, instead: Instead): Promise<Row[]> {
+  return [
+    accepting('cosign', what, await cosign(dir, instead), [/^Verified OK$/m]),
+    accepting('sigstore-go', what, await sigstoreGo(dir, instead), [/verified/]),
+    accepting('attest', what, await ours(dir, instead), [/is signed by the given key/]),
+  ];
+}
+
+async function allRefuse(dir: string, what: string, instead: Instead): Promise<Row[]> {
+  return [
+    refusing('cosign', what, await cosign(dir, instead)),
+    refusing('sigstore-go', what, await sigstoreGo(dir, instead)),
+    refusing('attest', what, await ours(dir, instead)),
+  ];
+}
+
+/** README's line of cosign, with other files in the places of some. */
+export async function cosign(dir: string, instead: Instead, flag = ''): Promise<Said> {
+  const scripts = (await readmeScripts()).join('\n');
+  const [line] = /^cosign verify-blob-attestation(?:.*\\\n)*.*/m.exec(scripts) ?? [''];
+  return paste(`${withFiles(line, instead)} ${flag}`, dir);
+}
+
+/** README's line of `attest verify-sigstore`, in the same way. */
+async function ours(dir: string, instead: Instead): Promise<Said> {
+  const scripts = (await readmeScripts()).join('\n');
+  const [line] = /^attest verify-sigstore.*/m.exec(scripts) ?? [''];
+  return paste(withFiles(line, instead), dir);
+}
+
+async function sigstoreGo(dir: string, instead: Instead, ...flags: string[]): Promise<Said> {
+  const files = ['report.json', 'sigstore.json', 'trusted_root.json', 'dsse.pem'];
+  return run(tool('verify-bundle'), [...flags, ...files.map((name) => instead[name] ?? name)], { cwd: dir });
+}
+
+function withFiles(line: string, instead: Instead): string {
+  return Object.entries(instead).reduce((text, [name, other]) => text.replace(` ${name}`, ` ${other}`), line);
+}

@@ -1,0 +1,81 @@
+/** The foreign programs: where they come from, which versions, and how they are built. */
+import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PROGRAM } from '../support/run-cli.js';
+import { run, runOrThrow, type Said } from './command.js';
+
+/** This checkout. */
+export const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+
+const FOLDER = join(CHECKOUT, '.interop');
+const BIN = join(FOLDER, 'bin');
+/** A copy of `test/interop/go`, into which code is generated. */
+export const MODULE = join(FOLDER, 'module');
+
+const COSIGN = 'github.com/sigstore/cosign/v3/cmd/cosign';
+const COSIGN_VERSION = 'v3.1.3';
+const OLDEST_GO = [1, 25, 8];
+const PROGRAMS = ['verify-bundle', 'read-timestamp', 'check-log'];
+
+/** A PATH on which the installed programs come first. */
+export const TOOLS_PATH = `${BIN}:${process.env.PATH}`;
+
+/** A program of `.interop/bin`. */
+export function tool(name: string): string {
+  return join(BIN, name);
+}
+
+/** Throws unless everything is there that cannot be installed from the Go module proxy. */
+export async function checkPrerequisites(): Promise<void> {
+  for (const [command, flag] of [
+    ['go', 'version'],
+    ['jq', '--version'],
+    ['openssl', 'version'],
+    ['bash', '--version'],
+  ] as const) {
+    const found = await run(command, [flag]).catch(() => undefined);
+    if (found?.code !== 0) throw new Error(`npm run interop needs ${command}, which is not on the PATH`);
+  }
+  const version = await runOrThrow('go', ['env', 'GOVERSION']);
+  const numbers = version.match(/\d+/g)?.map(Number) ?? [];
+  const differing = OLDEST_GO.findIndex((oldest, i) => (numbers[i] ?? 0) !== oldest);
+  if (differing >= 0 && (numbers[differing] ?? 0) < (OLDEST_GO[differing] ?? 0)) {
+    throw new Error(`npm run interop needs Go ${OLDEST_GO.join('.')} or newer; this is ${version.trim()}`);
+  }
+}
+
+/** Installs what is not there yet, and builds the programs of `test/interop/go` anew. */
+export async function installTools(say: (text: string) => void): Promise<void> {
+  await mkdir(BIN, { recursive: true });
+  const built = await run('go', ['version', '-m', tool('cosign')]);
+  if (!built.output.includes(`${COSIGN_VERSION}\t`)) {
+    say(`installing cosign ${COSIGN_VERSION} into .interop/bin; this takes some minutes`);
+    await runOrThrow('go', ['install', `${COSIGN}@${COSIGN_VERSION}`], { env: { GOBIN: BIN } });
+  }
+  say('building the programs of test/interop/go into .interop/bin');
+  await rm(MODULE, { recursive: true, force: true });
+  await cp(join(CHECKOUT, 'test/interop/go'), MODULE, { recursive: true });
+  await runOrThrow('go', ['install', 'tool'], { cwd: MODULE, env: { GOBIN: BIN } });
+  await build(PROGRAMS);
+  const shim = `#!/bin/sh\nexec "${process.execPath}" ${PROGRAM.map((part) => `"${part}"`).join(' ')} "$@"\n`;
+  await writeFile(tool('attest'), shim);
+  await chmod(tool('attest'), 0o755);
+}
+
+/** Builds programs of the module. */
+export async function build(programs: readonly string[]): Promise<void> {
+  await runOrThrow('go', ['build', '-o', BIN, ...programs.map((name) => `./${name}`)], { cwd: MODULE });
+}
+
+/** The shell lines of README's section on verifying, a script for each block. */
+export async function readmeScripts(): Promise<string[]> {
+  const readme = await readFile(join(CHECKOUT, 'README.md'), 'utf8');
+  const section = /^## Verifying\n(.*?)^## /ms.exec(readme)?.[1] ?? '';
+  return [...section.matchAll(/^```\n(.*?)^```/gms)].map(([, script = '']) => script);
+}
+
+/** Runs lines as a shell does into which they are pasted, except that it ends with the first that fails. */
+export function paste(script: string, cwd: string): Promise<Said> {
+  return run('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd, env: { PATH: TOOLS_PATH } });
+}
