@@ -38,6 +38,8 @@ export type TestWitness = {
   release(): void;
   /** Refuses every question. */
   isBroken: boolean;
+  /** How far its clock is ahead. */
+  clockOffsetMs: number;
 };
 
 export type AppOptions = {
@@ -76,6 +78,11 @@ export type App = {
   surfaces(baseUrl?: string): Surface[];
   /** Runs what the tables say is due until nothing is, and no witness is being asked. */
   drain(): Promise<void>;
+  /**
+   * Starts the worker anew with these witnesses in place of `witnesses`; a name has the keys that it had, or those of
+   * another one.
+   */
+  changeWitnesses(names: readonly string[], keysOf?: Record<string, string>): Promise<void>;
   /** Keeps every log from being sealed until the function it returns is called. */
   holdSealing(): Promise<() => Promise<void>>;
 };
@@ -97,18 +104,24 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const recorder = createRecorder();
   const log = createLogger({ level: 'trace', destination: lineStream(recorder) });
   const register = await openRegister(config.checkpointRegister);
-  const { names, setups } = await makeWitnesses(dir, options.witnesses ?? ['self-tsa']);
   const shared = { config, queuePrefix, register, log };
-  const worker = await startTestWorker(shared, setups, options, stops);
-  stops.add(async () => {
-    for (const witness of names) witness.release();
-  });
+  const startWitnessed = async (wanted: readonly string[], keysOf: Record<string, string> = {}) => {
+    const { names, setups } = await makeWitnesses(dir, wanted, keysOf);
+    const own = createStops();
+    stops.add(own.run);
+    const worker = await startTestWorker(shared, setups, options, own);
+    own.add(async () => {
+      for (const witness of names) witness.release();
+    });
+    return { names, worker, stop: own.run };
+  };
+  let running = await startWitnessed(options.witnesses ?? ['self-tsa']);
   const baseUrls: string[] = [];
   for (let i = 0; i < (options.apis ?? 1); i++) baseUrls.push(await listen(shared, stops));
   const [baseUrl = ''] = baseUrls;
   const pool = connectPool({ url: databaseUrl, name: 'test', max: 4, statementTimeoutMs: 60_000 });
   stops.add(() => pool.end({ timeout: 1 }));
-  return {
+  const app: App = {
     config,
     baseUrl,
     baseUrls,
@@ -116,7 +129,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     pool,
     queuePrefix,
     register: config.checkpointRegister,
-    witnesses: names,
+    witnesses: running.names,
     recorder,
     databaseProxy: proxy,
     rest: (path, request) => rest(baseUrl, recorder, path, request),
@@ -125,9 +138,15 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
       for (const { close } of surfaces) stops.add(async () => close());
       return surfaces;
     },
-    drain: () => drain(worker),
+    drain: () => drain(running.worker),
+    changeWitnesses: async (names, keysOf) => {
+      await running.stop();
+      running = await startWitnessed(names, keysOf);
+      app.witnesses = running.names;
+    },
     holdSealing: () => holdSealing(pool),
   };
+  return app;
 }
 
 type Shared = {
@@ -213,8 +232,9 @@ function startTestWorker(
 async function makeWitnesses(
   dir: string,
   names: readonly string[],
+  keysOf: Record<string, string>,
 ): Promise<{ names: TestWitness[]; setups: WitnessSetup[] }> {
-  const made = await Promise.all(names.map((name) => makeWitness(join(dir, name), name)));
+  const made = await Promise.all(names.map((name) => makeWitness(join(dir, keysOf[name] ?? name), name)));
   return { names: made.map(({ witness }) => witness), setups: made.map(({ setup }) => setup) };
 }
 
@@ -222,13 +242,13 @@ async function makeWitness(
   dir: string,
   name: string,
 ): Promise<{ witness: TestWitness; setup: WitnessSetup }> {
-  const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
-  const { certChain, certChainPem, policyOid } = authority;
+  const clock = () => new Date(Date.now() + witness.clockOffsetMs);
   let open = () => {};
   let opened = Promise.resolve();
   const witness: TestWitness = {
     name,
     isBroken: false,
+    clockOffsetMs: 0,
     hold: () => {
       opened = new Promise((resolve) => {
         open = resolve;
@@ -236,6 +256,8 @@ async function makeWitness(
     },
     release: () => open(),
   };
+  const authority = await openTimestampAuthority({ dir, clock, randomBytes });
+  const { certChain, certChainPem, policyOid } = authority;
   const send = async (query: Uint8Array) => {
     if (witness.isBroken) throw new Error('the authority is out of order');
     await opened;
