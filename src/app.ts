@@ -11,8 +11,9 @@ import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from 
 import { createLogger, flushLogger, type Logger } from './logger.js';
 import { connectPool, type Pool } from './store/connect.js';
 import { assertMigrated, migrate } from './store/migrate.js';
+import { assertSession } from './store/session.js';
 
-const TOOL_STATEMENT_TIMEOUT_MS = 60_000;
+const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
 
 /** Runs everything on this machine until told to stop; throws when a server it started ends by itself. */
 export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): Promise<void> {
@@ -61,7 +62,11 @@ async function runRole(
 
 /** Brings the database up to this version. @returns the names of the migrations that ran */
 export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readonly string[]> {
-  return withStops((stops) => migrate(openToolPool(databaseUrl, stops)));
+  return withStops(async (stops) => {
+    const pool = openToolPool(databaseUrl, stops);
+    await assertSession(pool, TOOL);
+    return migrate(pool);
+  });
 }
 
 /** Opens database and register, hands over what can be done with logs, and closes them again. */
@@ -88,6 +93,7 @@ async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Prom
       );
     }
     const pool = openToolPool(databaseUrl, stops);
+    await assertSession(pool, TOOL);
     await assertMigrated(pool);
     return use(pool);
   });
@@ -100,13 +106,7 @@ function openLog(level: Config['logLevel'], stops: Stops): Logger {
 }
 
 function openToolPool(url: string, stops: Stops): Pool {
-  const pool = connectPool({
-    url,
-    name: 'tool',
-    max: 2,
-    statementTimeoutMs: TOOL_STATEMENT_TIMEOUT_MS,
-    isPatient: true,
-  });
+  const pool = connectPool({ url, name: 'tool', max: 2, ...TOOL });
   stops.add(() => pool.end({ timeout: 5 }));
   return pool;
 }

@@ -2,6 +2,7 @@ import type { Config } from '../config.js';
 import type { ApiServer } from '../http/server.js';
 import type { Logger } from '../logger.js';
 import type { Check } from '../ops.js';
+import { type AcknowledgedLeaves, createAcknowledgedLeaves } from '../pipeline/acknowledged.js';
 import { sealJob } from '../pipeline/job.js';
 import { onKeyChange } from '../queue/broadcast.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
@@ -9,6 +10,7 @@ import { createPrincipals } from '../rpc/principals.js';
 import { deriveKeyRing } from '../secret-key.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
+import { assertSession } from '../store/session.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
@@ -45,13 +47,13 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   const { config, log, register } = options;
   const pool = openPool(config, stops, { name: 'api', max: config.poolSize });
   const listPool = openPool(config, stops, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
+  await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, config.logDomain, config.secrets.log);
   const directory = await openDirectory(pool);
   const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, stops, clock: Date.now });
   await checkRegisters({ pool, register, log });
-  refresh(directory, stops);
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
     url: config.natsUrl,
@@ -61,13 +63,18 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     onQueue: async (queue) => onKeyChange(queue, principals.forget),
   });
   stops.add(jobs.close);
-  const guard = createLogGuard(register, directory, log);
+  const acknowledged = createAcknowledgedLeaves();
+  const guard = createLogGuard(register, acknowledged, directory, log);
   const writePool = openPool(config, stops, {
     name: 'accept',
     max: ACCEPT_LIMITS.maxInFlight * 2,
     onClose: guard.connectionLost,
   });
-  const accepters = openAccepters(config, writePool, directory, guard, jobs);
+  refresh(stops, async () => {
+    await directory.refresh();
+    await guard.look(writePool);
+  });
+  const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
   stops.add(accepters.close);
   const server = createApiServer(options, {
     pool,
@@ -80,7 +87,8 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   });
   stops.add(server.close);
   reloadOnHangUp(server, log, stops);
-  const check = async () => (await findReason({ pool, register, log })) ?? signers.findProblem();
+  const check = async () =>
+    (await findReason({ pool, register, log })) ?? guard.findProblem() ?? signers.findProblem();
   return { server, checks: [{ name: 'api', check }] };
 }
 
@@ -94,11 +102,18 @@ function openPool(
   return pool;
 }
 
-function refresh(directory: Directory, stops: Stops): void {
-  const refreshing = setInterval(
-    () => void directory.refresh().catch(() => {}),
-    DIRECTORY_REFRESH_MS,
-  ).unref();
+/** Runs it again and again; while the database is away, the requests that need it say so. */
+function refresh(stops: Stops, run: () => Promise<void>): void {
+  let isRunning = false;
+  const refreshing = setInterval(() => {
+    if (isRunning) return;
+    isRunning = true;
+    run()
+      .catch(() => {})
+      .finally(() => {
+        isRunning = false;
+      });
+  }, DIRECTORY_REFRESH_MS).unref();
   stops.add(async () => clearInterval(refreshing));
 }
 
@@ -118,13 +133,16 @@ function reload(server: ApiServer, log: Logger): void {
   }
 }
 
-function openAccepters(
-  config: Config,
-  pool: Pool,
-  directory: Directory,
-  guard: LogGuard,
-  jobs: JobSender,
-): Accepters {
+type AccepterParts = {
+  config: Config;
+  pool: Pool;
+  directory: Directory;
+  guard: LogGuard;
+  acknowledged: AcknowledgedLeaves;
+  jobs: JobSender;
+};
+
+function openAccepters({ config, pool, directory, guard, acknowledged, jobs }: AccepterParts): Accepters {
   return createAccepters(directory, (logId) => ({
     pool,
     logId,
@@ -134,6 +152,7 @@ function openAccepters(
     clock: () => performance.now(),
     wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
     beforeWrite: () => guard.assertWritable(pool, logId),
+    noteStored: (leaf) => acknowledged.note(logId, leaf),
   }));
 }
 

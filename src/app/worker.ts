@@ -7,8 +7,9 @@ import type { Pipeline } from '../pipeline/pipeline.js';
 import { createLocalRunner } from '../pipeline/reconcile.js';
 import type { Register } from '../pipeline/register.js';
 import type { StopConsuming } from '../queue/consume.js';
-import { connectPool } from '../store/connect.js';
+import { connectPool, type Pool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
+import { assertSession } from '../store/session.js';
 import { createJobSender } from './jobs.js';
 import { prune } from './prune.js';
 import { createReconcilers } from './reconciler.js';
@@ -45,14 +46,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   const { config, witnesses, log } = options;
   const register = watchWrites(options.register);
   const { log: logKeys } = config.secrets;
-  const pool = connectPool({
-    url: config.databaseUrl,
-    name: 'worker',
-    max: config.poolSize,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
-  stops.add(() => pool.end({ timeout: 5 }));
-  await assertMigrated(pool);
+  const pool = await openDatabase(config, stops);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, config.logDomain, logKeys);
   await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
@@ -100,6 +94,15 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     await jobs.close();
   });
   return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline, register) }] };
+}
+
+async function openDatabase({ databaseUrl, poolSize }: Config, stops: Stops): Promise<Pool> {
+  const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS };
+  const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, ...session });
+  stops.add(() => pool.end({ timeout: 5 }));
+  await assertSession(pool, session);
+  await assertMigrated(pool);
+  return pool;
 }
 
 function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']): Pipeline['settings'] {

@@ -14,6 +14,7 @@ import {
 } from '../store/accept.js';
 import type { Pool } from '../store/connect.js';
 import { errorCode, isDatabaseAway } from '../store/database-errors.js';
+import type { Leaf } from './acknowledged.js';
 
 /** Bounds of the gathering: per call, calls under way, and what may wait. */
 export type AcceptLimits = { maxRows: number; maxBytes: number; maxInFlight: number; maxQueuedRows: number };
@@ -31,6 +32,8 @@ export type AcceptDeps = {
   wake: () => void;
   /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */
   beforeWrite: () => Promise<void>;
+  /** Told of the newest leaf that a call has stored, before anybody's request is answered. */
+  noteStored: (leaf: Leaf) => void;
 };
 
 /** Gathers concurrent submissions of one log and stores them together. */
@@ -155,8 +158,22 @@ async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promis
     await storeFailed(deps, flushed, later, error);
     return;
   }
-  if (results.some((result) => result.outcome === AcceptOutcome.STORED)) deps.wake();
+  const newest = newestStored(rows, results);
+  if (newest !== undefined) {
+    deps.noteStored(newest);
+    deps.wake();
+  }
   for (const [i, waiting] of flushed.entries()) answer(deps, waiting, results[i], later);
+}
+
+function newestStored(rows: readonly NewSubmission[], results: readonly AcceptedRow[]): Leaf | undefined {
+  let newest: Leaf | undefined;
+  for (const [i, { leafHash }] of rows.entries()) {
+    const { outcome, logIndex } = results[i] ?? {};
+    if (outcome !== AcceptOutcome.STORED || typeof logIndex !== 'number') continue;
+    if (newest === undefined || logIndex > newest.logIndex) newest = { logIndex, leafHash };
+  }
+  return newest;
 }
 
 async function storeFailed(
@@ -171,7 +188,7 @@ async function storeFailed(
   } else if (code === FROZEN_SQLSTATE) {
     rejectAll(
       flushed,
-      unavailable('the log is frozen: its database contradicts a published checkpoint', 60, error),
+      unavailable('the log is frozen: its database lacks what was published or acknowledged', 60, error),
     );
   } else if (code === DISK_FULL_SQLSTATE) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));

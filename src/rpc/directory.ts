@@ -9,6 +9,8 @@ export type Directory = {
   getLog(id: number): Promise<Log>;
   /** The log an environment writes to now. */
   getActiveLog(environment: number): Promise<Log>;
+  /** The logs that are written to now: the newest epoch of each environment. */
+  activeLogs(): Promise<Log[]>;
   /** The ids of all logs of an environment, old epochs included. */
   logIds(environment: number): Promise<number[]>;
   getDsseKey(id: number): Promise<DsseKey>;
@@ -37,6 +39,7 @@ export async function openDirectory(pool: Pool): Promise<Directory> {
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     getActiveLog: (environment) =>
       get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+    activeLogs: async () => logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id),
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     refresh,

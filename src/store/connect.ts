@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { sessionSettings } from './session-settings.js';
 import { createTransactions } from './transactions.js';
 import { watchedSockets } from './watched-socket.js';
 
@@ -58,30 +59,18 @@ export function connectPool(options: PoolOptions): Pool {
   });
 }
 
-const IDLE_TRANSACTION_MS = 5_000;
-
 function openConnections(
-  { url, name, statementTimeoutMs, isPatient = false, planOnce = false }: PoolOptions,
+  options: PoolOptions,
   more: { max: number; idle_timeout: number; onclose: () => void },
 ): Pool {
+  const { url, name, statementTimeoutMs, isPatient = false } = options;
   return postgres(url, {
     ...more,
     ...(!isPatient && { socket: watchedSockets(statementTimeoutMs * 1.5) }),
     connect_timeout: 5,
     max_lifetime: null,
     backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
-    connection: {
-      application_name: `attest ${name}`,
-      statement_timeout: statementTimeoutMs,
-      idle_in_transaction_session_timeout: isPatient ? statementTimeoutMs : IDLE_TRANSACTION_MS,
-      // A statement behind a lock must see what the lock's last holder committed.
-      default_transaction_isolation: 'read committed',
-      // Parameters hold metadata, which is in no log and no error.
-      log_parameter_max_length_on_error: '0' as never,
-      // It costs more than it saves on statements this short.
-      jit: 'off' as never,
-      plan_cache_mode: (planOnce ? 'force_generic_plan' : 'auto') as never,
-    },
+    connection: { application_name: `attest ${name}`, ...sessionSettings(options) },
     onnotice: () => {},
     types: { bigint: NUMBER_FROM_BIGINT },
   });

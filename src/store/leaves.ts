@@ -54,3 +54,14 @@ export async function readLeafRows(sql: Sql, logId: number, first: number, end: 
       FROM submission WHERE log_id = ${logId} AND log_index >= ${first} AND log_index < ${end} ORDER BY log_index) leaf`;
   return found?.rows ?? [];
 }
+
+/** The leaf hash at an index of a log; undefined when the log ends before it. */
+export async function findLeafHash(
+  sql: Sql,
+  logId: number,
+  logIndex: number,
+): Promise<Uint8Array | undefined> {
+  const [row] = await sql<{ leafHash: Uint8Array }[]>`
+    SELECT leaf_hash AS "leafHash" FROM submission WHERE log_id = ${logId} AND log_index = ${logIndex}`;
+  return row?.leafHash;
+}

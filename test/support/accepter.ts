@@ -46,6 +46,7 @@ export async function openAccepter(
     clock: Date.now,
     wake: () => {},
     beforeWrite: async () => {},
+    noteStored: () => {},
     ...change,
   });
   const acknowledged: Acknowledged[] = [];

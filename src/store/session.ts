@@ -1,0 +1,30 @@
+import type { Pool } from './connect.js';
+import { type SessionOptions, sessionSettings } from './session-settings.js';
+
+/**
+ * Throws when a session is not what it was opened as, as behind a pooler that ignores what sessions ask for, or when the
+ * server would not keep what it has confirmed.
+ */
+export async function assertSession(pool: Pool, options: SessionOptions): Promise<void> {
+  const wanted = sessionSettings(options);
+  const rows = await pool<{ name: string; setting: string }[]>`
+    SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(wanted)})`;
+  const wrong = Object.entries(wanted).flatMap(([name, value]) => {
+    const setting = rows.find((row) => row.name === name)?.setting;
+    return setting === value ? [] : [`${name} is ${setting ?? 'not known'} and not ${value}`];
+  });
+  if (wrong.length > 0) {
+    throw new Error(
+      `the database's sessions do not have the settings they were opened with: ${wrong.join(', ')}; DATABASE_URL must not set these, nor lead through a pooler that ignores them (PgBouncer: connect to Postgres itself)`,
+    );
+  }
+  const unsafe = await findUnsafeSetting(pool);
+  if (unsafe !== undefined) throw new Error(unsafe);
+}
+
+/** Why the server may lose what it has confirmed; undefined when it keeps it. */
+export async function findUnsafeSetting(pool: Pool): Promise<string | undefined> {
+  const [row] = await pool<{ setting: string }[]>`SELECT current_setting('synchronous_commit') AS setting`;
+  if (row?.setting !== 'off') return undefined;
+  return 'synchronous_commit is off for this database: a crash of Postgres would lose submissions that were acknowledged; set it to on';
+}

@@ -1,0 +1,103 @@
+/** The database is replaced by one that lacks what was acknowledged, or a process is alone on the wrong one. */
+import t, { type Test } from 'tap';
+import { connectPool } from '../../src/store/connect.js';
+import { newCreation, send } from '../support/load.js';
+import { backUp } from '../support/private-servers.js';
+import { untilWitnessed } from '../support/quiet.js';
+import { setScene } from '../support/scene.js';
+import { copyDatabase, testDatabase, testServers } from '../support/servers.js';
+import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const ORIGIN = 'live.log.example.com';
+
+const fatalOf = ({ lines }: ServiceProcess) => lines.filter(({ level }) => level === 'fatal');
+const untilFrozen = (api: ServiceProcess) => until('the log is frozen', () => fatalOf(api).length > 0);
+
+/** Three submissions of which the first is witnessed, and what puts the database back to where it had one. */
+async function loseTwo(t: Test) {
+  const scene = await setScene(t);
+  const { installation, pool, servers, apiKey } = scene;
+  const { postgres } = servers;
+  const api = await installation.startApi();
+  const worker = await installation.startWorker();
+  const create = async (to = api) => send(to.baseUrl, apiKey, newCreation());
+  const untilBack = () => until('the database is back', async () => (await pool`SELECT 1`).length === 1);
+  t.equal((await create()).status, 201);
+  await untilWitnessed(pool);
+  await worker.stop();
+  await postgres.stop();
+  const promote = await backUp(postgres);
+  await postgres.start();
+  await untilBack();
+  await until('two more are acknowledged', async () => {
+    const { status, body } = await create();
+    return status === 201 && body.log_index === 2;
+  });
+  const failOver = async () => {
+    await postgres.stop();
+    await promote();
+    await postgres.start();
+    await untilBack();
+  };
+  return { ...scene, api, create, failOver };
+}
+
+t.test('a replica that lacks acknowledged submissions gives their indexes to nobody', async (t) => {
+  const { api, create, failOver, pool } = await loseTwo(t);
+  await failOver();
+  const { status, body } = await create();
+  t.match(
+    { status, body },
+    { status: 503, body: { error: { message: /^the log is frozen: the submission at index 2/ } } },
+  );
+  t.match(fatalOf(api), [
+    {
+      msg: 'the log is frozen',
+      origin: ORIGIN,
+      reason:
+        /^the submission at index 2 \(leaf [0-9a-f]{64}\) was acknowledged, and the database ends at 1: .* from index 1 on are missing$/,
+    },
+  ]);
+  t.equal((await fetch(`${api.opsUrl}/readyz`)).status, 503);
+  t.same(await pool`SELECT max(log_index) AS last FROM submission`, [{ last: 0 }]);
+});
+
+t.test('it is noticed though nobody asks for anything', async (t) => {
+  const { api, failOver } = await loseTwo(t);
+  await failOver();
+  await untilFrozen(api);
+  t.match(fatalOf(api)[0]?.reason, /acknowledged submissions from index 1 on are missing/);
+});
+
+t.test('indexes that another process gave away meanwhile are noticed by their leaves', async (t) => {
+  const { api, create, failOver, installation } = await loseTwo(t);
+  api.standStill();
+  await failOver();
+  const other = await installation.startApi();
+  for (let i = 0; i < 4; i++) t.equal((await create(other)).status, 201);
+  api.goOn();
+  await untilFrozen(api);
+  t.match(
+    fatalOf(api)[0]?.reason,
+    /^the submission at index 2 .* and another one has its place in the database/,
+  );
+  await until('it holds for all', async () => (await create(other)).status === 503);
+});
+
+t.test('a process that is alone on the wrong database notices that the others have gone on', async (t) => {
+  const databaseUrl = await testDatabase(t);
+  const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
+  const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  const apiKey = await makeUnlimitedKey(pool);
+  const alone = await installation.startApi();
+  installation.env.DATABASE_URL = await copyDatabase(t, databaseUrl);
+  const api = await installation.startApi();
+  await installation.startWorker();
+  t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 201);
+  await untilFrozen(alone);
+  t.match(fatalOf(alone)[0]?.reason, /^the register has a checkpoint of size 1, the database ends at 0/);
+  t.equal((await send(alone.baseUrl, apiKey, newCreation())).status, 503);
+  t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 201, 'the others go on');
+});
