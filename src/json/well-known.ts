@@ -7,6 +7,7 @@ import {
   TimestampSchema,
   ValueSchema,
 } from '@bufbuild/protobuf/wkt';
+import { findCanonicalText } from './canonical-object.js';
 import { freeFormReader, writeCanonical } from './free-form.js';
 import { report } from './problems.js';
 import { scalarCodec } from './scalar.js';
@@ -54,7 +55,10 @@ const CODECS: ReadonlyMap<string, ValueCodec> = new Map([
   // Fields hold a Struct as a plain JSON object.
   [
     'google.protobuf.Struct',
-    { write: writeCanonical, read: formed(isJsonObject, 'must be an object', (json) => json) },
+    {
+      write: (value) => findCanonicalText(value as object) ?? writeCanonical(value),
+      read: formed(isJsonObject, 'must be an object', (json) => json),
+    },
   ],
   [
     ValueSchema.typeName,

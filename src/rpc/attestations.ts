@@ -1,4 +1,4 @@
-import { create, type JsonObject } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import {
   type AttestationService,
   type CreateAttestationRequest,
@@ -112,7 +112,7 @@ function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal:
       submittedAtMs: row.submittedAtMs,
       artifactSha256: toHex(row.artifactSha256),
       schema: row.schema,
-      metadata: parseStored<JsonObject>(row.metadata),
+      metadata: row.metadata,
       metadataState: row.metadataState,
       metadataErrors: parseStored(row.metadataErrors),
       attestedMetadata: null,

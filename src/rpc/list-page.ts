@@ -5,8 +5,11 @@ import type { Cursors } from './cursor.js';
 /** A list: `query` is everything that its pages depend on besides where they begin, such as project and filters. */
 export type List<R> = {
   query: readonly unknown[];
-  /** At most `limit` rows: those behind the row with this position, the first ones without it. */
-  read: (before: string[] | undefined, limit: number) => Promise<R[]>;
+  /**
+   * At most `limit` rows: those behind the row with this position, the first ones without it. A page that `isCut` has
+   * fewer than there are, and one at least.
+   */
+  read: (before: string[] | undefined, limit: number) => Promise<R[] | { rows: R[]; isCut: boolean }>;
   positionOf: (row: R) => readonly (number | string)[];
 };
 
@@ -27,8 +30,9 @@ export function pageReader(request: DescMessage) {
     { query, read, positionOf }: List<R>,
   ): Promise<ListPage<R>> => {
     const found = await read(cursors.open(cursor, query), limit + 1);
-    const rows = found.slice(0, limit);
-    const last = found.length > limit ? rows.at(-1) : undefined;
+    const { rows: all, isCut } = Array.isArray(found) ? { rows: found, isCut: false } : found;
+    const rows = all.slice(0, limit);
+    const last = isCut || all.length > limit ? rows.at(-1) : undefined;
     return { rows, nextCursor: last === undefined ? '' : cursors.seal(positionOf(last), query) };
   };
 }

@@ -7,6 +7,7 @@ import {
   SubmissionStatus,
 } from '../../gen/attestation/v1/attestations_pb.js';
 import type { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { canonicalObject } from '../json/canonical-object.js';
 import { toHex } from '../proof/encoding.js';
 import type { ListedSubmission } from '../store/submission-lists.js';
 import type { SubmissionRow } from '../store/submissions.js';
@@ -21,9 +22,7 @@ export function submissionMessage(row: SubmissionRow, environment: Environment):
       ...row,
       submittedAtMs: row.submittedAt.getTime(),
       artifactSha256: toHex(row.artifactSha256),
-      metadata: parseStored(row.metadata),
       metadataErrors: parseStored(row.metadataErrors),
-      attestedMetadata: parseStored(row.attestedMetadata),
       salt: row.salt && toHex(row.salt),
       leafSha256: toHex(row.leafHash),
       redactedAtMs: row.redactedAt?.getTime() ?? null,
@@ -40,7 +39,7 @@ export function shownMessage(shown: ShownSubmission, environment: Environment): 
     leafSha256: shown.leafSha256,
     status: submissionStatus(shown),
     submittedAt: timestampFromMs(shown.submittedAtMs),
-    metadata: shown.metadata ?? { schema: shown.schema },
+    metadata: shown.metadata === null ? { schema: shown.schema } : canonicalObject(shown.metadata),
     artifact: { sha256: shown.artifactSha256 },
     environment,
     logIndex: BigInt(shown.logIndex),
@@ -50,7 +49,7 @@ export function shownMessage(shown: ShownSubmission, environment: Environment): 
   if (shown.witnessedAtMs !== null) message.witnessedAt = timestampFromMs(shown.witnessedAtMs);
   if (shown.batchId !== null) message.batchId = shown.batchId;
   if (shown.salt !== null) message.metadataSalt = shown.salt;
-  if (shown.attestedMetadata !== null) message.attestedMetadata = shown.attestedMetadata;
+  if (shown.attestedMetadata !== null) message.attestedMetadata = canonicalObject(shown.attestedMetadata);
   if (shown.redactedAtMs !== null) {
     message.redactedAt = timestampFromMs(shown.redactedAtMs);
     message.metadataState = MetadataState.REDACTED;
@@ -64,7 +63,6 @@ export function submissionStatus(row: Pick<SubmissionRow, 'batchStatus'>): Submi
 }
 
 /** JSON text of a row; what it holds was checked before it was stored. */
-export function parseStored<T extends object>(json: string): T;
 export function parseStored<T extends object>(json: string | null): T | null;
 export function parseStored(json: string | null): object | null {
   return json === null ? null : (JSON.parse(json) as object);

@@ -355,7 +355,9 @@ export const DeleteAttestationRequestSchema: GenMessage<DeleteAttestationRequest
  */
 export type ListAttestationsRequest = Message<"attestation.v1.ListAttestationsRequest"> & {
   /**
-   * How many at most; 50 by default, 200 at the most.
+   * How many at most; 50 by default, 200 at the most. A page holds at most 512 KiB of metadata, in JSON and with its
+   * errors and what was attested before a correction: where that leaves no room it has fewer items, at least one, and a
+   * `next_cursor`.
    *
    * @generated from field: optional int32 limit = 1;
    */
