@@ -19,6 +19,7 @@ export type Exit = { code: number | null; signal: NodeJS.Signals | null };
 
 /** A running `attest api` or `attest worker`. */
 export type ServiceProcess = {
+  pid: number;
   /** Only an API has one. */
   baseUrl: string;
   opsUrl: string;
@@ -53,7 +54,7 @@ const SECRET_KEY = formatSecretKey('k1', Buffer.alloc(32, 7));
 
 /** Keys, secrets and a register for processes over these servers; what it started is killed when the test ends. */
 export async function makeInstallation(
-  test: Test,
+  test: Pick<Test, 'teardown'>,
   servers: { databaseUrl: string; natsUrl: string },
   env: Record<string, string> = {},
 ): Promise<Installation> {
@@ -78,8 +79,8 @@ export async function makeInstallation(
       BATCH_INTERVAL: '50ms',
       ...env,
     },
-    startApi: () => start(test, 'api', installation.env),
-    startWorker: () => start(test, 'worker', installation.env),
+    startApi: () => startService(test, 'api', installation.env),
+    startWorker: () => startService(test, 'worker', installation.env),
   };
   return installation;
 }
@@ -90,7 +91,12 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-async function start(test: Test, role: string, env: Record<string, string>): Promise<ServiceProcess> {
+/** Starts a process with these settings and waits until it is ready; killed when the test ends. Throws when it ends before. */
+export async function startService(
+  test: Pick<Test, 'teardown'>,
+  role: 'api' | 'worker',
+  env: Record<string, string>,
+): Promise<ServiceProcess> {
   const ports = role === 'api' ? ['--port', '0', '--ops-port', '0'] : ['--ops-port', '0'];
   const child = spawn(process.execPath, [...PROGRAM, role, '--json', ...ports], {
     env: { PATH: process.env.PATH, ...env },
@@ -110,6 +116,7 @@ async function start(test: Test, role: string, env: Record<string, string>): Pro
   if (line === undefined) throw new Error(`attest ${role} did not start: ${JSON.stringify(lines)}`);
   const { base_url, ops_url } = JSON.parse(line);
   return {
+    pid: child.pid!,
     baseUrl: base_url ?? '',
     opsUrl: ops_url,
     lines,

@@ -1,0 +1,69 @@
+/** File systems of a campaign's own, which can be filled and made to hang. Only root may mount them. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Stops } from '../../src/app/stops.js';
+
+export type Disk = {
+  path: string;
+  /** Takes all space that is left. */
+  fill(): void;
+  /** Gives it back. */
+  free(): void;
+  /** Every write and fsync waits until `thaw`, as on a disk that does not answer. */
+  freeze(): void;
+  thaw(): void;
+};
+
+/** By what is on them; undefined where nothing can be mounted, and a plain directory stands in for each. */
+export type Disks = { paths: Record<DiskName, string>; disks: Record<DiskName, Disk> | undefined };
+export type DiskName = 'postgres' | 'nats' | 'register';
+
+/** Postgres's is sparse: it takes the room that the data takes. */
+const MEGABYTES: Record<DiskName, number> = { postgres: 16_384, nats: 64, register: 8 };
+const NAMES = Object.keys(MEGABYTES) as DiskName[];
+
+/** Makes the three file systems below `dir` if they are wanted and can be had, unmounted by `stops`. */
+export function openDisks(dir: string, stops: Stops, wanted: boolean): Disks {
+  const each = <T>(make: (name: DiskName) => T) =>
+    Object.fromEntries(NAMES.map((name) => [name, make(name)])) as Record<DiskName, T>;
+  const paths = each((name) => join(dir, name));
+  for (const path of Object.values(paths)) mkdirSync(path, { mode: 0o711 });
+  if (!wanted || process.geteuid?.() !== 0) return { paths, disks: undefined };
+  try {
+    return { paths, disks: each((name) => mountDisk(dir, paths[name], MEGABYTES[name], stops)) };
+  } catch {
+    return { paths, disks: undefined };
+  }
+}
+
+function mountDisk(dir: string, path: string, megabytes: number, stops: Stops): Disk {
+  const image = join(dir, `${path.split('/').at(-1)}.img`);
+  const run = (file: string, ...args: string[]) => execFileSync(file, args, { stdio: 'pipe' });
+  run('truncate', '-s', `${megabytes}M`, image);
+  run('mkfs.ext4', '-q', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1', image);
+  run('mount', '-o', 'loop,noatime', image, path);
+  stops.add(async () => run('umount', '--lazy', path));
+  rmSync(join(path, 'lost+found'), { recursive: true, force: true });
+  const ballast = join(path, 'ballast');
+  return {
+    path,
+    fill: () => {
+      try {
+        run('fallocate', '-l', `${megabytes}M`, ballast);
+      } catch {
+        fillUp(run, ballast);
+      }
+    },
+    free: () => rmSync(ballast, { force: true }),
+    freeze: () => void run('fsfreeze', '--freeze', path),
+    thaw: () => void run('fsfreeze', '--unfreeze', path),
+  };
+}
+
+/** fallocate takes all or nothing, so what is left is halved until nothing is. */
+function fillUp(run: (file: string, ...args: string[]) => unknown, ballast: string): void {
+  const script =
+    'size=17179869184; end=$(stat -c %s "$0" 2>/dev/null || echo 0); while [ $size -ge 1024 ]; do if fallocate -o $end -l $size "$0" 2>/dev/null; then end=$((end + size)); else size=$((size / 2)); fi; done';
+  run('sh', '-c', script, ballast);
+}
