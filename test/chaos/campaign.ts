@@ -8,7 +8,7 @@ import { calmDown } from './calm.js';
 import { check, type Evidence, type Problem } from './check.js';
 import { startClients } from './clients.js';
 import { type Creator, createCreator } from './creations.js';
-import type { FaultKind } from './faults.js';
+import type { FaultKind } from './fault-kind.js';
 import { fetchLogs, fetchRoots, type Roots, readTables } from './observe.js';
 import { planRounds } from './plan.js';
 import { type Holdings, holdingsOf } from './processes.js';

@@ -2,38 +2,18 @@
 import type { AuthorityMood } from './authorities.js';
 import type { DiskName } from './disks.js';
 import type { EndpointMood } from './endpoint.js';
-import type { Link, LinkMode } from './link.js';
+import { type FaultKind, LONG } from './fault-kind.js';
+import { linkFaults } from './link-faults.js';
 import { UsageError } from './options.js';
 import type { Role } from './processes.js';
 import type { Scene } from './scene.js';
-import type { Server, ServerName } from './servers.js';
-
-export type FaultKind = {
-  name: string;
-  /** Whom it may be done to; more than one name, joined by +, for all at once. */
-  targets: readonly string[];
-  /** How long it lasts, in ms. */
-  durationMs: readonly [least: number, most: number];
-  /** Only where file systems can be mounted. */
-  needsDisks?: true;
-  /** @returns what ends it; to be called once */
-  begin(scene: Scene, target: string): Promise<() => Promise<void>>;
-};
+import type { ServerName } from './servers.js';
 
 const PROCESSES: Record<Role, readonly string[]> = {
   api: ['api-1', 'api-2', 'api-1+api-2'],
   worker: ['worker-1', 'worker-2', 'worker-1+worker-2'],
 };
-const LINKS = [
-  'api-1',
-  'api-2',
-  'worker-1',
-  'worker-2',
-  'worker-1+worker-2',
-  'api-1+api-2+worker-1+worker-2',
-];
 const SHORT = [0, 2_000] as const;
-const LONG = [500, 12_000] as const;
 
 /** Every kind, in the order of the result's table. */
 export const FAULT_KINDS: readonly FaultKind[] = [
@@ -150,59 +130,6 @@ function serverFaults(name: ServerName): FaultKind[] {
         return async () => scene[name].signal('SIGCONT');
       },
     },
-  ];
-}
-
-function linkFaults(server: ServerName): FaultKind[] {
-  const title = server === 'postgres' ? 'Postgres' : 'NATS';
-  const links = (of: Server, target: string) => target.split('+').map((user) => of.links.get(user)!);
-  const fault = (
-    what: string,
-    durationMs: FaultKind['durationMs'],
-    begin: (link: Link) => void,
-    end: (link: Link) => void,
-  ): FaultKind => ({
-    name: `connections to ${title} ${what}`,
-    targets: LINKS,
-    durationMs,
-    begin: async (scene, target) => {
-      const chosen = links(scene[server], target);
-      for (const link of chosen) begin(link);
-      return async () => {
-        for (const link of chosen) end(link);
-      };
-    },
-  });
-  const mode = (what: string, wanted: LinkMode, durationMs: FaultKind['durationMs']) =>
-    fault(
-      what,
-      durationMs,
-      (link) => link.set(wanted),
-      (link) => link.set('passes'),
-    );
-  return [
-    fault(
-      'are reset',
-      [0, 0],
-      (link) => link.cut('reset'),
-      () => {},
-    ),
-    fault(
-      'are ended',
-      [0, 0],
-      (link) => link.cut('end'),
-      () => {},
-    ),
-    mode('are refused', 'refuses', LONG),
-    mode('stall', 'stalls', LONG),
-    mode('carry no answers', 'one-way', LONG),
-    mode('are half-open', 'half-open', LONG),
-    fault(
-      'are slow',
-      [2_000, 8_000],
-      (link) => link.delay(80),
-      (link) => link.delay(0),
-    ),
   ];
 }
 

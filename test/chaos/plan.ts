@@ -1,5 +1,5 @@
 /** Which faults are made when: determined by the seed, whatever the machine does meanwhile. */
-import type { FaultKind } from './faults.js';
+import type { FaultKind } from './fault-kind.js';
 import type { Random } from './random.js';
 
 /** One fault of a round. */
