@@ -168,7 +168,7 @@ function authorityFault(mood: AuthorityMood): FaultKind {
     name: `an authority ${mood}`,
     targets: ['foreign', 'own', 'foreign+own'],
     // Longer than the deadline of a batch at times.
-    durationMs: [2_000, 30_000],
+    durationMs: [2_000, 90_000],
     begin: async ({ authorities }, target) => {
       const chosen = authorities.filter(({ name }) => target.split('+').includes(name));
       for (const authority of chosen) authority.mood = mood;

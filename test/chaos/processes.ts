@@ -28,6 +28,7 @@ type State = {
   wanted: boolean;
   /** It is not to run again, whoever asks. */
   closed: boolean;
+  hasRun: boolean;
   starting?: Promise<void> | undefined;
 };
 
@@ -49,16 +50,19 @@ export function supervise(
   const state: State = {
     wanted: false,
     closed: false,
+    hasRun: false,
   };
   const teardowns = { teardown: (stop: () => Promise<unknown>) => stops.add(stop) };
   const tryToStart = async () => {
     while (state.wanted) {
-      // Without Postgres no process starts: its supervisor tries again.
-      const started = await startService(teardowns, role, env).catch(() => undefined);
-      if (started === undefined) {
+      const started = await startService(teardowns, role, env).catch((error: Error) => error);
+      if (started instanceof Error) {
+        // Without Postgres no process starts: its supervisor tries again. Before the first fault nothing explains it.
+        if (!state.hasRun) throw started;
         await delay(RETRY_MS);
         continue;
       }
+      state.hasRun = true;
       state.up = started;
       void started.exited.then(({ code, signal }) => {
         if (state.up !== started) return;

@@ -50,8 +50,8 @@ const OWNERS = [
 
 const SETTINGS = {
   BATCH_INTERVAL: '500ms',
-  // Short, so that batches become partial and failed when an authority is away.
-  WITNESS_DEADLINE: '20s',
+  // The shortest there is, so that batches become partial and failed when an authority is away.
+  WITNESS_DEADLINE: '1m',
   ALLOW_INSECURE_DESTINATIONS: 'true',
   LOG_LEVEL: 'warn',
 };
