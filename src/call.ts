@@ -21,6 +21,10 @@ export type Call = {
   idempotencyKey: string | undefined;
   /** The rate windows the call was counted in, as they stand after it; the answer's headers speak of the tightest. */
   rateStates: readonly RateState[];
+  /** Whether what the call costs is counted; a creation that is not in the end counts as a read. */
+  isCounted: boolean;
+  /** Set when the windows leave room for nothing new: only what was done before is answered. */
+  isReplayOnly: boolean;
   /** Headers of the answer (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };

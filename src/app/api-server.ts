@@ -12,6 +12,7 @@ import type { Principals } from '../rpc/principals.js';
 import { createReadLimits } from '../rpc/read-limits.js';
 import { createTrustRootsReader } from '../rpc/trust-roots.js';
 import { deriveKeyRing } from '../secret-key.js';
+import { hasClaim } from '../store/idempotency.js';
 import { adminCheck, adminServices } from './admin.js';
 import { type AttestationParts, attestationService } from './attestation-service.js';
 import { createDatabaseAway } from './database-away.js';
@@ -71,8 +72,13 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
     ),
     findPrincipal: databaseAway.tell(principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
-    takeRead: databaseAway.tell(readLimits.take),
+    takeReads: databaseAway.tell(readLimits.take),
+    oweRead: readLimits.owe,
+    findOverdrawn: readLimits.findOverdrawn,
     peekSubmissions: databaseAway.tell(submissionLimits.peek),
+    hasClaim: databaseAway.tell(({ apiKeyId: holder }, key) =>
+      hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
+    ),
     nowMs: Date.now,
     publicRoutes: publicRoutes({ pool, directory, trustRoots, baseUrl: options.baseUrl }),
     log,

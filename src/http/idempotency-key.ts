@@ -7,10 +7,8 @@ const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
 /** Checks `Idempotency-Key` where the method honours it, and sets it on the call. */
 export function readIdempotencyKey(call: Call, rules: MethodRules): void {
-  if (!rules.idempotentByKey) return;
-  const header = call.header('idempotency-key');
-  if (header === undefined) return;
-  const key = unquote(header.trim());
+  const key = findIdempotencyKey(call, rules);
+  if (key === undefined) return;
   if (!VISIBLE_ASCII.test(key)) {
     throw new ApiError(
       ErrorCode.IDEMPOTENCY_KEY_INVALID,
@@ -18,6 +16,12 @@ export function readIdempotencyKey(call: Call, rules: MethodRules): void {
     );
   }
   call.idempotencyKey = key;
+}
+
+/** The key of a call whose method honours it, not checked; undefined without one. */
+export function findIdempotencyKey(call: Call, rules: MethodRules): string | undefined {
+  const header = rules.idempotentByKey ? call.header('idempotency-key') : undefined;
+  return header === undefined ? undefined : unquote(header.trim());
 }
 
 /** The value of a quoted string (RFC 9651, section 3.3.3), so that `"a"` and `a` are the same key; else the text. */

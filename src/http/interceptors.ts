@@ -6,7 +6,7 @@ import { andThen, type Soon } from '../soon.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
 import { readIdempotencyKey } from './idempotency-key.js';
 import { methodRules } from './method-rules.js';
-import { countCall, isSpentWindow, type RateLimits } from './rate.js';
+import { countCall, countUnmade, isSpentWindow, type RateLimits } from './rate.js';
 import { rateHeaders } from './rate-headers.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from './services.js';
 
@@ -28,6 +28,8 @@ export type Interceptors = {
   invoke: (call: Call, message: Message) => Soon<Message>;
   /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
   conclude: (call: Call) => string[];
+  /** Counts what nothing has counted yet, once the call is over, answered or not. */
+  settle: (call: Call) => void;
 };
 
 /** Throws when a method has no handler or its options leave open who may call it. */
@@ -52,6 +54,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       return handler(message, call);
     },
     conclude: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
+    settle: (call) => countUnmade(deps, call, methodRules(call.method)),
   };
 }
 

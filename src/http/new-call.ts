@@ -19,6 +19,8 @@ export function newCall(
     principal: undefined,
     idempotencyKey: undefined,
     rateStates: [],
+    isCounted: false,
+    isReplayOnly: false,
     responseHeaders: new Map(),
   };
 }

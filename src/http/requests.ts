@@ -50,6 +50,8 @@ export type RequestsDeps = {
   /** Milliseconds of a clock that never steps. */
   monotonicMs: () => number;
   observe: (observation: Observation) => void;
+  /** Told of every call when its request has ended, answered or not. */
+  settle: (call: Call) => void;
 };
 
 /** The requests under way. */
@@ -66,7 +68,7 @@ const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** None under way yet. */
-export function createRequests({ newRequestId, monotonicMs, observe }: RequestsDeps): Requests {
+export function createRequests({ newRequestId, monotonicMs, observe, settle }: RequestsDeps): Requests {
   // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
   const underWay: Placed[] = [];
   let waiting: (() => void)[] = [];
@@ -77,6 +79,7 @@ export function createRequests({ newRequestId, monotonicMs, observe }: RequestsD
       underWay[record.place] = last;
       last.place = record.place;
     }
+    if (record.call !== undefined) settle(record.call);
     observe(observation(record, monotonicMs()));
     if (underWay.length > 0) return;
     for (const resolve of waiting) resolve();

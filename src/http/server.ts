@@ -55,7 +55,9 @@ export function createServer(deps: ServerDeps): ApiServer {
   const limits = { ...DEFAULT_LIMITS, ...deps.limits };
   const newRequestId = createRequestIds(deps.nowMs);
   const logRequest = createRequestLog(deps.log);
+  const interceptors = createInterceptors({ ...deps, validate: createValidate() });
   const requests = createRequests({
+    settle: interceptors.settle,
     newRequestId,
     monotonicMs: () => performance.now(),
     observe: (observation) => {
@@ -63,7 +65,6 @@ export function createServer(deps: ServerDeps): ApiServer {
       deps.observe?.(observation);
     },
   });
-  const interceptors = createInterceptors({ ...deps, validate: createValidate() });
   const rest = restSurface({ ...deps, ...limits, interceptors });
   const closing = new AbortController();
   const app = createApp({

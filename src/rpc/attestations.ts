@@ -10,6 +10,7 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { HttpBodySchema } from '../../gen/google/api/httpbody_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
+import type { ApiError } from '../errors.js';
 import { dateNotBefore, dateOfTimestamp } from '../json/timestamp.js';
 import type { Accepter } from '../pipeline/accept.js';
 import type { Principal } from '../principal.js';
@@ -74,20 +75,19 @@ async function createAttestation(
   call: Call,
 ): Promise<Submission> {
   const principal = getPrincipal(call);
+  if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
   const row = await prepareSubmission(deps, request, call);
   const accepter = await deps.accepterOf(principal.environment);
   const result = await accepter.accept(row);
   noteUse(deps, principal, call, result);
   switch (result.outcome) {
     case AcceptOutcome.STORED:
+      call.isCounted = true;
       return storedMessage(row, result, principal);
     case AcceptOutcome.REPLAYED:
       return replay(deps, result.resourceId, principal, call);
-    case AcceptOutcome.LIMITED: {
-      const spent = tightestWindow(call.rateStates);
-      if (spent === undefined) throw new Error('a submission was over the limit of no window');
-      throw rateLimitExceeded(spent, deps.clock());
-    }
+    case AcceptOutcome.LIMITED:
+      throw windowSpent(deps, call);
     default: {
       // The write compares with the hash under the newest secret key alone.
       const earlier = await findEarlier(deps.idempotency, call, request);
@@ -95,6 +95,25 @@ async function createAttestation(
       return replay(deps, earlier.resourceId, principal, call);
     }
   }
+}
+
+/** The answer to a creation that was made before, when none can be made: nothing is checked, signed or written. */
+async function replayOnly(
+  deps: AttestationDeps,
+  request: CreateAttestationRequest,
+  principal: Principal,
+  call: Call,
+): Promise<Submission> {
+  const earlier = await findEarlier(deps.idempotency, call, request);
+  if (earlier === undefined) throw windowSpent(deps, call);
+  if (earlier.outcome === 'reused') throw keyReused();
+  return replay(deps, earlier.resourceId, principal, call);
+}
+
+function windowSpent({ clock }: AttestationDeps, { rateStates }: Call): ApiError {
+  const spent = tightestWindow(rateStates);
+  if (spent === undefined) throw new Error('a submission was over the limit of no window');
+  return rateLimitExceeded(spent, clock());
 }
 
 function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {

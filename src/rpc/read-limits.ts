@@ -1,22 +1,34 @@
 import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../principal.js';
 import { type RateState, rateLimitExceeded } from '../rate.js';
-import type { Soon } from '../soon.js';
+import { recover, type Soon } from '../soon.js';
 import type { Pool } from '../store/connect.js';
 import { type Grant, takeTokens } from '../store/rates.js';
 import { readState } from './rate-windows.js';
 
 /** Counts reads of API keys. */
 export type ReadLimits = {
-  /** Counts one read; throws the error of a spent window. */
-  take(principal: Principal): Soon<RateState>;
+  /** Counts a call as `count` reads, or as all that a key has where that is less; throws the error of a spent window. */
+  take(principal: Principal, count: number): Soon<RateState>;
+  /** Counts a read that was made already. */
+  owe(principal: Principal): void;
+  /** The window in which more reads are owed than it has; undefined when none are. */
+  findOverdrawn(principal: Principal): RateState | undefined;
 };
 
 /**
  * Tokens of one key leased from the database under its `limit` then; they die with their window, in which `spent` were
- * used here so far.
+ * used here so far. `isFull`: the window has no more than these.
  */
-type Lease = { grant: Grant; limit: number; left: number; spent: number; untilMs: number };
+type Lease = {
+  grant: Grant;
+  limit: number;
+  left: number;
+  spent: number;
+  isFull: boolean;
+  isOverdrawn: boolean;
+  untilMs: number;
+};
 
 const BLOCKS_PER_WINDOW = 20;
 const KEYS_REMEMBERED = 10_000;
@@ -30,52 +42,90 @@ const KEYS_REMEMBERED = 10_000;
  * @param monotonicMs a clock that never steps, for instance `performance.now`
  */
 export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
-  const leases = new Map<string, Lease>();
-  const asking = new Map<string, Promise<Lease>>();
-
-  const lease = async (principal: Principal): Promise<Lease> => {
-    const askedMs = monotonicMs();
-    const { apiKeyId, readWindow } = principal;
-    const held = leases.get(apiKeyId);
-    const wanted = blockSize(held, readWindow.limit, askedMs);
-    const grant = await takeTokens(pool, {
-      apiKeyId,
-      bucket: Bucket.READS,
-      wanted,
-      perSecond: readWindow.limit,
-    });
-    const spent = held?.grant.second === grant.second ? held.spent : 0;
-    const { limit } = readWindow;
-    const made = { grant, limit, left: grant.granted, spent, untilMs: askedMs + grant.leftMs };
-    if (leases.size >= KEYS_REMEMBERED) leases.clear();
-    leases.set(apiKeyId, made);
-    return made;
-  };
-  const leaseOnce = (principal: Principal): Promise<Lease> => {
-    const under = asking.get(principal.apiKeyId);
-    if (under !== undefined) return under;
-    const started = lease(principal).finally(() => asking.delete(principal.apiKeyId));
-    asking.set(principal.apiKeyId, started);
-    return started;
-  };
-
-  /** One read of the lease that this process holds; undefined when a new one is to be asked for. */
-  const takeHeld = (principal: Principal): RateState | undefined => {
-    const held = leases.get(principal.apiKeyId);
-    if (held?.limit !== principal.readWindow.limit || monotonicMs() >= held.untilMs) return undefined;
-    if (held.left > 0) {
-      held.left--;
-      held.spent++;
+  const { findHeld, renew } = createLeases(pool, monotonicMs);
+  /** Takes from the lease that this process holds; undefined when a new one is to be asked for. */
+  const takeHeld = (principal: Principal, count: number): RateState | undefined => {
+    const held = findHeld(principal);
+    if (held === undefined) return undefined;
+    if (held.left >= count) {
+      held.left -= count;
+      held.spent += count;
       return stateAfter(principal, held);
     }
-    if (held.grant.granted > 0) return undefined;
+    if (!held.isFull) return undefined;
     throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
   };
-  const takeLeased = async (principal: Principal): Promise<RateState> => {
-    await leaseOnce(principal);
-    return takeHeld(principal) ?? takeLeased(principal);
+  const takeLeased = async (principal: Principal, count: number): Promise<RateState> => {
+    await renew(principal, count);
+    return takeHeld(principal, count) ?? takeLeased(principal, count);
   };
-  return { take: (principal) => takeHeld(principal) ?? takeLeased(principal) };
+  const take: ReadLimits['take'] = (principal, wanted) => {
+    const count = Math.max(1, Math.min(wanted, principal.readWindow.limit));
+    return takeHeld(principal, count) ?? takeLeased(principal, count);
+  };
+  const noteOverdrawn = (principal: Principal) => {
+    const held = findHeld(principal);
+    if (held?.isFull) held.isOverdrawn = true;
+  };
+  return {
+    take,
+    owe(principal) {
+      // Nobody is there to be told that the database is away; the next call is.
+      void recover<unknown>(
+        () => take(principal, 1),
+        () => noteOverdrawn(principal),
+      );
+    },
+    findOverdrawn(principal) {
+      const held = findHeld(principal);
+      return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
+    },
+  };
+}
+
+type Leases = {
+  /** The key's lease, while its window lasts. */
+  findHeld: (principal: Principal) => Lease | undefined;
+  /** Asks for a lease with `count` tokens; callers at the same time share one question. */
+  renew: (principal: Principal, count: number) => Promise<void>;
+};
+
+function createLeases(pool: Pool, monotonicMs: () => number): Leases {
+  const leases = new Map<string, Lease>();
+  const asking = new Map<string, Promise<void>>();
+  const findHeld: Leases['findHeld'] = ({ apiKeyId, readWindow }) => {
+    const held = leases.get(apiKeyId);
+    return held?.limit === readWindow.limit && monotonicMs() < held.untilMs ? held : undefined;
+  };
+  const ask = async (principal: Principal, count: number): Promise<void> => {
+    const askedMs = monotonicMs();
+    const { apiKeyId, readWindow } = principal;
+    const { limit } = readWindow;
+    const missing = count - (findHeld(principal)?.left ?? 0);
+    const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), limit, askedMs));
+    const grant = await takeTokens(pool, { apiKeyId, bucket: Bucket.READS, wanted, perSecond: limit });
+    const latest = leases.get(apiKeyId);
+    const before = latest?.grant.second === grant.second ? latest : undefined;
+    if (leases.size >= KEYS_REMEMBERED) leases.clear();
+    leases.set(apiKeyId, {
+      grant,
+      limit,
+      left: grant.granted + (before?.left ?? 0),
+      spent: before?.spent ?? 0,
+      isFull: grant.granted < wanted,
+      isOverdrawn: before?.isOverdrawn ?? false,
+      untilMs: askedMs + grant.leftMs,
+    });
+  };
+  return {
+    findHeld,
+    renew(principal, count) {
+      const { apiKeyId } = principal;
+      const started = asking.get(apiKeyId) ?? ask(principal, count).finally(() => asking.delete(apiKeyId));
+      asking.set(apiKeyId, started);
+      return started;
+    },
+  };
 }
 
 /** In a new window a part of what the last one took, then twice as much each time, less near the limit. */

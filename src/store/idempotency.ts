@@ -64,6 +64,18 @@ export async function findClaim(
   return isSame ? { outcome: 'replayed', resourceId: row.resourceId } : { outcome: 'reused' };
 }
 
+/** Whether a key stands, whatever was requested with it. */
+export async function hasClaim(
+  sql: Sql,
+  { holder, key, retentionMs }: Omit<Claim, 'requestHashes'>,
+): Promise<boolean> {
+  const rows = await sql`
+    SELECT FROM idempotency_key
+    WHERE api_key_id = ${holder} AND key = ${key}
+      AND created_at > clock_timestamp() - ${retentionMs} * interval '1 millisecond'`;
+  return rows.length > 0;
+}
+
 /**
  * Deletes idempotency keys past their retention, at most `limit`. Their age is looked at once more as each is deleted:
  * one that is claimed anew meanwhile stays.

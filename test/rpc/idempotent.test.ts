@@ -48,6 +48,8 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     principal: { apiKeyId } as Call['principal'],
     idempotencyKey,
     rateStates: [],
+    isCounted: false,
+    isReplayOnly: false,
     responseHeaders: new Map(),
   };
 }

@@ -1,11 +1,13 @@
 import { type DescMethod, type DescService, getOption, type JsonObject } from '@bufbuild/protobuf';
 import {
   Access,
+  BucketSchema,
   type MethodRules,
   rules as rulesOption,
 } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type HttpBinding, httpBindings } from '../../http/rest/http-rule.js';
 import { isHttpBody } from '../../http/rest/request.js';
+import { spellingOf } from '../../spelling.js';
 import { commentOf, summaryOf } from './comment.js';
 import { pascal } from './error-schema.js';
 
@@ -45,13 +47,16 @@ export function operationsOf(services: readonly DescService[]): Operation[] {
 export function describe({ method, rules, index, binding }: Operation): JsonObject {
   const comment = commentOf(method);
   const scope = rules.scope === '' ? [] : [`Needs the scope \`${rules.scope}\`.`];
+  const cost = rules.cost > 1 ? [`Counts as ${rules.cost} ${spellingOf(BucketSchema, rules.bucket)}.`] : [];
   const summary = summaryOf(comment);
   const detail = index === 0 ? '' : ` (${literalVariables(binding).join(', ') || index + 1})`;
   return {
     tags: [tagOf(method.parent)],
     operationId: operationId(method, index),
     summary: `${summary}${detail}`,
-    description: [withoutSummary(comment, summary), ...scope].filter((text) => text !== '').join('\n\n'),
+    description: [withoutSummary(comment, summary), [...scope, ...cost].join(' ')]
+      .filter((text) => text !== '')
+      .join('\n\n'),
     'x-rpc': `${method.parent.typeName}/${method.name}`,
     security: rules.access === Access.PUBLIC ? [] : [{ api_key: rules.scope === '' ? [] : [rules.scope] }],
   };
