@@ -19,7 +19,13 @@ import { runCheck } from './report-error.js';
 import { formatSteps } from './verification-text.js';
 import { EXIT_CODES } from './verify.js';
 
-type Flags = { bundle: string; key: string; trustedRoot?: string; json?: boolean };
+type Flags = {
+  bundle: string;
+  key: string;
+  trustedRoot?: string;
+  requireTimestamp?: boolean;
+  json?: boolean;
+};
 
 const MAX_KEY_BYTES = 64 * 1024;
 /** A signature over the artifact itself is checked with all of it in memory. */
@@ -31,8 +37,10 @@ signer: an in-toto statement in DSSE that names the file, or a signature over th
 of at most 256 MiB). Keys: Ed25519, ECDSA P-256 with SHA-256, P-384 with SHA-384, P-521 with SHA-512.
 
 With --trusted-root, log entries are checked by inclusion proof and signed checkpoint, and RFC 3161 time stamps by
-their chain; each that the bundle has must hold. Without it they are not checked, and the report says so: it then
-proves no more than who signed. Nothing is fetched. Bundles signed under a certificate are not checked here.
+their chain; each that the bundle has must hold. A stamp by an authority that the trusted root does not have says
+nothing; with --require-timestamp one that holds must be there. Without a trusted root neither is checked, and the
+report says so: it then proves no more than who signed. Nothing is fetched. Bundles signed under a certificate, and
+those of other versions, cannot be checked here.
 
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
@@ -49,6 +57,7 @@ export function addVerifySigstore(program: Command, cli: Cli): void {
     .requiredOption('--bundle <file>', 'the Sigstore bundle')
     .requiredOption('--key <file>', 'the public key that must have signed, in PEM')
     .option('--trusted-root <file>', 'trusted logs and time-stamping authorities: a trusted_root.json')
+    .option('--require-timestamp', 'want a time stamp by an authority of the trusted root')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', HELP)
     .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
@@ -59,7 +68,12 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
   const key = await readKey(flags.key);
   const trust = await readTrust(flags.trustedRoot);
   const artifact = await readArtifact(cli, file);
-  const verification = await verifySigstoreBundle(bundle, { key, trust, artifact });
+  const verification = await verifySigstoreBundle(bundle, {
+    key,
+    trust,
+    artifact,
+    wantsTimestamp: flags.requireTimestamp,
+  });
   cli.exitCode = EXIT_CODES[verification.verdict];
   const lines = flags.json
     ? [JSON.stringify(sigstoreJson(verification, key, flags))]

@@ -5,7 +5,7 @@
 import { FormatError } from './format-error.js';
 import type { PublicKey } from './public-key.js';
 import { type Artifact, checkArtifact, checkSignature, signedBytes } from './sigstore/artifact-steps.js';
-import { parseSigstoreBundle, type SigstoreFacts } from './sigstore/bundle.js';
+import { parseSigstoreBundle, type SigstoreFacts, UncheckableError } from './sigstore/bundle.js';
 import {
   checkEntries,
   checkInclusions,
@@ -16,7 +16,7 @@ import {
 import { checkTimestamps } from './sigstore/timestamp-step.js';
 import type { SigstoreTrust } from './sigstore/trusted-root.js';
 import { instantText } from './verify/instant.js';
-import { failed, missing, passed, type Step, step } from './verify/report.js';
+import { type Check, failed, missing, passed, type Step, step } from './verify/report.js';
 import type { Verdict } from './verify.js';
 
 /** The steps in order. */
@@ -37,6 +37,8 @@ export type SigstoreOptions = {
   readonly artifact: Artifact;
   /** Without it neither logs nor time stamps are checked, and the report says so. */
   readonly trust?: SigstoreTrust | undefined;
+  /** Whether a time stamp by an authority of the trusted root is wanted. Not by default: a key needs none. */
+  readonly wantsTimestamp?: boolean | undefined;
 };
 
 export type SigstoreVerification = {
@@ -60,23 +62,26 @@ export async function verifySigstoreBundle(
   try {
     return await verifyFacts(parseSigstoreBundle(bundle), options);
   } catch (error) {
-    if (!(error instanceof FormatError)) throw error;
-    return report(
-      [step('shape', [failed('shape.invalid', `the bundle cannot be read: ${error.message}`)])],
-      {},
-    );
+    return report([step('shape', [refusalOf(error)])], {});
   }
+}
+
+/** What keeps a bundle from being read; anything else is thrown on. */
+function refusalOf(error: unknown): Check {
+  if (error instanceof UncheckableError) return missing('shape.not_checkable', error.message);
+  if (!(error instanceof FormatError)) throw error;
+  return failed('shape.invalid', `the bundle cannot be read: ${error.message}`);
 }
 
 async function verifyFacts(
   facts: SigstoreFacts,
-  { key, artifact, trust }: SigstoreOptions,
+  { key, artifact, trust, wantsTimestamp = false }: SigstoreOptions,
 ): Promise<SigstoreVerification> {
   const { content, entries } = facts;
   const signed = signedBytes(content, artifact);
   const payload = content.kind === 'dsse' ? content.payload : undefined;
   const logs = await checkLogs(entries, trust);
-  const stamps = await checkTimestamps(facts, trust);
+  const stamps = await checkTimestamps(facts, trust, wantsTimestamp);
   const vouched = [...logs, ...stamps];
   const stated = vouched.flatMap((finding) => finding.stated ?? []);
   const latest = vouched.flatMap((finding) => finding.latest?.getTime() ?? []);

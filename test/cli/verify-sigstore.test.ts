@@ -67,10 +67,13 @@ t.test('another file or another key ends with 1', async (t) => {
 t.test('what cannot be checked ends with 2 and says why', async (t) => {
   const signer = makeSigner('ed25519');
   const message = JSON.stringify(messageBundle(Buffer.from(ARTIFACT), signer));
+  const certified = structuredClone(sample.bundle.sigstoreBundle) as { verificationMaterial?: object };
+  certified.verificationMaterial = { certificate: { rawBytes: 'AA==' } };
   const { args, at, common, dir } = folder(t, {
     message,
     'signer.pem': signer.pem,
     empty: '',
+    certified: JSON.stringify(certified),
     roots: JSON.stringify(good),
   });
   const table: [args: readonly string[], message: RegExp][] = [
@@ -92,6 +95,10 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
     const { code, stdout, stderr } = await runHere(wrong);
     t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: message });
   }
+  const unchecked = await runHere([...args, '--bundle', at('certified')]);
+  t.match(unchecked, { code: 2, stdout: /^Could not be checked: it is signed under a certificate/m });
+  const wanting = await runHere([...args, '--require-timestamp']);
+  t.match(wanting, { code: 2, stdout: /^Could not be checked: no time stamp is in the bundle/m });
   const digestOnly = ['verify-sigstore', DIGEST, '--bundle', at('message'), '--key', at('signer.pem')];
   const { code, stdout } = await runHere(digestOnly);
   t.match(

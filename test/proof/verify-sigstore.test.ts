@@ -141,20 +141,18 @@ t.test('a changed bundle, another file, key or log is refused', async (t) => {
 });
 
 t.test('no byte of what is signed or logged can be changed', async (t) => {
-  const text = JSON.stringify(own());
+  const good = Buffer.from(JSON.stringify(own()));
+  // A character for each byte.
+  const text = good.toString('latin1');
   const key = parsePublicKey(fromPem('PUBLIC KEY', OWN_PEM));
   const trust = parseTrustedRoot(JSON.stringify(OWN_ROOT));
   const digest = { sha256: new Uint8Array(digestOf('sha256', artifact)) };
-  // What names the key is a hint that nothing follows; the index beside the proof's is not signed by a log without promises.
-  const hints = [
-    ...text.matchAll(
-      /"(?:hint|keyid)":"[^"]*"|"logIndex":"\d+","logId"|"integratedTime":"0"|"kind":|"logIndex":"\d+"\}/g,
-    ),
-  ];
+  // What names the key is a hint that nothing follows, and the time is not signed by a log without promises.
+  const hints = [...text.matchAll(/(?<="hint":")[^"]*|(?<="integratedTime":")0/g)];
   const isFree = (at: number) => hints.some(({ index, 0: { length } }) => at >= index && at < index + length);
-  for (let at = 0; at < text.length; at += 7) {
+  for (let at = 0; at < text.length; at += 3) {
     if (isFree(at)) continue;
-    const bytes = Buffer.from(text);
+    const bytes = Buffer.from(good);
     bytes[at]! ^= 1;
     const { verdict } = await verifySigstoreBundle(bytes, { key, trust, artifact: digest });
     t.not(verdict, 'verified', `byte ${at}: ${text.slice(at - 30, at + 1)}`);
@@ -258,7 +256,6 @@ t.test(
     t.match(found.summary, /it existed no later than \d{4}-/);
     t.ok(found.existedBy);
     const refusals: [code: string, given: Partial<Given>][] = [
-      ['timestamps.signer_untrusted', { root: rootWith(undefined) }],
       ['timestamps.not_trusted_then', { root: rootWith(tsa, '2099-01-01T00:00:00Z') }],
       [
         'timestamps.imprint_mismatch',

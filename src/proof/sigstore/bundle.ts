@@ -1,6 +1,5 @@
 /** A Sigstore bundle v0.3 taken apart. What comes out is well-formed; nothing in it is proven yet. */
 import { IN_TOTO_PAYLOAD_TYPE } from '../dsse.js';
-import { FormatError } from '../format-error.js';
 import { HASH_BYTES } from '../merkle.js';
 import { SIGSTORE_BUNDLE_MEDIA_TYPE } from '../sigstore-bundle.js';
 import { parseJsonText } from '../verify/json-text.js';
@@ -12,6 +11,8 @@ import {
   index,
   items,
   type JsonNode,
+  message,
+  oneOf,
   parsed,
   refused,
   text,
@@ -25,7 +26,7 @@ export type SignedContent =
   | { readonly kind: 'dsse'; readonly payload: Uint8Array; readonly signature: Uint8Array }
   | { readonly kind: 'message'; readonly sha256: Uint8Array | undefined; readonly signature: Uint8Array };
 
-/** An entry of a transparency log. `index` is the leaf's in the tree of the checkpoint. */
+/** An entry of a transparency log. `proof.index` is the leaf's in the tree of the checkpoint, `logIndex` in all of the log. */
 export type LogEntry = {
   readonly path: string;
   readonly logIndex: number;
@@ -52,46 +53,89 @@ export type SigstoreFacts = {
   readonly timestamps: readonly { readonly path: string; readonly response: Uint8Array }[];
 };
 
-/** Reads a bundle given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong. */
+/** A bundle of a kind that is not checked here: nothing is wrong with it for all that is known. */
+export class UncheckableError extends Error {
+  override readonly name = 'UncheckableError';
+}
+
+/** The fields of each message of a bundle v0.3. */
+const FIELDS = {
+  bundle: ['mediaType', 'verificationMaterial', 'messageSignature', 'dsseEnvelope'],
+  material: ['publicKey', 'x509CertificateChain', 'certificate', 'tlogEntries', 'timestampVerificationData'],
+  publicKey: ['hint'],
+  timestamps: ['rfc3161Timestamps'],
+  timestamp: ['signedTimestamp'],
+  envelope: ['payload', 'payloadType', 'signatures'],
+  signature: ['sig', 'keyid'],
+  message: ['messageDigest', 'signature'],
+  digest: ['algorithm', 'digest'],
+  entry: [
+    'logIndex',
+    'logId',
+    'kindVersion',
+    'integratedTime',
+    'inclusionPromise',
+    'inclusionProof',
+    'canonicalizedBody',
+  ],
+  logId: ['keyId'],
+  kindVersion: ['kind', 'version'],
+  promise: ['signedEntryTimestamp'],
+  proof: ['logIndex', 'rootHash', 'treeSize', 'hashes', 'checkpoint'],
+  checkpoint: ['envelope'],
+} as const;
+
+/**
+ * Reads a bundle given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong, and UncheckableError
+ * for a bundle of another version or one that is signed under a certificate.
+ */
 export function parseSigstoreBundle(input: string | Uint8Array): SigstoreFacts {
-  const root: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
-  checkMediaType(getMember(root, 'mediaType'));
-  const material = getMember(root, 'verificationMaterial');
-  if (findMember(material, 'publicKey') === undefined) {
-    throw new FormatError(
-      'it is signed under a certificate; only bundles signed by a public key are checked here',
-    );
-  }
+  const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
+  checkMediaType(findMember(json, 'mediaType') ?? getMember(json, 'media_type'));
+  const root = message(json, FIELDS.bundle);
+  const material = message(getMember(root, 'verificationMaterial'), FIELDS.material);
+  checkSignerKind(material);
   const stamps = findMember(material, 'timestampVerificationData');
   return {
     content: signedContent(root),
     entries: items(findMember(material, 'tlogEntries')).map(logEntry),
-    timestamps: items(stamps && findMember(stamps, 'rfc3161Timestamps')).map((stamp) => ({
-      path: stamp.path,
-      response: bytes(getMember(stamp, 'signedTimestamp')),
-    })),
+    timestamps: items(stamps && findMember(message(stamps, FIELDS.timestamps), 'rfc3161Timestamps')).map(
+      (stamp) => ({
+        path: stamp.path,
+        response: bytes(getMember(message(stamp, FIELDS.timestamp), 'signedTimestamp')),
+      }),
+    ),
   };
 }
 
 /** The media type of version 0.3 before it got a name of its own. */
 const FIRST_MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle+json;version=0.3';
+const ANY_MEDIA_TYPE = /^application\/vnd\.dev\.sigstore\.bundle(\.v\d+\.\d+\+json|\+json;version=\d+\.\d+)$/;
 
 function checkMediaType(node: JsonNode): void {
-  if (text(node) !== SIGSTORE_BUNDLE_MEDIA_TYPE && text(node) !== FIRST_MEDIA_TYPE) {
-    throw refused(node.path, `must be ${SIGSTORE_BUNDLE_MEDIA_TYPE}`);
+  const type = text(node);
+  if (type === SIGSTORE_BUNDLE_MEDIA_TYPE || type === FIRST_MEDIA_TYPE) return;
+  if (!ANY_MEDIA_TYPE.test(type)) throw refused(node.path, `must be ${SIGSTORE_BUNDLE_MEDIA_TYPE}`);
+  throw new UncheckableError('it is a Sigstore bundle of another version; only version 0.3 is checked here');
+}
+
+function checkSignerKind(material: JsonNode): void {
+  const [kind, signer] = oneOf(material, 'publicKey', 'certificate', 'x509CertificateChain');
+  if (kind !== 'publicKey') {
+    throw new UncheckableError(
+      'it is signed under a certificate; only bundles signed by a public key are checked here',
+    );
   }
+  message(signer, FIELDS.publicKey);
 }
 
 function signedContent(root: JsonNode): SignedContent {
-  const envelope = findMember(root, 'dsseEnvelope');
-  const message = findMember(root, 'messageSignature');
-  if ((envelope === undefined) === (message === undefined)) {
-    throw refused('', 'must have either dsseEnvelope or messageSignature');
-  }
-  return envelope ? dsse(envelope) : messageSignature(message!);
+  const [kind, content] = oneOf(root, 'dsseEnvelope', 'messageSignature');
+  return kind === 'dsseEnvelope' ? dsse(content) : messageSignature(content);
 }
 
-function dsse(envelope: JsonNode): SignedContent {
+function dsse(node: JsonNode): SignedContent {
+  const envelope = message(node, FIELDS.envelope);
   const type = getMember(envelope, 'payloadType');
   if (text(type) !== IN_TOTO_PAYLOAD_TYPE) throw refused(type.path, `must be ${IN_TOTO_PAYLOAD_TYPE}`);
   const signatures = getMember(envelope, 'signatures');
@@ -100,43 +144,52 @@ function dsse(envelope: JsonNode): SignedContent {
   return {
     kind: 'dsse',
     payload: bytes(getMember(envelope, 'payload')),
-    signature: bytes(getMember(only, 'sig')),
+    signature: bytes(getMember(message(only, FIELDS.signature), 'sig')),
   };
 }
 
-function messageSignature(message: JsonNode): SignedContent {
-  const signature = bytes(getMember(message, 'signature'));
-  const digest = findMember(message, 'messageDigest');
+function messageSignature(node: JsonNode): SignedContent {
+  const signed = message(node, FIELDS.message);
+  const found = findMember(signed, 'messageDigest');
+  const digest = found && message(found, FIELDS.digest);
   const isSha256 = digest && text(getMember(digest, 'algorithm')) === 'SHA2_256';
   return {
     kind: 'message',
     sha256: isSha256 ? bytes(getMember(digest, 'digest'), HASH_BYTES) : undefined,
-    signature,
+    signature: bytes(getMember(signed, 'signature')),
   };
 }
 
-function logEntry(entry: JsonNode): LogEntry {
-  const proof = getMember(entry, 'inclusionProof');
+function logEntry(node: JsonNode): LogEntry {
+  const entry = message(node, FIELDS.entry);
+  const kindVersion = message(getMember(entry, 'kindVersion'), FIELDS.kindVersion);
   const promise = findMember(entry, 'inclusionPromise');
-  const integratedTime = findMember(entry, 'integratedTime');
-  const logIndex = findMember(entry, 'logIndex');
-  const leafIndex = findMember(proof, 'logIndex');
   return {
     path: entry.path,
-    // ProtoJSON leaves out what is zero.
-    logIndex: logIndex ? index(logIndex) : 0,
-    logId: bytes(getMember(entry, 'logId', 'keyId'), HASH_BYTES),
-    kind: text(getMember(entry, 'kindVersion', 'kind')),
-    version: text(getMember(entry, 'kindVersion', 'version')),
+    logIndex: indexOrZero(entry, 'logIndex'),
+    logId: bytes(getMember(message(getMember(entry, 'logId'), FIELDS.logId), 'keyId'), HASH_BYTES),
+    kind: text(getMember(kindVersion, 'kind')),
+    version: text(getMember(kindVersion, 'version')),
     body: bytes(getMember(entry, 'canonicalizedBody')),
-    integratedTime: integratedTime ? index(integratedTime) : 0,
-    promise: promise && bytes(getMember(promise, 'signedEntryTimestamp')),
-    proof: {
-      index: leafIndex ? index(leafIndex) : 0,
-      treeSize: index(getMember(proof, 'treeSize')),
-      rootHash: bytes(getMember(proof, 'rootHash'), HASH_BYTES),
-      hashes: items(findMember(proof, 'hashes')).map((hash) => bytes(hash, HASH_BYTES)),
-      checkpoint: parsed(getMember(proof, 'checkpoint', 'envelope'), parseForeignCheckpoint),
-    },
+    integratedTime: indexOrZero(entry, 'integratedTime'),
+    promise: promise && bytes(getMember(message(promise, FIELDS.promise), 'signedEntryTimestamp')),
+    proof: inclusionProof(message(getMember(entry, 'inclusionProof'), FIELDS.proof)),
   };
+}
+
+function inclusionProof(proof: JsonNode): LogEntry['proof'] {
+  const checkpoint = message(getMember(proof, 'checkpoint'), FIELDS.checkpoint);
+  return {
+    index: indexOrZero(proof, 'logIndex'),
+    treeSize: index(getMember(proof, 'treeSize')),
+    rootHash: bytes(getMember(proof, 'rootHash'), HASH_BYTES),
+    hashes: items(findMember(proof, 'hashes')).map((hash) => bytes(hash, HASH_BYTES)),
+    checkpoint: parsed(getMember(checkpoint, 'envelope'), parseForeignCheckpoint),
+  };
+}
+
+/** ProtoJSON leaves out what is zero. */
+function indexOrZero(node: JsonNode, name: string): number {
+  const found = findMember(node, name);
+  return found ? index(found) : 0;
 }

@@ -1,12 +1,21 @@
 /** Whether a log entry is about the bundle's signature: the body of each kind that Sigstore's logs have. */
-import { fromBase64, fromHex, fromUtf8 } from '../encoding.js';
+import { fromHex, fromUtf8 } from '../encoding.js';
 import { FormatError } from '../format-error.js';
 import { fromPem } from '../pem.js';
 import { equalBytes } from '../primitives.js';
 import { digest, type HashName } from '../rfc3161/algorithm.js';
 import { parseJsonText } from '../verify/json-text.js';
 import type { LogEntry } from './bundle.js';
-import { bytes, getMember, items, type JsonNode, parsed, refused, text } from './json-node.js';
+import {
+  bytes,
+  fromProtoBase64,
+  getMember,
+  items,
+  type JsonNode,
+  parsed,
+  refused,
+  text,
+} from './json-node.js';
 
 /**
  * What the entry must be about. `signed` is what the signature is over, undefined when only its SHA-256 is at hand;
@@ -122,7 +131,7 @@ function intoto(spec: JsonNode): EntryBody {
     over: 'payload',
     ...hexDigest(getMember(content, 'payloadHash')),
     // Rekor encodes the envelope's base64 once more.
-    signature: parsed(getMember(only, 'sig'), (twice) => fromBase64(fromUtf8(fromBase64(twice)))),
+    signature: parsed(getMember(only, 'sig'), (twice) => fromProtoBase64(fromUtf8(fromProtoBase64(twice)))),
     spki: keyInPem(getMember(only, 'publicKey')),
   };
 }
@@ -151,7 +160,7 @@ function hashOf(node: JsonNode): HashName {
 
 /** The SPKI in the base64 of a PEM text. */
 function keyInPem(node: JsonNode): Uint8Array {
-  return parsed(node, (base64) => fromPem('PUBLIC KEY', fromUtf8(fromBase64(base64))));
+  return parsed(node, (base64) => fromPem('PUBLIC KEY', fromUtf8(fromProtoBase64(base64))));
 }
 
 function onlyItem(node: JsonNode): JsonNode {

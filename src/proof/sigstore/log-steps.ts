@@ -37,18 +37,25 @@ export async function checkEntries(entries: readonly LogEntry[], signed: Signed)
 /** Each entry must be in the tree that its checkpoint states. Needs no trust. */
 export function checkInclusions(entries: readonly LogEntry[]): Check[] {
   if (entries.length === 0) return [notChecked('inclusion.none', 'no log entry is in the bundle')];
-  return entries.map(({ proof, body, path }) => {
-    const { size, rootHash } = proof.checkpoint;
-    const isAgreed = proof.treeSize === size && equalBytes(proof.rootHash, rootHash);
-    const claim = { leafHash: leafHash(body), index: proof.index, size, root: rootHash };
-    return isAgreed && verifyInclusion(claim, proof.hashes)
-      ? passed('inclusion.valid', `the entry is leaf ${proof.index} of the checkpoint’s tree of ${size}`)
-      : failed(
-          'inclusion.invalid',
-          'the entry is not in the tree of the checkpoint',
-          `${path}/inclusionProof`,
-        );
-  });
+  return entries.flatMap((entry) => [checkInclusion(entry), ...checkIndex(entry)]);
+}
+
+function checkInclusion({ proof, body, path }: LogEntry): Check {
+  const { size, rootHash } = proof.checkpoint;
+  const isAgreed = proof.treeSize === size && equalBytes(proof.rootHash, rootHash);
+  const claim = { leafHash: leafHash(body), index: proof.index, size, root: rootHash };
+  return isAgreed && verifyInclusion(claim, proof.hashes)
+    ? passed('inclusion.valid', `the entry is leaf ${proof.index} of the checkpoint’s tree of ${size}`)
+    : failed('inclusion.invalid', 'the entry is not in the tree of the checkpoint', `${path}/inclusionProof`);
+}
+
+/** Rekor v1 counts over all its trees and names the tree in the origin: there the index is at least that in the tree. */
+function checkIndex({ logIndex, proof, path }: LogEntry): Check[] {
+  const isOfTree = / - \d+$/.test(proof.checkpoint.origin);
+  const isRight = isOfTree ? logIndex >= proof.index : logIndex === proof.index;
+  if (isRight) return [];
+  const message = 'the index of the entry is not that of its inclusion proof';
+  return [failed('inclusion.index_mismatch', message, `${path}/logIndex`)];
 }
 
 /** Each checkpoint, and each log's promise of a time, must be signed by a trusted log. */
