@@ -8,6 +8,7 @@ import { processEnv } from './config.js';
 const BROKEN_PIPE = 141;
 /** What was found could not be said. Not 1, with which a verification says that it found something wrong. */
 const NOT_WRITTEN = 2;
+const LEFT_OVER_MS = 1_000;
 
 // The reader has what it wanted (`attest ... | head`): the rest is of no use, but it must not count as done.
 for (const stream of [process.stdout, process.stderr]) {
@@ -34,3 +35,8 @@ const cli: Cli = {
 };
 await runProgram(cli, process.argv.slice(2));
 process.exitCode = cli.exitCode;
+
+// What still keeps the process alive when the command is done and its output written belongs to nobody.
+setInterval(() => {
+  if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
+}, LEFT_OVER_MS).unref();

@@ -163,6 +163,7 @@ t.test('each setting takes what it should', async (t) => {
     ['CORS_ORIGINS', 'https://a.example, http://b:1', 'corsOrigins', ['https://a.example', 'http://b:1']],
     ['LOG_LEVEL', 'silent', 'logLevel', 'silent'],
     ['PG_POOL', '500', 'poolSize', 500],
+    ['NATS_REPLICAS', '3', 'natsReplicas', 3],
     ['DATABASE_URL', 'postgresql://h', 'databaseUrl', 'postgresql://h'],
     [
       'DATABASE_URL',

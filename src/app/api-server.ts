@@ -62,7 +62,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
         clock: Date.now,
       }),
     },
-    ...adminServices({ config, pool, cursors, principals, queue: jobs.queue }),
+    ...adminServices({ config, pool, cursors, principals, queue: jobs.connected }),
   ].map(databaseAway.tellAll);
   return createServer({
     services,

@@ -25,6 +25,7 @@ import type { Stops } from './stops.js';
 /** A running API process. */
 export type Api = {
   server: ApiServer;
+  jobs: JobSender;
   /** What `/readyz` asks. */
   checks: Check[];
 };
@@ -59,8 +60,10 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     url: config.natsUrl,
     prefix: options.queuePrefix,
     name: 'attest api',
+    replicas: config.natsReplicas,
+    stages: [],
     log,
-    onQueue: async (queue) => onKeyChange(queue, principals.forget),
+    onQueue: (queue) => onKeyChange(queue, principals.forget),
   });
   stops.add(jobs.close);
   const acknowledged = createAcknowledgedLeaves();
@@ -89,7 +92,7 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   reloadOnHangUp(server, log, stops);
   const check = async () =>
     (await findReason({ pool, register, log })) ?? guard.findProblem() ?? signers.findProblem();
-  return { server, checks: [{ name: 'api', check }] };
+  return { server, jobs, checks: [{ name: 'api', check }] };
 }
 
 function openPool(

@@ -1,14 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Job, JobSchema } from '../../gen/attestation/jobs/v1/jobs_pb.js';
-import type { Logger } from '../logger.js';
 import { jobSubject } from '../pipeline/job.js';
-import { openQueue, type Queue } from '../queue/jetstream.js';
+import { openQueue, type Queue, type QueueOptions } from '../queue/jetstream.js';
+import { createTrouble } from '../trouble.js';
 
 /** Hands jobs to JetStream when it is there. */
 export type JobSender = {
-  /** The queue while it can be reached. */
+  /** The queue while it works. */
   queue(): Queue | undefined;
+  /** The queue while there is a connection, for what needs NATS alone. */
+  connected(): Queue | undefined;
   /** At once and without waiting; what is lost is found again by the reconciler. */
   send(job: Job): void;
   /** Rejects when JetStream did not take the job. */
@@ -18,21 +20,16 @@ export type JobSender = {
 
 const RECONNECT_MS = 1_000;
 
-/** What jobs are sent through: `onQueue` runs once the queue is up for the first time. */
-export type JobSenderOptions = {
-  url: string;
-  prefix: string;
-  name: string;
-  log: Logger;
-  onQueue?: (queue: Queue) => Promise<void>;
-};
+/** What jobs are sent through: `onQueue` runs once the connection stands for the first time. */
+export type JobSenderOptions = Omit<QueueOptions, 'closing'> & { onQueue?: (queue: Queue) => void };
 
 /** Starts connecting, for as long as it takes; until it has, jobs are left to the reconciler. */
 export function createJobSender(options: JobSenderOptions): JobSender {
   const closing = new AbortController();
   let queue: Queue | undefined;
-  const connecting = connectForEver(options, closing.signal, (opened) => {
+  const connecting = connectForEver({ ...options, closing: closing.signal }, (opened) => {
     queue = opened;
+    options.onQueue?.(opened);
   });
   const up = () => (queue?.isUp() ? queue : undefined);
   const publish = async (job: Job) => {
@@ -42,31 +39,33 @@ export function createJobSender(options: JobSenderOptions): JobSender {
   };
   return {
     queue: up,
+    connected: () => (queue?.isConnected() ? queue : undefined),
     publish,
     send: (job) => void publish(job).catch(() => {}),
     close: async () => {
-      closing.abort();
+      if (queue === undefined) closing.abort();
       await connecting;
       await queue?.close();
+      closing.abort();
     },
   };
 }
 
+/** Resolves when it stands, or `closing` is aborted. */
 async function connectForEver(
-  options: JobSenderOptions,
-  closing: AbortSignal,
+  options: QueueOptions & { closing: AbortSignal },
   opened: (queue: Queue) => void,
 ): Promise<void> {
+  const { closing, log } = options;
+  const trouble = createTrouble(log, () => performance.now());
   while (!closing.aborted) {
-    let queue: Queue | undefined;
     try {
-      queue = await openQueue(options);
-      await options.onQueue?.(queue);
-      opened(queue);
+      opened(await openQueue(options));
       return;
     } catch (error) {
-      await queue?.close();
-      options.log.warn({ reason: (error as Error).message }, 'JetStream cannot be reached; trying again');
+      const { message: reason } = error as Error;
+      if (!closing.aborted)
+        trouble.failed({ reason }, 'JetStream cannot be reached; due work is run from the tables');
       await delay(RECONNECT_MS, undefined, { signal: closing }).catch(() => {});
     }
   }

@@ -5,6 +5,8 @@ import { createMetrics } from '../metrics.js';
 import { type Check, createOps, findFailing } from '../ops.js';
 import type { Ready } from './contract.js';
 import { addPipelineGauges, attemptCounters } from './gauges.js';
+import type { JobSender } from './jobs.js';
+import { addQueueGauges } from './queue-gauges.js';
 import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
@@ -36,6 +38,8 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
   const register = await openRegister(config.checkpointRegister);
   const metrics = createMetrics();
+  const clients = new Map<string, JobSender>();
+  addQueueGauges(metrics, clients);
   let phase = 'the process is starting';
   const checks: Check[] = [{ name: 'process', check: async () => phase || undefined }];
   const ops = createOps({ checks, metrics, log });
@@ -51,6 +55,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     const options = { ...shared, witnesses, observeAttempts: attemptCounters(metrics) };
     const worker = await startWorker(options, stops);
     checks.push(...worker.checks);
+    clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
   }
   if (roles.api) {
@@ -63,6 +68,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     };
     const api = await startApi(options, stops);
     checks.push(...api.checks);
+    clients.set('api', api.jobs);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
   phase = '';

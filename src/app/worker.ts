@@ -10,7 +10,7 @@ import type { StopConsuming } from '../queue/consume.js';
 import { connectPool, type Pool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { assertSession } from '../store/session.js';
-import { createJobSender } from './jobs.js';
+import { createJobSender, type JobSender } from './jobs.js';
 import { prune } from './prune.js';
 import { createReconcilers } from './reconciler.js';
 import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
@@ -31,7 +31,7 @@ export type WorkerOptions = WebhooksOptions & {
 };
 
 /** A running worker. */
-export type Worker = { pipeline: Pipeline; checks: Check[] };
+export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
 
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
@@ -58,11 +58,11 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     url: config.natsUrl,
     prefix: options.queuePrefix,
     name: 'attest worker',
+    replicas: config.natsReplicas,
+    stages: STAGES,
     log,
-    onQueue: async (queue) => {
-      await queue.ensure(STAGES);
-      if (stopping.signal.aborted) return;
-      consuming.push(...consumeStages(pipeline, queue, jobs));
+    onQueue: (queue) => {
+      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs));
     },
   });
   const pipeline: Pipeline = {
@@ -93,7 +93,11 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     await sending.close();
     await jobs.close();
   });
-  return { pipeline, checks: [{ name: 'worker', check: () => findSealingProblem(pipeline, register) }] };
+  return {
+    pipeline,
+    jobs,
+    checks: [{ name: 'worker', check: () => findSealingProblem(pipeline, register) }],
+  };
 }
 
 async function openDatabase({ databaseUrl, poolSize }: Config, stops: Stops): Promise<Pool> {

@@ -4,6 +4,9 @@ import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
+/** Supervisors kill after 30 s. What was acknowledged is stored by then, and what is under way is taken up by others. */
+const GRACE_MS = 25_000;
+
 /** Flags of server commands that stand for settings. */
 export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
 
@@ -25,17 +28,25 @@ export function readyJson({ baseUrl, verifyUrl, opsUrl }: Ready, more: Record<st
   return JSON.stringify({ base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, ...more });
 }
 
-/** Runs a server until a signal asks it to stop and it has; a second signal ends the process at once. */
+/**
+ * Runs a server until a signal asks it to stop and it has; a second signal ends the process at once. It ends within its
+ * grace time, whatever some part of it waits for.
+ */
 export async function runServer(
   cli: Cli,
   run: (options: RunOptions) => Promise<void>,
   onReady: RunOptions['onReady'],
 ): Promise<void> {
   const stopping = new AbortController();
+  let late: NodeJS.Timeout | undefined;
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
     cli.stderr.write('stopping; once more to end at once\n');
     stopping.abort();
+    late = setTimeout(() => {
+      cli.stderr.write(`not everything has ended within ${GRACE_MS / 1000} s; the process ends now\n`);
+      process.exit(1);
+    }, GRACE_MS).unref();
   };
   for (const signal of STOP_SIGNALS) process.on(signal, stop);
   try {
@@ -48,5 +59,6 @@ export async function runServer(
     });
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop);
+    clearTimeout(late);
   }
 }

@@ -51,6 +51,8 @@ export type ServerSettings = {
   /** Web origins that may call the API from a page; `['*']` for all. */
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
+  /** How many servers of a NATS cluster keep the stream. */
+  readonly natsReplicas: 1 | 3;
   /** Connections to Postgres that one process holds at most. */
   readonly poolSize: number;
 };
@@ -88,6 +90,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     logLevel: readLogLevel(settings),
+    natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
   };
 }

@@ -1,24 +1,15 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { openCacheDir } from './cache.js';
 import type { DataDir } from './data-dir.js';
-import { fetchDebianPackage } from './debian-package.js';
 import { EmbeddedError } from './embedded-error.js';
+import { getNatsProgram, NATS_PROGRAM } from './nats-program.js';
 import type { LocalServer } from './postgres.js';
 import { type ServerLog, type ServerProcess, startServerProcess } from './server-process.js';
 import { type StopSteps, stopLeftovers } from './stop-process.js';
 import { writeFileAtomic } from './write-file-atomic.js';
 
-const execute = promisify(execFile);
-
-const PROGRAM = 'nats-server';
 const USER = 'attest';
-
-/** The first version whose streams can refuse a second message on a subject. */
-const OLDEST_MINOR_OF_2 = 9;
 
 const STOP_STEPS: StopSteps = [
   { signal: 'SIGINT', waitMs: 20_000 },
@@ -42,10 +33,10 @@ export interface NatsOptions {
  */
 export async function startNats(options: NatsOptions): Promise<LocalServer> {
   const { dataDir, log, randomPassword = () => randomBytes(24).toString('hex') } = options;
-  const file = await getProgram(options.cacheDir);
+  const file = await getNatsProgram(options.cacheDir);
   const dir = join(dataDir.path, 'nats');
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  await stopLeftovers({ log }, dir, PROGRAM, STOP_STEPS);
+  await stopLeftovers({ log }, dir, NATS_PROGRAM, STOP_STEPS);
   const password = randomPassword();
   await writeFileAtomic(join(dir, 'server.conf'), configuration(password));
   const { port, server } = await start({ log }, file, dir);
@@ -67,7 +58,7 @@ async function start({ log }: { log: ServerLog }, file: string, dir: string) {
   const server: ServerProcess = await startServerProcess(
     { log },
     {
-      name: PROGRAM,
+      name: NATS_PROGRAM,
       file,
       args: ['--config', 'server.conf'],
       cwd: dir,
@@ -91,28 +82,4 @@ function levelOf(line: string): keyof ServerLog {
   // The password in its file (0600) is new at each start; hashing it would gain nothing.
   if (line.includes('Plaintext passwords detected')) return 'debug';
   return line.includes('[WRN]') ? 'warn' : 'debug';
-}
-
-async function getProgram(cacheDir: string | undefined): Promise<string> {
-  const installed = await findOnPath();
-  if (installed !== undefined && (await isUsable(installed))) return installed;
-  try {
-    const tree = await fetchDebianPackage(PROGRAM, await openCacheDir(cacheDir));
-    return join(tree, 'usr/sbin', PROGRAM);
-  } catch (cause) {
-    const wanted = `nats-server 2.${OLDEST_MINOR_OF_2} or newer is needed and not on PATH.`;
-    const advice = 'Install it (the package nats-server of Debian, Ubuntu or Homebrew), or set NATS_URL.';
-    throw new EmbeddedError('not_installed', `${wanted} ${advice} ${(cause as Error).message}`, { cause });
-  }
-}
-
-async function findOnPath(): Promise<string | undefined> {
-  const { stdout } = await execute('sh', ['-c', `command -v ${PROGRAM}`]).catch(() => ({ stdout: '' }));
-  return stdout.startsWith('/') ? stdout.trim() : undefined;
-}
-
-async function isUsable(file: string): Promise<boolean> {
-  const { stdout } = await execute(file, ['--version']).catch(() => ({ stdout: '' }));
-  const [, major, minor] = /v(\d+)\.(\d+)/.exec(stdout) ?? [];
-  return Number(major) > 2 || (Number(major) === 2 && Number(minor) >= OLDEST_MINOR_OF_2);
 }

@@ -43,6 +43,7 @@ async function pullForever(
   stopping: AbortSignal,
   running: Set<Promise<void>>,
 ): Promise<void> {
+  await queue.ensure([consumption.stage]).catch(() => {});
   while (!stopping.aborted) {
     try {
       await pull(queue, consumption, log, stopping, running);

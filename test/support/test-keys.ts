@@ -65,7 +65,14 @@ export async function revokedKey(app: App): Promise<TestKey> {
 export async function announceChange(app: App, apiKeyId: string): Promise<void> {
   const log = createLogger({ level: 'silent' });
   const { natsUrl: url } = app.config;
-  const queue = await openQueue({ url, prefix: app.queuePrefix, name: 'a test', log });
+  const queue = await openQueue({
+    url,
+    prefix: app.queuePrefix,
+    name: 'a test',
+    replicas: 1,
+    stages: [],
+    log,
+  });
   announceKeyChange(queue, apiKeyId);
   await queue.close();
 }

@@ -1,0 +1,101 @@
+import {
+  AckPolicy,
+  DiscardPolicy,
+  type JetStreamManager,
+  NatsError,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats';
+
+/** The stream that is wanted: all `subjects` below a prefix, kept by `replicas` servers of a cluster. */
+export type StreamWish = { name: string; subjects: string; replicas: number };
+
+/** The server's codes for what is not there, and for what somebody else has made meanwhile. */
+const STREAM_NOT_FOUND = 10059;
+const STREAM_EXISTS = 10058;
+const CONSUMER_NOT_FOUND = 10014;
+/** A message that is not answered for this long is delivered again; leases and natural keys make that harmless. */
+const ACK_WAIT_MS = 60_000;
+/** With more messages for one piece of work the reconciler would flood the stream while no worker takes them. */
+const MOST_PER_SUBJECT = 16;
+
+/**
+ * Makes the stream where missing. One that is there is taken as its operator has it, where it does what is needed; what
+ * keeps it from that is changed, and so is a smaller number of replicas. Throws when the server refuses.
+ */
+export async function ensureStream(manager: JetStreamManager, wish: StreamWish): Promise<void> {
+  const found = await findStream(manager, wish.name);
+  if (found === undefined) {
+    await manager.streams.add(newStream(wish)).catch((error: unknown) => {
+      if (codeOf(error) !== STREAM_EXISTS) throw error;
+    });
+    return;
+  }
+  const change = changesNeeded(found, wish);
+  if (Object.keys(change).length === 0) return;
+  await manager.streams.update(wish.name, { ...found, ...change }).catch((error: Error) => {
+    const wrong = Object.keys(change).join(', ');
+    throw new Error(`the stream ${wish.name} cannot be used as it is (${wrong}): ${error.message}`);
+  });
+}
+
+async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | undefined> {
+  try {
+    return (await manager.streams.info(name)).config;
+  } catch (error) {
+    if (codeOf(error) === STREAM_NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
+function newStream({ name, subjects, replicas }: StreamWish): Partial<StreamConfig> & { name: string } {
+  return {
+    name,
+    subjects: [subjects],
+    retention: RetentionPolicy.Workqueue,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    discard_new_per_subject: true,
+    max_msgs_per_subject: 1,
+    num_replicas: replicas,
+  };
+}
+
+function changesNeeded(found: StreamConfig, { subjects, replicas }: StreamWish): Partial<StreamConfig> {
+  const perSubject = found.max_msgs_per_subject;
+  const others = found.subjects.filter((subject) => !subject.startsWith(subjects.slice(0, -1)));
+  return {
+    ...(!found.subjects.includes(subjects) && { subjects: [...others, subjects] }),
+    ...(found.retention !== RetentionPolicy.Workqueue && { retention: RetentionPolicy.Workqueue }),
+    ...(!(perSubject >= 1 && perSubject <= MOST_PER_SUBJECT) && { max_msgs_per_subject: 1 }),
+    ...(found.num_replicas < replicas && { num_replicas: replicas }),
+  };
+}
+
+/** Makes the consumer of a stage where missing; one that is there and takes the stage's messages is left as it is. */
+export async function ensureConsumer(
+  manager: JetStreamManager,
+  stream: string,
+  stage: string,
+  filter: string,
+): Promise<void> {
+  try {
+    const { config } = await manager.consumers.info(stream, stage);
+    if (config.filter_subject === filter && config.ack_policy === AckPolicy.Explicit) return;
+  } catch (error) {
+    if (codeOf(error) !== CONSUMER_NOT_FOUND) throw error;
+  }
+  await manager.consumers.add(stream, {
+    durable_name: stage,
+    filter_subject: filter,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: ACK_WAIT_MS * 1_000_000,
+    max_deliver: -1,
+    max_ack_pending: 1_000,
+  });
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof NatsError ? error.api_error?.err_code : undefined;
+}

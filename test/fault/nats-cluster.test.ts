@@ -1,0 +1,83 @@
+/** A cluster of three nats-servers: one may die, and what two of them cannot do is done from the tables. */
+import t, { type Test } from 'tap';
+import { startLoad } from '../support/load.js';
+import { startNatsCluster } from '../support/nats-cluster.js';
+import { letWitnessesBeAsked, untilWitnessed } from '../support/quiet.js';
+import { setScene } from '../support/scene.js';
+import type { ServiceProcess } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const cluster = await startNatsCluster(t);
+const { installation, pool, apiKey, assertConsistent } = await setScene(t, {
+  env: { NATS_URL: cluster.url, NATS_REPLICAS: '3' },
+});
+const api = await installation.startApi();
+const worker = await installation.startWorker();
+
+async function submitAll(t: Test): Promise<void> {
+  const load = startLoad({ apis: () => [api.baseUrl], apiKey, clients: 4, most: 60 });
+  await load.more(60);
+  await load.stop();
+  await letWitnessesBeAsked(pool);
+  await untilWitnessed(pool);
+  t.same([...load.statuses.keys()], [201]);
+  await assertConsistent(t, load.acknowledged);
+}
+
+/** The values of a gauge of a process, one for each client. */
+async function gauge({ opsUrl }: ServiceProcess, name: string): Promise<string[]> {
+  const text = await (await fetch(`${opsUrl}/metrics`)).text();
+  return text.split('\n').filter((line) => line.startsWith(`${name}{`));
+}
+
+const untilWorking = (value: 0 | 1) =>
+  until(`JetStream's gauge is ${value}`, async () => {
+    const lines = [
+      ...(await gauge(worker, 'attest_jetstream_up')),
+      ...(await gauge(api, 'attest_jetstream_up')),
+    ];
+    return lines.length === 2 && lines.every((line) => line.endsWith(` ${value}`));
+  });
+
+const count = (text: string) => worker.lines.filter(({ msg }) => msg.includes(text)).length;
+
+t.test('the stream is kept by as many servers as was set', async (t) => {
+  await untilWorking(1);
+  const { config } = await cluster.withManager((manager) => manager.streams.info('JOBS'));
+  t.equal(config.num_replicas, 3);
+  await submitAll(t);
+});
+
+t.test('one server dies, the one that leads the stream', async (t) => {
+  const { cluster: info } = await cluster.withManager((manager) => manager.streams.info('JOBS'));
+  const leader = cluster.nodes.find(({ name }) => name === info?.leader);
+  await leader?.kill();
+  await submitAll(t);
+  await untilWorking(1);
+  await submitAll(t);
+  await leader?.start();
+  await untilWorking(1);
+});
+
+t.test('with one server left a connection stands, and JetStream is not said to be back', async (t) => {
+  const [left, ...others] = cluster.nodes;
+  t.ok(left);
+  for (const node of others) await node.kill();
+  await untilWorking(0);
+  await until('the worker has said so', () => count('JetStream is away') > 0);
+  await until('it is connected', async () =>
+    (await gauge(worker, 'attest_nats_connected')).every((line) => line.endsWith(' 1')),
+  );
+  const back = count('JetStream is back');
+  await submitAll(t);
+  t.equal(count('JetStream is back'), back);
+  for (const node of others) await node.start();
+  await untilWorking(1);
+  await until('the worker says that it is back', () => count('JetStream is back') > back);
+  await submitAll(t);
+});
+
+t.test('both end cleanly', async () => {
+  await worker.stop();
+  await api.stop();
+});
