@@ -4,6 +4,7 @@ import { type Client, createClient } from '../client/client.js';
 import type { AttestationError } from '../client/error.js';
 import { readClientConfig } from '../config/client-config.js';
 import type { EnvironmentName } from '../environment.js';
+import { findInexactIntegers, INEXACT_INTEGER } from '../inexact-integers.js';
 import { type Cli, printError, UsageError } from './cli.js';
 import { readGivenFile } from './given-file.js';
 import { readableError } from './report-error.js';
@@ -59,16 +60,24 @@ export function tellRetry(cli: Cli, error: AttestationError, delayMs: number): v
   printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${readableError(error)}`);
 }
 
-/** Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. */
+/**
+ * Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. An integer in it that would be
+ * changed on the way to the service is refused.
+ */
 export async function readJsonFlag(flag: string, text: string): Promise<JsonObject> {
   const json = text.startsWith('@') ? await readTextFile(flag, text.slice(1)) : text;
   try {
     const value: unknown = JSON.parse(json);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw new UsageError(`${flag} is not a JSON object`);
+    }
+    const [inexact] = findInexactIntegers(json);
+    if (inexact !== undefined) throw new UsageError(`${flag}: ${inexact} ${INEXACT_INTEGER}`);
+    return value as JsonObject;
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     throw new UsageError(`${flag} is not JSON: ${(error as Error).message}`);
   }
-  throw new UsageError(`${flag} is not a JSON object`);
 }
 
 async function readTextFile(flag: string, path: string): Promise<string> {

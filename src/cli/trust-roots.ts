@@ -1,6 +1,8 @@
 /** Where a verification gets what it trusts from: never from the bundle. */
 import { findVerifySource } from '../config/client-config.js';
 import type { Env } from '../config/settings.js';
+import { FormatError } from '../proof/format-error.js';
+import { parseJsonText } from '../proof/verify/json-text.js';
 import { UsageError } from './cli.js';
 import { fetchPublished } from './fetch-published.js';
 import { readGivenFile } from './given-file.js';
@@ -41,8 +43,9 @@ async function fetchDocument(url: string): Promise<Uint8Array> {
 
 function parseDocument(bytes: Uint8Array, from: string): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    throw new Error(`trust roots in ${from} are not JSON`);
+    return parseJsonText(bytes, MAX_BYTES);
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error;
+    throw new Error(`trust roots in ${from} are not JSON that can be trusted: the text ${error.message}`);
   }
 }

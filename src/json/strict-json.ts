@@ -1,6 +1,8 @@
 /// <reference lib="es2024.string" />
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '@bufbuild/protobuf';
+import { findInexactIntegers, INEXACT_INTEGER } from '../inexact-integers.js';
+import { invalidRequest } from './problems.js';
 
 /** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
 export class JsonSyntaxError extends Error {
@@ -14,7 +16,7 @@ const BACKSLASH = 0x5c;
  * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
  * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. Of members with one name the last counts; one
  * named `__proto__` is a member like any other. Numbers beyond the range of doubles become infinite. Throws
- * JsonSyntaxError.
+ * JsonSyntaxError, and `request.invalid` that points at the integers which a double does not give back.
  */
 export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
@@ -25,7 +27,10 @@ export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number })
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
     isAscii ? 'latin1' : 'utf8',
   );
-  return parseText(text);
+  const value = parseText(text);
+  const inexact = findInexactIntegers(text);
+  if (inexact.length > 0) throw invalidRequest(inexact.map((path) => ({ path, message: INEXACT_INTEGER })));
+  return value;
 }
 
 /**

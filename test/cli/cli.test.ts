@@ -81,6 +81,10 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     [['submit', 'f', '--schema', 'purl'], 'error: --schema needs --metadata'],
     [['submit', 'f', '--metadata', '[]'], 'error: --metadata is not a JSON object'],
     [
+      ['submit', 'f', '--metadata', '{"schema":"purl","a":[{"id":9007199254740993}]}'],
+      'error: --metadata: /a/0/id is an integer that JSON numbers do not hold exactly: send it as a string',
+    ],
+    [
       ['submit', 'f', '--metadata', '{}'],
       'error: --metadata names no schema: add a member "schema", or use --schema',
     ],

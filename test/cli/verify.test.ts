@@ -103,7 +103,11 @@ t.test('another artifact, a changed bundle or another trust ends with 1', async 
 });
 
 t.test('what cannot be checked ends with 2 and says why', async (t) => {
-  const { args, at, dir } = folder(t, { 'no-json': '{', 'no-roots': '[]' });
+  const { args, at, dir } = folder(t, {
+    'no-json': '{',
+    'no-roots': '[]',
+    twice: `{"policies":[],${JSON.stringify(trustRoots).slice(1)}`,
+  });
   const bundle = ['--bundle', at('bundle.json')];
   const roots = ['--trust-roots', at('roots.json')];
   const table: [args: readonly string[], message: RegExp][] = [
@@ -134,6 +138,14 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
       /^error: trust roots cannot be fetched/,
     ],
     [[...args, '--metadata', 'x', '--metadata-salt', '00'], /^error: --metadata is not JSON/],
+    [
+      [...args, '--metadata', '{"ns":1763812345678901234}', '--metadata-salt', '00'],
+      /^error: --metadata: \/ns is an integer that JSON numbers do not hold exactly/,
+    ],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', at('twice')],
+      /^error: trust roots in .* are not JSON that can be trusted: the text has a member twice/,
+    ],
   ];
   for (const [wrong, message] of table) {
     const { code, stdout, stderr } = await runHere(wrong);

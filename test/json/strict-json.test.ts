@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { isDeeperThan, isForbiddenText, JsonSyntaxError, parseJson } from '../../src/json/strict-json.js';
 
 const LIMITS = { maxDepth: 32 };
@@ -54,11 +55,20 @@ t.test('text keeps every character, whatever the bytes around it', async (t) => 
 });
 
 t.test('numbers are doubles, however long they are written', async (t) => {
-  t.equal(parse('9007199254740993'), 9007199254740992);
+  t.equal(parse('9007199254740993.5'), 9007199254740994);
   t.equal(parse(`1${'0'.repeat(100_000)}`), Number.POSITIVE_INFINITY);
   t.equal(parse('-1e999'), Number.NEGATIVE_INFINITY);
   t.equal(parse(`0.${'0'.repeat(100_000)}1`), 0);
   t.equal(parse('1e-999999999999'), 0);
+});
+
+t.test('integers that a double does not give back are refused, with where they are', async (t) => {
+  const message = 'is an integer that JSON numbers do not hold exactly: send it as a string';
+  const paths = ['/ids/1', '/ns'];
+  t.throws(() => parse('{"ids":[9007199254740992,9007199254740993],"ns":1763812345678901234}'), {
+    code: ErrorCode.REQUEST_INVALID,
+    details: { errors: paths.map((path) => ({ path, message })) },
+  });
 });
 
 t.test('a member named __proto__ is a member and changes no prototype', async (t) => {

@@ -1,6 +1,6 @@
 /** A small log with real keys, and bundles out of it, for the tests of bundles and their verification. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
@@ -94,6 +94,7 @@ export type Subject = {
   project: string;
   logIndex: number;
   submittedAt?: string;
+  metadata?: JsonObject & { schema: string };
 };
 
 const SUBJECT: Subject = {
@@ -143,7 +144,8 @@ export async function makeSamples(
   });
 }
 
-function attest(service: Service, { artifact, submissionId, project, logIndex, submittedAt }: Subject) {
+function attest(service: Service, subject: Subject) {
+  const { artifact, submissionId, project, logIndex, submittedAt, metadata = METADATA } = subject;
   const salt = new Uint8Array(randomBytes(32));
   const statement: StatementFields = {
     artifactSha256: toHex(sha256(artifact)),
@@ -151,8 +153,8 @@ function attest(service: Service, { artifact, submissionId, project, logIndex, s
     project,
     submittedAt: submittedAt ?? SUBMITTED_AT,
     environment: service.environment,
-    schema: METADATA.schema,
-    commitment: metadataCommitment(salt, jcsBytes(METADATA)),
+    schema: metadata.schema,
+    commitment: metadataCommitment(salt, jcsBytes(metadata)),
   };
   const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statementBytes(statement));
   return {

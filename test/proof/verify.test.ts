@@ -180,6 +180,30 @@ t.test('without an artifact, or with a digest that is none, nothing is called ve
   }
 });
 
+t.test('metadata as text is read as the service reads it', async (t) => {
+  const metadata = { ...METADATA, id: 9007199254740992 };
+  const { bundle, salt } = await makeSample(service, ['log', 'tsa'], { metadata });
+  const verdictOf = async (text: string | Uint8Array) => {
+    const result = await verify(bundle, { metadata: text, metadataSalt: salt });
+    return [result.verdict, ...failures(result), ...blocked(result)];
+  };
+  const text = JSON.stringify(metadata, null, 2);
+  t.strictSame(await verdictOf(text), ['verified']);
+  t.strictSame(await verdictOf(utf8(text)), ['verified']);
+  t.equal(JSON.parse('9007199254740993'), metadata.id, 'what JSON.parse makes of another document');
+  const changed = text.replace('9007199254740992', '9007199254740993');
+  const unreadable = ['could_not_check', 'metadata.unreadable'];
+  t.strictSame(await verdictOf(changed), unreadable);
+  t.match(
+    (await verify(bundle, { metadata: changed, metadataSalt: salt })).summary,
+    '/id is an integer that JSON',
+  );
+  const twice = text.replace('"id"', '"id": 1, "id"');
+  for (const wrong of [twice, '', '{', utf8(text).with(5, 0xff)])
+    t.strictSame(await verdictOf(wrong), unreadable);
+  t.strictSame(await verdictOf('[]'), ['not_verified', 'metadata.mismatch']);
+});
+
 t.test('metadata, when given, must open the commitment', async (t) => {
   const metadataSalt = toHex(sample.salt);
   const reordered = { purl: METADATA.purl, schema: METADATA.schema };

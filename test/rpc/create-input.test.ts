@@ -38,6 +38,30 @@ function metadataDown(levels: number): JsonObject {
   return { ...METADATA, value };
 }
 
+t.test('an integer that would not come back as it was sent is refused, with where it is', async (t) => {
+  const text = (id: string) =>
+    `{"artifact":{"sha256":"${SHA256}"},"metadata":{"schema":"purl","purl":"pkg:npm/a@1","runs":[{"id":${id}}]}}`;
+  for (const id of ['9007199254740993', '-9007199254740993', '1763812345678901234', '18446744073709551615']) {
+    const { status, json } = await post(text(id));
+    t.equal(status, 400, id);
+    t.match(json, { error: { code: 'request.invalid', message: /send it as a string/ } });
+    t.strictSame(problemsOf(json.error as JsonObject), [
+      '/metadata/runs/0/id: is an integer that JSON numbers do not hold exactly: send it as a string',
+    ]);
+  }
+  for (const id of [
+    '9007199254740991',
+    '9007199254740992',
+    '100000000000000000000',
+    '0.1',
+    '"9007199254740993"',
+  ]) {
+    const { status, json } = await post(text(id));
+    t.equal(status, 201, id);
+    t.match(json.metadata, { runs: [{ id: JSON.parse(id) }] });
+  }
+});
+
 t.test('metadata is taken up to 64 KiB and 32 levels, and no further, on every surface', async (t) => {
   t.equal(Buffer.byteLength(jcs(metadataOf(65_536))), 65_536);
   const levels = (json: unknown): number =>

@@ -258,6 +258,11 @@ export type CreateAttestationRequest = Message<"attestation.v1.CreateAttestation
    * `intoto.test_result.v0.1`, or one of the operator's), and the members of that schema. At most 64 KiB and 32
    * levels deep.
    *
+   * Numbers are doubles (RFC 8785). A number that is an integer (`5.0` and `1e3` are) must be one that a double gives
+   * back with every digit: all up to 2^53 are, larger ones as far as they end in zeros (`100000000000000000000`). Others,
+   * such as 9007199254740993, most 64-bit ids and times in nanoseconds, are `400 request.invalid` on every surface that
+   * takes JSON: send them as strings. Fractions are taken for the nearest double.
+   *
    * @generated from field: google.protobuf.Struct metadata = 2;
    */
   metadata?: JsonObject | undefined;
@@ -313,7 +318,7 @@ export type UpdateAttestationRequest = Message<"attestation.v1.UpdateAttestation
 
   /**
    * All of the new metadata, not only what changes: an object as for creating a submission, with a `schema` member. At
-   * most 64 KiB and 32 levels deep.
+   * most 64 KiB and 32 levels deep, with the same rule about integers.
    *
    * @generated from field: google.protobuf.Struct metadata = 2;
    */

@@ -2,13 +2,18 @@
 
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type EnvironmentName, environmentNumber } from '../../environment.js';
-import { fromHex, toHex } from '../encoding.js';
+import { findInexactIntegers, INEXACT_INTEGER } from '../../inexact-integers.js';
+import { fromHex, fromUtf8, toHex } from '../encoding.js';
+import { FormatError } from '../format-error.js';
 import { jcsBytes } from '../jcs.js';
 import { sha256 } from '../primitives.js';
 import { metadataCommitment, parseStatement, SALT_BYTES, type StatementFields } from '../statement.js';
 import type { BundleFacts } from './facts.js';
+import { parseJsonText } from './json-text.js';
 import { problemOf } from './read-json.js';
 import { type Check, failed, missing, notChecked, passed } from './report.js';
+
+const MAX_METADATA_CHARACTERS = 1024 * 1024;
 
 /** What the caller holds and asks. */
 export type Asked = {
@@ -16,7 +21,10 @@ export type Asked = {
   readonly artifact?: Uint8Array | undefined;
   /** The artifact's SHA-256 in hex, of either case. */
   readonly artifactSha256?: string | undefined;
-  /** The attested metadata, `schema` included, as the submission shows it. */
+  /**
+   * The attested metadata, `schema` included, as the submission shows it: parsed, or as JSON text or its UTF-8 bytes, in
+   * which every integer must be one that a double gives back.
+   */
   readonly metadata?: unknown;
   /** Opens the commitment: 32 bytes, or hex as the submission shows it. */
   readonly metadataSalt?: string | Uint8Array | undefined;
@@ -122,13 +130,26 @@ function checkMetadata({ schema, commitment }: StatementFields, { metadata, meta
   try {
     const salt =
       typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
-    const isOpened = metadataCommitment(salt, jcsBytes(metadata)) === commitment;
-    return isOpened && schemaOf(metadata) === schema
+    const value = typeof metadata === 'string' || isBytes(metadata) ? parseMetadata(metadata) : metadata;
+    const isOpened = metadataCommitment(salt, jcsBytes(value)) === commitment;
+    return isOpened && schemaOf(value) === schema
       ? passed('metadata.matches', 'the metadata is what was attested')
       : failed('metadata.mismatch', 'the metadata is not what was attested');
   } catch (error) {
     return missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`);
   }
+}
+
+/** What the service would not take for the text that it is must not be taken for it here. */
+function parseMetadata(text: string | Uint8Array): unknown {
+  const value = parseJsonText(text, MAX_METADATA_CHARACTERS);
+  const [inexact] = findInexactIntegers(typeof text === 'string' ? text : fromUtf8(text));
+  if (inexact !== undefined) throw new FormatError(`${inexact} ${INEXACT_INTEGER}`);
+  return value;
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return value instanceof Uint8Array;
 }
 
 function schemaOf(metadata: unknown): unknown {
