@@ -1,5 +1,5 @@
 /** What the environment says: read and checked once, at start. The only file that looks at `process.env`. */
-import { natsUrl, postgresUrl } from './config/kinds.js';
+import { natsUrl, path, postgresUrl } from './config/kinds.js';
 import { adminToken, secretKey, signingKeyFiles } from './config/secret-kinds.js';
 import {
   type LogLevel,
@@ -16,7 +16,8 @@ import type { Secrets } from './secrets.js';
 export type Config = ServerSettings & {
   /** A secret, like every connection string. */
   readonly databaseUrl: string;
-  readonly natsUrl: string;
+  /** Set for `api` and `worker`; `up` runs without where there is no nats-server. */
+  readonly natsUrl: string | undefined;
   readonly secrets: Secrets;
 };
 
@@ -25,6 +26,8 @@ export type UpConfig = ServerSettings & {
   readonly databaseUrl: string | undefined;
   readonly natsUrl: string | undefined;
   readonly secrets: Partial<Secrets>;
+  /** Where programs are unpacked; a usual place when undefined. */
+  readonly cacheDir: string | undefined;
 };
 
 /** What `attest migrate` needs. */
@@ -94,6 +97,7 @@ function readUp(settings: Settings): UpConfig {
     ...readServerSettings(settings, { isLocal: true }),
     databaseUrl: settings.find('DATABASE_URL', postgresUrl),
     natsUrl: settings.find('NATS_URL', natsUrl),
+    cacheDir: settings.find('CACHE_DIR', path),
     secrets: {
       secretKeys: settings.find('SECRET_KEY', secretKey),
       dsse: settings.find('DSSE_KEY_FILE', signingKeyFiles('dsse')),

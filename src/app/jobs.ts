@@ -21,10 +21,16 @@ export type JobSender = {
 const RECONNECT_MS = 1_000;
 
 /** What jobs are sent through: `onQueue` runs once the connection stands for the first time. */
-export type JobSenderOptions = Omit<QueueOptions, 'closing'> & { onQueue?: (queue: Queue) => void };
+export type JobSenderOptions = Omit<QueueOptions, 'closing' | 'url'> & {
+  /** None where the service runs without JetStream. */
+  url: string | undefined;
+  onQueue?: (queue: Queue) => void;
+};
 
 /** Starts connecting, for as long as it takes; until it has, jobs are left to the reconciler. */
-export function createJobSender(options: JobSenderOptions): JobSender {
+export function createJobSender({ url, ...others }: JobSenderOptions): JobSender {
+  if (url === undefined) return WITHOUT_JETSTREAM;
+  const options = { ...others, url };
   const closing = new AbortController();
   let queue: Queue | undefined;
   const connecting = connectForEver({ ...options, closing: closing.signal }, (opened) => {
@@ -50,6 +56,16 @@ export function createJobSender(options: JobSenderOptions): JobSender {
     },
   };
 }
+
+const WITHOUT_JETSTREAM: JobSender = {
+  queue: () => undefined,
+  connected: () => undefined,
+  send: () => {},
+  publish: async () => {
+    throw new Error('there is no JetStream');
+  },
+  close: async () => {},
+};
 
 /** Resolves when it stands, or `closing` is aborted. */
 async function connectForEver(

@@ -7,8 +7,9 @@ import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../config.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
-import { startNats } from '../embedded/nats.js';
-import { startPostgres } from '../embedded/postgres.js';
+import { EmbeddedError } from '../embedded/embedded-error.js';
+import { type NatsOptions, startNats } from '../embedded/nats.js';
+import { type LocalServer, startPostgres } from '../embedded/postgres.js';
 import { readIfThere } from '../embedded/read-if-there.js';
 import { openSecrets } from '../embedded/secrets.js';
 import type { ServerProcess } from '../embedded/server-process.js';
@@ -50,17 +51,30 @@ export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops)
   await assertPortFree({ host: config.host, port: config.port });
   await assertPortFree({ host: config.opsHost, port: config.opsPort });
   const secrets = await openSecrets(dataDir.path, config.secrets);
-  const postgres = config.databaseUrl === undefined ? await startPostgres({ dataDir, log }) : undefined;
+  const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
+  const options = { dataDir, log, ...cache };
+  const postgres = config.databaseUrl === undefined ? await startPostgres(options) : undefined;
   if (postgres) stops.add(postgres.stop);
-  const nats = config.natsUrl === undefined ? await startNats({ dataDir, log }) : undefined;
+  const nats = config.natsUrl === undefined ? await startNatsIfThere(options) : undefined;
   if (nats) stops.add(nats.stop);
   const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';
-  const natsUrl = config.natsUrl ?? nats?.url ?? '';
+  const natsUrl = config.natsUrl ?? nats?.url;
   return {
     config: { ...config, dataDir: dataDir.path, databaseUrl, natsUrl, secrets },
     witnesses: [await embeddedWitness(dataDir)],
     failed: firstFailure({ PostgreSQL: postgres, 'nats-server': nats }),
   };
+}
+
+/** Undefined where there is no nats-server: JetStream moves the work, but the tables know of all of it. */
+async function startNatsIfThere(options: NatsOptions): Promise<LocalServer | undefined> {
+  try {
+    return await startNats(options);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError) || error.code !== 'not_installed') throw error;
+    options.log.warn({ reason: error.message }, 'without JetStream everything works, slower');
+    return undefined;
+  }
 }
 
 /** Rejects when one of the servers ends without having been told to. */
@@ -159,7 +173,7 @@ async function noteMade(tx: Sql, action: AuditAction, projectId: string, resourc
 const CONNECTIONS_FILE = 'connections.json';
 
 /** How to reach the servers of a running `attest up`. */
-export type Connections = { databaseUrl: string; natsUrl: string };
+export type Connections = { databaseUrl: string; natsUrl?: string };
 
 /** Writes how to reach the servers of this start, for {@link findConnections}. */
 export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {

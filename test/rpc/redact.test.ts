@@ -188,7 +188,7 @@ t.test('a retried redaction is a replay, and its key is good for nothing else', 
 t.test('NO COPY OF REDACTED METADATA IS LEFT ANYWHERE', async (t) => {
   const marker = `trace${randomBytes(12).toString('hex')}`;
   const sent: string[] = [];
-  const { host, username, password } = new URL(app.config.natsUrl);
+  const { host, username, password } = new URL(app.config.natsUrl ?? '');
   const listener = await connect({ servers: host, user: username, pass: password });
   listener.subscribe('>', {
     callback: (_, { subject, data }) => sent.push(`${subject} ${Buffer.from(data)}`),

@@ -64,7 +64,7 @@ export async function revokedKey(app: App): Promise<TestKey> {
 /** Tells every API that a key was changed. */
 export async function announceChange(app: App, apiKeyId: string): Promise<void> {
   const log = createLogger({ level: 'silent' });
-  const { natsUrl: url } = app.config;
+  const { natsUrl: url = '' } = app.config;
   const queue = await openQueue({
     url,
     prefix: app.queuePrefix,
