@@ -12,7 +12,8 @@ export function accepting(tool: string, what: string, { code, output }: Said, sa
 
 /** The row of a program that must refuse. One that cannot be run at all, or crashes, is not taken for one that refuses. */
 export function refusing(tool: string, what: string, { code, output }: Said): Row {
-  const isCrash = code === null || code > 125 || /^panic: |cannot find|not found in \$PATH/m.test(output);
+  const isCrash =
+    code === null || code > 125 || /^panic: |command not found|no such file|ENOENT/im.test(output);
   return {
     tool,
     what,
