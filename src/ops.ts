@@ -6,6 +6,8 @@ import type { Metrics } from './metrics.js';
 /** Something this process needs to do its work. */
 export type Check = {
   name: string;
+  /** When it is of one environment alone: what fails there takes no other away. */
+  environment?: string;
   /** Resolves to a string, or throws, when not ready: why. Any other value is ready. Aborted when time is up. */
   check: (signal: AbortSignal) => Promise<unknown>;
 };
@@ -32,8 +34,9 @@ const REQUEST_TIMEOUT_MS = 5_000;
 const JSON_TYPE = 'application/json';
 
 /**
- * The listener for probes and scrapes: `/livez` (the process answers), `/readyz` (every check passes, else 503 with
- * the reasons), `/metrics`. It has no authentication and is not to be exposed.
+ * The listener for probes and scrapes: `/livez` (the process answers), `/readyz` (there is work that the process can do,
+ * else 503; with the reasons in either case), `/readyz/<environment>` (it can do that environment's work), `/metrics`. It
+ * has no authentication and is not to be exposed.
  */
 export function createOps(deps: OpsDeps): OpsServer {
   const server = createServer(
@@ -65,32 +68,51 @@ async function answer(deps: OpsDeps, req: IncomingMessage): Promise<Answer> {
     case '/livez':
       return json(200, { status: 'ok' });
     case '/readyz':
-      return readiness(deps);
+      return readiness(await lookAt(deps.checks, deps.checkTimeoutMs));
     case '/metrics': {
       const { contentType, text: body } = await deps.metrics.read();
       return { status: 200, contentType, body };
     }
     default:
+      if (deps.checks.some(({ environment }) => path === `/readyz/${environment}`)) {
+        return environmentReadiness(deps, path?.slice('/readyz/'.length) ?? '');
+      }
       return text(404, 'there is /livez, /readyz and /metrics\n');
   }
 }
 
-/** The checks that do not pass, each with why. */
-export async function findFailing(
-  checks: readonly Check[],
-  checkTimeoutMs = CHECK_TIMEOUT_MS,
-): Promise<{ name: string; reason: string }[]> {
-  const found = await Promise.all(
-    checks.map(async (check) => ({ name: check.name, reason: await findReason(check, checkTimeoutMs) })),
-  );
-  return found.flatMap(({ name, reason }) => (reason === undefined ? [] : [{ name, reason }]));
+/** Whether a process can do any of its work, as `/readyz` says. */
+export async function isReady(checks: readonly Check[]): Promise<boolean> {
+  return isAnythingReady(await lookAt(checks));
 }
 
-async function readiness({ checks, checkTimeoutMs }: OpsDeps): Promise<Answer> {
-  const failing = await findFailing(checks, checkTimeoutMs);
-  return failing.length === 0
-    ? json(200, { status: 'ready' })
-    : json(503, { status: 'not ready', reasons: failing });
+type Looked = { check: Check; reason: string | undefined };
+
+function lookAt(checks: readonly Check[], timeoutMs = CHECK_TIMEOUT_MS): Promise<Looked[]> {
+  return Promise.all(checks.map(async (check) => ({ check, reason: await findReason(check, timeoutMs) })));
+}
+
+/** What is of no environment passes, and all that is of some environment, if there is any. */
+function isAnythingReady(looked: readonly Looked[]): boolean {
+  const failing = looked.filter(({ reason }) => reason !== undefined).map(({ check }) => check.environment);
+  const environments = new Set(looked.flatMap(({ check }) => check.environment ?? []));
+  const isLost = environments.size > 0 && [...environments].every((each) => failing.includes(each));
+  return !failing.includes(undefined) && !isLost;
+}
+
+function readiness(looked: readonly Looked[]): Answer {
+  const reasons = looked.flatMap(({ check: { name }, reason }) =>
+    reason === undefined ? [] : [{ name, reason }],
+  );
+  const why = reasons.length === 0 ? {} : { reasons };
+  return isAnythingReady(looked)
+    ? json(200, { status: 'ready', ...why })
+    : json(503, { status: 'not ready', ...why });
+}
+
+async function environmentReadiness({ checks, checkTimeoutMs }: OpsDeps, wanted: string): Promise<Answer> {
+  const needed = checks.filter(({ environment }) => environment === undefined || environment === wanted);
+  return readiness(await lookAt(needed, checkTimeoutMs));
 }
 
 /** Why a check does not pass, or undefined when it does. */

@@ -49,6 +49,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
+  const findProblems = createHealthCheck({ pool, register, log, monotonicMs: () => performance.now() });
   const services = [
     attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
     { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
@@ -58,7 +59,8 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       handlers: infoHandlers({
         pool,
         trustRoots,
-        problem: createHealthCheck({ pool, register, log, monotonicMs: () => performance.now() }),
+        problem: async (environment) =>
+          (await findProblems()).find((problem) => problem.environment === environment)?.reason,
         clock: Date.now,
       }),
     },

@@ -15,9 +15,10 @@ import { type Accepters, createAccepters } from './accepters.js';
 import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
 import { setUpDsseSigners } from './dsse-signers.js';
+import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
-import { checkRegisters, findLogProblems } from './register-check.js';
+import { checkRegisters, findLogProblems, type LogProblem } from './register-check.js';
 import { setUpSecretKeys } from './secret-keys.js';
 import { setUpLogs } from './setup.js';
 import type { Stops } from './stops.js';
@@ -90,9 +91,9 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   });
   stops.add(server.close);
   reloadOnHangUp(server, log, stops);
-  const check = async () =>
-    (await findReason({ pool, register, log })) ?? guard.findProblem() ?? signers.findProblem();
-  return { server, jobs, checks: [{ name: 'api', check }] };
+  const check = async () => guard.findProblem() ?? signers.findProblem();
+  const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
+  return { server, jobs, checks: [{ name: 'api', check }, ...logs] };
 }
 
 function openPool(
@@ -159,11 +160,11 @@ function openAccepters({ config, pool, directory, guard, acknowledged, jobs }: A
   }));
 }
 
-/** Why this process cannot do its work, for its operator; undefined when it can. */
-async function findReason(deps: Parameters<typeof findLogProblems>[0]): Promise<string | undefined> {
+/** Why logs take nothing, for this process's operator. */
+async function findProblems(deps: Parameters<typeof findLogProblems>[0]): Promise<LogProblem[]> {
   try {
-    return (await findLogProblems(deps))[0];
+    return await findLogProblems(deps);
   } catch (error) {
-    return `the database cannot be reached: ${(error as Error).message}`;
+    throw new Error(`the database cannot be reached: ${(error as Error).message}`);
   }
 }

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../config.js';
 import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics.js';
-import { type Check, createOps, findFailing } from '../ops.js';
+import { type Check, createOps, isReady } from '../ops.js';
 import type { Ready } from './contract.js';
 import { addPipelineGauges, attemptCounters } from './gauges.js';
 import type { JobSender } from './jobs.js';
@@ -63,7 +63,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     const options = {
       ...shared,
       verifyUrl: () => urls().verifyUrl,
-      isReady: async () => (await findFailing(checks)).length === 0,
+      isReady: () => isReady(checks),
       observe: metrics.observeRequest,
     };
     const api = await startApi(options, stops);

@@ -2,6 +2,7 @@ import type { Logger } from '../logger.js';
 import { checkRegister, compareWithRegister, type Register } from '../pipeline/register.js';
 import type { Pool } from '../store/connect.js';
 import { findActiveLog, type Log, listLogs } from '../store/logs.js';
+import type { WatchedRegister } from './register-writes.js';
 
 type Deps = { pool: Pool; register: Register; log: Logger };
 
@@ -23,35 +24,42 @@ export async function checkRegisters(deps: Deps): Promise<void> {
   }
 }
 
+/** Why nothing is taken, or nothing sealed, in an environment; a proto Environment number. */
+export type LogProblem = { environment: number; reason: string };
+
 /** Says which active logs are frozen. */
-export async function findLogProblems(deps: Deps): Promise<string[]> {
+export async function findLogProblems(deps: Deps): Promise<LogProblem[]> {
   const problems = await Promise.all(
     (await listActiveLogs(deps.pool)).map(async (row) => {
-      if (row.frozenAt !== null) return reasonOf(row);
+      if (row.frozenAt !== null) return [problemOf(row, row.frozenReason)];
       const comparison = await checkRegister(deps, row);
-      return comparison.state === 'fork'
-        ? `the log ${row.origin} is frozen: ${comparison.reason}`
-        : undefined;
+      return comparison.state === 'fork' ? [problemOf(row, comparison.reason)] : [];
     }),
   );
-  return problems.filter((problem) => problem !== undefined);
+  return problems.flat();
 }
 
-/** Why an active log is frozen, by the tables alone; undefined when none is. Costs one query. */
-export async function findFrozenReason(pool: Pool): Promise<string | undefined> {
-  const frozen = (await listActiveLogs(pool)).find(({ frozenAt }) => frozenAt !== null);
-  return frozen && reasonOf(frozen);
+/** Which active logs are frozen, by the tables alone. Costs one query. */
+export async function findFrozen(pool: Pool): Promise<LogProblem[]> {
+  const frozen = (await listActiveLogs(pool)).filter(({ frozenAt }) => frozenAt !== null);
+  return frozen.map((row) => problemOf(row, row.frozenReason));
 }
 
-function reasonOf({ origin, frozenReason }: Log): string {
-  return `the log ${origin} is frozen: ${frozenReason}`;
+function problemOf({ environment, origin }: Log, reason: string | null): LogProblem {
+  return { environment, reason: `the log ${origin} is frozen: ${reason}` };
 }
 
-/** Says which logs cannot be sealed because the register lacks them; sealing needs it, serving does not. */
-export async function findMissingInRegister({ pool, register }: Deps): Promise<string[]> {
-  const logs = await listActiveLogs(pool);
-  const comparisons = await Promise.all(logs.map((log) => compareWithRegister(pool, register, log)));
-  return comparisons.flatMap((comparison) => (comparison.state === 'missing' ? [comparison.reason] : []));
+/**
+ * Says which logs cannot be sealed because the register lacks them, or could not be written; sealing needs it, serving
+ * does not.
+ */
+export async function findRegisterProblems(pool: Pool, register: WatchedRegister): Promise<LogProblem[]> {
+  const problems = (await listActiveLogs(pool)).map(async (log) => {
+    const comparison = await compareWithRegister(pool, register, log);
+    const reason = comparison.state === 'missing' ? comparison.reason : register.findProblem(log.origin);
+    return reason === undefined ? [] : [{ environment: log.environment, reason }];
+  });
+  return (await Promise.all(problems)).flat();
 }
 
 /** The logs that are written to: the newest epoch of each environment. */

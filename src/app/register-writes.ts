@@ -2,8 +2,8 @@ import { type Register, RegisterError } from '../pipeline/register.js';
 
 /** A register whose failures to write are remembered. */
 export type WatchedRegister = Register & {
-  /** Why an entry could not be written that is still not there; undefined when there is none. */
-  findProblem(): string | undefined;
+  /** Why the log's entry could not be written, while it is not there; undefined when all is. */
+  findProblem(origin: string): string | undefined;
 };
 
 /** Remembers, by log, the last write that failed, until that entry or a later one stands, whoever wrote it. */
@@ -32,6 +32,6 @@ export function watchWrites(register: Register): WatchedRegister {
         throw error;
       }
     },
-    findProblem: () => [...failed.values()][0]?.reason,
+    findProblem: (origin) => failed.get(origin)?.reason,
   };
 }

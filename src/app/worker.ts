@@ -10,10 +10,11 @@ import type { StopConsuming } from '../queue/consume.js';
 import { connectPool, type Pool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { assertSession } from '../store/session.js';
+import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { prune } from './prune.js';
 import { createReconcilers } from './reconciler.js';
-import { checkRegisters, findLogProblems, findMissingInRegister } from './register-check.js';
+import { checkRegisters, findLogProblems, findRegisterProblems, type LogProblem } from './register-check.js';
 import { type WatchedRegister, watchWrites } from './register-writes.js';
 import { setUpSecretKeys } from './secret-keys.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from './setup.js';
@@ -96,7 +97,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   return {
     pipeline,
     jobs,
-    checks: [{ name: 'worker', check: () => findSealingProblem(pipeline, register) }],
+    checks: environmentChecks('worker', () => findSealingProblems(pipeline, register)),
   };
 }
 
@@ -113,12 +114,8 @@ function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']
   return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
 }
 
-async function findSealingProblem(
-  pipeline: Pipeline,
-  register: WatchedRegister,
-): Promise<string | undefined> {
-  const problems = [...(await findLogProblems(pipeline)), ...(await findMissingInRegister(pipeline))];
-  return problems[0] ?? register.findProblem();
+async function findSealingProblems(pipeline: Pipeline, register: WatchedRegister): Promise<LogProblem[]> {
+  return [...(await findLogProblems(pipeline)), ...(await findRegisterProblems(pipeline.pool, register))];
 }
 
 async function every(

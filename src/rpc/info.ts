@@ -18,11 +18,11 @@ import { submissionStates } from './rate-windows.js';
 import type { TrustRootsReader } from './trust-roots.js';
 import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
 
-/** What the handlers work with. `problem` says why the service is not operational, or undefined when it is. */
+/** What the handlers work with. `problem` says why an environment is not operational, or undefined when it is. */
 export type InfoDeps = {
   pool: Pool;
   trustRoots: TrustRootsReader;
-  problem: () => Promise<string | undefined>;
+  problem: (environment: number) => Promise<string | undefined>;
   clock: () => number;
 };
 
@@ -30,8 +30,8 @@ export type InfoDeps = {
 export function infoHandlers(deps: InfoDeps): Handlers<typeof InfoService> {
   return {
     getTrustRoots: () => deps.trustRoots.read(),
-    getHealth: async () => {
-      const problem = await deps.problem();
+    getHealth: async (_request, call) => {
+      const problem = await deps.problem(getPrincipal(call).environment);
       if (problem !== undefined) throw unavailable(problem, 5);
       return create(HealthSchema, { status: 'ok' });
     },

@@ -59,7 +59,7 @@ t.test('a replica that lacks acknowledged submissions gives their indexes to nob
         /^the submission at index 2 \(leaf [0-9a-f]{64}\) was acknowledged, and the database ends at 1: .* from index 1 on are missing$/,
     },
   ]);
-  t.equal((await fetch(`${api.opsUrl}/readyz`)).status, 503);
+  t.equal((await fetch(`${api.opsUrl}/readyz/live`)).status, 503);
   t.same(await pool`SELECT max(log_index) AS last FROM submission`, [{ last: 0 }]);
 });
 

@@ -32,7 +32,7 @@ async function gauge({ opsUrl }: ServiceProcess, name: string): Promise<number |
 }
 
 async function readiness({ opsUrl }: ServiceProcess): Promise<{ status: number; text: string }> {
-  const answer = await fetch(`${opsUrl}/readyz`);
+  const answer = await fetch(`${opsUrl}/readyz/live`);
   return { status: answer.status, text: await answer.text() };
 }
 

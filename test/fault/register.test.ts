@@ -33,7 +33,7 @@ async function submit(count: number): Promise<void> {
 }
 
 async function readiness({ opsUrl }: ServiceProcess): Promise<{ status: number; text: string }> {
-  const answer = await fetch(`${opsUrl}/readyz`);
+  const answer = await fetch(`${opsUrl}/readyz/live`);
   return { status: answer.status, text: await answer.text() };
 }
 
@@ -135,6 +135,10 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
       const { status, text } = await readiness(each);
       t.equal(status, 503);
       t.match(text, reason);
+      t.equal((await fetch(`${each.opsUrl}/readyz/test`)).status, 200, 'the test log is not taken away');
+      const whole = await fetch(`${each.opsUrl}/readyz`);
+      t.equal(whole.status, 200);
+      t.match(await whole.text(), reason, 'which is told all the same');
     }
     const fatal = () => [...api.lines, ...worker.lines].filter(({ level }) => level === 'fatal');
     await until('a fatal line is there', () => fatal().length > 0);

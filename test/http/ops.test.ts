@@ -107,6 +107,31 @@ t.test('metrics count requests, time them, and read gauges when scraped', async 
   t.notMatch(second, 'stage="seal"');
 });
 
+t.test('what fails in one environment takes no other away, and is told', async (t) => {
+  const failing = new Set<string>();
+  const check = (name: string) => async () => (failing.has(name) ? `${name} is frozen` : undefined);
+  const { get } = await startOps(t, [
+    { name: 'keys', check: check('keys') },
+    { name: 'log live', environment: 'live', check: check('live') },
+    { name: 'log test', environment: 'test', check: check('test') },
+  ]);
+  const statuses = async () =>
+    Promise.all(
+      ['/readyz', '/readyz/live', '/readyz/test', '/readyz/other'].map(
+        async (path) => (await get(path)).status,
+      ),
+    );
+  t.same(await statuses(), [200, 200, 200, 404]);
+  failing.add('live');
+  t.same(await statuses(), [200, 503, 200, 404]);
+  t.match((await get('/readyz')).body, /"status":"ready".*"log live".*live is frozen/);
+  failing.add('test');
+  t.same(await statuses(), [503, 503, 503, 404]);
+  failing.clear();
+  failing.add('keys');
+  t.same(await statuses(), [503, 503, 503, 404]);
+});
+
 t.test('a gauge that cannot be read has no value, and hides no other metric', async (t) => {
   const { get, metrics } = await startOps(t);
   metrics.addGauge({

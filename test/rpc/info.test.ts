@@ -202,16 +202,18 @@ t.test(
     const log = createLogger({ level: 'silent' });
     const check = createHealthCheck({ pool: other.pool, register, log, monotonicMs: () => now });
     t.equal(check(), check(), 'one look for both');
-    t.equal(await check(), undefined);
+    t.same(await check(), []);
     await writeFile(join(other.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
     now += 999;
-    t.equal(await check(), undefined);
+    t.same(await check(), []);
     now += 1;
-    t.match(
-      await check(),
-      /^the log live\.log\.example\.com is frozen: the register has a checkpoint of size 1000/,
-    );
-    t.match(await check(), /is frozen/);
+    t.match(await check(), [
+      {
+        environment: Environment.LIVE,
+        reason: /^the log live\.log\.example\.com is frozen: the register has a checkpoint of size 1000/,
+      },
+    ]);
+    t.match(await check(), [{ reason: /is frozen/ }]);
     const unreachable = connectPool({
       url: 'postgres://127.0.0.1:9/x',
       name: 'test',

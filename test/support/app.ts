@@ -16,7 +16,7 @@ import { type Config, readConfig } from '../../src/config.js';
 import { openSecrets } from '../../src/embedded/secrets.js';
 import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
 import { createLogger, type Logger } from '../../src/logger.js';
-import { type Check, findFailing } from '../../src/ops.js';
+import { type Check, isReady } from '../../src/ops.js';
 import { findDueJobs } from '../../src/pipeline/reconcile.js';
 import { runJob } from '../../src/pipeline/stages.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
@@ -200,7 +200,7 @@ async function listen({ config, queuePrefix, register, log }: Shared, stops: Sto
     log,
     baseUrl: () => baseUrl,
     verifyUrl: () => `${baseUrl}/verify`,
-    isReady: async () => (await findFailing(checks)).length === 0,
+    isReady: () => isReady(checks),
     observe: () => {},
   };
   const api = await startApi(options, stops);
