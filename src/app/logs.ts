@@ -5,6 +5,7 @@ import { compareWithRegister, type Register, registerEntry } from '../pipeline/r
 import { insertAuditEntry } from '../store/audit.js';
 import { findNewestPublishedBatch } from '../store/batches.js';
 import type { Pool, Sql } from '../store/connect.js';
+import { dropClaimsFrom } from '../store/idempotency.js';
 import { readLogSize } from '../store/leaves.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensureWitnessStates, listWitnessStates } from '../store/witnesses.js';
@@ -62,7 +63,11 @@ async function beginEpoch(pool: Pool, register: Register, environment: Environme
   const origin = `${environment}-${epoch}.${domain}`;
   await pool.begin(async (tx) => {
     const log = { environment: number, epoch, origin, publicKey: active.publicKey };
-    if (await ensureLog(tx, log)) await noteNewEpoch(tx, origin, active);
+    if (!(await ensureLog(tx, log))) return;
+    const published = await findNewestPublishedBatch(tx, active.id);
+    // What the old log took and never published is to be submitted again, under the same keys.
+    await dropClaimsFrom(tx, active.id, published?.treeSize ?? 0);
+    await noteNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);
   const begun = findActiveLog(all, number);

@@ -1,15 +1,19 @@
 import type { FastifyInstance } from 'fastify';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { compileWriter } from '../json/writer.js';
+import { createLogPages } from '../mirror/log-page.js';
 import { createLogReader } from '../mirror/log-reader.js';
 import { type MirrorDeps, mirrorRoutes } from '../mirror/routes.js';
+import type { Register } from '../pipeline/register.js';
 import type { Pool } from '../store/connect.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** What the routes without authentication are made of. */
 export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
   pool: Pool;
+  register: Register;
   baseUrl: () => string;
+  verifyUrl: () => string;
 };
 
 /** The mirror, and the descriptions of the API. */
@@ -22,6 +26,7 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
       mirrorRoutes(scope, {
         ...deps,
         logs: createLogReader(pool, directory),
+        readLogPage: createLogPages({ ...deps, monotonicMs: () => performance.now() }),
         writeTrustRoots: compileWriter(TrustRootsSchema),
       }),
     );

@@ -14,6 +14,8 @@ export type MirrorDeps = {
   directory: Directory;
   trustRoots: TrustRootsReader;
   logs: LogReader;
+  /** A log's own page. */
+  readLogPage: (log: Log) => Promise<string>;
   /** Renders trust roots as the REST surface does: the API's answer and the mirror are the same bytes. */
   writeTrustRoots: (roots: TrustRoots) => string;
 };
@@ -28,6 +30,7 @@ const TRUSTED_ROOTS = [
 const PATHS = [
   '/trust_roots.json',
   ...TRUSTED_ROOTS.map(({ path }) => path),
+  '/log/:log',
   '/log/:log/checkpoint',
   '/log/:log/tile/*',
 ];
@@ -37,9 +40,10 @@ const AWAY = 'the service cannot reach its database now';
 const AWAY_SECONDS = 2;
 const FOREVER = 'public, max-age=31536000, immutable';
 const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: SHORT };
+const LOG_PAGE = { contentType: 'application/json', cacheControl: SHORT };
 const TILE = { contentType: 'application/octet-stream', cacheControl: FOREVER };
 
-/** Adds the public, unauthenticated routes: trust roots, and each log's checkpoint and tiles. */
+/** Adds the public, unauthenticated routes: trust roots, and each log's page, checkpoint and tiles. */
 export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
   app.setErrorHandler((error) => {
     throw isDatabaseAway(error) ? unavailable(AWAY, AWAY_SECONDS, error) : error;
@@ -54,6 +58,11 @@ export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
       send(request, reply, jsonBody(JSON.stringify(await deps.trustRoots.readSigstore(environment)))),
     );
   }
+  app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log`, async (request, reply) => {
+    const log = findLog(deps, request.params.log);
+    const page = log && { ...LOG_PAGE, bytes: await deps.readLogPage(log) };
+    return send(request, reply, page);
+  });
   app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log/checkpoint`, async (request, reply) => {
     const log = findLog(deps, request.params.log);
     const note = log && (await deps.logs.checkpoint(log));

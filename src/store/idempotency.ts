@@ -77,6 +77,18 @@ export async function hasClaim(
 }
 
 /**
+ * Deletes the claims of a log's submissions from an index on: who sends such a request again has it carried out.
+ *
+ * @returns how many
+ */
+export async function dropClaimsFrom(sql: Sql, logId: number, logIndex: number): Promise<number> {
+  const result = await sql`
+    DELETE FROM idempotency_key k USING submission s
+    WHERE s.log_id = ${logId} AND s.log_index >= ${logIndex} AND k.resource_id = s.id`;
+  return result.count;
+}
+
+/**
  * Deletes idempotency keys past their retention, at most `limit`. Their age is looked at once more as each is deleted:
  * one that is claimed anew meanwhile stays.
  *

@@ -182,6 +182,9 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     await submit(3);
     await untilWitnessed(pool);
     for (const each of [api, worker]) t.equal((await readiness(each)).status, 200);
+    const metrics = await (await fetch(`${worker.opsUrl}/metrics`)).text();
+    const old = metrics.split('\n').filter((line) => line.includes(`{log="${ORIGIN}"}`));
+    t.same(old, [`attest_log_frozen{log="${ORIGIN}"} 0`], 'the gauges of the old log have ended');
     // The old log's register goes on saying what was lost with the newer database; the rest is to agree.
     t.equal(root(), register);
     const [newest] = await pool<{ size: number; root: string }[]>`

@@ -23,10 +23,24 @@ const test = await newKey(app, { environment: Environment.TEST });
 const { createAttestation } = AttestationService.method;
 const { getHealth } = InfoService.method;
 const before: Made[] = [];
+const strandedIds: string[] = [];
+
+/** A request under a key, of which the old log took one and never published it. */
+const resubmit = () =>
+  app.rest('/v1/attestations', {
+    method: 'POST',
+    apiKey: live.key,
+    headers: { 'idempotency-key': 'stranded' },
+    body: { artifact: { sha256: 'cd'.repeat(32) }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1.0.0' } },
+  });
 
 t.test('a log whose database contradicts the register takes nothing; all else goes on', async (t) => {
   for (let i = 0; i < 3; i++) before.push(await submit(app, live));
   await app.drain();
+  const unseal = await app.holdSealing();
+  const lost = await resubmit();
+  t.equal(lost.status, 201);
+  strandedIds.push(String(lost.json.id));
   await writeFile(join(app.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
   const health = await app.rest('/v1/service/health', { apiKey: live.key });
   t.equal(health.status, 503);
@@ -55,6 +69,7 @@ t.test('a log whose database contradicts the register takes nothing; all else go
   t.match(json, { status: 'witnessed', bundle: { submission: { id: before[0]!.id } } });
   t.equal((await app.rest('/verify/log/live/checkpoint')).status, 200);
   t.match(app.recorder.lines.join('\n'), /"level":"fatal".*the log is frozen/);
+  await unseal();
 });
 
 t.test('a new epoch of the log goes on, under a new origin, and the old one stays readable', async (t) => {
@@ -84,10 +99,15 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
   const after = [await until('the process has heard of it', () => submit(app, live).catch(() => undefined))];
   after.push(await submit(app, live));
   t.equal(after[0]!.logIndex, 0, 'its indexes begin anew');
+  const stranded = await resubmit();
+  t.match(stranded, { status: 201, json: { log_index: 2 } }, 'what was stranded is taken under its old key');
+  t.equal(stranded.headers['idempotent-replayed'], undefined);
+  t.equal((await resubmit()).headers['idempotent-replayed'], 'true', 'once');
   await app.drain();
   t.equal((await app.rest('/v1/service/health', { apiKey: live.key })).status, 200);
 
-  const wanted = [...before, ...after].map(({ id }) => id).reverse();
+  const idsOf = (made: readonly Made[]) => made.map(({ id }) => id);
+  const wanted = [...idsOf(before), ...strandedIds, ...idsOf(after), stranded.json.id].reverse();
   const listed: string[] = [];
   let cursor = '';
   do {
@@ -124,7 +144,40 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
     ),
   );
   t.match(checkpoints[0], /^live\.log\.example\.com\n3\n/);
-  t.match(checkpoints[1], /^live-2\.log\.example\.com\n2\n/);
+  t.match(checkpoints[1], /^live-2\.log\.example\.com\n3\n/);
+});
+
+t.test("the old epoch's own page tells auditors what happened", async (t) => {
+  const page = async (name: string) => (await app.rest(`/verify/log/${name}`)).json;
+  const old = await until('the page has been read again', async () => {
+    const read = await page('live');
+    return read.state === 'closed' && read;
+  });
+  const roots = (await app.rest('/verify/trust_roots.json')).json;
+  const [first, , next] = roots.transparency_logs as JsonObject[];
+  t.match(old, {
+    origin: 'live.log.example.com',
+    environment: 'live',
+    epoch: 1,
+    verifier_key: first!.verifier_key,
+    state: 'closed',
+    size: 3,
+    root_hash: /^[0-9a-f]{64}$/,
+    created_at: first!.valid_from,
+    frozen_at: /^20.*Z$/,
+    frozen_reason: /^the register has a checkpoint of size 1000, the database ends at 3/,
+    stranded: 1,
+    lost_checkpoint: { size: 1000, root_hash: '0'.repeat(64) },
+    closed_at: next!.valid_from,
+    successor: { origin: 'live-2.log.example.com', url: next!.url },
+  });
+  const [open, other] = [await page('live-2'), await page('test')];
+  t.match(open, { state: 'open', epoch: 2, size: 3, root_hash: /^[0-9a-f]{64}$/ });
+  t.match(other, { state: 'open', epoch: 1 });
+  for (const each of [open, other]) {
+    t.notOk('frozen_at' in each || 'stranded' in each || 'closed_at' in each || 'successor' in each);
+  }
+  t.equal((await app.rest('/verify/log/live-3')).status, 404);
 });
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
