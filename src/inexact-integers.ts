@@ -8,8 +8,8 @@ export const INEXACT_INTEGER = 'is an integer that JSON numbers do not hold exac
 
 const MAX_FOUND = 100;
 
-/** So many significant digits every double gives back. */
-const LONG_NUMBER = /\d[\d.]{15}/;
+/** A number of 16 characters or more, as 15 digits every double gives back. What begins a text is behind its quote. */
+const LONG_NUMBER = /(?:^|[\s:,[-])\d[\d.]{15}/;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
 
 /**
