@@ -14,7 +14,10 @@ export function createValidate(): (desc: DescMessage, message: Message) => void 
   return (desc, message) => {
     const { kind, error, violations } = validator.validate(desc, message);
     if (kind === 'error') throw error;
-    if (kind === 'invalid') throw invalidRequest(violations.slice(0, MAX_PROBLEMS).map(asProblem));
+    if (kind === 'invalid') {
+      const more = Math.max(0, violations.length - MAX_PROBLEMS);
+      throw invalidRequest(Object.assign(violations.slice(0, MAX_PROBLEMS).map(asProblem), { more }));
+    }
   };
 }
 

@@ -5,7 +5,10 @@ import { ApiError } from '../errors.js';
 export type Problem = { path: string; message: string };
 
 /** A request being read: the place in it and what was wrong with it so far. Owned by one request. */
-export type Reading = { readonly path: (string | number)[]; readonly problems: Problem[] };
+export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
+
+/** Problems as they were found; `more`: how many there were beyond those that are listed. */
+export type Problems = Problem[] & { more?: number };
 
 /** More than this many problems of one request are not listed. */
 export const MAX_PROBLEMS = 100;
@@ -19,6 +22,8 @@ export function startReading(): Reading {
 export function report(reading: Reading, message: string): undefined {
   if (reading.problems.length < MAX_PROBLEMS) {
     reading.problems.push({ path: pointer(reading.path), message });
+  } else {
+    reading.problems.more = (reading.problems.more ?? 0) + 1;
   }
 }
 
@@ -29,14 +34,16 @@ export function reportAt(reading: Reading, name: string, message: string): undef
   reading.path.pop();
 }
 
-/** `request.invalid` with every problem in `details.errors`; there must be one at least. */
-export function invalidRequest(problems: readonly Problem[]): ApiError {
+/** `request.invalid` with every problem that is listed in `details.errors`; there must be one at least. */
+export function invalidRequest(problems: readonly Problem[] & { more?: number }): ApiError {
   const [first] = problems;
   if (first === undefined) throw new Error('a request without problems is not invalid');
-  const more = problems.length > 1 ? ` (and ${problems.length - 1} more in details.errors)` : '';
+  const total = problems.length + (problems.more ?? 0);
+  const more = total > 1 ? ` (and ${total - 1} more, see details.errors)` : '';
   const subject = first.path === '' ? 'the request' : first.path;
   return new ApiError(ErrorCode.REQUEST_INVALID, `${subject} ${first.message}${more}`, {
     errors: problems.map(({ path, message }) => ({ path, message })),
+    total,
   });
 }
 

@@ -75,6 +75,8 @@ async function createAttestation(
   call: Call,
 ): Promise<Submission> {
   const principal = getPrincipal(call);
+  // In either case the same digest, and the same request.
+  if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
   if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
   const row = await prepareSubmission(deps, request, call);
   const accepter = await deps.accepterOf(principal.environment);

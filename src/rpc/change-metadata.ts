@@ -37,7 +37,7 @@ export async function updateAttestation(
     assertCorrectable(state);
     const errors = findMetadataErrors(deps.schemas, metadata.value);
     const { schema } = metadata;
-    if (errors.length > 0) throw invalidMetadata(schema, errors, 'nothing was changed');
+    if (errors !== undefined) throw invalidMetadata(schema, errors, 'nothing was changed');
     await correctMetadata(tx, id, metadata);
     const detail = { schema, attested_schema: attested };
     return { action: AuditAction.ATTESTATION_CORRECTED, resourceId: id, detail };

@@ -38,14 +38,14 @@ export async function prepareSubmission(
   const principal = getPrincipal(call);
   const { schema, value, canonical } = readMetadata(request.metadata ?? {});
   const errors = findMetadataErrors(deps.schemas, value);
-  if (errors.length > 0 && request.validation !== ValidationMode.LENIENT) {
+  if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
     throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
   }
   const salt = deps.random.bytes(SALT_BYTES);
   const commitment = metadataCommitment(salt, utf8(canonical));
   const submittedAtMs = deps.clock();
   const id = `sub_${deps.random.ulid(submittedAtMs)}`;
-  const artifactSha256 = (request.artifact?.sha256 ?? '').toLowerCase();
+  const artifactSha256 = request.artifact?.sha256 ?? '';
   const statement = statementBytes({
     artifactSha256,
     submissionId: id,
@@ -66,8 +66,8 @@ export async function prepareSubmission(
     artifactSha256: fromHex(artifactSha256),
     schema,
     metadata: canonical,
-    metadataState: errors.length === 0 ? MetadataState.VALID : MetadataState.INVALID,
-    metadataErrors: errors.length === 0 ? null : JSON.stringify(errors),
+    metadataState: errors === undefined ? MetadataState.VALID : MetadataState.INVALID,
+    metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
     salt,
     commitment: fromHex(commitment),
     dsseKeyId: signer.keyId,

@@ -5,7 +5,7 @@ import { ApiError, errorRules } from '../errors.js';
 import { invalidRequest } from '../json/problems.js';
 import { isDeeperThan } from '../json/strict-json.js';
 import { jcs } from '../proof/jcs.js';
-import type { MetadataProblem } from '../schema/problems.js';
+import type { MetadataProblem, MetadataProblems } from '../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
 
 /** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
@@ -30,20 +30,26 @@ export function readMetadata(value: JsonObject): ReadMetadata {
   return { value, canonical, schema };
 }
 
-/** Where metadata fails the schema it names; throws `submission.unknown_schema` when there is none of that name. */
-export function findMetadataErrors(schemas: SchemaRegistry, metadata: JsonObject): MetadataProblem[] {
+/**
+ * Where metadata fails the schema it names, undefined when it does not; throws `submission.unknown_schema` when there is
+ * none of that name.
+ */
+export function findMetadataErrors(
+  schemas: SchemaRegistry,
+  metadata: JsonObject,
+): MetadataProblems | undefined {
   const verdict = validateMetadata(schemas, metadata);
-  if (verdict.ok) return [];
-  if (verdict.reason === 'invalid') return verdict.errors;
+  if (verdict.ok) return undefined;
+  if (verdict.reason === 'invalid') return verdict;
   const { known } = verdict;
   const message = 'no metadata schema has this name; details.known lists those there are';
   throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
 }
 
 /** The refusal of metadata that fails its schema; `hint` says what the caller can do about it. */
-export function invalidMetadata(schema: string, errors: MetadataProblem[], hint: string): ApiError {
+export function invalidMetadata(schema: string, { errors, total }: MetadataProblems, hint: string): ApiError {
   const message = `the metadata fails its schema ${schema}; ${hint}`;
-  return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors });
+  return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors, total });
 }
 
 /** The warning that a lenient creation answers with, or none. */

@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { Ajv2020, MissingRefError, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import { addSchemaFormats } from './formats.js';
-import { type MetadataProblem, toProblems } from './problems.js';
+import { type MetadataProblems, toProblems } from './problems.js';
 
-/** Checks metadata, its member `schema` included; no problems mean that it is valid. */
-export type MetadataCheck = (metadata: JsonObject) => MetadataProblem[];
+/** Checks metadata, its member `schema` included; undefined means that it is valid. */
+export type MetadataCheck = (metadata: JsonObject) => MetadataProblems | undefined;
 
 /** Makes the check of the schema of a name. Throws an Error that says what is wrong with the schema. */
 export type SchemaCompiler = (name: string, schema: unknown) => MetadataCheck;
@@ -31,7 +31,7 @@ export function schemaCompiler(): SchemaCompiler {
       );
     }
     const check = compileCheck(schema);
-    if (check({ schema: name }).some(({ path }) => path === '/schema')) {
+    if (check({ schema: name })?.errors.some(({ path }) => path === '/schema')) {
       throw new Error(`it must allow a member schema with the value ${name}: metadata names its schema so`);
     }
     return check;
@@ -55,7 +55,7 @@ function compileCheck(schema: JsonObject): MetadataCheck {
   const isValidThroughout = compile(schema, true);
   const maxValues = copiesErrors(isValidThroughout) ? MAX_VALUES : Number.POSITIVE_INFINITY;
   return (metadata) => {
-    if (isValid(metadata)) return [];
+    if (isValid(metadata)) return undefined;
     if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? [], metadata);
     isValidThroughout(metadata);
     return toProblems(isValidThroughout.errors ?? [], metadata);

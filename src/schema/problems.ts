@@ -5,22 +5,47 @@ import { formatProblem } from './formats.js';
 /** One thing wrong with metadata: where, as a JSON pointer (RFC 6901) relative to it, and what. */
 export type MetadataProblem = { path: string; message: string };
 
+/** What is wrong with metadata: the first hundred places, and how many there are. */
+export type MetadataProblems = { errors: MetadataProblem[]; total: number };
+
 const MAX_PROBLEMS = 100;
+/** Sorting the places of tens of thousands of errors, as 64 KiB can have, takes longer than finding them. */
+const MAX_SORTED = 1000;
 const MAX_MESSAGE_LENGTH = 200;
 const MAX_PATH_LENGTH = 512;
-/** More than this many of ajv's errors are not looked at: 64 KiB of metadata can make tens of thousands. */
-const MAX_ERRORS = 1000;
 
-/** What ajv found, in our words: by place, each once, at most 100 and at least one. */
-export function toProblems(errors: readonly ErrorObject[], metadata: JsonObject): MetadataProblem[] {
-  const problems = new Map<string, MetadataProblem>();
-  for (const error of withoutChoices(errors.slice(0, MAX_ERRORS))) {
-    const problem = toProblem(error, metadata);
-    problems.set(`${sortKey(problem.path)}\n${problem.path}\n${problem.message}`, problem);
+/** What ajv found, in our words: by place, one problem each, at most 100 and at least one; and of how many places. */
+export function toProblems(errors: readonly ErrorObject[], metadata: JsonObject): MetadataProblems {
+  const byPlace = new Map<string, ErrorObject>();
+  for (const error of withoutChoices(errors)) {
+    const path = pathOf(error);
+    const known = byPlace.get(path);
+    if (known === undefined || weightOf(error) > weightOf(known)) byPlace.set(path, error);
   }
-  if (problems.size === 0) return [{ path: '', message: 'fails its schema' }];
-  const inOrder = [...problems].sort(([a], [b]) => (a < b ? -1 : 1));
-  return inOrder.slice(0, MAX_PROBLEMS).map(([, problem]) => problem);
+  if (byPlace.size === 0) return { errors: [{ path: '', message: 'fails its schema' }], total: 1 };
+  const inOrder = firstOf([...byPlace.keys()], MAX_PROBLEMS);
+  return {
+    errors: inOrder.map((path) => toProblem(path, byPlace.get(path) as ErrorObject, metadata)),
+    total: byPlace.size,
+  };
+}
+
+/** The first of some pointers, in the order of their places as far as the validator comes near it. */
+function firstOf(paths: string[], count: number): string[] {
+  const keyed = paths.slice(0, MAX_SORTED).map((path) => [sortKey(path), path] as const);
+  return keyed
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .slice(0, count)
+    .map(([, path]) => path);
+}
+
+/** Of several errors at one place the one that says most is told: of equals the first. */
+function weightOf({ keyword }: ErrorObject): number {
+  return keyword === 'anyOf' || keyword === 'oneOf'
+    ? 2
+    : keyword === 'type' || keyword === 'required'
+      ? 1
+      : 0;
 }
 
 /** The pointer with its array indices in equal width, so that texts come in the order of numbers. */
@@ -29,43 +54,56 @@ function sortKey(path: string): string {
 }
 
 /**
- * Leaves out what only says that a part failed, and makes one error of a choice between members of which none is
- * there: ajv reports one for each, just before that of the choice.
+ * Leaves out what only says that a part failed, and makes one error of a choice: ajv reports those of each alternative
+ * just before that of the choice, and what they ask for is not asked for together.
  */
 function withoutChoices(errors: readonly ErrorObject[]): ErrorObject[] {
   const kept: ErrorObject[] = [];
   for (const error of errors) {
     if (error.keyword === 'if' || error.keyword === 'propertyNames') continue;
     if (error.keyword === 'anyOf' || error.keyword === 'oneOf') {
-      const names = takeMissing(kept, error);
-      kept.push(names.length === 0 ? error : { ...error, params: { ...error.params, names } });
-    } else kept.push(error);
+      Object.assign(error.params, summarise(takeAlternatives(kept, error), error));
+    }
+    kept.push(error);
   }
   return kept;
 }
 
-/** Takes the errors of a choice off the end when each says that a member is missing; the members' names. */
-function takeMissing(kept: ErrorObject[], choice: ErrorObject): string[] {
-  const isOfChoice = (error: ErrorObject) => error.schemaPath.startsWith(`${choice.schemaPath}/`);
-  const start = kept.findLastIndex(
-    (error) => !(isOfChoice(error) && error.instancePath.startsWith(choice.instancePath)),
-  );
-  const ofChoice = kept.slice(start + 1);
-  const isMissing = (error: ErrorObject) =>
-    error.keyword === 'required' && error.instancePath === choice.instancePath;
-  if (!ofChoice.every(isMissing)) return [];
-  kept.length = start + 1;
-  return ofChoice.map((error) => String(error.params.missingProperty));
+/** Takes the errors of a choice's alternatives off the end. */
+function takeAlternatives(kept: ErrorObject[], { schemaPath, instancePath }: ErrorObject): ErrorObject[] {
+  let start = kept.length;
+  while (start > 0) {
+    const before = kept[start - 1] as ErrorObject;
+    if (!before.schemaPath.startsWith(`${schemaPath}/`) || !before.instancePath.startsWith(instancePath))
+      break;
+    start--;
+  }
+  return kept.splice(start);
 }
 
-function toProblem(error: ErrorObject, metadata: JsonObject): MetadataProblem {
-  const { params, propertyName } = error;
+/** What a choice is about where that is one thing: the names of members, or the types of the value. */
+function summarise(
+  alternatives: readonly ErrorObject[],
+  { instancePath }: ErrorObject,
+): { names?: unknown[]; types?: unknown[] } {
+  const areAll = (keyword: string) =>
+    alternatives.every((error) => error.keyword === keyword && error.instancePath === instancePath);
+  if (alternatives.length === 0) return {};
+  if (areAll('required')) return { names: alternatives.map(({ params }) => params.missingProperty) };
+  return areAll('type') ? { types: alternatives.flatMap(({ params }) => params.type) } : {};
+}
+
+/** The place that an error is about: a member that is missing or too many is one of its own. */
+function pathOf({ params, propertyName, instancePath }: ErrorObject): string {
   const member =
     propertyName ?? params.missingProperty ?? params.additionalProperty ?? params.unevaluatedProperty;
-  const path =
-    member === undefined ? error.instancePath : `${error.instancePath}/${escapeStep(String(member))}`;
-  const message = propertyName === undefined ? describe(error, metadata) : `has a name that is not allowed`;
-  return { path: boundPath(path), message: boundText(message) };
+  return boundPath(member === undefined ? instancePath : `${instancePath}/${escapeStep(String(member))}`);
+}
+
+function toProblem(path: string, error: ErrorObject, metadata: JsonObject): MetadataProblem {
+  const message =
+    error.propertyName === undefined ? describe(error, metadata) : 'has a name that is not allowed';
+  return { path, message: boundText(message) };
 }
 
 type Describe = (params: Record<string, unknown>, value: JsonValue | undefined) => string;
@@ -90,8 +128,9 @@ function describe({ keyword, params, instancePath, message }: ErrorObject, metad
   return known(params, keyword === 'format' ? valueAt(metadata, instancePath) : undefined);
 }
 
-function describeChoice({ names, passingSchemas }: Record<string, unknown>): string {
+function describeChoice({ names, types, passingSchemas }: Record<string, unknown>): string {
   if (Array.isArray(names)) return `must have ${names.map(inText).join(' or ')}`;
+  if (Array.isArray(types)) return `must be ${[...new Set(types)].map(typeName).join(' or ')}`;
   return Array.isArray(passingSchemas)
     ? 'has more than one of the allowed forms'
     : 'has none of the allowed forms';

@@ -11,7 +11,7 @@ export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
 export type MetadataVerdict =
   | { ok: true }
   | { ok: false; reason: 'unknown_schema'; known: string[] }
-  | { ok: false; reason: 'invalid'; errors: MetadataProblem[] };
+  | { ok: false; reason: 'invalid'; errors: MetadataProblem[]; total: number };
 
 /** Schema files that cannot be used: its message has a line for each problem, with the file's path. */
 export class SchemaLoadError extends Error {
@@ -56,6 +56,6 @@ export function validateMetadata(registry: SchemaRegistry, metadata: JsonObject)
   const { schema } = metadata;
   const check = typeof schema === 'string' ? registry.get(schema) : undefined;
   if (check === undefined) return { ok: false, reason: 'unknown_schema', known: [...registry.keys()] };
-  const errors = check(metadata);
-  return errors.length === 0 ? { ok: true } : { ok: false, reason: 'invalid', errors };
+  const problems = check(metadata);
+  return problems === undefined ? { ok: true } : { ok: false, reason: 'invalid', ...problems };
 }

@@ -132,6 +132,18 @@ t.test('the same key with another message is refused, whatever the difference', 
   t.equal(await countOf(owner), 1);
 });
 
+t.test('a digest in the other case is the same request', async (t) => {
+  for (const { name, call } of surfaces) {
+    const owner = await newKey(app);
+    const headers = freshKey();
+    const first = await call(createAttestation, creation(ARTIFACT.toUpperCase()), owner.key, headers);
+    const again = await call(createAttestation, creation(ARTIFACT), owner.key, headers);
+    t.equal(again.code, 'ok', name);
+    t.equal(again.response.id, first.response.id, name);
+    t.equal(again.headers['idempotent-replayed'], 'true', name);
+  }
+});
+
 t.test('a key counts for its API key alone', async (t) => {
   const one = await newKey(app);
   const sibling = await newKey(app, { projectId: one.projectId });

@@ -151,6 +151,8 @@ t.test('filters are read as REST documents them', async (t) => {
   const offset = new Date(at + 7_199_999).toISOString().replace('Z', '%2B02:00');
   t.equal(await countOf(`submitted_after=${offset}`), 1, 'with an offset');
   for (const [query, path] of [
+    ['schema=', '/schema'],
+    ['status=', '/status'],
     ['status=sealed', '/status'],
     ['status=QUEUED', '/status'],
     ['status=1', '/status'],

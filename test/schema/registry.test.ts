@@ -213,6 +213,29 @@ t.test('a hundred problems are told at most', async (t) => {
   t.equal(huge[99], '/runDetails/byproducts/99 must have uri or digest or content');
 });
 
+t.test('each wrong place is told once, and how many there are', async (t) => {
+  const dependencies = (...items: JsonValue[]) =>
+    changed(provenance, '/buildDefinition/resolvedDependencies', items);
+  const totalOf = (metadata: JsonObject) => {
+    const verdict = validateMetadata(registry, metadata);
+    return 'total' in verdict ? verdict.total : 0;
+  };
+  const at = '/buildDefinition/resolvedDependencies';
+  const cases: [item: JsonValue, problems: string[]][] = [
+    [{}, [`${at}/0 must have uri or digest or content`]],
+    [{ uri: '' }, [`${at}/0 has none of the allowed forms`]],
+    [{ digest: {}, content: '' }, [`${at}/0 has none of the allowed forms`]],
+    [0, [`${at}/0 must be an object`]],
+    [{ uri: 5 }, [`${at}/0 has none of the allowed forms`, `${at}/0/uri must be a string or null`]],
+  ];
+  for (const [item, problems] of cases) {
+    t.strictSame(problemsOf(dependencies(item)), problems, JSON.stringify(item));
+    t.equal(totalOf(dependencies(item)), problems.length);
+  }
+  t.equal(totalOf(dependencies(...Array.from({ length: 20_000 }, () => ({})))), 20_000);
+  t.equal(totalOf(dependencies(...Array.from({ length: 20_000 }, () => 0))), 20_000);
+});
+
 t.test('long and hostile values are answered with short messages that do not quote them', async (t) => {
   const long = 'secret'.repeat(10_000);
   const cases: JsonObject[] = [

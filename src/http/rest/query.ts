@@ -1,5 +1,6 @@
-import type { DescMessage } from '@bufbuild/protobuf';
-import { type Reading, reportAt } from '../../json/problems.js';
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { findRules } from '../../json/field-rules.js';
+import { type Reading, report, reportAt } from '../../json/problems.js';
 import type { Fields } from '../../json/value.js';
 import { findFieldPath, findTextSetter, type TextSetter } from './field-path.js';
 import { decodePercent } from './percent.js';
@@ -7,7 +8,7 @@ import { decodePercent } from './percent.js';
 /** Sets fields of a message from a URL's query, without its `?`. */
 export type QueryReader = (query: string, message: Fields, reading: Reading) => void;
 
-type Parameter = { set: TextSetter; isRepeated: boolean };
+type Parameter = { set: TextSetter; isRepeated: boolean; mayBeEmpty: boolean };
 
 /** Deeper parameter names are refused: a recursive message type would allow them without end. */
 const MAX_DEPTH = 16;
@@ -35,7 +36,7 @@ export function compileQueryReader(desc: DescMessage, bound: readonly string[]):
       const parameter = topLevel.get(name) ?? resolve(desc, name, bound);
       if (typeof parameter === 'string') reportAt(reading, name, parameter);
       else if (seen.has(name) && !parameter.isRepeated) reportAt(reading, name, 'is given more than once');
-      else setParameter(parameter.set, name, text, message, reading);
+      else setParameter(parameter, name, text, message, reading);
       seen.add(name);
     }
   };
@@ -64,11 +65,24 @@ function resolve(desc: DescMessage, name: string, bound: readonly string[]): Par
   const set = findTextSetter(fields);
   return set === undefined
     ? 'cannot be given as a query parameter'
-    : { set, isRepeated: leaf.fieldKind === 'list' };
+    : { set, isRepeated: leaf.fieldKind === 'list', mayBeEmpty: !hasLeastLength(leaf) };
 }
 
-function setParameter(set: TextSetter, name: string, text: string, message: Fields, reading: Reading): void {
+/** Whether a text that is given must have characters: in a message an empty one is the same as none. */
+function hasLeastLength(field: DescField): boolean {
+  const rules = findRules(field);
+  return rules?.type.case === 'string' && rules.type.value.minLen > 0n;
+}
+
+function setParameter(
+  { set, mayBeEmpty }: Parameter,
+  name: string,
+  text: string,
+  message: Fields,
+  reading: Reading,
+): void {
   reading.path.push(name);
-  set(text, message, reading);
+  if (text === '' && !mayBeEmpty) report(reading, 'must not be empty');
+  else set(text, message, reading);
   reading.path.pop();
 }
