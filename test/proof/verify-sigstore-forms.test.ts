@@ -83,6 +83,18 @@ t.test('a bundle of another version or signed under a certificate is not judged'
   }
 });
 
+t.test('a statement of another type, and an entry of a kind that is not known, are not judged', async (t) => {
+  const typed = await verify((b) => set(at(b, 'dsseEnvelope'), { payloadType: 'application/json' }));
+  t.strictSame([typed.verdict, typed.steps[0]?.code], ['could_not_check', 'shape.not_checkable']);
+  const signer = makeSigner('P-256');
+  const log = makeLog();
+  const plain = messageBundle(artifact, signer);
+  set(plain.verificationMaterial, { tlogEntries: [log.entry('rekord', '0.0.7', {})] });
+  const found = await verify(() => {}, { bundle: plain as Json, pem: signer.pem, root: log.trustedRoot });
+  t.strictSame([found.verdict, codes(found)[0]], ['could_not_check', 'entries.not_checkable']);
+  t.match(found.summary, 'entries of kind rekord 0.0.7 are not known here');
+});
+
 t.test('of a oneof exactly one member may be there', async (t) => {
   const message = { messageDigest: { algorithm: 'SHA2_256', digest: '' }, signature: 'AA==' };
   const several: ((bundle: Json) => unknown)[] = [

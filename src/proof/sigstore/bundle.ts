@@ -53,7 +53,7 @@ export type SigstoreFacts = {
   readonly timestamps: readonly { readonly path: string; readonly response: Uint8Array }[];
 };
 
-/** A bundle of a kind that is not checked here: nothing is wrong with it for all that is known. */
+/** What is of a kind that is not checked here: nothing is wrong with it for all that is known. */
 export class UncheckableError extends Error {
   override readonly name = 'UncheckableError';
 }
@@ -87,7 +87,7 @@ const FIELDS = {
 
 /**
  * Reads a bundle given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong, and UncheckableError
- * for a bundle of another version or one that is signed under a certificate.
+ * for a bundle of another version, one signed under a certificate, and a DSSE envelope that holds no statement.
  */
 export function parseSigstoreBundle(input: string | Uint8Array): SigstoreFacts {
   const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
@@ -137,7 +137,9 @@ function signedContent(root: JsonNode): SignedContent {
 function dsse(node: JsonNode): SignedContent {
   const envelope = message(node, FIELDS.envelope);
   const type = getMember(envelope, 'payloadType');
-  if (text(type) !== IN_TOTO_PAYLOAD_TYPE) throw refused(type.path, `must be ${IN_TOTO_PAYLOAD_TYPE}`);
+  if (text(type) !== IN_TOTO_PAYLOAD_TYPE) {
+    throw new UncheckableError(`what it signs is of another type than ${IN_TOTO_PAYLOAD_TYPE}`);
+  }
   const signatures = getMember(envelope, 'signatures');
   const [only, ...others] = items(signatures);
   if (only === undefined || others.length > 0) throw refused(signatures.path, 'must be exactly one');

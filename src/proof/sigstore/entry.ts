@@ -5,7 +5,7 @@ import { fromPem } from '../pem.js';
 import { equalBytes } from '../primitives.js';
 import { digest, type HashName } from '../rfc3161/algorithm.js';
 import { parseJsonText } from '../verify/json-text.js';
-import type { LogEntry } from './bundle.js';
+import { type LogEntry, UncheckableError } from './bundle.js';
 import {
   bytes,
   fromProtoBase64,
@@ -57,7 +57,10 @@ const READERS: ReadonlyMap<string, (spec: JsonNode) => EntryBody> = new Map([
   ['intoto 0.0.2', intoto],
 ]);
 
-/** Throws FormatError, which says what is wrong, unless the entry is this signature by this key over this content. */
+/**
+ * Throws FormatError, which says what is wrong, unless the entry is this signature by this key over this content;
+ * UncheckableError when it is of a kind that is not known here.
+ */
 export async function checkEntry(entry: LogEntry, expected: Signed): Promise<void> {
   const body = readBody(entry);
   if (!equalBytes(body.signature, expected.signature)) throw new FormatError('it is of another signature');
@@ -81,7 +84,7 @@ function readBody({ kind, version, body }: LogEntry): EntryBody {
     throw new FormatError('its body is of another kind or version');
   }
   const read = READERS.get(`${kind} ${version}`);
-  if (read === undefined) throw new FormatError(`entries of kind ${kind} ${version} are not known`);
+  if (read === undefined) throw new UncheckableError(`entries of kind ${kind} ${version} are not known here`);
   return read(getMember(root, 'spec'));
 }
 

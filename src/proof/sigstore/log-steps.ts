@@ -6,7 +6,7 @@ import { leafHash, verifyInclusion } from '../merkle.js';
 import { equalBytes } from '../primitives.js';
 import { endOfSecond, instantText, type VouchedTime } from '../verify/instant.js';
 import { type Check, failed, missing, notChecked, passed } from '../verify/report.js';
-import type { LogEntry } from './bundle.js';
+import { type LogEntry, UncheckableError } from './bundle.js';
 import { isSignedBy } from './checkpoint.js';
 import { checkEntry, type Signed } from './entry.js';
 import { isWithin, type SigstoreTrust, type TrustedLogKey } from './trusted-root.js';
@@ -23,6 +23,7 @@ export async function checkEntries(entries: readonly LogEntry[], signed: Signed)
         await checkEntry(entry, signed);
         return passed('entries.match', 'the log entry is about this signature');
       } catch (error) {
+        if (error instanceof UncheckableError) return missing('entries.not_checkable', error.message);
         if (!(error instanceof FormatError)) throw error;
         return failed(
           'entries.mismatch',
