@@ -19,19 +19,28 @@ export function watchedSockets(silenceMs: number): (place: Place) => Socket {
   };
 }
 
-/** By the counters, which hold under TLS as well; there the driver takes all listeners off the socket. */
+/**
+ * By the counters, which hold under TLS as well; there the driver takes all listeners off the socket. What is sent is no
+ * sign of life: the first of it since the last answer begins the wait, more of it does not prolong it.
+ */
 function closeWhenSilent(socket: Socket, silenceMs: number): void {
-  let seen = 0;
-  let seenMs = performance.now();
+  const seen = { read: 0, written: 0 };
+  let isAsked = false;
+  let sinceMs = performance.now();
   const timer = setInterval(() => {
-    const bytes = socket.bytesRead + socket.bytesWritten;
     const nowMs = performance.now();
-    if (bytes !== seen) {
-      seen = bytes;
-      seenMs = nowMs;
-    } else if (nowMs - seenMs >= silenceMs) {
+    const { bytesRead, bytesWritten } = socket;
+    if (bytesRead !== seen.read) {
+      isAsked = false;
+      sinceMs = nowMs;
+    } else if (bytesWritten !== seen.written && !isAsked) {
+      isAsked = true;
+      sinceMs = nowMs;
+    } else if (nowMs - sinceMs >= silenceMs) {
       socket.destroy();
     }
+    seen.read = bytesRead;
+    seen.written = bytesWritten;
     if (socket.destroyed) clearInterval(timer);
   }, silenceMs / 10).unref();
 }

@@ -55,6 +55,25 @@ t.test('over TLS a server that falls silent is given up, and found again', async
   await until('it is back', () => pool`SELECT 3`.catch(() => undefined));
 });
 
+t.test('a server that falls silent is given up however much goes on being asked of it', async (t) => {
+  const front = await startTlsFront(t);
+  const url = new URL(databaseUrl);
+  url.hostname = '127.0.0.1';
+  url.port = String(front.port);
+  const pool = open(t, `${url.href}?sslmode=require`);
+  await pool`SELECT 1`;
+  front.silent = true;
+  let asked = 0;
+  const asking = setInterval(() => {
+    asked++;
+    pool`SELECT 1`.catch(() => {});
+  }, 50);
+  t.teardown(() => clearInterval(asking));
+  t.ok(isConnectionLost(await pool`SELECT 2`.catch((failed: unknown) => failed)));
+  // The driver sends a hundred statements ahead; from then on nothing would be written any more.
+  t.ok(asked < 100, `given up after ${asked} more statements`);
+});
+
 t.test('of several hosts the next is tried when one is away', async (t) => {
   const closed = createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
