@@ -1,5 +1,6 @@
 /** Fetches bundles of what was acknowledged, through the API, and has each checked. */
-import { call } from './call.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Answer, call, isPassing } from './call.js';
 import {
   type Bundle,
   checkByForeignTools,
@@ -20,6 +21,7 @@ const AT_ONCE = 8;
 /** One in so many is given to openssl and to Sigstore's verifier as well. */
 const FOREIGN_EVERY = 50;
 const SAMPLES = 20;
+const ATTEMPTS = 5;
 
 /** Those that were there before the first fault are trusted by the check by hand; newer ones by the verifier. */
 export async function checkBundles(
@@ -40,7 +42,7 @@ export async function checkBundles(
     for (let i = next++; i < all.length; i = next++) {
       const made = all[i]!;
       const { apiKey, environment } = owners.get(made.owner)!;
-      const answer = await call(`${api}/v1/attestations/${made.id}/bundle`, { apiKey, timeoutMs: 60_000 });
+      const answer = await fetchBundle(`${api}/v1/attestations/${made.id}/bundle`, apiKey);
       if (answer.status !== 200) {
         done.problems.push(`${made.id}: its bundle is answered with ${answer.status} ${answer.text}`);
         continue;
@@ -61,6 +63,15 @@ export async function checkBundles(
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return done;
+}
+
+/** Nothing is broken any more, but a connection that was may be found out only now. */
+async function fetchBundle(url: string, apiKey: string): Promise<Answer> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await call(url, { apiKey, timeoutMs: 60_000 });
+    if (!isPassing(answer) || attempt === ATTEMPTS) return answer;
+    await delay(1_000);
+  }
 }
 
 async function fetchTrusted(api: string, suffix: string): Promise<unknown> {

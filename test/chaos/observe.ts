@@ -1,4 +1,5 @@
 /** What is there after a campaign: the public log as anybody can fetch it, and the tables as plain SQL shows them. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
 import type { EnvironmentName } from '../../src/environment.js';
 import type { KnownLog } from './checkpoint.js';
@@ -92,10 +93,18 @@ function splitEntries(bundle: Buffer): Buffer[] {
   return entries;
 }
 
+const FETCH_ATTEMPTS = 5;
+
+/** Nothing is broken any more when this is used, but a connection that was may be found out only now. */
 async function fetchBytes(url: string): Promise<Buffer> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) });
-  if (answer.status !== 200) throw new Error(`${url} answers ${answer.status}`);
-  return Buffer.from(await answer.arrayBuffer());
+  for (let attempt = 1; ; attempt++) {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    if (answer.status === 200) return bytes;
+    if (answer.status !== 503 || attempt === FETCH_ATTEMPTS)
+      throw new Error(`${url} answers ${answer.status}`);
+    await delay(1_000);
+  }
 }
 
 /** What was pinned before the first fault. */

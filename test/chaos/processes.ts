@@ -1,8 +1,8 @@
 /** The processes of the service: each is started again when it has ended, as a supervisor does. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stops } from '../../src/app/stops.js';
-import { type ServiceProcess, startService } from '../support/service.js';
+import { type LogLine, type ServiceProcess, startService } from '../support/service.js';
 
 export type Role = 'api' | 'worker';
 
@@ -39,23 +39,33 @@ const RETRY_MS = 300;
 /**
  * Starts it when told to.
  *
+ * @param what what it logs is added to `logFile`
  * @param report told of an end that nobody asked for
  */
 export function supervise(
-  what: { name: string; role: Role; env: Record<string, string> },
+  what: { name: string; role: Role; env: Record<string, string>; logFile: string },
   report: (problem: string) => void,
   stops: Stops,
 ): Supervised {
-  const { name, role, env } = what;
+  const { name, role, env, logFile } = what;
+  const onLine = (line: LogLine) => appendFileSync(logFile, `${JSON.stringify(line)}\n`);
   const state: State = {
     wanted: false,
     closed: false,
     hasRun: false,
   };
-  const teardowns = { teardown: (stop: () => Promise<unknown>) => stops.add(stop) };
+  const close = () => {
+    state.closed = true;
+    state.wanted = false;
+  };
+  const teardown = (stop: () => Promise<unknown>) =>
+    stops.add(() => {
+      close();
+      return stop();
+    });
   const tryToStart = async () => {
     while (state.wanted) {
-      const started = await startService(teardowns, role, env).catch((error: Error) => error);
+      const started = await startService({ teardown }, role, env, onLine).catch((error: Error) => error);
       if (started instanceof Error) {
         // Without Postgres no process starts: its supervisor tries again. Before the first fault nothing explains it.
         if (!state.hasRun) throw started;
@@ -88,10 +98,7 @@ export function supervise(
     state.up = undefined;
     return up;
   };
-  stops.add(async () => {
-    state.closed = true;
-    state.wanted = false;
-  });
+  stops.add(async () => close());
   return {
     name,
     role,

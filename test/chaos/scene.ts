@@ -74,7 +74,8 @@ export async function openScene(dir: string, stops: Stops, withDisks: boolean): 
   const report = (problem: string) => record.write({ what: 'wrong', problem });
   const processes = PROCESSES.map(({ name, role }) => {
     const urls = { DATABASE_URL: database.urlFor(name), NATS_URL: nats.urlFor(name) };
-    return supervise({ name, role, env: { ...env, ...urls } }, report, stops);
+    const logFile = join(dir, `${name}.log`);
+    return supervise({ name, role, env: { ...env, ...urls }, logFile }, report, stops);
   });
   await Promise.all(processes.map((each) => each.start()));
   return {

@@ -96,6 +96,7 @@ export async function startService(
   test: Pick<Test, 'teardown'>,
   role: 'api' | 'worker',
   env: Record<string, string>,
+  onLine: (line: LogLine) => void = () => {},
 ): Promise<ServiceProcess> {
   const ports = role === 'api' ? ['--port', '0', '--ops-port', '0'] : ['--ops-port', '0'];
   const child = spawn(process.execPath, [...PROGRAM, role, '--json', ...ports], {
@@ -110,7 +111,7 @@ export async function startService(
     return exited;
   };
   test.teardown(() => end('SIGKILL'));
-  const lines = collectLines(child);
+  const lines = collectLines(child, onLine);
   const ready = once(createInterface({ input: child.stdout! }), 'line');
   const [line] = await Promise.race([ready, exited.then(() => [])]);
   if (line === undefined) throw new Error(`attest ${role} did not start: ${JSON.stringify(lines)}`);
@@ -135,10 +136,12 @@ export async function startService(
   };
 }
 
-function collectLines(child: ChildProcess): LogLine[] {
+function collectLines(child: ChildProcess, onLine: (line: LogLine) => void): LogLine[] {
   const lines: LogLine[] = [];
-  createInterface({ input: child.stderr! }).on('line', (line) => {
-    lines.push(line.startsWith('{') ? JSON.parse(line) : { level: 'none', msg: line });
+  createInterface({ input: child.stderr! }).on('line', (text) => {
+    const line: LogLine = text.startsWith('{') ? JSON.parse(text) : { level: 'none', msg: text };
+    lines.push(line);
+    onLine(line);
   });
   return lines;
 }
