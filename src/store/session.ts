@@ -8,7 +8,9 @@ import { type SessionOptions, sessionSettings } from './session-settings.js';
 export async function assertSession(pool: Pool, options: SessionOptions): Promise<void> {
   const wanted = sessionSettings(options);
   const rows = await pool<{ name: string; setting: string }[]>`
-    SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(wanted)})`;
+    SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(wanted)})`.catch((error: Error) => {
+    throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });
+  });
   const wrong = Object.entries(wanted).flatMap(([name, value]) => {
     const setting = rows.find((row) => row.name === name)?.setting;
     return setting === value ? [] : [`${name} is ${setting ?? 'not known'} and not ${value}`];
