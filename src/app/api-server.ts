@@ -19,6 +19,7 @@ import { createDatabaseAway } from './database-away.js';
 import { createHealthCheck } from './health-check.js';
 import type { JobSender } from './jobs.js';
 import { publicRoutes } from './public-routes.js';
+import { checkpointSigners } from './setup.js';
 import { standardRpcs } from './standard-rpcs.js';
 import { createSubmissionLimits } from './submission-limits.js';
 import { webhookService } from './webhook-service.js';
@@ -89,6 +90,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       baseUrl: options.baseUrl,
       register,
       verifyUrl: options.verifyUrl,
+      signerOf: checkpointSigners(config.secrets.log),
     }),
     log,
     observe: options.observe,

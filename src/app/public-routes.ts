@@ -5,28 +5,31 @@ import { createLogPages } from '../mirror/log-page.js';
 import { createLogReader } from '../mirror/log-reader.js';
 import { type MirrorDeps, mirrorRoutes } from '../mirror/routes.js';
 import type { Register } from '../pipeline/register.js';
+import type { CheckpointSigner } from '../proof/checkpoint.js';
 import type { Pool } from '../store/connect.js';
+import type { Log } from '../store/logs.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** What the routes without authentication are made of. */
 export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
+  signerOf: (log: Log) => CheckpointSigner;
   baseUrl: () => string;
   verifyUrl: () => string;
 };
 
 /** The mirror, and the descriptions of the API. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
-  const { pool, directory } = deps;
+  const { pool, directory, signerOf } = deps;
   return async (app) => {
     apiDocumentRoutes(app, deps);
     // Apart, as it tells errors of the database.
     await app.register(async (scope) =>
       mirrorRoutes(scope, {
         ...deps,
-        logs: createLogReader(pool, directory),
         readLogPage: createLogPages({ ...deps, monotonicMs: () => performance.now() }),
+        logs: createLogReader(pool, directory, signerOf),
         writeTrustRoots: compileWriter(TrustRootsSchema),
       }),
     );

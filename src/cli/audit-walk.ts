@@ -15,7 +15,7 @@ import { mapOrdered } from './map-ordered.js';
 /** What was found of one log; `size` and `read` in entries, `confirmed` in checkpoints besides the one it shows now. */
 export type Finding = {
   readonly log: TrustedLog;
-  /** The signed note that it shows now; undefined before its first batch. */
+  /** The signed note that it shows now, if any. */
   readonly checkpoint?: string;
   readonly size: number;
   readonly read: number;

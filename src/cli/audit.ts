@@ -113,7 +113,7 @@ function formatFindings(findings: readonly Finding[], trustOrigin: string): stri
 function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Finding): string[] {
   const name = log.key.name;
   if (problems.length > 0) return [`FAILED  ${name}`, ...problems.map((problem) => `        ${problem}`)];
-  if (checkpoint === undefined) return [`ok      ${name}: nothing is in it yet`];
+  if (checkpoint === undefined || size === 0) return [`ok      ${name}: nothing is in it yet`];
   const others =
     confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
   return [

@@ -1,6 +1,7 @@
 import { etagOf } from '../etag.js';
+import { type CheckpointSigner, signCheckpoint } from '../proof/checkpoint.js';
 import { firstEntries } from '../proof/entries.js';
-import { HASH_BYTES } from '../proof/merkle.js';
+import { emptyRoot, HASH_BYTES } from '../proof/merkle.js';
 import { tileWidth } from '../proof/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../proof/tile-path.js';
 import type { Directory } from '../rpc/directory.js';
@@ -14,7 +15,10 @@ import { createKeptTiles, type KeptTile } from './kept-tiles.js';
 
 /** Reads a log as C2SP tlog-tiles publishes it; nothing beyond its newest published checkpoint is ever shown. */
 export type LogReader = {
-  /** The newest published checkpoint, a signed note; undefined before the first batch. */
+  /**
+   * The newest published checkpoint, a signed note. Before the first batch it is of size 0, signed here; undefined for
+   * a log that was frozen before it had one, since nothing is signed for that any more.
+   */
   checkpoint(log: Log): Promise<string | undefined>;
   /**
    * A tile or an entry bundle by its path below the log's address; undefined when the log has no such tile. Throws
@@ -32,8 +36,13 @@ const GATHER = { maxKeys: 10, maxInFlight: 2 };
  * A reader over the tables. What lies below a size that was published once is looked for without asking how far the
  * log has come since.
  */
-export function createLogReader(pool: Pool, directory: Directory): LogReader {
+export function createLogReader(
+  pool: Pool,
+  directory: Directory,
+  signerOf: (log: Log) => CheckpointSigner,
+): LogReader {
   const kept = createKeptTiles();
+  const ofNothing = new Map<number, string>();
   const sizes = new Map<number, number>();
   const findNewest = gather(async (ids) => {
     const newest = await Promise.all(ids.map((id) => findNewestPublishedBatch(pool, Number(id))));
@@ -44,8 +53,17 @@ export function createLogReader(pool: Pool, directory: Directory): LogReader {
     if (batch !== undefined) sizes.set(id, Math.max(batch.treeSize, sizes.get(id) ?? 0));
     return batch;
   };
+  const signNothing = (log: Log): string => {
+    const note = signCheckpoint({ origin: log.origin, size: 0, rootHash: emptyRoot() }, signerOf(log));
+    ofNothing.set(log.id, note);
+    return note;
+  };
   return {
-    checkpoint: async (log) => (await readNewest(log))?.note,
+    async checkpoint(log) {
+      const newest = await readNewest(log);
+      if (newest !== undefined) return newest.note;
+      return log.frozenAt === null ? (ofNothing.get(log.id) ?? signNothing(log)) : undefined;
+    },
     async tile(log, path) {
       const address = parseTilePath(path);
       if (address === undefined) return undefined;
