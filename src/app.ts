@@ -1,5 +1,6 @@
 /** The processes and tools of the service, each put together from `app/`. */
 import type { LogManager, RunOptions, SecretKeyManager } from './app/contract.js';
+import { openLogDomain } from './app/log-domain.js';
 import { logManager } from './app/logs.js';
 import { startProcess } from './app/processes.js';
 import { openRegister } from './app/register-file.js';
@@ -23,16 +24,17 @@ export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): 
     const pool = openToolPool(config.databaseUrl, stops);
     await migrate(pool);
     await writeConnections(config);
+    const { logDomain, isNew } = await openLogDomain(pool, config);
     const asked = [...witnesses, ...openWitnesses(config.witnesses)];
     const ready = await startProcess({
-      config,
+      config: { ...config, logDomain },
       roles: { api: true, worker: true },
       witnesses: asked,
       log,
       stops,
     });
     const { project_id: projectId } = await writeCredentials(pool, config, ready);
-    onReady({ ...ready, projectId });
+    onReady({ ...ready, projectId, ...(isNew ? { newLogDomain: logDomain } : {}) });
     await Promise.race([aborted(stop), failed]);
   });
 }

@@ -17,6 +17,7 @@ import { atMostEvery } from './at-most-every.js';
 import { setUpDsseSigners } from './dsse-signers.js';
 import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
+import { getLogDomain } from './log-domain.js';
 import { createLogGuard, type LogGuard } from './log-guard.js';
 import { checkRegisters, findLogProblems, type LogProblem } from './register-check.js';
 import { setUpSecretKeys } from './secret-keys.js';
@@ -52,7 +53,7 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
-  await setUpLogs(pool, config.logDomain, config.secrets.log);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets.log);
   const directory = await openDirectory(pool);
   const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, stops, clock: Date.now });
   await checkRegisters({ pool, register, log });

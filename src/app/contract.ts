@@ -19,12 +19,16 @@ export type App = {
 
 export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
 
-/** Addresses of a process that is up; a worker has only that for operators. `projectId` is the first project of `up`. */
+/**
+ * Addresses of a process that is up; a worker has only that for operators. `projectId` is the first project of `up`,
+ * `newLogDomain` what it has made for its logs' origins to end in.
+ */
 export type Ready = {
   readonly baseUrl?: string;
   readonly verifyUrl?: string;
   readonly opsUrl: string;
   readonly projectId?: string;
+  readonly newLogDomain?: string;
 };
 
 /** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */

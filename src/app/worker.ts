@@ -12,6 +12,7 @@ import { assertMigrated } from '../store/migrate.js';
 import { assertSession } from '../store/session.js';
 import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
+import { getLogDomain } from './log-domain.js';
 import { prune } from './prune.js';
 import { createReconcilers } from './reconciler.js';
 import { checkRegisters, findLogProblems, findRegisterProblems, type LogProblem } from './register-check.js';
@@ -49,7 +50,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   const { log: logKeys } = config.secrets;
   const pool = await openDatabase(config, stops);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
-  await setUpLogs(pool, config.logDomain, logKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
   await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
   await checkRegisters({ pool, register, log });
   const { webhooks, ...sending } = openWebhooks(options);

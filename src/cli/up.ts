@@ -28,7 +28,10 @@ export function addUp(program: Command, cli: Cli): void {
         (options) => runUp(config, options),
         (ready) => {
           const credentials = join(config.dataDir, 'credentials.json');
-          print(cli, flags.json ? readyJson(ready, { credentials }) : readyText(cli, ready, flags.dataDir));
+          const made: Record<string, string> =
+            ready.newLogDomain === undefined ? {} : { log_domain: ready.newLogDomain };
+          const json = () => readyJson(ready, { credentials, ...made });
+          print(cli, flags.json ? json() : readyText(cli, ready, flags.dataDir));
         },
       );
     });
@@ -36,7 +39,7 @@ export function addUp(program: Command, cli: Cli): void {
 
 function readyText(
   { self, env }: Cli,
-  { baseUrl, verifyUrl, opsUrl, projectId }: Ready,
+  { baseUrl, verifyUrl, opsUrl, projectId, newLogDomain }: Ready,
   dataDir = env.DATA_DIR || undefined,
 ): string {
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
@@ -46,6 +49,9 @@ function readyText(
     `  trust roots and log  ${verifyUrl}`,
     `  health and metrics   ${opsUrl}`,
     `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
+    ...(newLogDomain === undefined
+      ? []
+      : [`  logs                 live.${newLogDomain}, test.${newLogDomain}: names made for good, now`]),
     'Submit a file, wait for its witnesses, verify:',
     `  id=$(${self} submit package.json --quiet${flag})`,
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,

@@ -1,5 +1,4 @@
 /** The settings that every server process has, whichever part of the service it runs. */
-import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { directory } from './files.js';
 import {
@@ -31,8 +30,8 @@ export type ServerSettings = {
   /** As set; `publicUrls` knows what they are when not. */
   readonly baseUrl: string | undefined;
   readonly verifyUrl: string | undefined;
-  /** The host name that the logs' origins end in. */
-  readonly logDomain: string;
+  /** The host name that the logs' origins end in, as set; a database that has logs knows it. */
+  readonly logDomain: string | undefined;
   /** Absolute path of the folder that remembers published checkpoints. */
   readonly checkpointRegister: string;
   /** Besides the log itself and what `attest up` embeds. */
@@ -77,7 +76,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     dataDir,
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
-    logDomain: settings.get('LOG_DOMAIN', hostName, defaultLogDomain(baseUrl)),
+    logDomain: settings.find('LOG_DOMAIN', hostName),
     checkpointRegister: readRegister(settings, dataDir),
     witnesses,
     witnessDeadlineMs,
@@ -108,10 +107,4 @@ export function readDataDir(settings: Settings): string {
 /** From which level on log lines are written. */
 export function readLogLevel(settings: Settings): LogLevel {
   return settings.get('LOG_LEVEL', oneOf(...LOG_LEVELS), 'info');
-}
-
-/** The base address's host name. An IP address cannot be part of an origin; a log that has only that is `localhost`. */
-function defaultLogDomain(baseUrl: string | undefined): string {
-  const host = baseUrl === undefined ? 'localhost' : new URL(baseUrl).hostname;
-  return host.startsWith('[') || isIP(host) !== 0 ? 'localhost' : host;
 }

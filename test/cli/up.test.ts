@@ -72,7 +72,7 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
   const at = (name: string) => join(dir, name);
   const data = ['--data-dir', at('the data')];
   const first = await startUp(t, [...UP, ...data, '--json']);
-  const { base_url, verify_url, ops_url, credentials } = JSON.parse(first.ready);
+  const { base_url, verify_url, ops_url, credentials, log_domain } = JSON.parse(first.ready);
   t.match(JSON.parse(await readFile(credentials, 'utf8')), { base_url, verify_url, ops_url });
 
   await t.test('a file is submitted, witnessed and verified', async (t) => {
@@ -126,8 +126,21 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     code: 1,
     stderr: /connection\.failed.*is attest up running\?/,
   });
+  // As in a data directory of the version before, whose logs had the domain that all had.
+  await rm(join(at('the data'), 'log-domain'));
   const second = await startUp(t, UP, { cwd: dir, env: { DATA_DIR: at('the data') } });
   t.match(second.ready, /^ready http:\/\/localhost:\d+$/);
+
+  await t.test('its logs have a domain of their own, said once, and keep it', async (t) => {
+    t.match(log_domain, /^[0-9a-f]{20}\.attest\.internal$/);
+    const roots = await fetch(`${second.ready.slice('ready '.length)}/verify/trust_roots.json`);
+    const { transparency_logs } = (await roots.json()) as { transparency_logs: { origin: string }[] };
+    t.same(transparency_logs.map(({ origin }) => origin).sort(), [
+      `live.${log_domain}`,
+      `test.${log_domain}`,
+    ]);
+    t.notMatch(second.hints.join('\n'), /attest\.internal/);
+  });
 
   await t.test('its three lines to paste submit a file, wait and verify', async (t) => {
     await writeFile(at('package.json'), '{}');

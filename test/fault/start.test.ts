@@ -41,6 +41,11 @@ t.test(
       ],
       [
         both,
+        { LOG_DOMAIN: '', DATABASE_URL: await testDatabase(t) },
+        /^error: LOG_DOMAIN is not set, and the database has no log yet: set it, .* such as log\.example\.com; .*\n$/,
+      ],
+      [
+        both,
         { LOG_KEY_FILE: logKeys },
         /^error: LOG_KEY_FILE does not hold the key that the log live\.log\.example/,
       ],
@@ -71,6 +76,18 @@ t.test(
     });
   },
 );
+
+t.test('without LOG_DOMAIN the logs that the database has go on, and their domain is named', async (t) => {
+  const env = { ...installation.env };
+  installation.env.LOG_DOMAIN = '';
+  t.teardown(() => Object.assign(installation.env, env));
+  for (const start of [installation.startApi, installation.startWorker]) {
+    const { stop, lines } = await start();
+    const line = /^LOG_DOMAIN is not set: .*; set it to log\.example\.com$/;
+    await until('its log says so', () => lines.some(({ msg }) => line.test(msg)));
+    await stop();
+  }
+});
 
 function openDatabase(t: Test) {
   const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
