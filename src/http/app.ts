@@ -112,6 +112,8 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
   fastify.register(fastifyConnectPlugin, {
     ...options,
     routes: deps.moreRpcs,
+    readMaxBytes: deps.limits.maxPublicBytes,
+    acceptCompression: [],
     shutdownSignal: deps.closing,
     interceptors: [boundStreams(deps.limits, deps.closing)],
   });

@@ -1,4 +1,4 @@
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { Message } from '@bufbuild/protobuf';
 import {
   type ConnectRouter,
   type ContextValues,
@@ -6,6 +6,7 @@ import {
   createContextValues,
   type HandlerContext,
 } from '@connectrpc/connect';
+import { createAsyncIterable } from '@connectrpc/connect/protocol';
 import type { Call } from '../call.js';
 import { compileMessageCheck } from '../json/check-message.js';
 import type { Logger } from '../logger.js';
@@ -13,9 +14,10 @@ import { connectError } from './connect-error.js';
 import { beforeDeadline, within } from './deadline.js';
 import { asApiError } from './failure.js';
 import type { Interceptors } from './interceptors.js';
-import { newCall } from './new-call.js';
-import { completeError } from './protocol-error.js';
-import type { RequestRecord, Surface } from './requests.js';
+import { completeError, noSuchRpc } from './protocol-error.js';
+import type { RequestRecord } from './requests.js';
+import { surfaceOf } from './rpc/form.js';
+import { addConclusion } from './rpc/refuse.js';
 import { type ServiceEntry, unaryMethods } from './services.js';
 
 export type ConnectDeps = {
@@ -26,6 +28,9 @@ export type ConnectDeps = {
   answerTimeoutMs: number;
 };
 
+/** Headers that are not true of a message once it was read. */
+const OF_THE_BODY_AS_SENT = ['content-length', 'content-encoding', 'grpc-encoding'];
+
 const recordKey = createContextKey<RequestRecord | undefined>(undefined);
 
 /** Hands a request's record to the RPC that Connect makes of it. */
@@ -34,14 +39,14 @@ export function connectContext(record: RequestRecord): ContextValues {
 }
 
 /**
- * The services on Connect, gRPC and gRPC-Web. Connect reads and parses the body first; then a call goes the way of
- * every surface: admitted, then invoked.
+ * The services on Connect, gRPC and gRPC-Web. Connect parses messages that were read for calls that were admitted; then
+ * a call goes the way of every surface. What was not admitted is no route here.
  */
 export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => void {
   return (router) => {
     for (const method of unaryMethods(deps.services)) {
       const check = compileMessageCheck(method.input);
-      router.rpc(method, (message, context) => answer(deps, { method, check }, message, context));
+      router.rpc(method, (message, context) => answer(deps, check, message, context));
     }
     const handlers = router.handlers;
     handlers.forEach((handler, index) => {
@@ -49,9 +54,14 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
         async (request: Parameters<typeof handler>[0]) => {
           const record = getRecord(request.contextValues);
           record.surface = surfaceOf(request.header.get('content-type'));
+          const { message } = record;
+          const isAdmitted = record.call !== undefined || !handler.allowedMethods.includes(request.method);
+          if (!isAdmitted) return noSuchRpc(record);
+          const read = message === undefined ? request : { ...request, body: createAsyncIterable([message]) };
+          if (message !== undefined) for (const name of OF_THE_BODY_AS_SENT) request.header.delete(name);
           // From here on the id goes the way of the call's other metadata, lest it arrives twice.
           record.res.removeHeader('x-request-id');
-          return completeError(await handler(request), record, handler.allowedMethods);
+          return completeError(await handler(read), record, handler.allowedMethods);
         },
         {
           service: handler.service,
@@ -66,18 +76,19 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
   };
 }
 
-/** A method, and the check of its messages. */
-type Checked = { method: DescMethodUnary; check: (message: Message) => void };
+type Check = (message: Message) => void;
 
 async function answer(
   { interceptors, log, answerTimeoutMs }: ConnectDeps,
-  { method, check }: Checked,
+  check: Check,
   message: Message,
   context: HandlerContext,
 ): Promise<Message> {
   const record = getRecord(context.values);
-  const call = newCall(method, record, () => context.signal);
+  if (record.call === undefined) throw new Error('a call reached its handler without being admitted');
+  const call: Call = { ...record.call, signal: () => context.signal };
   record.call = call;
+  record.isInvoked = true;
   try {
     const work = run(interceptors, call, message, check);
     const response = await (context.timeoutMs() === undefined
@@ -96,24 +107,11 @@ async function answer(
   }
 }
 
-async function run(
-  { admit, invoke }: Interceptors,
-  call: Call,
-  message: Message,
-  check: Checked['check'],
-): Promise<Message> {
-  await admit(call);
+async function run({ invoke }: Interceptors, call: Call, message: Message, check: Check): Promise<Message> {
   // Nobody waits for it any more: better not begun.
   call.signal().throwIfAborted();
   check(message);
   return invoke(call, message);
-}
-
-function addConclusion({ conclude }: Interceptors, call: Call): void {
-  const headers = conclude(call);
-  for (let i = 0; i < headers.length; i += 2) {
-    call.responseHeaders.set(headers[i] as string, headers[i + 1] as string);
-  }
 }
 
 /** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */
@@ -128,10 +126,4 @@ export function getRecord(values: ContextValues | undefined): RequestRecord {
   const record = values?.get(recordKey);
   if (record === undefined) throw new Error('a request reached Connect without its record');
   return record;
-}
-
-/** The protocol that a content type stands for. */
-export function surfaceOf(contentType: string | null): Surface {
-  if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
-  return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
 }

@@ -1,7 +1,11 @@
 /** What one listener allows: every wait is bounded, every buffer too. */
 export type Limits = {
-  /** Of a request body, after decompression. */
+  /** Of a request body, as sent and inflated; most RPCs need less and take no more than that. */
   maxBodyBytes: number;
+  /** Of a message to the RPCs that anyone may call. */
+  maxPublicBytes: number;
+  /** Of all request bodies that are held at a time. */
+  maxHeldBytes: number;
   /** Of all request headers together. */
   maxHeaderBytes: number;
   /** Beyond it new connections are closed at once. */
@@ -34,6 +38,8 @@ export type Limits = {
 
 export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxBodyBytes: 1024 * 1024,
+  maxPublicBytes: 4 * 1024,
+  maxHeldBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 10_000,
   maxStreams: 256,

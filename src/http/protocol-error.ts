@@ -61,7 +61,7 @@ async function completeGrpcWeb(
   record: RequestRecord,
 ): Promise<UniversalServerResponse> {
   if (response.body === undefined) return refusal(response, record);
-  if (record.call !== undefined) return response;
+  if (record.isInvoked) return response;
   const frame = await readAllBytes(response.body, MAX_ERROR_BYTES);
   const trailer = trailerParse(frame.subarray(ENVELOPE_HEAD_BYTES));
   const error = frame[0] === trailerFlag ? findTrailerError(trailer) : undefined;
@@ -102,6 +102,11 @@ function otherMethod(
 function refusal(response: UniversalServerResponse, record: RequestRecord): UniversalServerResponse {
   const message = 'the content type is none of Connect, gRPC or gRPC-Web';
   return enveloped(response, record, ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message);
+}
+
+/** The answer to a path that only the router takes for one of an RPC. */
+export function noSuchRpc(record: RequestRecord): UniversalServerResponse {
+  return enveloped({ status: 404 }, record, ErrorCode.ROUTE_NOT_FOUND, 'no RPC has this path');
 }
 
 function enveloped(

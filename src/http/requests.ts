@@ -20,6 +20,10 @@ export type RequestRecord = {
   surface: Surface;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
+  /** The body that Connect is to parse, once it was read for an admitted call. */
+  message: Uint8Array | undefined;
+  /** Whether Connect has parsed the message, so that what follows is our own answer. */
+  isInvoked: boolean;
   /** Why it was refused or failed, where that is known. */
   error: ErrorCode | undefined;
 };
@@ -94,6 +98,8 @@ export function createRequests({ newRequestId, monotonicMs, observe, settle }: R
         startedMs: monotonicMs(),
         surface: 'other',
         call: undefined,
+        message: undefined,
+        isInvoked: false,
         error: undefined,
         place: underWay.length,
       };

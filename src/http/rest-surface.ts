@@ -2,13 +2,14 @@ import type { Logger } from '../logger.js';
 import { deadlineExceeded } from './failure.js';
 import type { Interceptors } from './interceptors.js';
 import type { RequestRecord } from './requests.js';
-import { createRestHandler } from './rest/handler.js';
+import { createRestHandler, type RestOptions } from './rest/handler.js';
 import type { ServiceEntry } from './services.js';
 
 export type RestSurfaceDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   maxBodyBytes: number;
+  holdFor: RestOptions['holdFor'];
   log: Logger;
 };
 

@@ -5,7 +5,8 @@ import type { TlsFiles } from '../config/tls-files.js';
 import { ApiError } from '../errors.js';
 import { listen } from '../listen.js';
 import type { Logger } from '../logger.js';
-import { type App, createApp } from './app.js';
+import { createApp } from './app.js';
+import { createBodyMemory } from './body-memory.js';
 import { refuseMalformed } from './client-error.js';
 import { connectRoutes } from './connect.js';
 import { createCors } from './cors.js';
@@ -21,6 +22,7 @@ import { createRequestIds } from './request-id.js';
 import { createRequestLog } from './request-log.js';
 import { createRequests, type Observation, type RequestRecord, type Requests } from './requests.js';
 import { restSurface } from './rest-surface.js';
+import { createRpcSurface } from './rpc/surface.js';
 import { refuseUnknownRpc, wantsGrpc } from './unknown-rpc.js';
 import { createValidate } from './validate.js';
 
@@ -65,7 +67,8 @@ export function createServer(deps: ServerDeps): ApiServer {
       deps.observe?.(observation);
     },
   });
-  const rest = restSurface({ ...deps, ...limits, interceptors });
+  const holdFor = createBodyMemory(limits.maxHeldBytes);
+  const rest = restSurface({ ...deps, ...limits, interceptors, holdFor });
   const closing = new AbortController();
   const app = createApp({
     ...deps,
@@ -74,7 +77,8 @@ export function createServer(deps: ServerDeps): ApiServer {
     notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest.serve(record)),
     closing: closing.signal,
   });
-  const serve = entrance(rest.serve, app, createCors(deps.corsOrigins ?? []));
+  const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
+  const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
   const listener = createListener({
     limits,
     tls: deps.tls,
@@ -104,7 +108,7 @@ export function createServer(deps: ServerDeps): ApiServer {
 /** Where every request comes in. */
 function entrance(
   rest: (record: RequestRecord) => void,
-  app: App,
+  others: (record: RequestRecord) => void,
   answersPreflight: (record: RequestRecord) => boolean,
 ): (record: RequestRecord) => void {
   return (record) => {
@@ -112,7 +116,7 @@ function entrance(
       normalizeTarget(record.req);
       if (answersPreflight(record)) return;
       if (surfaceFor(record.req) === 'rest') rest(record);
-      else app.serve(record);
+      else others(record);
     } catch (error) {
       sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }

@@ -1,10 +1,11 @@
 import { Code, ConnectError, type Interceptor, type StreamResponse } from '@connectrpc/connect';
 import { type ApiError, unavailable } from '../errors.js';
-import { getRecord, surfaceOf } from './connect.js';
+import { getRecord } from './connect.js';
 import { connectError } from './connect-error.js';
 import { deadlineExceeded } from './failure.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
+import { surfaceOf } from './rpc/form.js';
 
 type Messages = StreamResponse['message'];
 

@@ -1,5 +1,10 @@
-import { create, type JsonObject } from '@bufbuild/protobuf';
-import { type Warning, WarningSchema } from '../../gen/attestation/v1/attestations_pb.js';
+import { create, getOption, type JsonObject } from '@bufbuild/protobuf';
+import { max_bytes as maxBytes } from '../../gen/attestation/options/v1/options_pb.js';
+import {
+  CreateAttestationRequestSchema,
+  type Warning,
+  WarningSchema,
+} from '../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError, errorRules } from '../errors.js';
 import { invalidRequest } from '../json/problems.js';
@@ -11,7 +16,7 @@ import { type SchemaRegistry, validateMetadata } from '../schema/registry.js';
 /** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
 export type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
 
-const MAX_METADATA_BYTES = 64 * 1024;
+const MAX_METADATA_BYTES = getOption(CreateAttestationRequestSchema.field.metadata, maxBytes);
 const MAX_METADATA_DEPTH = 32;
 
 /**
@@ -22,7 +27,8 @@ export function readMetadata(value: JsonObject): ReadMetadata {
   if (isDeeperThan(value, MAX_METADATA_DEPTH))
     throw invalid('/metadata', `is more than ${MAX_METADATA_DEPTH} levels deep`);
   const canonical = jcs(value);
-  if (Buffer.byteLength(canonical) > MAX_METADATA_BYTES) throw invalid('/metadata', 'is larger than 64 KiB');
+  if (Buffer.byteLength(canonical) > MAX_METADATA_BYTES)
+    throw invalid('/metadata', `is larger than ${MAX_METADATA_BYTES / 1024} KiB`);
   const { schema } = value;
   if (typeof schema !== 'string' || schema === '') {
     throw invalid('/metadata/schema', schema === undefined ? 'is required' : 'must be the name of a schema');

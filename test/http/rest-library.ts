@@ -81,6 +81,7 @@ export async function startLibrary(
     },
     conclude: () => [],
     maxBodyBytes: 2 ** 20,
+    holdFor: () => () => {},
     onInternalError: (error) => failures.push(error),
     ...options,
   });

@@ -18,6 +18,7 @@ t.test(
     );
     const library = await startLibrary(t, {
       maxBodyBytes: 100,
+      holdFor: () => () => {},
       admit: async (call) => {
         admitted++;
         call.responseHeaders.set('x-ratelimit-remaining', '3');
@@ -143,6 +144,7 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
       invoke: callHandler,
       conclude: () => [],
       maxBodyBytes: 1,
+      holdFor: () => () => {},
       onInternalError: () => {},
     });
   t.throws(make(refused.StreamingService), /library\.v1\.StreamingService\.Watch: a streaming RPC/);
@@ -165,6 +167,7 @@ t.test('the routes are listed as the protos have them', async (t) => {
     invoke: callHandler,
     conclude: () => [],
     maxBodyBytes: 1,
+    holdFor: () => () => {},
     onInternalError: () => {},
   });
   t.equal(routes.length, 18);

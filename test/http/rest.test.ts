@@ -191,6 +191,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     invoke: callHandler,
     conclude: () => [],
     maxBodyBytes: 1000,
+    holdFor: () => () => {},
     onInternalError: (error) => t.fail(String(error)),
   });
   const server = createHttp2Server(

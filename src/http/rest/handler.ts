@@ -2,13 +2,16 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../call.js';
 import { ApiError } from '../../errors.js';
+import { boundBy } from '../../json/bound.js';
 import { andThen, recover, type Soon } from '../../soon.js';
+import type { Holder } from '../body-memory.js';
 import { internalError } from '../failure.js';
 import { closeSignal, newCall } from '../new-call.js';
+import { ClientGone, type HoldBytes } from '../read-body.js';
 import type { RequestRecord } from '../requests.js';
 import type { ServiceEntry } from '../services.js';
 import { errorAnswer, successAnswer } from './answer.js';
-import { ClientGone, readBody } from './body.js';
+import { readBody } from './body.js';
 import { negotiate } from './compress.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
@@ -23,8 +26,10 @@ export type RestOptions = {
   invoke: (call: Call, message: Message) => Soon<Message>;
   /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
   conclude: (call: Call) => string[];
-  /** Of a request body; larger ones are 413. */
+  /** Of the body of any request; less where its message can need less. Larger ones are 413. */
   maxBodyBytes: number;
+  /** Counts the bytes of bodies while they are held. */
+  holdFor: (holder: Holder) => HoldBytes;
   /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
   onInternalError: (error: unknown, requestId: string) => void;
 };
@@ -116,14 +121,16 @@ function noRoute(router: Router<Route>, path: string): ApiError {
 }
 
 function readMessage(
-  { maxBodyBytes }: RestOptions,
+  { maxBodyBytes, holdFor }: RestOptions,
   { target, segments }: Match<Route>,
-  { req }: Exchange,
+  { req, res, call }: Exchange,
   query: string,
 ): Soon<Message> {
   const { bodyKind, read } = target.request;
-  return andThen(readBody(req, bodyKind, maxBodyBytes), (body) =>
-    read({ segments, query, body, contentType: req.headers['content-type'] ?? '' }),
+  const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
+  const hold = holdFor({ res, apiKeyId: call?.principal?.apiKeyId });
+  return andThen(readBody(req, bodyKind, maxBytes, hold), (body) =>
+    read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues }),
   );
 }
 

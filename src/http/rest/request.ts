@@ -1,12 +1,10 @@
-import { create, type DescField, type DescMessage, type JsonValue, type Message } from '@bufbuild/protobuf';
-import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { create, type DescField, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { type HttpBody, HttpBodySchema } from '../../../gen/google/api/httpbody_pb.js';
-import { ApiError } from '../../errors.js';
 import { fieldSetter } from '../../json/field.js';
 import { invalidRequest, type Reading, startReading } from '../../json/problems.js';
 import { compileFieldReader, compileMessageReader } from '../../json/reader.js';
-import { JsonSyntaxError, parseJson } from '../../json/strict-json.js';
 import { asFields, type Fields } from '../../json/value.js';
+import { readJson } from '../json-body.js';
 import type { HttpBinding } from './http-rule.js';
 import { type BodyJson, compilePathReader } from './path-reader.js';
 import { compileQueryReader } from './query.js';
@@ -19,6 +17,8 @@ export type RequestParts = {
   query: string;
   body: Uint8Array;
   contentType: string;
+  /** Of values that the Structs in a JSON body can have. */
+  maxValues: number;
 };
 
 /** What a body may be: JSON, bytes of any type, or absent. */
@@ -30,9 +30,6 @@ export type RequestReader = {
   /** Throws `request.malformed_json` or `request.invalid`. */
   read: (parts: RequestParts) => Message;
 };
-
-/** JSON nested deeper than this is refused; it leaves room for metadata at its own bound. */
-const MAX_JSON_DEPTH = 64;
 
 /** Makes the reader of one binding. Throws when its template or its body do not fit the message type. */
 export function compileRequest(desc: DescMessage, { template, body }: HttpBinding): RequestReader {
@@ -77,9 +74,9 @@ function wholeBody(desc: DescMessage): BodyReader {
   const read = compileMessageReader(desc);
   return {
     kind: 'json',
-    read: ({ body }, reading) => {
+    read: ({ body, maxValues }, reading) => {
       // Clients leave an empty object out.
-      const json = body.length === 0 ? {} : parseBody(body);
+      const json = body.length === 0 ? {} : readJson(body, maxValues);
       return { message: read(json, reading), json: { value: json, field: undefined } };
     },
   };
@@ -89,10 +86,10 @@ function fieldBody(desc: DescMessage, field: DescField): BodyReader {
   const read = compileFieldReader(field);
   return {
     kind: 'json',
-    read: ({ body }, reading) => {
+    read: ({ body, maxValues }, reading) => {
       const message = newMessage(desc);
       if (body.length === 0) return { message };
-      const value = parseBody(body);
+      const value = readJson(body, maxValues);
       read(value, message, reading);
       return { message, json: { value, field: field.name } };
     },
@@ -109,15 +106,6 @@ function rawFieldBody(desc: DescMessage, field: DescField): BodyReader {
       return { message };
     },
   };
-}
-
-function parseBody(body: Uint8Array): JsonValue {
-  try {
-    return parseJson(body, { maxDepth: MAX_JSON_DEPTH });
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error;
-    throw new ApiError(ErrorCode.REQUEST_MALFORMED_JSON, `the body cannot be read: ${error.message}`);
-  }
 }
 
 function httpBody({ body, contentType }: RequestParts): HttpBody {

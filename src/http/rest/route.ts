@@ -1,5 +1,6 @@
 import { type DescMethodUnary, getOption, type Message } from '@bufbuild/protobuf';
 import { rules as rulesOption } from '../../../gen/attestation/options/v1/options_pb.js';
+import { type Bound, findBound } from '../../json/bound.js';
 import type { ServiceEntry } from '../services.js';
 import { type HttpBinding, httpBindings } from './http-rule.js';
 import { compileRequest, type RequestReader } from './request.js';
@@ -14,6 +15,8 @@ export type Route = {
   successStatus: number;
   /** Whether answers carry a strong ETag. */
   hasEtag: boolean;
+  /** How large its message can be; undefined where the proto leaves that open. */
+  bound: Bound | undefined;
 };
 
 /**
@@ -48,5 +51,6 @@ function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
     writeResponse: compileResponse(method.output, binding.responseBody),
     successStatus: successStatus || 200,
     hasEtag: etag,
+    bound: findBound(method.input),
   };
 }

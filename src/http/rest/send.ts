@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { constants, type Http2ServerRequest } from 'node:http2';
+import { bodyLength } from '../read-body.js';
 import type { NodeRequest, NodeResponse } from '../requests.js';
-import { bodyLength } from './body.js';
 
 /** An answer, complete. */
 export type Answer = {

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEimAIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRISCgphdHRhY2htZW50GAkgASgIIjYKA0FwaRINCgV0aXRsZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB2xpY2Vuc2UYAyABKAkidQoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJEg8KB2hlYWRlcnMYBSADKAkSDwoHZGV0YWlscxgGIAEoCSpmCgZCdWNrZXQSFgoSQlVDS0VUX1VOU1BFQ0lGSUVEEAASGwoMQlVDS0VUX1JFQURTEAEaCdLBGAVyZWFkcxInChJCVUNLRVRfU1VCTUlTU0lPTlMQAhoP0sEYC3N1Ym1pc3Npb25zKkUKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIQCgxBQ0NFU1NfQURNSU4QARIRCg1BQ0NFU1NfUFVCTElDEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06OgoIdHlwZWRfYnkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ+IAyABKAlSB3R5cGVkQnk6PwoIc3BlbGxpbmcSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiaiAMgASgJUghzcGVsbGluZzpdCgVlcnJvchIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJuIAyABKAsyIi5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkVycm9yUnVsZXNSBWVycm9yOkIKCmV2ZW50X2RhdGESIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiciAMgASgJUglldmVudERhdGFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEimAIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRISCgphdHRhY2htZW50GAkgASgIIjYKA0FwaRINCgV0aXRsZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB2xpY2Vuc2UYAyABKAkidQoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJEg8KB2hlYWRlcnMYBSADKAkSDwoHZGV0YWlscxgGIAEoCSpmCgZCdWNrZXQSFgoSQlVDS0VUX1VOU1BFQ0lGSUVEEAASGwoMQlVDS0VUX1JFQURTEAEaCdLBGAVyZWFkcxInChJCVUNLRVRfU1VCTUlTU0lPTlMQAhoP0sEYC3N1Ym1pc3Npb25zKkUKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIQCgxBQ0NFU1NfQURNSU4QARIRCg1BQ0NFU1NfUFVCTElDEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Who may call an RPC, what it costs, and how it answers.
@@ -320,13 +320,22 @@ export const form: GenExtension<FieldOptions, string> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 5);
 
 /**
+ * The most bytes that a value has: of a Struct in canonical JSON, of a text whose other rules do not say how long it
+ * is in UTF-8. How large a request can be follows from it.
+ *
+ * @generated from extension: int32 max_bytes = 50212;
+ */
+export const max_bytes: GenExtension<FieldOptions, number> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 6);
+
+/**
  * Of a Struct: the name of the enum field beside it whose value says, by its `event_data`, what is in here. A message
  * with such a field is the body of a webhook request.
  *
  * @generated from extension: string typed_by = 50207;
  */
 export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 6);
+  extDesc(file_attestation_options_v1_options, 7);
 
 /**
  * The documented spelling of an enum value on the REST surface, for example `queued`.
@@ -334,7 +343,7 @@ export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
  * @generated from extension: string spelling = 50202;
  */
 export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 7);
+  extDesc(file_attestation_options_v1_options, 8);
 
 /**
  * What an error code means on every surface.
@@ -342,7 +351,7 @@ export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.ErrorRules error = 50203;
  */
 export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 8);
+  extDesc(file_attestation_options_v1_options, 9);
 
 /**
  * The full name of the message that an event of this type carries as `data`.
@@ -350,5 +359,5 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  * @generated from extension: string event_data = 50204;
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 9);
+  extDesc(file_attestation_options_v1_options, 10);
 

@@ -1,0 +1,109 @@
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+import { ValueSchema } from '@bufbuild/protobuf/wkt';
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const SPACE = 0x20;
+
+/**
+ * Whether a JSON text has more than so many values, members and items alike, without making any. Of bytes that are no
+ * JSON it says anything.
+ */
+export function hasMoreValues(json: Uint8Array, max: number): boolean {
+  // Two bytes a value: most texts are too short.
+  if (json.length <= 2 * max) return false;
+  let values = 1;
+  let isOpened = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at] as number;
+    if (byte <= SPACE) continue;
+    // Setting bit 5 makes { of [ and } of ].
+    const isEmpty = (byte | 0x20) === 0x7d;
+    if (isOpened && !isEmpty) values++;
+    isOpened = (byte | 0x20) === 0x7b;
+    if (byte === COMMA) values++;
+    if (values > max) return true;
+    if (byte !== QUOTE) continue;
+    for (at++; at < json.length && json[at] !== QUOTE; at++) if (json[at] === BACKSLASH) at++;
+  }
+  return false;
+}
+
+/** Fields of a message that lead to a `google.protobuf.Value`: their numbers, and the messages they hold. */
+type Ways = Map<number, { isValue: boolean; ways: Ways }>;
+
+/** Deeper ones are refused by who reads them: each level of JSON takes three here. */
+const MAX_DEPTH = 300;
+/** Of the entry that a map's member is on the wire. */
+const MAP_VALUE_FIELD = 2;
+
+/**
+ * Makes what says whether the binary form of a message has more than so many `google.protobuf.Value`s in its Structs,
+ * without making any. Of bytes that are no message it says anything. Undefined for messages that hold none.
+ */
+export function compileCount(desc: DescMessage): ((bytes: Uint8Array, max: number) => boolean) | undefined {
+  const ways = findWays(desc, new Map());
+  if (ways.size === 0) return undefined;
+  return (bytes, max) => {
+    try {
+      return countWithin(new BinaryReader(bytes), bytes.length, ways, { left: max, depth: 0 }) < 0;
+    } catch {
+      return false;
+    }
+  };
+}
+
+/** Counts down from what is left; goes no further than below zero. */
+function countWithin(
+  reader: BinaryReader,
+  end: number,
+  ways: Ways,
+  { left, depth }: { left: number; depth: number },
+): number {
+  let remaining = left;
+  while (reader.pos < end && remaining >= 0) {
+    const [number, wireType] = reader.tag();
+    const way = wireType === WireType.LengthDelimited ? ways.get(number) : undefined;
+    if (way === undefined) {
+      reader.skip(wireType, number);
+      continue;
+    }
+    const length = reader.uint32();
+    const inner = reader.pos + length;
+    if (way.isValue) remaining--;
+    if (depth < MAX_DEPTH) {
+      remaining = countWithin(reader, inner, way.ways, { left: remaining, depth: depth + 1 });
+    }
+    reader.pos = inner;
+  }
+  return remaining;
+}
+
+function findWays(desc: DescMessage, known: Map<DescMessage, Ways>): Ways {
+  const found = known.get(desc);
+  if (found !== undefined) return found;
+  const ways: Ways = new Map();
+  known.set(desc, ways);
+  for (const field of desc.fields) {
+    if (field.message === undefined || !leadsToValue(field.message, new Set())) continue;
+    const way = {
+      isValue: field.message.typeName === ValueSchema.typeName,
+      ways: findWays(field.message, known),
+    };
+    ways.set(field.number, field.fieldKind === 'map' ? entryOf(way) : way);
+  }
+  return ways;
+}
+
+function entryOf(way: { isValue: boolean; ways: Ways }): { isValue: boolean; ways: Ways } {
+  return { isValue: false, ways: new Map([[MAP_VALUE_FIELD, way]]) };
+}
+
+function leadsToValue(desc: DescMessage, seen: Set<DescMessage>): boolean {
+  if (desc.typeName === ValueSchema.typeName) return true;
+  if (seen.has(desc)) return false;
+  seen.add(desc);
+  return desc.fields.some(({ message }: DescField) => message !== undefined && leadsToValue(message, seen));
+}
