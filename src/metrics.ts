@@ -39,10 +39,14 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 /** How long a scrape waits for a value; scrapers give up after ten seconds, and then have nothing at all. */
 const READ_TIMEOUT_MS = 2_000;
 
+/** Gauges named as counters are; each has one beside it that says the same by type. */
+const MISNAMED = ['handles', 'requests', 'resources'].map((kind) => `nodejs_active_${kind}_total`);
+
 /** A registry of its own, with the metrics of the process and of requests. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   return {
     observeRequest: requestMetrics(registry),
     addGauge: (source) => addGauge(registry, source),

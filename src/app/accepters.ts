@@ -5,6 +5,8 @@ import type { Directory } from '../rpc/directory.js';
 /** The accepters of the active logs, made when first needed. */
 export type Accepters = {
   of(environment: Principal['environment']): Promise<Accepter>;
+  /** How many submissions wait to be written. */
+  queued(): number;
   /** Resolves when every acknowledged or waiting submission has its outcome. */
   close(): Promise<void>;
 };
@@ -21,6 +23,7 @@ export function createAccepters(directory: Directory, open: (logId: number) => A
       accepters.set(id, made);
       return made;
     },
+    queued: () => [...accepters.values()].reduce((sum, accepter) => sum + accepter.queued(), 0),
     close: async () => {
       await Promise.all([...accepters.values()].map((accepter) => accepter.close()));
     },

@@ -28,6 +28,8 @@ import type { Stops } from './stops.js';
 export type Api = {
   server: ApiServer;
   jobs: JobSender;
+  pool: Pool;
+  accepters: Accepters;
   /** What `/readyz` asks. */
   checks: Check[];
 };
@@ -94,7 +96,7 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
   reloadOnHangUp(server, log, stops);
   const check = async () => guard.findProblem() ?? signers.findProblem();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
-  return { server, jobs, checks: [{ name: 'api', check }, ...logs] };
+  return { server, jobs, pool, accepters, checks: [{ name: 'api', check }, ...logs] };
 }
 
 function openPool(

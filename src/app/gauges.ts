@@ -21,6 +21,11 @@ const GAUGES: readonly LogGauge[] = [
     of: whileOpen(({ unsealed }) => unsealed),
   },
   {
+    name: 'attest_log_sealed_leaves',
+    help: 'Leaves that the newest batch covers, with those before it',
+    of: ({ sealed }) => sealed,
+  },
+  {
     name: 'attest_batches_unsettled',
     help: 'Sealed batches not yet witnessed, published or not',
     of: whileOpen(({ unsettled }) => unsettled),
@@ -83,7 +88,7 @@ export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
 }
 
 /** One read for all who ask while it is under way: however often a silent database is asked, one query waits. */
-function shared<T>(read: () => Promise<T>): () => Promise<T> {
+export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let underWay: Promise<T> | undefined;
   return () => {
     underWay ??= read().finally(() => {

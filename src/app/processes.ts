@@ -6,10 +6,12 @@ import { type Check, createOps, isReady } from '../ops.js';
 import type { Ready } from './contract.js';
 import { addPipelineGauges, attemptCounters } from './gauges.js';
 import type { JobSender } from './jobs.js';
+import { addApiGauges, addProcessGauges } from './process-gauges.js';
 import { addQueueGauges } from './queue-gauges.js';
 import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
+import { addWitnessGauges } from './witness-gauges.js';
 
 /** The queue's stream and subjects start with this. */
 const QUEUE_PREFIX = 'jobs';
@@ -40,6 +42,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   const metrics = createMetrics();
   const clients = new Map<string, JobSender>();
   addQueueGauges(metrics, clients);
+  addProcessGauges(metrics, config, witnesses);
   let phase = 'the process is starting';
   const checks: Check[] = [{ name: 'process', check: async () => phase || undefined }];
   const ops = createOps({ checks, metrics, log });
@@ -57,6 +60,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     checks.push(...worker.checks);
     clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
+    addWitnessGauges(metrics, worker.pipeline.pool);
   }
   if (roles.api) {
     const { startApi } = await import('./api.js');
@@ -69,6 +73,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     const api = await startApi(options, stops);
     checks.push(...api.checks);
     clients.set('api', api.jobs);
+    addApiGauges(metrics, api.pool, api.accepters.queued);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
   phase = '';

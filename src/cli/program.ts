@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { version } from '../version.js';
 import type { AddCommand, Cli } from './cli.js';
 import { reportError } from './report-error.js';
 
@@ -53,9 +53,4 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<voi
   } catch (error) {
     reportError(cli, error, { json });
   }
-}
-
-function version(): string {
-  const own: { version: string } = createRequire(import.meta.url)('attestation-service/package.json');
-  return own.version;
 }

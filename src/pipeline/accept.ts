@@ -40,6 +40,8 @@ export type AcceptDeps = {
 export type Accepter = {
   /** Resolves once the row is durable, or found to be a replay; rejects with what the caller should be told. */
   accept(row: NewSubmission): Promise<AcceptedRow>;
+  /** How many rows wait to be written. */
+  queued(): number;
   /** Resolves when nothing is waiting or under way; nothing may be added after. */
   close(): Promise<void>;
 };
@@ -111,6 +113,7 @@ export function createAccepter(deps: AcceptDeps): Accepter {
         });
         schedule();
       }),
+    queued: () => queue.length + delayed,
     close: () =>
       new Promise((resolve) => {
         if (inFlight === 0 && delayed === 0 && queue.length === 0) resolve();

@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { countStatements, openCounter } from './pool-use.js';
 import { sessionSettings } from './session-settings.js';
 import { createTransactions } from './transactions.js';
 import { watchedSockets } from './watched-socket.js';
@@ -45,15 +46,18 @@ export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
   // Before an idle connection would be taken for dead.
   const idleMs = statementTimeoutMs;
-  const pool = openConnections(options, { max, idle_timeout: idleMs / 1000, onclose: onClose });
-  const { end } = pool;
+  const driver = openConnections(options, { max, idle_timeout: idleMs / 1000, onclose: onClose });
+  const { end } = driver;
   const transactions = createTransactions(
     (lost) => openConnections(options, { max: 1, idle_timeout: 0, onclose: lost }),
     { max: Math.ceil(max / 2), idleMs },
   );
-  return Object.assign(pool, {
+  const counter = { name: options.name, max, statements: 0, transactions: transactions.use };
+  const stopCounting = openCounter(counter);
+  return Object.assign(countStatements(driver, counter), {
     begin: transactions.begin,
     end: async (how?: { timeout?: number }) => {
+      stopCounting();
       await Promise.all([end(how), transactions.end(how)]);
     },
   });

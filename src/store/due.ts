@@ -33,6 +33,7 @@ export type Backlog = {
   origin: string;
   closed: boolean;
   frozen: boolean;
+  sealed: number;
   unsealed: number;
   unsettled: number;
   unpublished: number;
@@ -45,6 +46,7 @@ export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
   return sql<Backlog[]>`
     SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,
       EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) AS closed,
+      coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0) AS sealed,
       (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
        - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,
       (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2) AS unsettled,

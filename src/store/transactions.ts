@@ -13,6 +13,8 @@ export type Transactions = {
   begin<T>(run: (tx: Sql) => Promise<T>): Promise<T>;
   /** Resolves when transactions under way have ended, or after `timeout` seconds, and connections are closed. */
   end(options?: { timeout?: number }): Promise<void>;
+  /** Connections that work, and callers that wait for one. */
+  use(): { inUse: number; waiting: number };
 };
 
 /** One connection, which reconnects by itself; `losses` counts how often it was lost. `closing` is its end while idle. */
@@ -63,6 +65,7 @@ export function createTransactions(
       if ('error' in done) throw done.error;
       return done.result;
     },
+    use: () => ({ inUse: busy.size, waiting: waiting.length }),
     async end({ timeout = 5 } = {}) {
       const drained = async () => {
         while (busy.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));

@@ -1,0 +1,7 @@
+import { createRequire } from 'node:module';
+
+/** The version of this package. */
+export function version(): string {
+  const own: { version: string } = createRequire(import.meta.url)('attestation-service/package.json');
+  return own.version;
+}
