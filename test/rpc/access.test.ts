@@ -164,6 +164,19 @@ t.test(
   },
 );
 
+t.test('an unknown key is looked up once in a while, and works as soon as one is told of', async (t) => {
+  const { key, id } = await newKey(app);
+  const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
+  const principals = createPrincipals(app.pool, ring, Date.now);
+  await app.pool`UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = ${id}`;
+  const found = await Promise.all([principals.find(key), principals.find(key)]);
+  t.same(found, [undefined, undefined]);
+  await app.pool`UPDATE api_key SET expires_at = NULL WHERE id = ${id}`;
+  t.equal(principals.find(key), undefined, 'nothing is asked of the database');
+  principals.forget('key_another');
+  t.ok(await principals.find(key), 'any change is heard of');
+});
+
 t.test('nothing secret was logged, or answered to those who were refused', async (t) => {
   assertNoLeaks(t, app.recorder);
 });

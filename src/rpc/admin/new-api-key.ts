@@ -21,9 +21,13 @@ import { getProject } from './projects.js';
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
 /** Makes a key; its secret is in the answer that made it and in no replay. */
-export function createApiKey(deps: ApiKeyDeps, request: CreateApiKeyRequest, call: Call): Promise<ApiKey> {
+export async function createApiKey(
+  deps: ApiKeyDeps,
+  request: CreateApiKeyRequest,
+  call: Call,
+): Promise<ApiKey> {
   const { pool, clock, scopes } = deps;
-  return idempotently(deps.idempotency, call, request, {
+  const key = await idempotently(deps.idempotency, call, request, {
     effect: async (tx) => {
       const wanted = checkScopes(request.scopes, scopes);
       const expiresAt = request.expiresAt === undefined ? null : checkExpiry(request.expiresAt, clock());
@@ -39,6 +43,8 @@ export function createApiKey(deps: ApiKeyDeps, request: CreateApiKeyRequest, cal
     },
     replay: (id) => showApiKey(pool, id, clock()),
   });
+  deps.changed(key.id);
+  return key;
 }
 
 /** Makes a key's successor and bounds the life of the key. */
