@@ -5,8 +5,13 @@ import type { Sql } from '../store/connect.js';
 import { findWebhook, type WebhookRow } from '../store/webhooks.js';
 
 /** The caller's own subscription; another project's is not found, as one that never was. */
-export async function getWebhook(sql: Sql, id: string, call: Call): Promise<WebhookRow> {
-  const row = await findWebhook(sql, getPrincipal(call), id);
+export async function getWebhook(
+  sql: Sql,
+  id: string,
+  call: Call,
+  options: { isLocked?: boolean } = {},
+): Promise<WebhookRow> {
+  const row = await findWebhook(sql, getPrincipal(call), id, options);
   assertFound(row !== undefined);
   return row;
 }

@@ -71,6 +71,8 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
       const secret = checkSecret(deps, request.secret);
       return changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
+          const row = await getWebhook(tx, request.id, call, { isLocked: true });
+          if (decryptSecret(deps.encryptionKeys, row.secret, row.id) === secret) return request.id;
           const stored = encryptSecret(deps.encryptionKeys, secret, request.id);
           assertFound(await rotateWebhookSecret(tx, getPrincipal(call), request.id, stored, OVERLAP_MS));
           await note(deps, tx, call, AuditAction.WEBHOOK_SECRET_ROTATED, request.id);
@@ -107,6 +109,8 @@ async function changeWebhook(deps: WebhookDeps, request: UpdateWebhookRequest, c
   return changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       assertUrl(problem);
+      const row = await getWebhook(tx, id, call, { isLocked: true });
+      if (isAsAsked(row, request)) return id;
       const changed = {
         url,
         events: events.length === 0 ? undefined : events,
@@ -121,6 +125,15 @@ async function changeWebhook(deps: WebhookDeps, request: UpdateWebhookRequest, c
     },
     show: showAnyway(deps, call),
   });
+}
+
+/** Whether a subscription is already what a change would make it. */
+function isAsAsked(row: WebhookRow, { url, events, status }: UpdateWebhookRequest): boolean {
+  return (
+    (url === undefined || url === row.url) &&
+    (events.length === 0 || events.join() === row.events.join()) &&
+    (status === WebhookStatus.UNSPECIFIED || status === row.status)
+  );
 }
 
 async function note(

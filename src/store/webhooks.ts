@@ -47,17 +47,17 @@ export async function insertWebhook(
   return inserted.count === 1;
 }
 
-/** The owner's subscription with this id, deleted ones left out unless `withDeleted`. */
+/** The owner's subscription with this id, deleted ones left out unless `withDeleted`, and locked with `isLocked`. */
 export async function findWebhook(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
   id: string,
-  { withDeleted = false } = {},
+  { withDeleted = false, isLocked = false } = {},
 ): Promise<WebhookRow | undefined> {
   const rows = await sql<WebhookRow[]>`
     SELECT ${columns(sql)} FROM webhook w
     WHERE w.id = ${id} AND w.project_id = ${projectId} AND w.environment = ${environment}
-      AND (w.status <> ${DELETED} OR ${withDeleted})`;
+      AND (w.status <> ${DELETED} OR ${withDeleted}) ${isLocked ? sql`FOR UPDATE` : sql``}`;
   return rows[0];
 }
 

@@ -9,6 +9,7 @@ import { startApp } from '../support/app.js';
 import { startReceiver } from '../support/receiver.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
+import { auditOf } from './auditing.js';
 import { NOTHING } from './samples.js';
 
 const app = await startApp(t);
@@ -291,6 +292,34 @@ t.test('every other change is made once for its key', async (t) => {
   await again(`/v1/webhooks/${id}`, 'PATCH', { status: 'disabled' });
   const [gone, sameGone] = await again(`/v1/webhooks/${id}`, 'DELETE');
   t.same([gone.status, sameGone.status], ['deleted', 'deleted']);
+});
+
+t.test('a change that changes nothing is in no audit log, on any surface', async (t) => {
+  const owner = await newKey(app);
+  const own = `whsec_${randomBytes(24).toString('base64')}`;
+  app.recorder.secrets.add(own);
+  const { response } = await surfaces[0]!.call(
+    createWebhook,
+    { url: URL, events: EVENTS, secret: own },
+    owner.key,
+  );
+  const id = String(response.id);
+  const before = (await app.pool`SELECT * FROM webhook WHERE id = ${id}`)[0];
+  for (const { name, call } of surfaces) {
+    const asItIs = { id, url: URL, events: EVENTS, status: WebhookStatus.ACTIVE };
+    for (const change of [asItIs, { id, url: URL }, { id, events: EVENTS }]) {
+      t.equal((await call(updateWebhook, change, owner.key)).code, 'ok', name);
+    }
+    const rotated = await call(rotateWebhookSecret, { id, secret: own }, owner.key);
+    t.match(rotated.response, { id, secret: own }, name);
+    t.notOk('previousSecretUntil' in rotated.response, name);
+  }
+  t.same((await app.pool`SELECT * FROM webhook WHERE id = ${id}`)[0], before);
+  const entries = await auditOf(app, id);
+  t.same(
+    entries.map(({ action }) => action),
+    [AuditAction.WEBHOOK_CREATED],
+  );
 });
 
 t.test('the audit log says who changed a subscription, and nothing secret', async (t) => {
