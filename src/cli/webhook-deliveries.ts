@@ -79,7 +79,11 @@ async function redeliver(
   if (Number.isNaN(since.getTime())) throw new UsageError('--since is not a time');
   const webhook = await webhooks.redeliverFailedDeliveries({ id, since: timestampFromDate(since) });
   if (flags.json) show(cli, flags, webhook);
-  else print(cli, `what failed since ${since.toISOString()}  ${whenSent(webhook)}`);
+  else
+    print(
+      cli,
+      `what failed since ${since.toISOString()}  ${whenSent(webhook)} (${webhook.redelivering} deliveries)`,
+    );
 }
 
 /** Of a disabled subscription only tests are sent. */

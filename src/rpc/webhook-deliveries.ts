@@ -6,6 +6,7 @@ import {
   ListWebhookDeliveriesRequestSchema,
   ListWebhookDeliveriesResponseSchema,
   type WebhookDelivery,
+  WebhookSchema,
   type WebhookService,
 } from '../../gen/attestation/v1/webhooks_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../call.js';
@@ -15,6 +16,7 @@ import type { RandomSource } from '../random.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { listAttempts } from '../store/webhook-attempts.js';
 import {
+  countFailed,
   type DeliveryRow,
   findDelivery,
   insertTestDelivery,
@@ -45,6 +47,9 @@ type DeliveryMethod =
   | 'getWebhookDelivery'
   | 'redeliverWebhookDelivery'
   | 'redeliverFailedWebhookDeliveries';
+
+/** Of what is sent again; an exact count of many would take longer than asking for them. */
+const MOST_COUNTED = 10_000;
 
 const readPage = pageReader(ListWebhookDeliveriesRequestSchema);
 
@@ -81,7 +86,11 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
           await requestRedelivery(tx, id, dateOfTimestamp(since));
           return id;
         },
-        show: async (sql, id) => webhookMessage(await getWebhook(sql, id, call), deps.clock()),
+        show: async (sql, id) => {
+          const message = webhookMessage(await getWebhook(sql, id, call), deps.clock());
+          const redelivering = await countFailed(sql, id, dateOfTimestamp(since), MOST_COUNTED);
+          return create(WebhookSchema, { ...message, redelivering });
+        },
       });
     },
   };

@@ -130,17 +130,34 @@ export async function redeliver(tx: Sql, webhookId: string, id: string): Promise
   return true;
 }
 
-/** Asks for every failed delivery made at or after `since` to be sent again; the worker does it, in stretches. */
+/**
+ * Asks for every failed delivery made at or after `since` to be sent again; the worker does it, in stretches. Of two
+ * requests before that is done the earlier `since` holds.
+ */
 export async function requestRedelivery(sql: Sql, webhookId: string, since: Date): Promise<void> {
   await sql`
     UPDATE webhook SET redeliver_since = least(redeliver_since, ${since}), due_at = clock_timestamp()
     WHERE id = ${webhookId}`;
 }
 
+/** How many deliveries `requestRedelivery` is about as they stand; counts no more than `most`. */
+export async function countFailed(sql: Sql, webhookId: string, since: Date, most: number): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    SELECT count(*) AS n FROM (
+      SELECT FROM webhook_delivery WHERE webhook_id = ${webhookId} AND ${isRedelivered(sql, since)} LIMIT ${most}) f`;
+  return row?.n ?? 0;
+}
+
+/** A test that has been sent again is left out: as it fails at its first attempt, it would be sent for ever. */
+function isRedelivered(sql: Sql, since: Date) {
+  return sql`
+    status = ${FAILED} AND id >= ${firstId(since.getTime() - CLOCKS_APART_MS)} AND created_at >= ${since}
+    AND (transition IS NOT NULL OR attempt = 1)`;
+}
+
 /**
- * The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. A test
- * that has been sent again is left out: as it fails at its first attempt, it would be sent for ever. The lock keeps a
- * request that comes meanwhile from being taken for met.
+ * The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. The lock
+ * keeps a request that comes meanwhile from being taken for met.
  */
 export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, limit: number): Promise<void> {
   await tx`SELECT FROM webhook WHERE id = ${webhookId} FOR UPDATE`;
@@ -148,8 +165,7 @@ export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, l
     UPDATE webhook_delivery SET status = ${PENDING}, step = 0, next_attempt_at = clock_timestamp()
     WHERE webhook_id = ${webhookId} AND id IN (
       SELECT id FROM webhook_delivery
-      WHERE webhook_id = ${webhookId} AND status = ${FAILED} AND id >= ${firstId(since.getTime() - CLOCKS_APART_MS)}
-        AND created_at >= ${since} AND (transition IS NOT NULL OR attempt = 1)
+      WHERE webhook_id = ${webhookId} AND ${isRedelivered(tx, since)}
       ORDER BY id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`;
   if (updated.count === limit) return;
   await tx`UPDATE webhook SET redeliver_since = NULL WHERE id = ${webhookId} AND redeliver_since >= ${since}`;

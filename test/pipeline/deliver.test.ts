@@ -246,6 +246,20 @@ t.test('a request to send again that comes while one is being met is met as well
   t.same(await wanted(), since);
 });
 
+t.test('of two requests to send again the earlier time holds, whichever came first', async (t) => {
+  const test = await open(t);
+  const webhook = await subscribe(test, NOBODY);
+  const [early, late] = [new Date(1_000), new Date(2_000)];
+  for (const times of [
+    [early, late],
+    [late, early],
+  ]) {
+    await test.pool`UPDATE webhook SET redeliver_since = NULL`;
+    for (const since of times) await requestRedelivery(test.pool, webhook.id, since);
+    t.same((await test.pool`SELECT redeliver_since FROM webhook`)[0]?.redeliver_since, early);
+  }
+});
+
 t.test('of an error, which may quote the receiver, as much is kept as a person reads', async (t) => {
   const test = await open(t);
   const webhook = await subscribe(test, NOBODY);

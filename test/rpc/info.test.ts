@@ -131,6 +131,23 @@ async function countUsage() {
   return { hour, day, usage };
 }
 
+t.test('the last 24 hours are this one and the 23 before it', async (t) => {
+  const usage = await withinOneHour(async () => {
+    const owner = await newKey(app);
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600;
+    for (const [hoursAgo, n] of [
+      [22, 1],
+      [23, 20],
+      [24, 300],
+      [25, 4_000],
+    ] as const) {
+      await app.pool`INSERT INTO usage_counter VALUES (${owner.id}, 3600, ${hour - hoursAgo * 3_600}, 2, ${n})`;
+    }
+    return (await me(owner)).usage as JsonObject;
+  });
+  t.equal(usage.submissions_last_24h, 21);
+});
+
 t.test('every surface tells the same of a key', async (t) => {
   const { key } = await newKey(app, { limits: { readsPerSecond: 1_000 } });
   const stable = ({ project, apiKey, scopes }: JsonObject) => {
