@@ -73,13 +73,13 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       services.map(({ desc }) => desc),
       options.isReady,
     ),
-    findPrincipal: databaseAway.tell(principals.find),
+    findPrincipal: databaseAway.tell('findPrincipal', principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
-    takeReads: databaseAway.tell(readLimits.take),
+    takeReads: databaseAway.tell('takeReads', readLimits.take),
     oweRead: readLimits.owe,
     findOverdrawn: readLimits.findOverdrawn,
-    peekSubmissions: databaseAway.tell(submissionLimits.peek),
-    hasClaim: databaseAway.tell(({ apiKeyId: holder }, key) =>
+    peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
+    hasClaim: databaseAway.tell('hasClaim', ({ apiKeyId: holder }, key) =>
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
     ),
     nowMs: Date.now,

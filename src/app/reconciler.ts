@@ -17,10 +17,11 @@ export function createReconcilers(
   pipeline: Pipeline,
   jobs: JobSender,
   local: LocalRunner,
-): (() => Promise<void>)[] {
-  return [findDueLogJobs, findDueEventJobs].map((findDue) =>
-    createReconciler(() => findDue(pipeline), jobs, local),
-  );
+): [lookAtLogs: () => Promise<void>, lookAtEvents: () => Promise<void>] {
+  return [
+    createReconciler(() => findDueLogJobs(pipeline), jobs, local),
+    createReconciler(() => findDueEventJobs(pipeline), jobs, local),
+  ];
 }
 
 function createReconciler(

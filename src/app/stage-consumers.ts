@@ -3,8 +3,11 @@ import { jobSubject, type Stage } from '../pipeline/job.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import { findDueLogJobs } from '../pipeline/reconcile.js';
 import { runJob } from '../pipeline/stages.js';
+import { tolerate } from '../pipeline/tolerate.js';
 import { consume, type StopConsuming } from '../queue/consume.js';
 import type { Queue } from '../queue/jetstream.js';
+import { type Outcome, retryAfter } from '../queue/outcome.js';
+import type { Troubles } from '../trouble.js';
 import { type JobSender, readJob } from './jobs.js';
 
 /** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
@@ -17,26 +20,42 @@ const CONCURRENCY: Readonly<Record<Stage, number>> = {
 };
 /** The stages that are worked on from the queue. */
 export const STAGES = Object.keys(CONCURRENCY) as Stage[];
+const DATABASE_AWAY_MS = 1_000;
 /** Stages that look once more for what came while they worked; for others the next look is soon enough. */
 const LOOKED_AT_AGAIN: readonly Stage[] = ['seal', 'witness'];
 
 /** Starts to take jobs of every stage. @returns what ends each */
-export function consumeStages(pipeline: Pipeline, queue: Queue, jobs: JobSender): StopConsuming[] {
-  return STAGES.map((stage) => consumeStage(pipeline, queue, jobs, stage));
+export function consumeStages(
+  pipeline: Pipeline,
+  queue: Queue,
+  jobs: JobSender,
+  troubles: Troubles,
+): StopConsuming[] {
+  return STAGES.map((stage) => consumeStage(pipeline, queue, jobs, troubles, stage));
 }
 
-function consumeStage(pipeline: Pipeline, queue: Queue, jobs: JobSender, stage: Stage): StopConsuming {
+function consumeStage(
+  pipeline: Pipeline,
+  queue: Queue,
+  jobs: JobSender,
+  troubles: Troubles,
+  stage: Stage,
+): StopConsuming {
+  const { log } = pipeline;
+  const later = retryAfter(DATABASE_AWAY_MS);
   return consume(
     queue,
     {
       stage,
       concurrency: CONCURRENCY[stage],
-      handle: (payload) => runJob(pipeline, readJob(payload)),
+      handle: (payload) =>
+        tolerate<Outcome>(troubles, stage, () => runJob(pipeline, readJob(payload)), later),
       afterDone: LOOKED_AT_AGAIN.includes(stage)
-        ? (payload) => sendAgainIfDue(pipeline, jobs, readJob(payload))
+        ? (payload) =>
+            tolerate(troubles, stage, () => sendAgainIfDue(pipeline, jobs, readJob(payload)), undefined)
         : async () => {},
     },
-    pipeline.log,
+    log,
   );
 }
 

@@ -11,6 +11,7 @@ import { deriveKeyRing } from '../secret-key.js';
 import type { Secrets } from '../secrets.js';
 import { connectPool } from '../store/connect.js';
 import { renewLeases } from '../store/webhook-leases.js';
+import { createTrouble } from '../trouble.js';
 import { openWebhookSender } from '../webhook/send.js';
 
 /** What sending webhooks is started with. */
@@ -71,6 +72,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     stopping: stopping.signal,
     aborting: aborting.signal,
     newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    trouble: createTrouble(log, () => performance.now()),
     clock: Date.now,
     random: Math.random,
   };

@@ -6,10 +6,12 @@ import type { Check } from '../ops.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import { createLocalRunner } from '../pipeline/reconcile.js';
 import type { Register } from '../pipeline/register.js';
+import { tolerate } from '../pipeline/tolerate.js';
 import type { StopConsuming } from '../queue/consume.js';
 import { connectPool, type Pool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { assertSession } from '../store/session.js';
+import { createTroubles } from '../trouble.js';
 import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
 import { getLogDomain } from './log-domain.js';
@@ -55,6 +57,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   await checkRegisters({ pool, register, log });
   const { webhooks, ...sending } = openWebhooks(options);
   const stopping = new AbortController();
+  const troubles = createTroubles(log, () => performance.now());
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
     url: config.natsUrl,
@@ -64,7 +67,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     stages: STAGES,
     log,
     onQueue: (queue) => {
-      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs));
+      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs, troubles));
     },
   });
   const pipeline: Pipeline = {
@@ -80,12 +83,14 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     random: Math.random,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
-  const local = createLocalRunner(pipeline);
+  const local = createLocalRunner(pipeline, troubles);
+  const repeat = (ms: number, work: string, run: () => Promise<void>) =>
+    every(ms, stopping.signal, log, () => tolerate(troubles, work, run, undefined));
+  const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
   const loops = [
-    ...createReconcilers(pipeline, jobs, local).map((look) =>
-      every(RECONCILE_MS, stopping.signal, log, look),
-    ),
-    every(PRUNE_MS, stopping.signal, log, () => prune(pool, config)),
+    repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
+    repeat(RECONCILE_MS, 'looking for events and deliveries that are due', lookAtEvents),
+    repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
   ];
   stops.add(async () => {
     stopping.abort();

@@ -7,6 +7,7 @@
  */
 import { decryptSecret } from '../encryption.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
+import { isDatabaseAway } from '../store/database-errors.js';
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -125,7 +126,15 @@ async function send(
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
     await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
-    webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
+    if (!isDatabaseAway(error)) {
+      webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
+    } else {
+      const { message: reason } = error as Error;
+      webhooks.trouble.failed(
+        { work: 'recording attempts', reason },
+        'an attempt was not recorded; it is made again',
+      );
+    }
   }
   return true;
 }

@@ -4,6 +4,7 @@ import type { CheckpointSigner } from '../proof/checkpoint.js';
 import type { KeyRing } from '../secret-key.js';
 import type { Pool } from '../store/connect.js';
 import type { Log } from '../store/logs.js';
+import type { Trouble } from '../trouble.js';
 import type { SendWebhook } from '../webhook/send.js';
 import type { Witness } from '../witness/witness.js';
 import type { AttemptRecorder } from './attempt-recorder.js';
@@ -41,6 +42,8 @@ export type Webhooks = {
   stopping: AbortSignal;
   aborting: AbortSignal;
   newDeliveryId: () => string;
+  /** Told of attempts that were not recorded. */
+  trouble: Trouble;
   clock: () => number;
   random: () => number;
 };

@@ -6,12 +6,15 @@
  */
 
 import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
+import { DONE } from '../queue/outcome.js';
 import { findDueWork } from '../store/due.js';
 import { findDueWebhooks } from '../store/webhook-leases.js';
 import { findUnnotifiedBatches } from '../store/webhook-ranges.js';
+import type { Troubles } from '../trouble.js';
 import { jobSubject, notifyJob, sealJob, settleJob, webhookJob, witnessJob } from './job.js';
 import type { LogPipeline, Pipeline } from './pipeline.js';
 import { runJob } from './stages.js';
+import { tolerate } from './tolerate.js';
 
 /** At most so many batches and subscriptions are found due at a time, the longest due first. */
 const MAX_FOUND = 500;
@@ -51,13 +54,13 @@ export type LocalRunner = {
 };
 
 /** A runner over the stages; what fails is logged, and found again by the reconciler. */
-export function createLocalRunner(pipeline: Pipeline): LocalRunner {
+export function createLocalRunner(pipeline: Pipeline, troubles: Troubles): LocalRunner {
   const running = new Map<string, Promise<void>>();
   return {
     run(job) {
       const subject = jobSubject(job);
       if (running.has(subject)) return;
-      const work = runJob(pipeline, job)
+      const work = tolerate(troubles, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
         .then(() => {})
         .catch((error: unknown) => pipeline.log.error({ err: error, job: subject }, 'a job failed'))
         .finally(() => running.delete(subject));

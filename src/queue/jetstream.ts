@@ -182,7 +182,7 @@ const AWAY = 'JetStream is away; due work is run from the tables';
 async function works(check: () => Promise<void>, trouble: Trouble, closing: AbortSignal): Promise<boolean> {
   try {
     await check();
-    trouble.worked('JetStream is back');
+    trouble.worked({}, 'JetStream is back');
     return true;
   } catch (error) {
     if (!closing.aborted) trouble.failed({ reason: (error as Error).message }, AWAY);
