@@ -7,10 +7,11 @@ import { sealJob } from '../pipeline/job.js';
 import { onKeyChange } from '../queue/broadcast.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
 import { createPrincipals } from '../rpc/principals.js';
+import { createStatementClock } from '../rpc/statement-clock.js';
 import { deriveKeyRing } from '../secret-key.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
-import { assertSession } from '../store/session.js';
+import { assertSession, readDatabaseMs } from '../store/session.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
@@ -30,6 +31,8 @@ export type Api = {
   jobs: JobSender;
   pool: Pool;
   accepters: Accepters;
+  /** How far this machine's clock is ahead of the database's; undefined when that is not known. */
+  offsetSeconds: () => number | undefined;
   /** What `/readyz` asks. */
   checks: Check[];
 };
@@ -77,8 +80,16 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     max: ACCEPT_LIMITS.maxInFlight * 2,
     onClose: guard.connectionLost,
   });
+  const clock = createStatementClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    databaseMs: () => readDatabaseMs(writePool),
+    log,
+  });
+  await clock.compare();
   refresh(stops, async () => {
     await directory.refresh();
+    await clock.compare();
     await guard.look(writePool);
   });
   const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
@@ -91,12 +102,14 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     principals,
     jobs,
     signerOf: signers.signerOf,
+    submissionClock: clock.now,
   });
   stops.add(server.close);
   reloadOnHangUp(server, log, stops);
-  const check = async () => guard.findProblem() ?? signers.findProblem();
+  const check = async () => guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
-  return { server, jobs, pool, accepters, checks: [{ name: 'api', check }, ...logs] };
+  const { offsetSeconds } = clock;
+  return { server, jobs, pool, accepters, offsetSeconds, checks: [{ name: 'api', check }, ...logs] };
 }
 
 function openPool(

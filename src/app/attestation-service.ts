@@ -23,6 +23,7 @@ export type AttestationParts = {
   directory: Directory;
   accepters: Accepters;
   signerOf: (environment: Principal['environment']) => DsseSigner;
+  submissionClock: () => number;
 };
 
 const GATHER = { maxKeys: 200, maxInFlight: 4 };
@@ -32,7 +33,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 /** AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, listPool, directory, accepters, signerOf }: AttestationParts,
+  { pool, listPool, directory, accepters, signerOf, submissionClock }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
 ): ServiceEntry {
   const findSubmission = gather(
@@ -55,6 +56,7 @@ export function attestationService(
     signerOf,
     idempotency: openIdempotency(config, pool),
     clock: Date.now,
+    submissionClock,
     random: createRandomSource(),
   });
   return { desc: AttestationService, handlers };

@@ -87,6 +87,15 @@ export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
   }
 }
 
+/** Adds the gauge of how far this machine's clock is ahead of the database's; without a value while that is not known. */
+export function addClockGauge(metrics: Metrics, offsetSeconds: () => number | undefined): void {
+  metrics.addGauge({
+    name: 'attest_clock_offset_seconds',
+    help: "How far this machine's clock is ahead of the database's; beyond 5 either way no submission is taken",
+    read: () => offsetSeconds() ?? [],
+  });
+}
+
 /** One read for all who ask while it is under way: however often a silent database is asked, one query waits. */
 export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let underWay: Promise<T> | undefined;

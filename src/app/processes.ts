@@ -4,7 +4,7 @@ import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics.js';
 import { type Check, createOps, isReady } from '../ops.js';
 import type { Ready } from './contract.js';
-import { addPipelineGauges, attemptCounters } from './gauges.js';
+import { addClockGauge, addPipelineGauges, attemptCounters } from './gauges.js';
 import type { JobSender } from './jobs.js';
 import { addApiGauges, addProcessGauges } from './process-gauges.js';
 import { addQueueGauges } from './queue-gauges.js';
@@ -74,6 +74,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     checks.push(...api.checks);
     clients.set('api', api.jobs);
     addApiGauges(metrics, api.pool, api.accepters.queued);
+    addClockGauge(metrics, api.offsetSeconds);
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
   phase = '';

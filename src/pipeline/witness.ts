@@ -22,6 +22,8 @@ import { settleJob } from './job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 
+/** A witness that answers at all does so sooner; the log says so of one that has not. */
+const SLOW_MS = 5_000;
 const FIRST_BACKOFF_MS = 1_000;
 /** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
 export const LAST_BACKOFF_MS = 30_000;
@@ -77,12 +79,18 @@ async function ask(
     note: batch.note,
   };
   let said: WitnessEvidence;
+  const slow = setTimeout(() => {
+    const detail = { origin: log.origin, witness: asked.name, treeSize: batch.treeSize, attempt };
+    pipeline.log.warn(detail, `the witness has not answered for ${SLOW_MS / 1000} s`);
+  }, SLOW_MS).unref();
   try {
     said = await withTimeout(pipeline, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
     if (pipeline.aborting.aborted) return false;
     await failed(pipeline, log, asked.name, attempt, state.failures, error);
     return true;
+  } finally {
+    clearTimeout(slow);
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
   // It may have cost money: it is not thrown away because the database is away.

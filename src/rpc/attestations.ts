@@ -45,6 +45,7 @@ export type AttestationDeps = Prepare &
     findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
     reader: SubmissionReader;
     cursors: Cursors;
+    clock: () => number;
     /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
     noteUse: (principal: Principal, use: WindowUse) => void;
   };

@@ -25,7 +25,8 @@ export type Prepare = {
   signerOf: (environment: Principal['environment']) => DsseSigner;
   /** Requests under idempotency keys are hashed under the first of its keys. */
   idempotency: Idempotency;
-  clock: () => number;
+  /** Unix milliseconds for `submitted_at`; throws while no time can be told. */
+  submissionClock: () => number;
   random: RandomSource;
 };
 
@@ -43,7 +44,7 @@ export async function prepareSubmission(
   }
   const salt = deps.random.bytes(SALT_BYTES);
   const commitment = metadataCommitment(salt, utf8(canonical));
-  const submittedAtMs = deps.clock();
+  const submittedAtMs = deps.submissionClock();
   const id = `sub_${deps.random.ulid(submittedAtMs)}`;
   const artifactSha256 = request.artifact?.sha256 ?? '';
   const statement = statementBytes({

@@ -30,3 +30,11 @@ export async function findUnsafeSetting(pool: Pool): Promise<string | undefined>
   if (row?.setting !== 'off') return undefined;
   return 'synchronous_commit is off for this database: a crash of Postgres would lose submissions that were acknowledged; set it to on';
 }
+
+/** The database's clock, in milliseconds since 1970. */
+export async function readDatabaseMs(pool: Pool): Promise<number> {
+  const [row] = await pool<{ ms: number }[]>`
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
+  if (row === undefined) throw new Error('the database has no time');
+  return row.ms;
+}

@@ -9,9 +9,38 @@ import { assertConsistent } from '../support/consistent.js';
 import { letPass } from '../support/database-clock.js';
 import { drain, makeWitness, unwilling, willing } from '../support/pipeline.js';
 import { nextAttemptMs, openPipeline, statuses } from '../support/pipeline-state.js';
+import { until } from '../support/until.js';
 
 const MINUTE_MS = 60_000;
 const { SEALED, WITNESSED } = BatchStatus;
+
+t.test('the log says so while a witness has not answered for 5 s', async (t) => {
+  const witness = await makeWitness(t, 'silent');
+  let answer = () => {};
+  witness.manner = (willingly) =>
+    new Promise((resolve) => {
+      answer = () => resolve(willingly());
+    });
+  const test = await openPipeline(t, [witness]);
+  test.pipeline.settings.witnessTimeoutMs = 120_000;
+  await test.submit(1);
+  await runJob(test.pipeline, sealJob(test.logId));
+  const asking = runJob(test.pipeline, witnessJob(test.logId, 'silent'));
+  const said = await until('the log says so', () =>
+    test.lines.find(({ msg }) => msg === 'the witness has not answered for 5 s'),
+  );
+  t.match(said, {
+    level: 'warn',
+    witness: 'silent',
+    origin: 'live.log.example.com',
+    treeSize: 1,
+    attempt: 1,
+  });
+  answer();
+  await asking;
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
+});
 
 t.test('a witness that was away is asked once and covers every batch sealed meanwhile', async (t) => {
   const witness = await makeWitness(t, 'away');
