@@ -49,6 +49,22 @@ t.test('an integer that would not come back as it was sent is refused, with wher
       '/metadata/runs/0/id: is an integer that JSON numbers do not hold exactly: send it as a string',
     ]);
   }
+  for (const [id, status, answer] of [
+    [
+      '9007199254740993',
+      400,
+      /"invalid_argument".*\/metadata\/runs\/0\/id is an integer .* send it as a string/,
+    ],
+    ['9007199254740992', 200, /"sub_/],
+  ] as const) {
+    const asked = await fetch(`${app.baseUrl}/${AttestationService.typeName}/${createAttestation.name}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${owner.key}` },
+      body: text(id),
+    });
+    t.equal(asked.status, status, `Connect: ${id}`);
+    t.match(await asked.text(), answer, `Connect: ${id}`);
+  }
   for (const id of [
     '9007199254740991',
     '9007199254740992',
