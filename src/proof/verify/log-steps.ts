@@ -52,8 +52,8 @@ export async function checkCheckpoints(
 }
 
 /**
- * A log that was closed signs nothing any more: what it is said to have signed has to be proven to be from before. With no
- * proven time nothing says that it is not, and the policy has no witness of the time.
+ * A closed log signs nothing any more, so a proven time after its end refutes its checkpoint. Without a proven time there
+ * is nothing to compare, and the policy decides whether a witness of the time is needed.
  */
 export function checkLogEnd(
   { entry, checkpoints }: BundleFacts,

@@ -1,12 +1,12 @@
 /**
- * Step 8: the witnesses that must have vouched, have. Which those are follows from the time that the bundle's verified
- * evidence proves, never from anything that the bundle says of itself: who holds a bundle could name the weakest policy.
+ * Step 8: the witnesses that must have vouched, have. The policies in force at the time that the bundle's verified
+ * evidence proves decide which those are. The bundle names no policy itself: its holder would name the weakest.
  *
- * What can be chosen is which evidence to leave out, and later evidence to put in, as anybody can prove a leaf's inclusion
- * in a later checkpoint. The proven time says "no later than": it is the earliest that is there, so all of this moves it
- * later and nothing moves it earlier. A later time is judged as a bundle of that time is, which has to say so as well. To
- * be judged by a policy that has ended takes evidence of its time, which nobody can make afterwards; with none at all the
- * newest policy decides.
+ * An attacker who holds a bundle can leave evidence out, and can add later evidence, since anybody can prove a leaf's
+ * inclusion in a later checkpoint. The proven time is an upper bound, the earliest of the times that are verified, so
+ * both move it later and neither moves it earlier. A bundle of a later time has to meet the policies of that time. An
+ * ended policy applies only with evidence from its own time, which cannot be made afterwards; without any proven time
+ * the newest policy decides.
  */
 
 import { type EnvironmentName, environmentNumber } from '../../environment.js';
@@ -20,8 +20,9 @@ import type { WitnessFinding } from './witness-step.js';
 export type Policy = { readonly required: readonly string[] };
 
 /**
- * The policies of an environment that were in force at the time that is proven, newest first; the newest alone when none
- * was, or no time is. Of several without an end the newest counts: trust roots that know no beginnings have only those.
+ * The policies of an environment that were in force at the proven time, newest first; the newest alone when none was in
+ * force or no time is proven. Of several without an end the newest counts: older trust roots state neither beginning nor
+ * end.
  */
 export function findPolicies(
   { policies }: Trust,
@@ -42,8 +43,8 @@ export function findPolicies(
 }
 
 /**
- * Holds the findings against each policy; one that is met is enough. If none is, the newest that may yet be met speaks,
- * or else the newest.
+ * Holds the findings against each policy; one that is met is enough. If none is, the checks are those of the newest that
+ * could not be checked without having failed, or else of the newest.
  */
 export function checkPolicies(
   policies: readonly Policy[],
