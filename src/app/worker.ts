@@ -40,7 +40,9 @@ export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
 const WITNESS_TIMEOUT_MS = 30_000;
-const STATEMENT_TIMEOUT_MS = 60_000;
+/** The longest statements seal a batch: 65,536 leaves take half a second. A server silent for half as long again is away. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+const SEALING_MS_PER_LEAF = 0.1;
 
 /**
  * Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. Whatever it
@@ -107,8 +109,9 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   };
 }
 
-async function openDatabase({ databaseUrl, poolSize }: Config, stops: Stops): Promise<Pool> {
-  const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS };
+async function openDatabase({ databaseUrl, poolSize, batchMaxLeaves }: Config, stops: Stops): Promise<Pool> {
+  const sealingMs = Math.ceil(batchMaxLeaves * SEALING_MS_PER_LEAF);
+  const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS + sealingMs };
   const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, ...session });
   stops.add(() => pool.end({ timeout: 5 }));
   await assertSession(pool, session);
