@@ -3,6 +3,7 @@ import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
+import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import type { Config } from '../config.js';
 import type { ServiceEntry } from '../http/services.js';
 import { announceKeyChange } from '../queue/broadcast.js';
@@ -12,6 +13,7 @@ import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
 import { auditHandlers } from '../rpc/admin/audit.js';
 import { projectHandlers } from '../rpc/admin/projects.js';
 import { usageHandlers } from '../rpc/admin/usage.js';
+import { witnessHandlers } from '../rpc/admin/witnesses.js';
 import type { Cursors } from '../rpc/cursor.js';
 import type { Principals } from '../rpc/principals.js';
 import { deriveKeyRing } from '../secret-key.js';
@@ -51,6 +53,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
     { desc: ApiKeyService, handlers: keys },
     { desc: UsageService, handlers: usageHandlers(shared) },
     { desc: AuditService, handlers: auditHandlers(shared) },
+    { desc: WitnessService, handlers: witnessHandlers(shared) },
   ];
 }
 

@@ -13,6 +13,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['keys', async () => (await import('./keys.js')).addKeys],
   ['usage', async () => (await import('./usage.js')).addUsage],
   ['audit-log', async () => (await import('./audit-log.js')).addAuditLog],
+  ['witnesses', async () => (await import('./witnesses.js')).addWitnesses],
   ['log', async () => (await import('./log.js')).addLog],
   ['secret-keys', async () => (await import('./secret-keys.js')).addSecretKeys],
   ['submit', async () => (await import('./submit.js')).addSubmit],

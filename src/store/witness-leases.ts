@@ -92,6 +92,13 @@ export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs:
       AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
 }
 
+/** Has a witness asked at once, about every log. */
+export async function askAtOnce(sql: Sql, witness: string): Promise<void> {
+  await sql`
+    UPDATE witness_state SET next_attempt_at = clock_timestamp()
+    WHERE witness = ${witness} AND next_attempt_at > clock_timestamp()`;
+}
+
 /**
  * Has those of these witnesses that failed last asked at once, about every log. Rows that somebody is writing to are
  * passed over, so that two callers cannot wait for each other.

@@ -18,6 +18,7 @@ const COMMANDS = [
   'keys',
   'usage',
   'audit-log',
+  'witnesses',
   'log',
   'secret-keys',
   'submit',

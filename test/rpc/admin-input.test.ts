@@ -248,6 +248,7 @@ t.test('while the database is away the admin API says so, and goes on once it is
     RotateApiKey: { id },
     RevokeApiKey: { id },
     GetUsage: { projectId },
+    AskWitness: { name: 'self-tsa' },
   };
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();

@@ -4,14 +4,19 @@ import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
+import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import type { App } from './app.js';
 import type { Surface } from './rpc-clients.js';
 import type { Outcome } from './surfaces.js';
 
 /** Every RPC of the admin API. */
-export const ADMIN_METHODS = [ProjectService, ApiKeyService, UsageService, AuditService].flatMap(
-  ({ methods }) => methods as DescMethodUnary[],
-);
+export const ADMIN_METHODS = [
+  ProjectService,
+  ApiKeyService,
+  UsageService,
+  AuditService,
+  WitnessService,
+].flatMap(({ methods }) => methods as DescMethodUnary[]);
 
 /** What tests do with the admin API. */
 export type Admin = {
