@@ -157,6 +157,10 @@ export const postgresUrl: Kind<string> = {
   secret: true,
   parse: (text) => {
     if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
+    const wanted = /[?&]target_session_attrs=([^&]*)/.exec(text)?.[1] ?? 'primary';
+    if (wanted !== 'primary' && wanted !== 'read-write') {
+      throw new InvalidValue('target_session_attrs can be primary or read-write');
+    }
     return text;
   },
 };

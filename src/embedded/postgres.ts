@@ -119,7 +119,7 @@ function startOnPort(
       user: cluster.user,
       stopSteps: STOP_STEPS,
       levelOf,
-      isReady: (line) => line.includes('database system is ready to accept connections'),
+      isReady: (line) => /database system is ready to accept (read-only )?connections/.test(line),
       explainFailure: (lines) => explainPostgresFailure(cluster.dir, lines),
     },
   );

@@ -39,8 +39,10 @@ export type PoolOptions = {
  * that is stopped, or cut off, keeps no lock from others for longer. A server that is silent for half as long again is
  * away: its connections are closed, which tells their callers that the outcome is not known.
  *
+ * Of several hosts each is tried once, from the one that was good last, and one that is a standby is passed over.
+ *
  * The driver is patched (`patches/`): without that, a connection that is lost at the wrong moment (while it is set up,
- * or written to) ends the process, or is never good again.
+ * or written to) ends the process, or is never good again; and of several hosts some are never tried, or for ever.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
@@ -70,6 +72,7 @@ function openConnections(
   const { url, name, statementTimeoutMs, isPatient = false } = options;
   return postgres(url, {
     ...more,
+    ...(wantsPrimary(url) && { target_session_attrs: 'primary' as const }),
     ...(!isPatient && { socket: watchedSockets(statementTimeoutMs * 1.5) }),
     connect_timeout: 5,
     max_lifetime: null,
@@ -78,6 +81,12 @@ function openConnections(
     onnotice: () => {},
     types: { bigint: NUMBER_FROM_BIGINT },
   });
+}
+
+/** Of several servers one takes writes; `read-write` is spelled as what the driver can tell apart. */
+function wantsPrimary(url: string): boolean {
+  const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(url) ?? [];
+  return hosts.includes(',') || url.includes('target_session_attrs=');
 }
 
 /** The type `bytea[]` (pg_type.dat). */

@@ -4,13 +4,11 @@ import { connect, type Socket } from 'node:net';
 type Place = { host: string[]; port: number[]; path: string | false };
 
 /**
- * Makes the driver's sockets, to the hosts in turn, each closed once nothing has come or gone for `silenceMs`. Neither
+ * Makes the driver's sockets, to the host `at` a place in the list, each closed once nothing has come or gone for `silenceMs`. Neither
  * the driver nor the system does so: what was sent to a machine that is gone is sent again for a quarter of an hour.
  */
-export function watchedSockets(silenceMs: number): (place: Place) => Socket {
-  let turn = 0;
-  return ({ host, port, path }) => {
-    const at = turn++ % host.length;
+export function watchedSockets(silenceMs: number): (place: Place, at?: number) => Socket {
+  return ({ host, port, path }, at = 0) => {
     const name = host[at] ?? '';
     const socket = path === false ? connect(port[at] ?? 0, name) : connect(path);
     closeWhenSilent(socket, silenceMs);
