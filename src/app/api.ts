@@ -7,11 +7,12 @@ import { sealJob } from '../pipeline/job.js';
 import { onKeyChange } from '../queue/broadcast.js';
 import { type Directory, openDirectory } from '../rpc/directory.js';
 import { createPrincipals } from '../rpc/principals.js';
-import { createStatementClock } from '../rpc/statement-clock.js';
+import { createStatementClock, type StatementClock } from '../rpc/statement-clock.js';
 import { deriveKeyRing } from '../secret-key.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { assertSession, readDatabaseMs } from '../store/session.js';
+import { noteTailTimes } from '../store/tail-times.js';
 import { type Accepters, createAccepters } from './accepters.js';
 import { type ApiOptions, createApiServer } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
@@ -43,7 +44,7 @@ const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, max
 const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
 const LIST_CONNECTIONS = 4;
-const DIRECTORY_REFRESH_MS = 5_000;
+const REFRESH_MS = 5_000;
 /** A seal job is sent at most this often; one that is waiting already is as good. */
 const WAKE_MS = 100;
 
@@ -80,17 +81,14 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     max: ACCEPT_LIMITS.maxInFlight * 2,
     onClose: guard.connectionLost,
   });
-  const clock = createStatementClock({
-    wallMs: Date.now,
-    monotonicMs: () => performance.now(),
-    databaseMs: () => readDatabaseMs(writePool),
-    log,
-  });
-  await clock.compare();
+  const clock = await openClock(writePool, log);
   refresh(stops, async () => {
     await directory.refresh();
     await clock.compare();
     await guard.look(writePool);
+  });
+  refresh(stops, async () => {
+    for (const { id } of directory.knownLogs()) while (await noteTailTimes(pool, id));
   });
   const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
   stops.add(accepters.close);
@@ -122,6 +120,17 @@ function openPool(
   return pool;
 }
 
+async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
+  const clock = createStatementClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    databaseMs: () => readDatabaseMs(pool),
+    log,
+  });
+  await clock.compare();
+  return clock;
+}
+
 /** Runs it again and again; while the database is away, the requests that need it say so. */
 function refresh(stops: Stops, run: () => Promise<void>): void {
   let isRunning = false;
@@ -133,7 +142,7 @@ function refresh(stops: Stops, run: () => Promise<void>): void {
       .finally(() => {
         isRunning = false;
       });
-  }, DIRECTORY_REFRESH_MS).unref();
+  }, REFRESH_MS).unref();
   stops.add(async () => clearInterval(refreshing));
 }
 

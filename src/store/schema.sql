@@ -223,6 +223,15 @@ CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id,
 CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
 
+CREATE TABLE tail_time (
+  log_id integer NOT NULL,
+  end_index bigint NOT NULL,
+  first_index bigint NOT NULL,
+  earliest timestamp with time zone NOT NULL,
+  latest timestamp with time zone NOT NULL,
+  CONSTRAINT tail_time_pkey PRIMARY KEY (log_id, end_index)
+);
+
 CREATE TABLE tile (
   log_id integer NOT NULL,
   level smallint NOT NULL,
@@ -743,8 +752,25 @@ AS $function$
         SELECT t.end_index FROM log_time t
         WHERE t.log_id = p_log_id AND t.earliest < p_before ORDER BY t.earliest DESC, t.end_index DESC LIMIT 1), 0) END AS end_index
     FROM sealed
+  ), noted AS (
+    SELECT sealed.size, greatest(sealed.size, coalesce((
+      SELECT t.end_index FROM tail_time t WHERE t.log_id = p_log_id ORDER BY t.end_index DESC LIMIT 1), 0)) AS end_index
+    FROM sealed
+  ), tail AS (
+    SELECT noted.end_index AS noted_end,
+      CASE WHEN p_after IS NULL THEN noted.size ELSE coalesce((
+        SELECT greatest(t.first_index, noted.size) FROM tail_time t
+        WHERE t.log_id = p_log_id AND t.end_index > noted.size AND t.latest > p_after
+        ORDER BY t.end_index LIMIT 1), noted.end_index) END AS first_index,
+      CASE WHEN p_before IS NULL THEN noted.end_index ELSE coalesce((
+        SELECT t.end_index FROM tail_time t
+        WHERE t.log_id = p_log_id AND t.end_index > noted.size AND t.earliest < p_before
+        ORDER BY t.end_index DESC LIMIT 1), noted.size) END AS end_index
+    FROM noted
   )
   SELECT b.first_index, least(b.end_index, p_end) FROM bound b WHERE b.first_index < least(b.end_index, p_end)
   UNION ALL
-  SELECT b.size, p_end FROM bound b WHERE b.size < p_end
+  SELECT t.first_index, least(t.end_index, p_end) FROM tail t WHERE t.first_index < least(t.end_index, p_end)
+  UNION ALL
+  SELECT t.noted_end, p_end FROM tail t WHERE t.noted_end < p_end
 $function$;

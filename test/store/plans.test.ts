@@ -53,6 +53,10 @@ async function fill(): Promise<void> {
     SELECT 1, (log_index / ${LEAVES_PER_BATCH}::int + 1) * ${LEAVES_PER_BATCH}::int, project_id, schema, count(*),
            min(log_index), max(log_index)
     FROM submission WHERE log_index < ${FIRST_UNSEALED} GROUP BY 1, 2, 3, 4`;
+  // Of another log, which nobody seals.
+  await sql`
+    INSERT INTO tail_time (log_id, end_index, first_index, earliest, latest)
+    SELECT 3, i * 1024 + 1024, i * 1024, now(), now() FROM generate_series(0, 9999) i`;
   await sql`VACUUM (ANALYZE)`;
 }
 
