@@ -16,6 +16,7 @@ import { hasClaim } from '../store/idempotency.js';
 import { adminCheck, adminServices } from './admin.js';
 import { type AttestationParts, attestationService } from './attestation-service.js';
 import { createDatabaseAway } from './database-away.js';
+import { createDegradationCheck } from './degradation.js';
 import { createHealthCheck } from './health-check.js';
 import type { JobSender } from './jobs.js';
 import { publicRoutes } from './public-routes.js';
@@ -60,6 +61,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       handlers: infoHandlers({
         pool,
         trustRoots,
+        findDegradation: createDegradationCheck(pool, () => performance.now()),
         problem: async (environment) =>
           (await findProblems()).find((problem) => problem.environment === environment)?.reason,
         clock: Date.now,

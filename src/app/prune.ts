@@ -5,6 +5,7 @@ import { pruneUsage, rollUpUsage } from '../store/usage.js';
 import { pruneDeliveries } from '../store/webhook-deliveries.js';
 import { pruneRanges } from '../store/webhook-ranges.js';
 import { pruneWebhooks } from '../store/webhooks.js';
+import { pruneWorkers } from '../store/workers.js';
 
 /** Of one statement, so that none holds its locks for long. */
 const ROWS = 10_000;
@@ -16,6 +17,7 @@ export async function prune(
 ): Promise<void> {
   while ((await rollUpUsage(pool, ROWS)) === ROWS);
   await pruneUsage(pool);
+  await pruneWorkers(pool);
   await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);

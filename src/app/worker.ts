@@ -11,6 +11,7 @@ import type { StopConsuming } from '../queue/consume.js';
 import { connectPool, type Pool } from '../store/connect.js';
 import { assertMigrated } from '../store/migrate.js';
 import { assertSession } from '../store/session.js';
+import { forgetWorker, noteWorker } from '../store/workers.js';
 import { createTroubles } from '../trouble.js';
 import { environmentChecks } from './environment-checks.js';
 import { createJobSender, type JobSender } from './jobs.js';
@@ -39,6 +40,7 @@ export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
 
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
+const SIGN_OF_LIFE_MS = 5_000;
 const WITNESS_TIMEOUT_MS = 30_000;
 /** The longest statements seal a batch: 65,536 leaves take half a second. A server silent for half as long again is away. */
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -52,11 +54,8 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   const { config, witnesses, log } = options;
   const register = watchWrites(options.register);
   const { log: logKeys } = config.secrets;
-  const pool = await openDatabase(config, stops);
-  await setUpSecretKeys(pool, config.secrets.secretKeys);
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
-  await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
-  await checkRegisters({ pool, register, log });
+  const pool = await setUp(options, register, stops);
+  const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
   const stopping = new AbortController();
   const troubles = createTroubles(log, () => performance.now());
@@ -93,12 +92,14 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for events and deliveries that are due', lookAtEvents),
     repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
+    repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => noteWorker(pool, workerId)),
   ];
   stops.add(async () => {
     stopping.abort();
     sending.stop();
     await Promise.all([...loops, ...consuming.map((stop) => stop())]);
     await local.idle();
+    await forgetWorker(pool, workerId).catch(() => {});
     await sending.close();
     await jobs.close();
   });
@@ -109,6 +110,21 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
   };
 }
 
+/** Opens the database and notes in it what the configuration says. */
+async function setUp(
+  { config, witnesses, log }: WorkerOptions,
+  register: Register,
+  stops: Stops,
+): Promise<Pool> {
+  const pool = await openDatabase(config, stops);
+  const { secretKeys, log: logKeys } = config.secrets;
+  await setUpSecretKeys(pool, secretKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
+  await checkRegisters({ pool, register, log });
+  return pool;
+}
+
 async function openDatabase({ databaseUrl, poolSize, batchMaxLeaves }: Config, stops: Stops): Promise<Pool> {
   const sealingMs = Math.ceil(batchMaxLeaves * SEALING_MS_PER_LEAF);
   const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS + sealingMs };
@@ -117,6 +133,13 @@ async function openDatabase({ databaseUrl, poolSize, batchMaxLeaves }: Config, s
   await assertSession(pool, session);
   await assertMigrated(pool);
   return pool;
+}
+
+/** Notes that there is one more worker. @returns its id */
+async function beginLife(pool: Pool): Promise<string> {
+  const id = ulid();
+  await noteWorker(pool, id);
+  return id;
 }
 
 function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']): Pipeline['settings'] {

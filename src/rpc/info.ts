@@ -23,6 +23,8 @@ export type InfoDeps = {
   pool: Pool;
   trustRoots: TrustRootsReader;
   problem: (environment: number) => Promise<string | undefined>;
+  /** Why proofs are late while all else works; undefined when they are not. */
+  findDegradation: () => Promise<string | undefined>;
   clock: () => number;
 };
 
@@ -33,7 +35,8 @@ export function infoHandlers(deps: InfoDeps): Handlers<typeof InfoService> {
     getHealth: async (_request, call) => {
       const problem = await deps.problem(getPrincipal(call).environment);
       if (problem !== undefined) throw unavailable(problem, 5);
-      return create(HealthSchema, { status: 'ok' });
+      const reason = await deps.findDegradation();
+      return create(HealthSchema, reason === undefined ? { status: 'ok' } : { status: 'degraded', reason });
     },
     getMe: (_request, call) => readMe(deps, call),
   };

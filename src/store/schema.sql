@@ -351,6 +351,12 @@ CREATE TABLE witness_state (
   CONSTRAINT witness_state_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );
 
+CREATE TABLE worker (
+  id text COLLATE "C" NOT NULL,
+  seen_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT worker_pkey PRIMARY KEY (id)
+);
+
 CREATE OR REPLACE FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[])
  RETURNS TABLE(outcome smallint, resource_id text, log_index bigint, second bigint, n_second bigint, n_hour bigint, n_day bigint)
  LANGUAGE plpgsql

@@ -4,14 +4,17 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
+import { createDegradationCheck } from '../../src/app/degradation.js';
 import { createHealthCheck } from '../../src/app/health-check.js';
 import { SCOPES } from '../../src/app/keys.js';
 import { openRegister } from '../../src/app/register-file.js';
 import { createLogger } from '../../src/logger.js';
 import { connectPool } from '../../src/store/connect.js';
+import { forgetWorker, noteWorker } from '../../src/store/workers.js';
 import { startApp } from '../support/app.js';
 import { withinOneHour } from '../support/one-hour.js';
 import { assertNoLeaks } from '../support/recorder.js';
+import { testDatabase } from '../support/servers.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 import { submit } from './submitting.js';
@@ -31,6 +34,55 @@ t.test('the service says that it is well', async (t) => {
     t.match(await call(getHealth, {}, key), { code: 'ok', response: { status: 'ok' } }, name);
   }
   t.same((await app.rest('/v1/service/health', { apiKey: key })).json, { status: 'ok' });
+});
+
+t.test(
+  'the service says that it is degraded when no worker gives a sign of life, or a batch is late',
+  async (t) => {
+    const { key } = await newKey(app, { scopes: [] });
+    for (const { name, call } of surfaces) {
+      const healthIs = (status: string) => async () => {
+        // A worker may say meanwhile that it runs.
+        if (status === 'degraded') await app.pool`UPDATE worker SET seen_at = now() - interval '1 minute'`;
+        const { code, response } = await call(getHealth, {}, key);
+        t.equal(code, 'ok', name);
+        return response.status === status && response;
+      };
+      const { reason } = await until(`${name}: degraded`, healthIs('degraded'));
+      t.match(reason, /no worker runs/, name);
+      await until(`${name}: ok again`, healthIs('ok'));
+    }
+    const { json, status } = await app.rest('/v1/service/health', { apiKey: key });
+    t.same({ status, json }, { status: 200, json: { status: 'ok' } });
+  },
+);
+
+t.test('proofs are late without a worker, or when a batch outlives its deadline by far', async (t) => {
+  const pool = connectPool({
+    url: await testDatabase(t),
+    name: 'test',
+    max: 1,
+    statementTimeoutMs: 60_000,
+  });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  const look = () => createDegradationCheck(pool, () => 0)();
+  t.match(await look(), /no worker runs/);
+  await noteWorker(pool, 'one');
+  t.equal(await look(), undefined);
+  await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
+  const sealed = (size: number, deadline: string, status: number) => pool`
+    INSERT INTO batch (log_id, tree_size, id, first_index, root_hash, note, policy_version, sealed_at, deadline_at, status)
+    VALUES (1, ${size}, ${`btc_${size}`}, ${size - 1}, '', '', 1, now(), now() + ${deadline}::interval, ${status})`;
+  await sealed(1, '-1 hour', 4);
+  await sealed(2, '-30 seconds', 1);
+  await sealed(3, '1 hour', 1);
+  t.equal(await look(), undefined);
+  await pool`UPDATE batch SET deadline_at = now() - interval '2 minutes' WHERE tree_size = 2`;
+  t.match(await look(), /a batch/);
+  await pool`UPDATE log SET frozen_at = now()`;
+  t.equal(await look(), undefined, 'a frozen log is not degraded, but not operational');
+  await forgetWorker(pool, 'one');
+  t.match(await look(), /no worker runs/);
 });
 
 t.test('a key learns everything about itself but its secret', async (t) => {
