@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { createExchanges, type Exchanges } from './exchange.js';
+import { takingContinue } from './interim.js';
 import { signatureHeaders } from './sign.js';
 
 /** A delivery to send; `keys` are the HMAC keys that sign it. */
@@ -31,7 +32,7 @@ export type SendDeps = {
   clock: () => number;
   /** Aborted when what has no answer yet is to be given up. */
   aborting: AbortSignal;
-  connect?: Agent.Options['connect'];
+  connect?: buildConnector.connector;
   /** Until the status of an answer; 15 s when left out. */
   timeoutMs?: number;
 };
@@ -44,9 +45,9 @@ const USER_AGENT = 'attestation-service/1 (webhooks)';
 
 /** Opens the connections that deliveries are sent over. */
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
-  const { connect, aborting, timeoutMs = TIMEOUT_MS } = deps;
+  const { connect = buildConnector({}), aborting, timeoutMs = TIMEOUT_MS } = deps;
   const agent = new Agent({
-    ...(connect ? { connect } : {}),
+    connect: takingContinue(connect),
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -127,7 +128,9 @@ function resultOf(
 /** Trying several addresses fails with an AggregateError, whose own message is empty. */
 function reasonOf(error: unknown): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error && first.message !== '' ? first.message : 'the connection failed';
+  if (!(first instanceof Error) || first.message === '') return 'the connection failed';
+  // What undici expects of its own parser says nothing to a receiver.
+  return 'code' in first && first.code === 'ERR_ASSERTION' ? 'the answer is not HTTP/1.1' : first.message;
 }
 
 function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {

@@ -250,3 +250,70 @@ t.test('deliveries to one endpoint share its connections, and an end in sight en
   for (let i = 0; i < 2; i++)
     t.match(await stopped(receiver.url), { outcome: 'failed', error: 'the worker stops' });
 });
+
+/** An endpoint that answers each request with these pieces, one after the other. */
+function answeringRaw(t: Test, pieces: readonly string[]): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => {
+      void (async () => {
+        for (const piece of pieces) await new Promise((resolve) => socket.write(piece, resolve));
+      })();
+    });
+  });
+  return startRaw(t, server);
+}
+
+t.test('100 Continue before an answer is taken, however it comes', async (t) => {
+  const go = 'HTTP/1.1 100 Continue\r\n\r\n';
+  const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nthanks';
+  const ways: [what: string, pieces: string[]][] = [
+    ['not at all', [answer]],
+    ['at once', [go + answer]],
+    ['by itself', [go, answer]],
+    ['with headers', [`HTTP/1.1 100 Continue\r\nx: y\r\n\r\n${answer}`]],
+    ['twice', [go + go, answer]],
+    ['byte by byte', [...(go + answer)]],
+    ['with the answer cut', [`${go}HTTP/1.1 2`, answer.slice('HTTP/1.1 2'.length)]],
+    [
+      'before early hints',
+      [`${go}HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n${go}`.slice(0, -go.length) + answer],
+    ],
+  ];
+  for (const [what, pieces] of ways) {
+    const send = senderOf(t);
+    const url = await answeringRaw(t, pieces);
+    for (const time of ['first', 'again']) {
+      const result = await send(url);
+      t.match(result, { outcome: 'delivered', status: 200, answer: 'thanks' }, `${what}, ${time}`);
+    }
+  }
+});
+
+t.test('of an answer that is no HTTP the receiver is told in words', async (t) => {
+  const answers = [
+    'HTTP/1.1 100 Continue',
+    'HTTP/1.1 100 Continue\r\n\r\n',
+    'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+    'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+    'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n',
+    'HTTP/1.1 099 Odd\r\n\r\n',
+    'HTTP/1.1 000 Odd\r\n\r\n',
+    'HTTP/1.1 1 Odd\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n',
+    '\0\0\0',
+  ];
+  for (const text of answers) {
+    const url = await startRaw(
+      t,
+      createServer((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => socket.end(text));
+      }),
+    );
+    const { outcome, error } = await senderOf(t)(url);
+    t.equal(outcome, 'failed', text);
+    t.match(error, /./, text);
+    t.notMatch(error, /assert|expression|falsy|===|>=/i, text);
+  }
+});

@@ -1,0 +1,62 @@
+import type { Socket } from 'node:net';
+import type { buildConnector } from 'undici';
+
+const START = 'HTTP/1.1 100';
+const END = '\r\n\r\n';
+/** A longer head is handed on, for undici to refuse. */
+const MAX_HEAD_BYTES = 16 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * Connections on which a receiver may answer `100 Continue` (RFC 9110, section 15.2.1) before its answer: undici takes
+ * that for a bad response, so it never sees it.
+ */
+export function takingContinue(connect: buildConnector.connector): buildConnector.connector {
+  return (target, callback) =>
+    connect(target, (...args) => {
+      if (args[0] === null) dropContinue(args[1]);
+      callback(...args);
+    });
+}
+
+/** An answer begins with what comes first after a request was written: one is under way at a time. */
+function dropContinue(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+  let isStart = true;
+  let held: Buffer = NOTHING;
+  const writeAndExpect = (...args: unknown[]) => {
+    isStart = true;
+    return write(...args);
+  };
+  const readAnswer = (size?: number): Buffer | null => {
+    for (;;) {
+      const chunk: Buffer | null = read(size);
+      if (chunk === null || !isStart) return chunk;
+      held = withoutContinue(Buffer.concat([held, chunk]));
+      if (isOpen(held)) continue;
+      const answer = held;
+      held = NOTHING;
+      isStart = false;
+      return answer;
+    }
+  };
+  Object.assign(socket, { write: writeAndExpect, read: readAnswer });
+}
+
+/** Leaves out every complete head of `100 Continue` at the beginning. */
+function withoutContinue(bytes: Buffer): Buffer {
+  let rest = bytes;
+  while (rest.toString('latin1', 0, START.length) === START) {
+    const end = rest.indexOf(END);
+    if (end < 0) break;
+    rest = rest.subarray(end + END.length);
+  }
+  return rest;
+}
+
+/** Whether more must come before it is known not to be a head of `100 Continue`. */
+function isOpen(bytes: Buffer): boolean {
+  const start = bytes.toString('latin1', 0, START.length);
+  return START.startsWith(start) && bytes.length < MAX_HEAD_BYTES;
+}
