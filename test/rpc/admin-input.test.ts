@@ -98,7 +98,7 @@ t.test('what is out of bounds is refused, with a pointer to it', async (t) => {
 
 t.test('what Connect itself cannot read is refused, however long it is', async (t) => {
   const path = `/${ApiKeyService.typeName}/${createApiKey.name}`;
-  for (const length of [100, 150_000]) {
+  for (const length of [100, 2_000]) {
     const body = { limits: { readsPerSecond: '\u0001'.repeat(length) } };
     const answer = await app.rest(path, { apiKey: admin.token, body });
     t.equal(answer.status, 400);
