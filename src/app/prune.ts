@@ -1,4 +1,5 @@
 import type { Config } from '../config.js';
+import { keepAuditPartitions } from '../store/audit.js';
 import type { Pool } from '../store/connect.js';
 import { pruneIdempotencyKeys } from '../store/idempotency.js';
 import { pruneUsage, rollUpUsage } from '../store/usage.js';
@@ -13,7 +14,11 @@ const ROWS = 10_000;
 /** Takes out of the tables what is no longer needed, and moves what was counted to the usage of hours and days. */
 export async function prune(
   pool: Pool,
-  { idempotencyRetentionMs, webhookHistoryMs }: Pick<Config, 'idempotencyRetentionMs' | 'webhookHistoryMs'>,
+  {
+    idempotencyRetentionMs,
+    webhookHistoryMs,
+    auditRetentionMs,
+  }: Pick<Config, 'idempotencyRetentionMs' | 'webhookHistoryMs' | 'auditRetentionMs'>,
 ): Promise<void> {
   while ((await rollUpUsage(pool, ROWS)) === ROWS);
   await pruneUsage(pool);
@@ -22,4 +27,5 @@ export async function prune(
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);
   await pruneWebhooks(pool, webhookHistoryMs);
+  await keepAuditPartitions(pool, auditRetentionMs, new Date());
 }

@@ -44,6 +44,8 @@ export type ServerSettings = {
   readonly idempotencyRetentionMs: number;
   /** How long deliveries of webhooks and their attempts are kept. */
   readonly webhookHistoryMs: number;
+  /** How long entries of the audit log are kept. */
+  readonly auditRetentionMs: number;
   /** Whether webhooks may go to http and to addresses that are not public. */
   readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
@@ -85,6 +87,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     schemaDir: settings.find('SCHEMA_DIR', directory),
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
+    auditRetentionMs: settings.get('AUDIT_RETENTION', duration('30d', '3650d'), 400 * 86_400_000),
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', flag, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),

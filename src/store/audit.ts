@@ -29,6 +29,14 @@ export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<v
             ${entry.resourceId}, ${entry.requestId}, ${JSON.stringify(entry.detail)}::text::jsonb)`;
 }
 
+/**
+ * Drops what of the audit log is older than it is kept, month by month, and makes room for the next months. Entries are
+ * kept for `retentionMs` at least, and up to a month longer.
+ */
+export async function keepAuditPartitions(sql: Sql, retentionMs: number, now: Date): Promise<void> {
+  await sql`SELECT keep_audit_partitions(${retentionMs}::bigint, ${now}::timestamptz)`;
+}
+
 /** Which entries to list; what is undefined does not bind. Times are exclusive. */
 export type AuditQuery = {
   projectId: string | undefined;

@@ -37,9 +37,25 @@ CREATE TABLE audit_entry (
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
   CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
 );
-CREATE INDEX audit_entry_by_project ON audit_entry USING btree (project_id, id);
-CREATE INDEX audit_entry_by_resource ON audit_entry USING btree (resource_id, id);
+CREATE INDEX audit_entry_by_project ON ONLY public.audit_entry USING btree (project_id, id);
+CREATE INDEX audit_entry_by_resource ON ONLY public.audit_entry USING btree (resource_id, id);
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE audit_entry_default (
+  id text COLLATE "C" NOT NULL,
+  project_id text COLLATE "C",
+  at timestamp(3) with time zone NOT NULL DEFAULT clock_timestamp(),
+  actor_kind smallint NOT NULL,
+  actor_id text COLLATE "C" NOT NULL,
+  action smallint NOT NULL,
+  resource_id text COLLATE "C" NOT NULL,
+  request_id text COLLATE "C",
+  detail jsonb NOT NULL DEFAULT '{}'::jsonb,
+  CONSTRAINT audit_entry_default_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_entry_default_by_project ON audit_entry_default USING btree (project_id, id);
+CREATE INDEX audit_entry_default_by_resource ON audit_entry_default USING btree (resource_id, id);
+CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry_default FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE batch (
   log_id integer NOT NULL,
@@ -473,6 +489,17 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
 END $function$;
 
+CREATE OR REPLACE FUNCTION add_audit_partition(p_name text, p_bounds text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  EXECUTE format('CREATE TABLE %I PARTITION OF audit_entry %s', p_name, p_bounds);
+  EXECUTE format('CREATE TRIGGER audit_entry_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %I
+                  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', p_name);
+END $function$;
+
 CREATE OR REPLACE FUNCTION add_log_times()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -504,6 +531,16 @@ BEGIN
   END LOOP;
   RETURN NULL;
 END $function$;
+
+CREATE OR REPLACE FUNCTION audit_id_at(p_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT 'aud_' || string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ',
+    ((floor(extract(epoch FROM p_at) * 1000)::bigint >> (5 * n)) & 31)::int + 1, 1), '' ORDER BY n DESC)
+  FROM generate_series(0, 9) n
+$function$;
 
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
  RETURNS SETOF webhook_delivery
@@ -606,6 +643,43 @@ AS $function$
   SELECT EXISTS (SELECT FROM evidence e
                  WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
 $function$;
+
+CREATE OR REPLACE FUNCTION keep_audit_partitions(p_retention_ms bigint, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET lock_timeout TO '2s'
+AS $function$
+DECLARE
+  v_oldest text COLLATE "C" := audit_id_at(p_now - p_retention_ms * interval '1 millisecond');
+  v_month timestamptz;
+  v_name text;
+  r record;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('attestation-service audit', 0)) THEN RETURN; END IF;
+  FOR r IN
+    SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) FROM $re$TO \('([^']+)'\)$re$) AS until
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'audit_entry'::regclass
+  LOOP
+    IF r.until COLLATE "C" <= v_oldest THEN
+      EXECUTE format('DROP TABLE %I', r.name);
+    END IF;
+  END LOOP;
+  IF (SELECT max(d.id) FROM audit_entry_default d) < v_oldest THEN
+    DROP TABLE audit_entry_default;
+    PERFORM add_audit_partition('audit_entry_default', 'DEFAULT');
+  END IF;
+  FOR n IN 1..3 LOOP
+    v_month := (date_trunc('month', p_now AT TIME ZONE 'UTC') + n * interval '1 month') AT TIME ZONE 'UTC';
+    v_name := 'audit_entry_' || to_char(v_month AT TIME ZONE 'UTC', 'YYYYMM');
+    CONTINUE WHEN to_regclass(v_name) IS NOT NULL;
+    BEGIN
+      PERFORM add_audit_partition(v_name, format('FOR VALUES FROM (%L) TO (%L)', audit_id_at(v_month),
+        audit_id_at((v_month AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC')));
+    EXCEPTION WHEN check_violation THEN NULL;
+    END;
+  END LOOP;
+END $function$;
 
 CREATE OR REPLACE FUNCTION leaf_stretches(p_log_id integer, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_end bigint)
  RETURNS TABLE(first_index bigint, end_index bigint)

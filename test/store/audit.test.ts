@@ -1,9 +1,11 @@
 import t, { type Test } from 'tap';
+import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../gen/attestation/admin/v1/audit_pb.js';
 import {
   type AuditQuery,
   type AuditRow,
   insertAuditEntry,
+  keepAuditPartitions,
   listAuditEntries,
   type NewAuditEntry,
 } from '../../src/store/audit.js';
@@ -69,6 +71,51 @@ t.test('audit entries cannot be changed or deleted', async (t) => {
     t.equal(errorCode(error), 'ATAPP', statement);
   }
   t.match(await listAll(pool, {}), [entry(1)]);
+});
+
+const DAY_MS = 86_400_000;
+
+t.test('entries are kept for their time and then go by whole months; none can be deleted', async (t) => {
+  const pool = await openPool(t);
+  const idsOf = async () => (await listAll(pool, {})).map(({ id }) => id);
+  const at = (text: string) => new Date(`${text}T12:00:00Z`);
+  const made: string[] = [];
+  const add = async (text: string) => {
+    const id = `aud_${ulid(at(text).getTime())}`;
+    await insertAuditEntry(pool, entry(0, { id }));
+    made.unshift(id);
+  };
+  await add('2026-11-03');
+  await add('2026-11-20');
+  const keep = (text: string) => keepAuditPartitions(pool, 60 * DAY_MS, at(text));
+  await keep('2026-11-22');
+  for (const text of ['2026-11-30', '2026-12-01', '2026-12-31', '2027-01-15', '2027-02-28']) await add(text);
+  t.same(await idsOf(), made);
+  const partitions = await pool<{ name: string }[]>`
+    SELECT relname AS name FROM pg_class WHERE relname LIKE 'audit\\_entry%' AND relkind = 'r' ORDER BY 1`;
+  const names = ['202612', '202701', '202702', 'default'].map((part) => `audit_entry_${part}`);
+  t.same(
+    partitions.map(({ name }) => name),
+    names,
+  );
+  for (const name of ['audit_entry', ...names]) {
+    for (const statement of [`UPDATE ${name} SET actor_id = ''`, `DELETE FROM ${name}`, `TRUNCATE ${name}`]) {
+      const error = await pool.unsafe(statement).catch((thrown: unknown) => thrown);
+      t.equal(errorCode(error), 'ATAPP', statement);
+    }
+  }
+  await keep('2027-01-15');
+  await add('2027-03-01');
+  t.same(await idsOf(), made, 'the default partition has an entry of less than 60 days ago');
+  await keep('2027-03-02');
+  t.same(await idsOf(), made.slice(0, 3), 'what was there before is gone, and December');
+  await keep('2027-04-15');
+  t.same(await idsOf(), made.slice(0, 2), 'a month goes when its last day may');
+  await keep('2027-06-15');
+  t.same(await idsOf(), []);
+  await add('2027-06-16');
+  t.equal((await idsOf()).length, 1);
+  await Promise.all([keep('2027-06-17'), keep('2027-06-17')]);
 });
 
 t.test('lists of audit entries are newest first, filtered, and paged by id', async (t) => {
