@@ -129,13 +129,17 @@ async function playRounds({ scene, creator, kinds, options, teller, stops }: Pla
   const { rate, clients: count } = options;
   const clients = startClients(scene, creator, { random: random.fork('clients'), rate, clients: count });
   const watch = startWatch(scene);
+  let isOver = false;
+  stops.add(async () => {
+    isOver = true;
+  });
   const rounds: RoundDone[] = [];
   const begun = performance.now();
   const end = begun + options.minutes * 60_000;
   const say = (line: string) => teller.say(`${((performance.now() - begun) / 1000).toFixed(1)} s  ${line}`);
   for (const round of planRounds(random.fork('faults'), kinds)) {
-    if (performance.now() >= end) break;
-    const done = await playRound({ scene, creator, stops, say }, round);
+    if (isOver || performance.now() >= end) break;
+    const done = await playRound({ scene, creator, stops, isOver: () => isOver, say }, round);
     rounds.push(done);
     const { acknowledged } = creator.counts;
     const left = Math.max(0, (end - performance.now()) / 60_000).toFixed(1);

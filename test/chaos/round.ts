@@ -22,6 +22,8 @@ export type RoundDeps = {
   creator: Creator;
   /** Faults that have not ended are ended by them, should the campaign be broken off. */
   stops: Stops;
+  /** Whether the campaign is broken off: then no fault begins any more. */
+  isOver: () => boolean;
   say: (line: string) => void;
 };
 
@@ -37,9 +39,10 @@ export async function playRound(deps: RoundDeps, round: Round): Promise<RoundDon
   return { faults: round.faults, recovery };
 }
 
-async function playFault({ scene, stops, say }: RoundDeps, fault: PlannedFault): Promise<void> {
+async function playFault({ scene, stops, isOver, say }: RoundDeps, fault: PlannedFault): Promise<void> {
   const { kind, target, afterMs, durationMs } = fault;
   await delay(afterMs);
+  if (isOver()) return;
   say(`${kind.name}: ${target}, ${(durationMs / 1000).toFixed(1)} s`);
   const end = once(await kind.begin(scene, target));
   stops.add(end);
