@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
@@ -55,12 +54,4 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
     { desc: AuditService, handlers: auditHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
   ];
-}
-
-/** Whether a token is the admin token, in the same time for every token; without one, none is. */
-export function adminCheck(adminToken: string | undefined): (token: string) => boolean {
-  if (adminToken === undefined) return () => false;
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  const wanted = digest(adminToken);
-  return (token) => timingSafeEqual(digest(token), wanted);
 }

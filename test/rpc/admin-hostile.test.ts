@@ -18,6 +18,21 @@ for (const method of ADMIN_METHODS) {
   });
 }
 
+t.test(
+  'wrong tokens are answered slowly, however many there are, and the right one all the same',
+  async (t) => {
+    const { listProjects } = ProjectService.method;
+    const wrong = Array.from({ length: 70 }, (_, i) =>
+      admin.surfaces[i % 2]!.call(listProjects, {}, `no-such-admin-token-${i}`),
+    );
+    const right = await Promise.all(Array.from({ length: 20 }, () => admin.call(listProjects, {})));
+    t.same(new Set(right.map(({ code }) => code)), new Set(['ok']));
+    const codes = (await Promise.all(wrong)).map(({ code }) => code);
+    t.same(new Set(codes), new Set(['auth.invalid_key', 'service.unavailable']));
+    t.ok(codes.filter((code) => code === 'auth.invalid_key').length >= 50);
+  },
+);
+
 t.test('nothing secret was logged or answered', async (t) => {
   assertNoLeaks(t, app.recorder);
 });
