@@ -103,7 +103,7 @@ t.test('a complete configuration of `api` and `worker` is read', async (t) => {
   for (const process of ['api', 'worker'] as const) {
     const config = readConfig({ ...env, DATA_DIR: dir }, { process });
     t.equal(config.host, '0.0.0.0');
-    t.equal(config.opsHost, '0.0.0.0');
+    t.equal(config.opsHost, '127.0.0.1');
     t.equal(config.databaseUrl, SERVER.DATABASE_URL);
     t.equal(config.natsUrl, SERVER.NATS_URL);
     t.equal(config.secrets.secretKeys[0].id, 'k1');
@@ -150,7 +150,7 @@ t.test('each setting takes what it should', async (t) => {
     ['PORT', '65535', 'port', 65_535],
     ['OPS_PORT', '9191', 'opsPort', 9_191],
     ['HOST', '::1', 'host', '::1'],
-    ['HOST', 'api.internal', 'opsHost', 'api.internal'],
+    ['HOST', 'api.internal', 'opsHost', '127.0.0.1'],
     ['OPS_HOST', '10.0.0.1', 'opsHost', '10.0.0.1'],
     ['DATA_DIR', dir, 'dataDir', dir],
     ['CHECKPOINT_REGISTER', '/r', 'checkpointRegister', '/r'],

@@ -73,7 +73,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   return {
     host,
     port: settings.get('PORT', port, 8080),
-    opsHost: settings.get('OPS_HOST', bindAddress, host),
+    opsHost: settings.get('OPS_HOST', bindAddress, '127.0.0.1'),
     opsPort: settings.get('OPS_PORT', port, 9090),
     dataDir,
     baseUrl,
