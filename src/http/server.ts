@@ -5,6 +5,7 @@ import type { TlsFiles } from '../config/tls-files.js';
 import { ApiError } from '../errors.js';
 import { listen } from '../listen.js';
 import type { Logger } from '../logger.js';
+import { assertUnambiguous } from './ambiguous.js';
 import { createApp } from './app.js';
 import { createBodyMemory } from './body-memory.js';
 import { refuseMalformed } from './client-error.js';
@@ -113,6 +114,7 @@ function entrance(
 ): (record: RequestRecord) => void {
   return (record) => {
     try {
+      assertUnambiguous(record.req);
       normalizeTarget(record.req);
       if (answersPreflight(record)) return;
       if (surfaceFor(record.req) === 'rest') rest(record);

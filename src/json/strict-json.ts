@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '@bufbuild/protobuf';
 import { findInexactIntegers, INEXACT_INTEGER } from '../inexact-integers.js';
 import { invalidRequest } from './problems.js';
+import { countMembers, findRepeatedMembers, REPEATED_MEMBER } from './repeated-members.js';
 
 /** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
 export class JsonSyntaxError extends Error {
@@ -11,33 +12,40 @@ export class JsonSyntaxError extends Error {
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COLON = 0x3a;
 
 /**
  * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
- * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. Of members with one name the last counts; one
- * named `__proto__` is a member like any other. Numbers beyond the range of doubles become infinite. Throws
- * JsonSyntaxError, and `request.invalid` that points at the integers which a double does not give back.
+ * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. One named `__proto__` is a
+ * member like any other. Numbers beyond the range of doubles become infinite. Throws JsonSyntaxError, and
+ * `request.invalid` that points at members of one name, and at the integers which a double does not give back.
  */
 export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new JsonSyntaxError('a JSON text must not begin with a byte order mark');
   }
-  const isAscii = scan(bytes, maxDepth);
+  const { isAscii, colons } = scan(bytes, maxDepth);
   if (!isAscii && !isUtf8(bytes)) throw new JsonSyntaxError('a JSON text must be in UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
     isAscii ? 'latin1' : 'utf8',
   );
   const value = parseText(text);
+  if (countMembers(value) !== colons) throw refuse(findRepeatedMembers(text), REPEATED_MEMBER);
   const inexact = findInexactIntegers(text);
-  if (inexact.length > 0) throw invalidRequest(inexact.map((path) => ({ path, message: INEXACT_INTEGER })));
+  if (inexact.length > 0) throw refuse(inexact, INEXACT_INTEGER);
   return value;
 }
 
+function refuse(paths: readonly string[], message: string): Error {
+  return invalidRequest(paths.map((path) => ({ path, message })));
+}
+
 /**
- * One pass over the bytes, strings skipped: refuses what opens too many levels, and says whether all are ASCII. In UTF-8
- * these bytes stand for nothing else.
+ * One pass over the bytes, strings skipped: refuses what opens too many levels, says whether all are ASCII, and counts
+ * the colons, of which each member has one. In UTF-8 these bytes stand for nothing else.
  */
-function scan(bytes: Uint8Array, maxDepth: number): boolean {
+function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: number } {
+  let colons = 0;
   let depth = 0;
   let seen = 0;
   for (let at = 0; at < bytes.length; at++) {
@@ -52,8 +60,9 @@ function scan(bytes: Uint8Array, maxDepth: number): boolean {
     } else if ((byte | 0x20) === 0x7b) {
       if (++depth > maxDepth) throw new JsonSyntaxError(`the JSON text is more than ${maxDepth} levels deep`);
     } else if ((byte | 0x20) === 0x7d) depth--;
+    else if (byte === COLON) colons++;
   }
-  return seen < 0x80;
+  return { isAscii: seen < 0x80, colons };
 }
 
 // V8's words are fine, where they do not quote the text: an error's message may be logged, a body must not.

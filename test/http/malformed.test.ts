@@ -4,7 +4,14 @@ import t from 'tap';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { KEYS, startApiServer } from '../support/api-server.js';
-import { exchangeRaw, isEnvelope, openSocket, parseRaw, readToClose } from '../support/raw-http.js';
+import {
+  enveloped,
+  exchangeRaw,
+  isEnvelope,
+  openSocket,
+  parseRaw,
+  readToClose,
+} from '../support/raw-http.js';
 import { callers, livesOn } from '../support/surfaces.js';
 
 const { getHealth } = InfoService.method;
@@ -255,4 +262,52 @@ t.test('a body that is to be asked for is asked for once the request is admitted
   stream.end(body);
   const [created] = await once(stream, 'response');
   t.equal(created[':status'], 201);
+});
+
+t.test('what two readers could take for different requests is refused', async (t) => {
+  const api = await startApiServer(t);
+  const close = 'connection: close\r\n\r\n';
+  const twice = [
+    `GET /v1/service/health HTTP/1.1\r\nhost: a\r\nHOST: b\r\nauthorization: ${AUTHORIZATION}\r\n${close}`,
+    `${HEALTH}host: a\r\n${close}`,
+    `${HEALTH}Authorization: Bearer other\r\n${close}`,
+    `${HEALTH}authorization: ${AUTHORIZATION}\r\n${close}`,
+  ];
+  for (const bytes of twice) isEnvelope(t, await exchangeRaw(api.port, bytes), 400, 'request.invalid');
+  const body = '0\r\n\r\n';
+  for (const coding of ['gzip, chunked', 'deflate, gzip, chunked']) {
+    for (const path of ['/v1/attestations', RPC]) {
+      const bytes = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: ${coding}\r\n\r\n${body}`;
+      const answer = await exchangeRaw(api.port, bytes);
+      isEnvelope(t, answer, 501, 'request.unsupported_transfer_coding');
+    }
+  }
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  const headers = {
+    ':path': '/v1/service/health',
+    ':authority': 'a',
+    authorization: AUTHORIZATION,
+    host: 'b',
+  };
+  const [{ ':status': status }] = await once(session.request(headers), 'response');
+  t.equal(status, 400);
+  await livesOn(t, api);
+});
+
+t.test('JSON with two members of one name is refused on every surface', async (t) => {
+  const api = await startApiServer(t);
+  const json = '{"artifact":{"sha256":"a"},"metadata":{"schema":"a","b":{"c":1,"c":2}}}';
+  const rpc = '/attestation.v1.AttestationService/CreateAttestation';
+  for (const [path, type, body] of [
+    ['/v1/attestations', 'application/json', json],
+    [rpc, 'application/json', json],
+    [rpc, 'application/grpc-web+json', enveloped(0, Buffer.from(json))],
+  ] as const) {
+    const headers = { authorization: AUTHORIZATION, 'content-type': type };
+    const answer = await fetch(api.baseUrl + path, { method: 'POST', headers, body });
+    const text = await answer.text();
+    const told = type.includes('grpc') ? decodeURIComponent(text) : text;
+    t.match(told, '/metadata/b/c is there twice', `${path} ${type}`);
+  }
 });

@@ -137,12 +137,21 @@ t.test('a byte order mark is refused', async (t) => {
   t.equal(parse('"\ufeff"'), '\ufeff', 'within a string it is a character');
 });
 
-t.test('of two members of one name the last counts, however the name is spelled', async (t) => {
-  t.strictSame(parse('{"a":1,"a":2}'), { a: 2 });
-  t.strictSame(parse('{"a":1,"\\u0061":2}'), { a: 2 });
-  t.strictSame(parse('[[{"x":{"a":1,"b":2,"a":3}}]]'), [[{ x: { a: 3, b: 2 } }]]);
-  t.strictSame(parse('{"a":{"b":1},"a":1}'), { a: 1 });
-  t.equal(Object.getOwnPropertyDescriptor(parse('{"__proto__":1,"__proto__":2}'), '__proto__')?.value, 2);
+t.test('two members of one name are refused, however the name is spelled', async (t) => {
+  for (const [text, ...paths] of [
+    ['{"a":1,"a":2}', '/a'],
+    ['{"a":1,"\\u0061":2}', '/a'],
+    ['[[{"x":{"a":1,"b":2,"a":3}}]]', '/0/0/x/a'],
+    ['{"a":{"b":1},"a":1}', '/a'],
+    ['{"a":[{},{"b":{},"c":[],"b":":"}],"d/":1,"d/":2}', '/a/1/b', '/d~1'],
+    ['{"__proto__":1,"__proto__":2}', '/__proto__'],
+    ['{"":1,"":2}', '/'],
+  ] as const) {
+    const errors = paths.map((path) => ({ path, message: 'is there twice' }));
+    const thrown = t.throws(() => parse(text), { code: ErrorCode.REQUEST_INVALID });
+    t.match(thrown, { details: { errors } }, text);
+  }
+  t.strictSame(parse('{"a":{"a":":"},"b":[{"a":1},{"a":1}]}'), { a: { a: ':' }, b: [{ a: 1 }, { a: 1 }] });
 });
 
 t.test('depth is bounded before anything is parsed', async (t) => {

@@ -38,6 +38,11 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
       readRaw(await exchangeRaw(port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`)),
     );
   },
+  'request.unsupported_transfer_coding': async (t) => {
+    const { port } = await startApiServer(t);
+    const head = 'POST /v1/attestations HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n';
+    return byRest(readRaw(await exchangeRaw(port, head)));
+  },
   'idempotency.in_progress': async (_t, app) => {
     const owner = await newKey(app);
     const holder = await app.pool.reserve();
