@@ -58,6 +58,15 @@ function problemsOf(env: Env, process: keyof ConfigOf = 'up'): string[] {
   }
 }
 
+const OPEN_LIMITS = {
+  maxConnections: 10_000,
+  maxRequests: 4_096,
+  maxHeldBytes: 64 * 1024 * 1024,
+  maxConnectionsPerPeer: 1_000,
+  maxRequestsPerPeer: 1_000,
+  trustedProxies: ['127.0.0.0/8', '::1'],
+};
+
 t.test('nothing set is a complete configuration of `up`, and only of `up`', async (t) => {
   const config = readConfig({}, { process: 'up' });
   t.match(config, {
@@ -75,6 +84,7 @@ t.test('nothing set is a complete configuration of `up`, and only of `up`', asyn
     corsOrigins: [],
     logLevel: 'info',
     poolSize: 10,
+    openLimits: OPEN_LIMITS,
   });
   for (const name of [
     'databaseUrl',
@@ -168,6 +178,14 @@ t.test('each setting takes what it should', async (t) => {
     ['CORS_ORIGINS', 'https://a.example, http://b:1', 'corsOrigins', ['https://a.example', 'http://b:1']],
     ['LOG_LEVEL', 'silent', 'logLevel', 'silent'],
     ['PG_POOL', '500', 'poolSize', 500],
+    ['MAX_REQUESTS', '5', 'openLimits', { ...OPEN_LIMITS, maxRequests: 5 }],
+    ['TRUSTED_PROXIES', 'none', 'openLimits', { ...OPEN_LIMITS, trustedProxies: [] }],
+    [
+      'TRUSTED_PROXIES',
+      '10.0.0.0/8, ::1',
+      'openLimits',
+      { ...OPEN_LIMITS, trustedProxies: ['10.0.0.0/8', '::1'] },
+    ],
     ['NATS_REPLICAS', '3', 'natsReplicas', 3],
     ['DATABASE_URL', 'postgresql://h', 'databaseUrl', 'postgresql://h'],
     [
@@ -212,6 +230,9 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['CORS_ORIGINS', 'a.example', 'https://a.example/', 'https://a.example,*', 'null', ','],
     ['LOG_LEVEL', 'verbose', 'INFO'],
     ['PG_POOL', '1', '501'],
+    ['MAX_CONNECTIONS', '0', '-1', 'many'],
+    ['MAX_BODY_MIB', '3'],
+    ['TRUSTED_PROXIES', 'proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', ',', '::1/129'],
     ['DATABASE_URL', 'mysql://h/d', 'h/d', 'postgres://', 'postgres://h /d'],
     ['NATS_URL', 'http://n', 'nats://', 'nats://a,', 'nats://a b'],
     ['SECRET_KEY', KEY, `:${KEY}`, `k1:${KEY},k1:${KEY}`, `k1:${KEY}x`, `k 1:${KEY}`, `k1:${KEY},`],

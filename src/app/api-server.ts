@@ -98,6 +98,7 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
     log,
     observe: options.observe,
     corsOrigins: config.corsOrigins,
+    limits: config.openLimits,
     ...(config.tls ? { tls: config.tls } : {}),
   });
 }

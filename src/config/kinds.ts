@@ -151,6 +151,23 @@ export const origins: Kind<string[]> = {
   },
 };
 
+/** Addresses and networks separated by commas, as `10.0.0.0/8` or `::1`; `none` for none. */
+export const addressRanges: Kind<string[]> = {
+  expected: 'none, or IP addresses and networks separated by commas, such as 10.0.0.0/8',
+  parse: (text) => {
+    const ranges = text === 'none' ? [] : text.split(',').map((range) => range.trim());
+    if (!ranges.every(isRange)) throw new InvalidValue();
+    return ranges;
+  },
+};
+
+function isRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const maxBits = isIP(address) === 4 ? 32 : 128;
+  const isPrefix = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits);
+  return isIP(address) !== 0 && rest.length === 0 && isPrefix;
+}
+
 /** A Postgres connection string. */
 export const postgresUrl: Kind<string> = {
   expected: 'a connection string, such as postgres://user:password@host:5432/database',

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path';
 import { directory } from './files.js';
 import {
+  addressRanges,
   bindAddress,
   duration,
   flag,
@@ -56,6 +57,19 @@ export type ServerSettings = {
   readonly natsReplicas: 1 | 3;
   /** Connections to Postgres that one process holds at most. */
   readonly poolSize: number;
+  /** What the API's listener holds open at most. */
+  readonly openLimits: OpenLimits;
+};
+
+/** Connections, requests and bytes of bodies that are open at a time: in all, and of one address. */
+export type OpenLimits = {
+  readonly maxConnections: number;
+  readonly maxRequests: number;
+  readonly maxHeldBytes: number;
+  readonly maxConnectionsPerPeer: number;
+  readonly maxRequestsPerPeer: number;
+  /** Addresses and networks of proxies, which many clients share: only what holds for all binds them. */
+  readonly trustedProxies: readonly string[];
 };
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -94,6 +108,19 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     logLevel: readLogLevel(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
+    openLimits: readOpenLimits(settings),
+  };
+}
+
+function readOpenLimits(settings: Settings): OpenLimits {
+  const count = wholeNumber(1, 1_000_000);
+  return {
+    maxConnections: settings.get('MAX_CONNECTIONS', count, 10_000),
+    maxRequests: settings.get('MAX_REQUESTS', count, 4_096),
+    maxHeldBytes: settings.get('MAX_BODY_MIB', wholeNumber(4, 16_384), 64) * 1024 * 1024,
+    maxConnectionsPerPeer: settings.get('MAX_PEER_CONNECTIONS', count, 1_000),
+    maxRequestsPerPeer: settings.get('MAX_PEER_REQUESTS', count, 1_000),
+    trustedProxies: settings.get('TRUSTED_PROXIES', addressRanges, ['127.0.0.0/8', '::1']),
   };
 }
 

@@ -6,7 +6,7 @@ import {
   createContextValues,
   type HandlerContext,
 } from '@connectrpc/connect';
-import { createAsyncIterable } from '@connectrpc/connect/protocol';
+import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/connect/protocol';
 import type { Call } from '../call.js';
 import { compileMessageCheck } from '../json/check-message.js';
 import type { Logger } from '../logger.js';
@@ -14,6 +14,7 @@ import { connectError } from './connect-error.js';
 import { beforeDeadline, within } from './deadline.js';
 import { asApiError } from './failure.js';
 import type { Interceptors } from './interceptors.js';
+import { inPieces } from './pieces.js';
 import { completeError, noSuchRpc } from './protocol-error.js';
 import type { RequestRecord } from './requests.js';
 import { surfaceOf } from './rpc/form.js';
@@ -61,7 +62,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
           if (message !== undefined) for (const name of OF_THE_BODY_AS_SENT) request.header.delete(name);
           // From here on the id goes the way of the call's other metadata, lest it arrives twice.
           record.res.removeHeader('x-request-id');
-          return completeError(await handler(read), record, handler.allowedMethods);
+          return piecemeal(await completeError(await handler(read), record, handler.allowedMethods));
         },
         {
           service: handler.service,
@@ -74,6 +75,10 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
       );
     });
   };
+}
+
+function piecemeal(response: UniversalServerResponse): UniversalServerResponse {
+  return response.body === undefined ? response : { ...response, body: inPieces(response.body) };
 }
 
 type Check = (message: Message) => void;

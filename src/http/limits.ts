@@ -10,6 +10,15 @@ export type Limits = {
   maxHeaderBytes: number;
   /** Beyond it new connections are closed at once. */
   maxConnections: number;
+  /** Beyond it new requests are refused; also bounds what their connections hold of bodies that are not read yet. */
+  maxRequests: number;
+  /** Of one address, or network of IPv6, that is no trusted proxy. */
+  maxConnectionsPerPeer: number;
+  maxRequestsPerPeer: number;
+  /** Addresses and networks that many clients share. */
+  trustedProxies: readonly string[];
+  /** Unanswered requests of one HTTP/1.1 connection; it is paused then. */
+  maxPipelined: number;
   /** Concurrent streams of one HTTP/2 connection. */
   maxStreams: number;
   /** Memory of one HTTP/2 connection, in MiB. */
@@ -20,8 +29,10 @@ export type Limits = {
   requestTimeoutMs: number;
   /** From a request's first byte to its answer's, on REST; then it is answered with `service.deadline_exceeded`. */
   answerTimeoutMs: number;
-  /** From a request's first byte to its answer's last; a client that does not read it is cut off then. */
+  /** From a request's first byte to its answer's last. */
   sendTimeoutMs: number;
+  /** Without a piece of an answer being taken; a client that does not read is cut off then. */
+  sendIdleMs: number;
   /** An idle HTTP/1.1 connection; longer than the 60 s after which common proxies drop theirs. */
   keepAliveTimeoutMs: number;
   /** An HTTP/2 connection without traffic. */
@@ -42,12 +53,18 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxHeldBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 10_000,
+  maxRequests: 4_096,
+  maxConnectionsPerPeer: 1_000,
+  maxRequestsPerPeer: 1_000,
+  trustedProxies: ['127.0.0.0/8', '::1'],
+  maxPipelined: 4,
   maxStreams: 256,
   maxSessionMib: 16,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   answerTimeoutMs: 60_000,
   sendTimeoutMs: 600_000,
+  sendIdleMs: 15_000,
   keepAliveTimeoutMs: 65_000,
   sessionIdleMs: 300_000,
   maxOpenStreams: 1_000,

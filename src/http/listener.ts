@@ -17,6 +17,7 @@ import type { TLSSocket } from 'node:tls';
 import { readTlsPair, type TlsFiles } from '../config/tls-files.js';
 import { detectProtocol } from './detect-protocol.js';
 import type { Limits } from './limits.js';
+import { boundPipelining, countUnanswered } from './pipelining.js';
 import type { NodeRequest, NodeResponse } from './requests.js';
 
 /** One port for HTTP/1.1 and HTTP/2. */
@@ -36,6 +37,8 @@ export type Listener = {
 export type ListenerOptions = {
   limits: Limits;
   tls: TlsFiles | undefined;
+  /** Told of every connection first; may close it. */
+  onConnection: (socket: Socket) => void;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
   /** Told of what cannot be parsed as HTTP/1.1; answers it, or destroys the socket. */
   onClientError: (error: Error & { code?: string }, socket: Socket) => void;
@@ -48,24 +51,19 @@ const MAX_CHECK_MS = 5_000;
  * Tells the versions apart by ALPN under TLS, else by the connection preface (RFC 9113, section 3.4). The HTTP/1.1
  * server is the one that listens, so that its timeouts work; connections of the other kind are handed on.
  */
-export function createListener({ limits, tls, onRequest, onClientError }: ListenerOptions): Listener {
+export function createListener(options: ListenerOptions): Listener {
+  const { limits, tls, onClientError } = options;
+  const onRequest = (req: NodeRequest, res: NodeResponse) => {
+    countUnanswered(req.socket, res);
+    options.onRequest(req, res);
+  };
   const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
   const http2 = createSessions(limits);
   const connections = new Set<Socket>();
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   server.maxConnections = limits.maxConnections;
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    res.shouldKeepAlive = false;
-    continueWhenRead(req, () => {
-      if (res.headersSent) return;
-      res.shouldKeepAlive = true;
-      res.writeContinue();
-    });
-    onRequest(req, res);
-  });
-  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  takeRequests(server, onRequest);
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
   http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
     boundBody(req, limits.requestTimeoutMs);
@@ -83,7 +81,11 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
   takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
     remember(sockets, socket);
     const serve = (protocol: 'http1' | 'h2') => {
-      if (protocol === 'http1') return serveHttp1(socket);
+      if (protocol === 'http1') {
+        serveHttp1(socket);
+        boundPipelining(socket, limits.maxPipelined);
+        return;
+      }
       sockets.delete(socket);
       // HTTP/1.1 needs sockets that outlive the client's end; an HTTP/2 session would never learn of it.
       socket.allowHalfOpen = false;
@@ -92,7 +94,10 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
     if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
     else detectProtocol(socket, limits.headersTimeoutMs, serve);
   });
-  server.prependListener('connection', (socket: Socket) => remember(connections, socket));
+  server.prependListener('connection', (socket: Socket) => {
+    remember(connections, socket);
+    options.onConnection(socket);
+  });
   return {
     server,
     connections,
@@ -100,6 +105,20 @@ export function createListener({ limits, tls, onRequest, onClientError }: Listen
     sessions,
     reloadTls: () => tls && (server as HttpsServer).setSecureContext(secureContext(tls)),
   };
+}
+
+function takeRequests(server: Server, onRequest: ListenerOptions['onRequest']): void {
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+    res.shouldKeepAlive = false;
+    continueWhenRead(req, () => {
+      if (res.headersSent) return;
+      res.shouldKeepAlive = true;
+      res.writeContinue();
+    });
+    onRequest(req, res);
+  });
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
 }
 
 function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {

@@ -3,12 +3,12 @@ import type { RequestRecord, Requests } from './requests.js';
 
 const LONGEST_CHECK_MS = 1_000;
 
-type Bounds = Pick<Limits, 'answerTimeoutMs' | 'sendTimeoutMs' | 'maxStreamMs'>;
+type Bounds = Pick<Limits, 'answerTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs'>;
 
 /**
- * Finds, once a second, REST requests that have waited for their answer longer than `answerTimeoutMs`, and answers that
- * were not read within `sendTimeoutMs`, which are cut off: a timer for each request would cost more than most requests'
- * work.
+ * Finds, once a second, REST requests that have waited for their answer longer than `answerTimeoutMs`, and answers of
+ * which nothing was taken for `sendIdleMs`, or not all within `sendTimeoutMs`, which are cut off: a timer for each request
+ * would cost more than most requests' work.
  *
  * @returns ends the watching
  */
@@ -17,18 +17,45 @@ export function watchOverdue(
   bounds: Bounds,
   expire: (record: RequestRecord) => void,
 ): () => void {
-  const { answerTimeoutMs, sendTimeoutMs } = bounds;
-  const shortestMs = Math.min(answerTimeoutMs, sendTimeoutMs);
+  const { answerTimeoutMs, sendTimeoutMs, sendIdleMs } = bounds;
+  const shortestMs = Math.min(answerTimeoutMs, sendTimeoutMs, sendIdleMs);
+  const waits = new WeakMap<RequestRecord, Wait>();
   const check = () => {
     const nowMs = performance.now();
     for (const record of requests.all()) {
       const ageMs = nowMs - record.startedMs;
-      if (record.res.headersSent) cutOffUnread(record, ageMs, bounds);
+      if (record.res.headersSent && isUntaken(record, waits, nowMs, sendIdleMs)) record.res.destroy();
+      else if (record.res.headersSent) cutOffUnread(record, ageMs, bounds);
       else if (record.surface === 'rest' && ageMs >= answerTimeoutMs) expire(record);
     }
   };
   const timer = setInterval(check, Math.min(LONGEST_CHECK_MS, shortestMs)).unref();
   return () => clearInterval(timer);
+}
+
+/** An answer of which the connection has not taken all. */
+type Wait = { sinceMs: number };
+
+/** Whether none of what waits to be sent was taken for so long. An answer behind another on its connection waits for that. */
+function isUntaken(
+  record: RequestRecord,
+  waits: WeakMap<RequestRecord, Wait>,
+  nowMs: number,
+  sendIdleMs: number,
+): boolean {
+  const { res } = record;
+  if (res.writableLength === 0 || res.socket === null) {
+    waits.delete(record);
+    return false;
+  }
+  const wait = waits.get(record);
+  if (wait !== undefined) return nowMs - wait.sinceMs >= sendIdleMs;
+  const begun = { sinceMs: nowMs };
+  waits.set(record, begun);
+  res.on('drain', () => {
+    begun.sinceMs = performance.now();
+  });
+  return false;
 }
 
 function cutOffUnread(

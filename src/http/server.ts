@@ -19,6 +19,7 @@ import { createInterceptors, type InterceptorDeps } from './interceptors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
 import { createListener } from './listener.js';
 import { watchOverdue } from './overdue.js';
+import { createPeers } from './peers.js';
 import { createRequestIds } from './request-id.js';
 import { createRequestLog } from './request-log.js';
 import { createRequests, type Observation, type RequestRecord, type Requests } from './requests.js';
@@ -80,12 +81,17 @@ export function createServer(deps: ServerDeps): ApiServer {
   });
   const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
   const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
+  const peers = createPeers(limits);
   const listener = createListener({
     limits,
     tls: deps.tls,
+    onConnection: peers.addConnection,
     onRequest: (req, res) => {
       if (closing.signal.aborted) endAfterAnswer(res);
-      serve(requests.begin(req, res));
+      const record = requests.begin(req, res);
+      const refusal = peers.addRequest(record);
+      if (refusal === undefined) serve(record);
+      else sendError(record, refusal);
     },
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { constants, type Http2ServerRequest } from 'node:http2';
+import { endInPieces } from '../pieces.js';
 import { bodyLength } from '../read-body.js';
 import type { NodeRequest, NodeResponse } from '../requests.js';
 
@@ -31,7 +32,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): v
   const sent = req.method === 'HEAD' ? undefined : body;
   if (!hasLargeUnreadBody(req)) {
     writeHead(req, res, status, headers);
-    res.end(sent);
+    endInPieces(res, sent);
   } else if (req.httpVersionMajor < 2) {
     writeHead(req, res, status, [...headers, 'connection', 'close']);
     lingerThenEnd(req, res, sent);
@@ -40,7 +41,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): v
     writeHead(req, res, status, headers);
     // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
-    res.end(sent);
+    endInPieces(res, sent);
   }
 }
 

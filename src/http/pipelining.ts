@@ -1,0 +1,60 @@
+import type { Socket } from 'node:net';
+import type { NodeResponse } from './requests.js';
+
+/** The end of the headers of a request, of a chunked body, or of an empty line between requests. */
+const END = Buffer.from('\n\r\n');
+
+/** What is held back of a connection of HTTP/1.1 until requests on it are answered. */
+type Flow = { unanswered: number; proceed: () => void };
+
+/** What Node sets while it has paused a connection itself, and its parser with it. */
+type Pausable = Socket & { _paused?: boolean };
+
+const flows = new WeakMap<Socket, Flow>();
+
+/**
+ * Bounds how many requests of a connection of HTTP/1.1 are begun before earlier ones are answered: Node parses all that
+ * a read brings, thousands of small ones, and begins each. In place of the whole read Node's parser, the connection's
+ * listener for data, gets the piece up to the end of the next request's headers; once `max` are unanswered, the
+ * connection is paused and the rest is put back.
+ */
+export function boundPipelining(socket: Pausable, max: number): void {
+  const [parse] = socket.listeners('data').slice(-1) as ((chunk: Buffer) => void)[];
+  if (parse === undefined) throw new Error('Node has not begun to read the connection');
+  const flow: Flow = { unanswered: 0, proceed: () => {} };
+  const feed = (chunk: Buffer) => {
+    let rest = chunk;
+    while (rest.length > 0 && !socket.destroyed) {
+      if (socket._paused || flow.unanswered >= max) {
+        hold(rest);
+        return;
+      }
+      const end = rest.indexOf(END);
+      const cut = end < 0 ? rest.length : end + END.length;
+      parse.call(socket, rest.subarray(0, cut));
+      rest = rest.subarray(cut);
+    }
+  };
+  const hold = (rest: Buffer) => {
+    socket.pause();
+    socket.unshift(rest);
+    flow.proceed = () => {
+      flow.proceed = () => {};
+      if (!socket._paused) socket.resume();
+    };
+  };
+  flows.set(socket, flow);
+  socket.off('data', parse);
+  socket.on('data', feed);
+}
+
+/** Counts a request of a connection until its answer has ended. */
+export function countUnanswered(socket: Socket, res: NodeResponse): void {
+  const flow = flows.get(socket);
+  if (flow === undefined) return;
+  flow.unanswered++;
+  res.once('close', () => {
+    flow.unanswered--;
+    flow.proceed();
+  });
+}
