@@ -46,6 +46,7 @@ function readyText(
   const project = projectId === undefined ? '' : ` --project ${projectId}`;
   return [
     `ready ${baseUrl}`,
+    `  API reference        ${baseUrl}/docs`,
     `  trust roots and log  ${verifyUrl}`,
     `  health and metrics   ${opsUrl}`,
     `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
