@@ -6,7 +6,8 @@ import { readWithFlags } from './setting-flags.js';
 
 const HELP = `
 Seals batches, asks witnesses and delivers events to webhooks. Run as many as the load needs, over one
-Postgres and one NATS; it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set.
+Postgres and one NATS; it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set,
+and LOG_DOMAIN while the database has no log.
 
 Example:
   $ attest worker --ops-port 9091`;
