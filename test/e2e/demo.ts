@@ -64,11 +64,11 @@ async function demo(): Promise<void> {
     say('stopping the service');
     await service.stop();
   }
+  const expected = ['--project', readJson('data/credentials.json').project_id];
+  const trusted = ['--trust-roots', at('trust_roots.json')];
   for (const [i, file] of FILES.entries()) {
     say(`verifying ${file} offline`);
-    console.log(
-      attest('verify', file, '--bundle', at(`${i}.bundle`), '--trust-roots', at('trust_roots.json')),
-    );
+    console.log(attest('verify', file, '--bundle', at(`${i}.bundle`), ...expected, ...trusted));
     verifyWithForeignTools(`${i}.bundle`);
     console.log("openssl accepts the time stamp; Sigstore's verifier accepts the Sigstore bundle");
   }
