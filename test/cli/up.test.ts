@@ -142,6 +142,12 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     t.notMatch(second.hints.join('\n'), /attest\.internal/);
   });
 
+  await t.test('it says where the API reference is', async (t) => {
+    const [, reference = ''] = /^ {2}API reference +(\S+)$/m.exec(second.hints.join('\n')) ?? [];
+    const page = await fetch(reference);
+    t.match(await page.text(), /<title>Attestation service: API reference/);
+  });
+
   await t.test('its three lines to paste submit a file, wait and verify', async (t) => {
     await writeFile(at('package.json'), '{}');
     const pasted = second.hints.slice(-3).join(' && ');
