@@ -71,6 +71,10 @@ export async function verifyBundle(bundle: unknown, options: VerifyOptions): Pro
 
 async function verify(bundle: unknown, options: VerifyOptions): Promise<Verification> {
   const read = readBundle(bundle);
+  if (read.otherVersion !== undefined) {
+    const reason = `a bundle of media type ${read.otherVersion} takes another version of this verifier`;
+    return report([step('shape', [missing('shape.other_version', reason)])], [], {}, reason);
+  }
   if (read.facts === undefined) {
     const checks = read.problems.map(({ path, message }) =>
       failed('shape.invalid', `${path || 'the bundle'} ${message}`, path),

@@ -124,6 +124,19 @@ function spoilCosignature(bundle: Bundle): void {
   bundle.witnesses[2]!.evidence = toBase64(utf8(spoiled));
 }
 
+t.test('a bundle of another version could not be checked, whatever else is in it', async (t) => {
+  for (const member of ['media_type', 'mediaType']) {
+    const type = 'application/vnd.attestation-service.bundle.v2+json';
+    const result = await verify({ [member]: type, proof: { of: 'tomorrow' } });
+    t.match(result, { verdict: 'could_not_check', steps: [{ code: 'shape.other_version' }] });
+    t.match(result.summary, type);
+  }
+  for (const type of ['application/vnd.attestation-service.bundle.v2+json x', 'x.bundle.v2+json', 2]) {
+    const result = await verify(changed((b) => Object.assign(b, { media_type: type })));
+    t.equal(result.verdict, 'not_verified', `${type}`);
+  }
+});
+
 t.test('a misshapen bundle is refused with every wrong member named', async (t) => {
   const result = await verify(
     changed((b) => {

@@ -33,12 +33,19 @@ type Problems = ShapeProblem[];
 /** A configured name, or a log's origin: nothing that could play tricks where a report is shown. */
 const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 
+const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\d{1,9}\+json$/;
+
+/** `otherVersion` is the media type of a bundle of a version that is not read here. */
+export type ReadBundle =
+  | { facts: BundleFacts; problems: []; otherVersion?: never }
+  | { facts?: never; problems: Problems; otherVersion?: string };
+
 /** The parts of a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message; or everything that is wrong with it. */
-export function readBundle(
-  input: unknown,
-): { facts: BundleFacts; problems: [] } | { facts?: never; problems: Problems } {
+export function readBundle(input: unknown): ReadBundle {
   const { json, problem } = jsonOf(input);
   if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
+  const otherVersion = findOtherVersion(json);
+  if (otherVersion !== undefined) return { problems: [], otherVersion };
   const { message, problems } = readMessage(ProofBundleSchema, json, {
     unknownMembers: 'refuse',
     maxItems: MAX_ITEMS,
@@ -59,6 +66,15 @@ function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   } catch (error) {
     return { problem: problemOf(error) };
   }
+}
+
+/** The media type of a bundle of another version. */
+function findOtherVersion(json: unknown): string | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { media_type: rest, mediaType: proto } = json as { media_type?: unknown; mediaType?: unknown };
+  const type = rest ?? proto;
+  if (typeof type !== 'string' || type === BUNDLE_MEDIA_TYPE) return undefined;
+  return VERSIONED_MEDIA_TYPE.test(type) ? type : undefined;
 }
 
 function isSigstoreBundle(json: unknown): boolean {
