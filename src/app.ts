@@ -95,7 +95,10 @@ async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Prom
       );
     }
     const pool = openToolPool(databaseUrl, stops);
-    await assertSession(pool, TOOL);
+    await assertSession(pool, TOOL).catch((error: Error) => {
+      const hint = config.databaseUrl === undefined ? ': is attest up running?' : '';
+      throw new Error(`${error.message}${hint}`, { cause: error });
+    });
     await assertMigrated(pool);
     return use(pool);
   });

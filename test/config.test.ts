@@ -248,7 +248,7 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['LOG_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('log-test.pem')}`],
     ['TLS_CERT_FILE', at('chain.pem')],
     ['TLS_KEY_FILE', at('dsse-live.pem')],
-    ['WITNESSES', at('nowhere.json'), at('big.json'), at('chain.pem'), '[', '[1]', '[null]', '[[]]'],
+    ['WITNESSES', at('nowhere.json'), at('big.json'), at('chain.pem'), '[', '{}', '[1]', '[null]', '[[]]'],
     ['WITNESSES', JSON.stringify(Array.from({ length: 65 }, () => ({})))],
   ];
   for (const [name, ...texts] of bad) {

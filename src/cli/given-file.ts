@@ -18,7 +18,7 @@ export async function readGivenFile(path: string, what: string, maxBytes: number
 export async function givenFileSize(path: string): Promise<number> {
   const found = await stat(path).catch((error: Error) => {
     const hint = path === '-' ? ' (standard input is /dev/stdin)' : '';
-    throw new UsageError(`${path} cannot be read: ${error.message}${hint}`);
+    throw new UsageError(`${path} cannot be read: ${reasonOf(error)}${hint}`);
   });
   if (found.isDirectory()) throw new UsageError(`${path} is a directory`);
   return found.size;
@@ -30,7 +30,12 @@ async function readPieces(path: string, maxBytes: number): Promise<Uint8Array[]>
     // `end` is the last byte that is read, so this is one more than allowed.
     for await (const piece of createReadStream(path, { end: maxBytes })) pieces.push(piece);
   } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`${path} cannot be read: ${reasonOf(error as Error)}`);
   }
   return pieces;
+}
+
+/** Without the system call and the path, which the system's messages end in: `ENOENT: no such file or directory`. */
+function reasonOf({ message }: Error): string {
+  return message.replace(/, [a-z]+( '.*')?$/s, '');
 }

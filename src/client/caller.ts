@@ -36,7 +36,7 @@ export function createCaller(options: ClientOptions): Caller {
     throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');
   }
   if (typeof options.apiKey !== 'string' || !VISIBLE_ASCII.test(options.apiKey)) {
-    throw new TypeError('apiKey is not an API key: is the setting that it is read from there?');
+    throw new TypeError('apiKey is not an API key: is the variable that it is read from set?');
   }
   return {
     transport: createConnectTransport({

@@ -50,7 +50,7 @@ const list: Kind<{ entries: unknown[]; baseDir: string }> = {
   expected: 'a JSON array of witnesses, or the path of a file that holds one',
   secret: true,
   parse: (text) => {
-    const isInline = text.trimStart().startsWith('[');
+    const isInline = /^\s*[[{]/.test(text);
     const entries = parseJson(isInline ? text : readSettingFile(text));
     if (!Array.isArray(entries)) throw new InvalidValue('it is not a JSON array');
     if (entries.length > MAX_WITNESSES) throw new InvalidValue(`it has more than ${MAX_WITNESSES} witnesses`);

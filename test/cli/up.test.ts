@@ -126,6 +126,10 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     code: 1,
     stderr: /connection\.failed.*is attest up running\?/,
   });
+  t.match(await runHere(['log', 'status', ...data]), {
+    code: 1,
+    stderr: /the database cannot be reached: .*: is attest up running\?/,
+  });
   // As in a data directory of the version before, whose logs had the domain that all had.
   await rm(join(at('the data'), 'log-domain'));
   const second = await startUp(t, UP, { cwd: dir, env: { DATA_DIR: at('the data') } });
