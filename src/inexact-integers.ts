@@ -3,6 +3,8 @@
  * that two texts which say different things have the same value, and the same canonical form (RFC 8785).
  */
 
+import { jsonPointer } from './json-pointer.js';
+
 /** What is wrong with such a number, and what to do about it. */
 export const INEXACT_INTEGER = 'is an integer that JSON numbers do not hold exactly: send it as a string';
 
@@ -28,7 +30,7 @@ export function findInexactIntegers(json: string): string[] {
     else if (token === '}' || token === ']') open.pop();
     else if (token === ',') next(place);
     else if (token.startsWith('"')) name(place, token);
-    else if (!isGivenBack(token)) found.push(pointer(open));
+    else if (!isGivenBack(token)) found.push(jsonPointer(open.map(({ step }) => step ?? '')));
     if (found.length === MAX_FOUND) break;
   }
   return found;
@@ -43,11 +45,6 @@ function next(place: Place | undefined): void {
 
 function name(place: Place | undefined, token: string): void {
   if (place !== undefined && place.step === undefined) place.step = JSON.parse(token);
-}
-
-function pointer(open: readonly Place[]): string {
-  const steps = open.map(({ step }) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  return steps.join('').replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 function isGivenBack(literal: string): boolean {

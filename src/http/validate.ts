@@ -3,7 +3,8 @@ import type { Path } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { form } from '../../gen/attestation/options/v1/options_pb.js';
 import { admittedSpellings } from '../json/field-rules.js';
-import { invalidRequest, MAX_PROBLEMS, type Problem, pointer } from '../json/problems.js';
+import { invalidRequest, MAX_PROBLEMS, type Problem } from '../json/problems.js';
+import { jsonPointer } from '../json-pointer.js';
 
 /**
  * Makes the check of messages against the `buf.validate` rules of their protos. It throws `request.invalid` with
@@ -44,7 +45,7 @@ const WORDING: readonly [theirs: RegExp, ours: string][] = [
 function asProblem({ field, message, ruleId }: Violation): Problem {
   const last = field.findLast((step) => step.kind === 'field');
   return {
-    path: pointer(stepsOf(field)),
+    path: jsonPointer(stepsOf(field)),
     message: (last && findOwnWords(last, ruleId)) ?? inOurWords(message),
   };
 }

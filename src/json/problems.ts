@@ -1,5 +1,6 @@
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../errors.js';
+import { jsonPointer } from '../json-pointer.js';
 
 /** One thing wrong with a request: where, as a JSON pointer (RFC 6901), and what. */
 export type Problem = { path: string; message: string };
@@ -21,7 +22,7 @@ export function startReading(): Reading {
 /** Notes a problem at the place the reading stands at; returns undefined, which no reader returns for a value. */
 export function report(reading: Reading, message: string): undefined {
   if (reading.problems.length < MAX_PROBLEMS) {
-    reading.problems.push({ path: pointer(reading.path), message });
+    reading.problems.push({ path: jsonPointer(reading.path), message });
   } else {
     reading.problems.more = (reading.problems.more ?? 0) + 1;
   }
@@ -45,10 +46,4 @@ export function invalidRequest(problems: readonly Problem[] & { more?: number })
     errors: problems.map(({ path, message }) => ({ path, message })),
     total,
   });
-}
-
-/** The JSON pointer of a path: `~` and `/` are escaped, and lone surrogates, which an answer cannot hold, replaced. */
-export function pointer(path: readonly (string | number)[]): string {
-  const text = path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
-  return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }

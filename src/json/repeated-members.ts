@@ -1,5 +1,5 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import { pointer } from './problems.js';
+import { jsonPointer } from '../json-pointer.js';
 
 /** What is wrong with a member whose name another of its object has. */
 export const REPEATED_MEMBER = 'is there twice';
@@ -34,7 +34,8 @@ export function findRepeatedMembers(json: string): string[] {
     else if (token === '[') open.push({ step: 0, names: undefined, wantsName: false });
     else if (token === '}' || token === ']') open.pop();
     else if (place !== undefined && token === ',') goOn(place);
-    else if (place?.wantsName && isRepeated(place, token)) found.add(pointer(open.map(({ step }) => step)));
+    else if (place?.wantsName && isRepeated(place, token))
+      found.add(jsonPointer(open.map(({ step }) => step)));
     if (found.size === MAX_FOUND) break;
   }
   return [...found];

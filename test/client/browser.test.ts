@@ -65,7 +65,9 @@ t.test('a bundle for browsers holds nothing of Node', async (t) => {
   t.notOk(own.includes('dist/src/proof/primitives.js'));
   t.match(
     own.filter((path) => !/^dist\/src\/(client|proof)\//.test(path)).sort(),
-    ['canonical-json', 'environment', 'inexact-integers', 'spelling'].map((name) => `dist/src/${name}.js`),
+    ['canonical-json', 'environment', 'inexact-integers', 'json-pointer', 'spelling'].map(
+      (name) => `dist/src/${name}.js`,
+    ),
     'and of the server only what is pure',
   );
 });

@@ -136,6 +136,24 @@ t.test('text that cannot be stored is refused wherever it stands, on every surfa
   }
 });
 
+t.test('a refusal is short, however long the names of what is around it', async (t) => {
+  const name = 'n'.repeat(100_000);
+  const many = (item: (index: number) => string) => Array.from({ length: 100 }, (_, i) => item(i)).join();
+  const inside = [
+    `"metadata":{"schema":"purl","${name}":{${many((i) => `"k${i}":1,"k${i}":2`)}}}`,
+    `"metadata":{"schema":"purl","${name}":[${many(() => '9007199254740993')}]}`,
+    `"metadata":{"schema":"purl","${name}":[${many(() => '"\\u0000"')}]}`,
+    `"metadata":{"schema":"purl"},"${name}":1`,
+    `"metadata":{"schema":"purl"},"${'~'.repeat(400)}":1`,
+  ];
+  for (const members of inside) {
+    const body = `{"artifact":{"sha256":"${SHA256}"},${members}}`;
+    const { status, json } = await post(body);
+    t.equal(status, 400);
+    t.ok(JSON.stringify(json).length < 20_000, `${members.slice(0, 60)}: ${JSON.stringify(json).length}`);
+  }
+});
+
 t.test('every wrong or unknown member is named by its pointer, all at once', async (t) => {
   const sha = { sha256: SHA256 };
   const cases: [body: JsonObject | string, ...problems: string[]][] = [
