@@ -40,7 +40,8 @@ export function boundPipelining(socket: Pausable, max: number): void {
     socket.unshift(rest);
     flow.proceed = () => {
       flow.proceed = () => {};
-      if (!socket._paused) socket.resume();
+      // Not at once: others get their turn between one connection's requests, however many it has sent.
+      setImmediate(() => socket._paused || socket.resume());
     };
   };
   flows.set(socket, flow);
