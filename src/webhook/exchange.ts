@@ -15,6 +15,8 @@ type Exchange = { fail(error: unknown): void; finish(): void };
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_ANSWER_BYTES = 2_048;
 const FIRST_FINAL_STATUS = 200;
+/** Before the answer; a receiver could send them without end. */
+const MAX_INTERIM_ANSWERS = 16;
 const OVER = new Error('the exchange is over');
 
 /** Opens exchanges, and forgets the signal. */
@@ -51,6 +53,7 @@ function openExchange(
   let start: { status: number; headers: IncomingHttpHeaders } | undefined;
   const chunks: Buffer[] = [];
   let size = 0;
+  let interim = 0;
   const end = (tell: () => void) => {
     if (isOver) return;
     isOver = true;
@@ -72,7 +75,11 @@ function openExchange(
       connection = controller;
     },
     onResponseStart: (_, status, headers) => {
-      if (isOver || status < FIRST_FINAL_STATUS) return;
+      if (isOver) return;
+      if (status < FIRST_FINAL_STATUS) {
+        if (++interim > MAX_INTERIM_ANSWERS) exchange.fail(new Error('too many interim answers'));
+        return;
+      }
       start = { status, headers };
       waiting.delete(exchange);
       reading.add(exchange);

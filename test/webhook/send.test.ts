@@ -290,6 +290,22 @@ t.test('100 Continue before an answer is taken, however it comes', async (t) => 
   }
 });
 
+t.test('a receiver that sends interim answers without end is cut off', async (t) => {
+  for (const [head, error] of [
+    ['HTTP/1.1 100 Continue\r\n\r\n', 'bad response'],
+    ['HTTP/1.1 100 Continue\r\nx: y\r\n\r\n', 'bad response'],
+    ['HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n', 'too many interim answers'],
+  ] as const) {
+    const server = createServer((socket) => {
+      const goOn = () => void (socket.destroyed || (socket.write(head.repeat(100)) && setImmediate(goOn)));
+      socket.on('error', () => {});
+      socket.on('drain', goOn).once('data', goOn);
+    });
+    const result = await senderOf(t, { timeoutMs: 600_000 })(await startRaw(t, server));
+    t.match(result, { outcome: 'failed', error }, head);
+  }
+});
+
 t.test('of an answer that is no HTTP the receiver is told in words', async (t) => {
   const answers = [
     'HTTP/1.1 100 Continue',
