@@ -2,13 +2,21 @@ import type { Limits } from './limits.js';
 import type { RequestRecord, Requests } from './requests.js';
 
 const LONGEST_CHECK_MS = 1_000;
+/** Above this part of `maxRequests`, answers that nobody takes keep others out. */
+const CROWDED = 0.5;
+/** The most that stands for `sendIdleMs` then. */
+const CROWDED_IDLE_MS = 1_000;
 
-type Bounds = Pick<Limits, 'answerTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs'>;
+type Bounds = Pick<
+  Limits,
+  'answerTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs' | 'maxRequests'
+>;
 
 /**
  * Finds, once a second, REST requests that have waited for their answer longer than `answerTimeoutMs`, and answers of
  * which nothing was taken for `sendIdleMs`, or not all within `sendTimeoutMs`, which are cut off: a timer for each request
- * would cost more than most requests' work.
+ * would cost more than most requests' work. While many are open, answers are given a second to be taken: a stranger's that
+ * are not, on some connections of HTTP/2, would be all that `maxRequests` lets in.
  *
  * @returns ends the watching
  */
@@ -17,14 +25,16 @@ export function watchOverdue(
   bounds: Bounds,
   expire: (record: RequestRecord) => void,
 ): () => void {
-  const { answerTimeoutMs, sendTimeoutMs, sendIdleMs } = bounds;
+  const { answerTimeoutMs, sendTimeoutMs, sendIdleMs, maxRequests } = bounds;
   const shortestMs = Math.min(answerTimeoutMs, sendTimeoutMs, sendIdleMs);
   const waits = new WeakMap<RequestRecord, Wait>();
   const check = () => {
     const nowMs = performance.now();
+    const isCrowded = requests.all().length > maxRequests * CROWDED;
+    const idleMs = isCrowded ? Math.min(sendIdleMs, CROWDED_IDLE_MS) : sendIdleMs;
     for (const record of requests.all()) {
       const ageMs = nowMs - record.startedMs;
-      if (record.res.headersSent && isUntaken(record, waits, nowMs, sendIdleMs)) record.res.destroy();
+      if (record.res.headersSent && isUntaken(record, waits, nowMs, idleMs)) record.res.destroy();
       else if (record.res.headersSent) cutOffUnread(record, ageMs, bounds);
       else if (record.surface === 'rest' && ageMs >= answerTimeoutMs) expire(record);
     }

@@ -140,6 +140,22 @@ t.test('a client that does not take its answer is cut off', async (t) => {
   await livesOn(t, api);
 });
 
+t.test('answers that a client does not take keep nobody out', async (t) => {
+  const api = await startApiServer(t, { limits: { maxRequests: 4, sendIdleMs: 600_000 } });
+  const session = connectHttp2(api.baseUrl, { settings: { initialWindowSize: 0 } });
+  t.teardown(() => session.destroy());
+  const answered = Array.from({ length: 4 }, () => {
+    const stream = session.request({ ':path': '/v1/batches' });
+    stream.on('error', () => {});
+    return once(stream, 'response');
+  });
+  for (const [headers] of await Promise.all(answered)) t.equal(headers[':status'], 401, 'without a key');
+  const request = `GET /v1/batches/btc_missing HTTP/1.1\r\n${HEAD}connection: close\r\n\r\n`;
+  isEnvelope(t, await exchangeRaw(api.port, request), 503, 'service.unavailable');
+  await until('others come in', async () => parseRaw(await exchangeRaw(api.port, request)).status === 404);
+  t.notOk(session.destroyed, 'the connection stays');
+});
+
 t.test('a client that reads slowly but steadily gets all of it', async (t) => {
   const api = await startApiServer(t, { limits: { sendIdleMs: 500 } });
   const socket = await openSocket(api.port);
