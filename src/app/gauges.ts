@@ -23,7 +23,7 @@ const GAUGES: readonly LogGauge[] = [
   {
     name: 'attest_log_sealed_leaves',
     help: 'Leaves that the newest batch covers, with those before it',
-    of: ({ sealed }) => sealed,
+    of: whileOpen(({ sealed }) => sealed),
   },
   {
     name: 'attest_batches_unsettled',
