@@ -150,16 +150,20 @@ t.test('a program on PATH is taken unless it is too old', async (t) => {
       `#!/bin/sh\necho nats-server: v${version}\necho "$@" >>${told}\n`,
       { mode: 0o755 },
     );
-  const start = () =>
-    startEmbeddedProcess({
+  const answer = async () => {
+    const child = startEmbeddedProcess({
       dataDir: home,
       cacheDir: join(home, 'cache'),
       servers: ['nats'],
       env: { PATH: bin },
     });
+    const given = await child.answer;
+    await child.stop();
+    return given;
+  };
   fake('2.8.4');
-  t.match(await start().answer, { code: 'not_installed' });
+  t.match(await answer(), { code: 'not_installed' });
   fake('2.12.0');
-  t.match(await start().answer, { code: 'start_failed' });
+  t.match(await answer(), { code: 'start_failed' });
   t.match(readFileSync(told, 'utf8'), /--config server.conf/);
 });

@@ -30,7 +30,7 @@ const app = await startApp(t, { isProxied: true });
 const owner = await newKey(app);
 const authorization = `Bearer ${owner.key}`;
 const names = (await publicServices()).map(({ typeName }) => typeName);
-const ADMIN = ['ApiKeyService', 'AuditService', 'ProjectService', 'UsageService'].map(
+const ADMIN = ['ApiKeyService', 'AuditService', 'ProjectService', 'UsageService', 'WitnessService'].map(
   (name) => `attestation.admin.v1.${name}`,
 );
 const STANDARD = [
