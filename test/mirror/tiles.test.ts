@@ -61,6 +61,7 @@ t.test('the entries of a bundle are rebuilt without a look at metadata or batche
 t.test('so many are rebuilt at once, so many more wait, others are asked to come again', async (t) => {
   const lock = await pool.reserve();
   await lock`BEGIN`;
+  await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
   await lock`LOCK TABLE submission IN ACCESS EXCLUSIVE MODE`;
   const answers: { status: number; headers: Record<string, string> }[] = [];
   const asked = Array.from({ length: FULL - 4 }, async (_, i) => {
@@ -82,15 +83,19 @@ t.test('so many are rebuilt at once, so many more wait, others are asked to come
 t.test('who asks for the same waits for the same, and it is kept', async (t) => {
   const lock = await pool.reserve();
   await lock`BEGIN`;
+  await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
   await lock`LOCK TABLE submission IN ACCESS EXCLUSIVE MODE`;
   const asked = Array.from({ length: 60 }, () => app.rest(path(1)));
   await until('one waits for the table', async () => {
-    const [row] = await pool`SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted`;
+    const [row] = await pool`
+      SELECT count(*)::int AS n FROM pg_locks JOIN pg_stat_activity USING (pid)
+      WHERE NOT granted AND query LIKE '%json_agg(leaf)%'`;
     return row?.n === 1;
   });
   await lock`ROLLBACK`;
   for (const { status } of await Promise.all(asked)) t.equal(status, 200);
   await lock`BEGIN`;
+  await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
   await lock`LOCK TABLE submission, batch, tile, log, dsse_key IN ACCESS EXCLUSIVE MODE`;
   const again = await app.rest(path(1));
   const narrow = await app.rest(`${path(1)}.p/9`);

@@ -2,6 +2,7 @@
 import type { Test } from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
+import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { creation } from '../rpc/samples.js';
@@ -92,6 +93,11 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const { surfaces, token } = adminOf(app);
     const { getApiKey } = ApiKeyService.method;
     return byRpc(surfaces, ({ call }) => call(getApiKey, { id: NEVER_WAS.replace('prj', 'key') }, token));
+  },
+  'witness.not_found': async (_t, app) => {
+    const { surfaces, token } = adminOf(app);
+    const { askWitness } = WitnessService.method;
+    return byRpc(surfaces, ({ call }) => call(askWitness, { name: 'nobody' }, token));
   },
   'api_key.not_active': async (_t, app) => {
     const { surfaces, token, ask } = adminOf(app);

@@ -258,6 +258,7 @@ t.test('trouble with the tables of deliveries holds up no sealing, JetStream awa
   const key = await newKey(app);
   const held = await app.pool.reserve();
   await held`BEGIN`;
+  await held`SET LOCAL idle_in_transaction_session_timeout = 0`;
   await held`LOCK TABLE webhook`;
   const { json } = await create(app, key);
   await untilWitnessed(app.pool);

@@ -47,13 +47,18 @@ t.test('an attempt falls on the deadline of the newest batch', async (t) => {
   const test = await openPipeline(t, [witness], { deadlineMs: 2 * MINUTE_MS });
   await test.submit(1);
   await runJob(test.pipeline, sealJob(test.logId));
-  let waitedMs = 0;
-  let attempts = 0;
-  while (waitedMs < 2 * MINUTE_MS - 100 && attempts++ < 50) waitedMs += await askWhenDue(test, 'away');
-  const [state] = await test.pool`
-    SELECT extract(epoch FROM w.last_failed_at - b.deadline_at)::float8 AS after FROM witness_state w
-    JOIN batch b USING (log_id) WHERE w.log_id = ${test.logId}`;
-  t.ok(state?.after >= 0 && state?.after < 5, `${state?.after} s after the deadline`);
+  const secondsAfter = async (): Promise<number> => {
+    const [state] = await test.pool`
+      SELECT extract(epoch FROM w.last_failed_at - b.deadline_at)::float8 AS after FROM witness_state w
+      JOIN batch b USING (log_id) WHERE w.log_id = ${test.logId}`;
+    return state?.after ?? Number.NEGATIVE_INFINITY;
+  };
+  let after = Number.NEGATIVE_INFINITY;
+  for (let attempt = 0; after < 0 && attempt < 50; attempt++) {
+    await askWhenDue(test, 'away');
+    after = await secondsAfter();
+  }
+  t.ok(after >= 0 && after < 5, `${after} s after the deadline`);
   t.ok((await nextAttemptMs(test, 'away')) > 40 * MINUTE_MS, 'there is no hurry any more');
 });
 
