@@ -4,16 +4,18 @@ import type { Sql } from './connect.js';
 export type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: string[] };
 
 /**
- * Everything that is due, found from the tables alone, of logs that are not frozen. `seal` does not look at the batch
- * interval. Costs a few index look-ups per log.
+ * Everything that is due, found from the tables alone. `seal` does not look at the batch interval. A frozen log is neither
+ * sealed nor shown to witnesses, but batches that it published are settled by what vouched for them before. Costs a few
+ * index look-ups per log.
  */
 export async function findDueWork(sql: Sql): Promise<DueWork[]> {
   return sql<DueWork[]>`
     SELECT l.id AS "logId",
-      coalesce(leaves.size, 0) > coalesce(sealed.size, 0) OR coalesce(sealed.size, 0) > coalesce(published.size, 0) AS seal,
+      l.frozen_at IS NULL AND (coalesce(leaves.size, 0) > coalesce(sealed.size, 0)
+        OR coalesce(sealed.size, 0) > coalesce(published.size, 0)) AS seal,
       EXISTS (SELECT FROM batch b WHERE b.log_id = l.id AND b.status <> 2 AND b.registered_at IS NOT NULL) AS settle,
       ARRAY(SELECT w.witness FROM witness_state w
-            WHERE w.log_id = l.id AND w.covers_tree_size < published.size AND w.next_attempt_at <= clock_timestamp()
+            WHERE w.log_id = l.id AND l.frozen_at IS NULL AND w.covers_tree_size < published.size AND w.next_attempt_at <= clock_timestamp()
               AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
             ORDER BY w.witness) AS witnesses
     FROM log l
@@ -21,7 +23,7 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
     LEFT JOIN LATERAL (SELECT max(tree_size) AS size FROM batch WHERE log_id = l.id) sealed ON true
     LEFT JOIN LATERAL (SELECT tree_size AS size FROM batch WHERE log_id = l.id AND registered_at IS NOT NULL
                        ORDER BY tree_size DESC LIMIT 1) published ON true
-    WHERE l.frozen_at IS NULL ORDER BY l.id`;
+    ORDER BY l.id`;
 }
 
 /**

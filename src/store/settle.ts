@@ -39,7 +39,8 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
  * Moves sealed batches whose deadline has passed to partial, when some required witness covers them, or failed. Only
  * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing. One that
  * the newest policy no longer names has failed for good: nobody asks it. The transition keeps which required witnesses
- * had landed and which were missing.
+ * had landed and which were missing. In a frozen log nothing fails until a later epoch has closed it: a newer copy of the
+ * database, in which witnesses did vouch, may take the place of this one. In a closed log nobody is asked any more.
  */
 export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
@@ -81,7 +82,9 @@ function requiredWitnesses(sql: Sql, logId: number) {
   return sql`
     SELECT p.version, r AS witness,
       coalesce((SELECT max(e.tree_size) FROM evidence e WHERE e.log_id = l.id AND e.witness = r), 0) AS covers,
-      CASE WHEN newest.witnesses @> jsonb_build_array(jsonb_build_object('name', r))
+      CASE WHEN EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) THEN 'infinity'
+           WHEN l.frozen_at IS NOT NULL THEN '-infinity'
+           WHEN newest.witnesses @> jsonb_build_array(jsonb_build_object('name', r))
            THEN coalesce(w.last_failed_at, '-infinity') ELSE 'infinity' END AS failed_at
     FROM log l
     JOIN policy p ON p.environment = l.environment

@@ -1,9 +1,10 @@
 /** Settling: what evidence covers, what deadlines do, and that each transition happens once. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { setUpWitnesses } from '../../src/app/setup.js';
 import { sealJob, settleJob, witnessJob } from '../../src/pipeline/job.js';
 import { runJob } from '../../src/pipeline/stages.js';
+import { ensureLog, freezeLog, getLog } from '../../src/store/logs.js';
 import { assertConsistent } from '../support/consistent.js';
 import { letPass } from '../support/database-clock.js';
 import { drain, makePipeline, makeWitness, unwilling, willing } from '../support/pipeline.js';
@@ -124,3 +125,43 @@ t.test('a batch is settled by the policy that it was sealed under', async (t) =>
   t.same(await statuses(before), [WITNESSED, SEALED]);
   await assertConsistent(t, { ...before, acknowledged });
 });
+
+/** A log that is frozen with a batch that its witness has vouched for, and another that it would not vouch for. */
+async function freezeUnsettled(t: Test) {
+  const witness = await makeWitness(t, 'present');
+  const test = await openPipeline(t, [witness], { deadlineMs: MINUTE_MS });
+  await test.submit(2);
+  await runJob(test.pipeline, sealJob(test.logId));
+  await runJob(test.pipeline, witnessJob(test.logId, 'present'));
+  await test.submit(2);
+  await runJob(test.pipeline, sealJob(test.logId));
+  witness.manner = unwilling;
+  await letPass(test, MINUTE_MS / 2);
+  await runJob(test.pipeline, witnessJob(test.logId, 'present'));
+  await test.submit(1);
+  await freezeLog(test.pool, test.logId, 'an older copy');
+  witness.manner = willing;
+  return { test, witness, askedBefore: witness.asked };
+}
+
+t.test(
+  'a frozen log is settled by evidence alone until it is closed, and then by its deadlines',
+  async (t) => {
+    const { test, witness, askedBefore } = await freezeUnsettled(t);
+    t.same(await statuses(test), [SEALED, SEALED]);
+    await letPass(test, 2 * MINUTE_MS);
+    await drain(test.pipeline);
+    t.same(await statuses(test), [WITNESSED, SEALED], 'a newer copy of the database may know of evidence');
+    const { environment, epoch, publicKey } = await getLog(test.pool, test.logId);
+    await ensureLog(test.pool, {
+      environment,
+      epoch: epoch + 1,
+      origin: 'live-2.log.example.com',
+      publicKey,
+    });
+    await drain(test.pipeline);
+    t.same(await statuses(test), [WITNESSED, FAILED]);
+    t.same(await history(test), ['2:2', '4:4'], 'what was not sealed stays so');
+    t.equal(witness.asked, askedBefore, 'nobody is shown a frozen log');
+  },
+);
