@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { Ajv2020, MissingRefError, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
+import { quietChoices } from './choices.js';
 import { addSchemaFormats } from './formats.js';
 import { type MetadataProblems, toProblems } from './problems.js';
 
@@ -56,9 +57,9 @@ function compileCheck(schema: JsonObject): MetadataCheck {
   const maxValues = copiesErrors(isValidThroughout) ? MAX_VALUES : Number.POSITIVE_INFINITY;
   return (metadata) => {
     if (isValid(metadata)) return undefined;
-    if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? [], metadata);
+    if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? []);
     isValidThroughout(metadata);
-    return toProblems(isValidThroughout.errors ?? [], metadata);
+    return toProblems(isValidThroughout.errors ?? []);
   };
 }
 
@@ -70,7 +71,9 @@ function copiesErrors({ source }: ValidateFunction): boolean {
 function compile(schema: JsonObject, allErrors: boolean): ValidateFunction<JsonObject> {
   try {
     // An ajv of its own: nothing that one schema defines can clash with or be reached from another.
-    return newAjv({ allErrors, meta: false, validateSchema: false }).compile<JsonObject>(schema);
+    const ajv = newAjv({ allErrors, meta: false, validateSchema: false, verbose: true });
+    quietChoices(ajv);
+    return ajv.compile<JsonObject>(schema);
   } catch (error) {
     if (!(error instanceof MissingRefError)) throw error;
     throw new Error(`it refers to ${error.missingRef}, which is not in the file`, { cause: error });

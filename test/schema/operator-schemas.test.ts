@@ -48,6 +48,7 @@ t.test('an operator adds schemas as files', async (t) => {
         contact: { oneOf: [{ required: ['mail'] }, { required: ['phone'] }] },
         either: { anyOf: [{ type: 'string' }, { type: 'integer', minimum: 3 }] },
         part: { type: ['string', 'null'], maxLength: 3 },
+        list: { contains: { type: 'string' } },
       },
       dependentRequired: { when: ['mode'] },
       if: { properties: { score: { const: 1 } }, required: ['score'] },
@@ -85,6 +86,8 @@ t.test('an operator adds schemas as files', async (t) => {
     [{ score: 0, contact: {} }, '/contact must have mail or phone'],
     [{ score: 0, contact: { mail: 1, phone: 1 } }, '/contact has more than one of the allowed forms'],
     [{ score: 0, either: 1 }, '/either has none of the allowed forms'],
+    [{ score: 0, either: true }, '/either must be a string or an integer'],
+    [{ score: 0, list: [1, 2, {}] }, '/list must contain at least 1 valid item(s)'],
     [{ score: 0, part: 'long' }, '/part must NOT have more than 3 characters'],
     [{ score: 0, part: 1 }, '/part must be a string or null'],
   ];
