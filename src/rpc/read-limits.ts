@@ -110,7 +110,8 @@ function createLeases(pool: Pool, monotonicMs: () => number): Leases {
     leases.set(apiKeyId, {
       grant,
       limit,
-      left: grant.granted + (before?.left ?? 0),
+      // What was leased under another limit is void.
+      left: grant.granted + (before?.limit === limit ? before.left : 0),
       spent: before?.spent ?? 0,
       isFull: grant.granted < wanted,
       isOverdrawn: before?.isOverdrawn ?? false,
