@@ -26,10 +26,17 @@ export async function assertSession(pool: Pool, options: SessionOptions): Promis
 
 /** Why the server may lose what it has confirmed; undefined when it keeps it. */
 export async function findUnsafeSetting(pool: Pool): Promise<string | undefined> {
-  const [row] = await pool<{ setting: string }[]>`SELECT current_setting('synchronous_commit') AS setting`;
-  if (row?.setting !== 'off') return undefined;
-  return 'synchronous_commit is off for this database: a crash of Postgres would lose submissions that were acknowledged; set it to on';
+  const [off] = await pool<{ name: string }[]>`
+    SELECT name FROM unnest(${Object.keys(UNSAFE_WHEN_OFF)}::text[]) name WHERE current_setting(name) = 'off' LIMIT 1`;
+  if (off === undefined) return undefined;
+  return `${off.name} is off for this database: ${UNSAFE_WHEN_OFF[off.name]}; set it to on`;
 }
+
+/** What happens without each setting. */
+const UNSAFE_WHEN_OFF: Record<string, string> = {
+  synchronous_commit: 'a crash of Postgres would lose submissions that were acknowledged',
+  fsync: 'a crash of its machine would lose submissions that were acknowledged, or the whole database',
+};
 
 /** The database's clock, in milliseconds since 1970. */
 export async function readDatabaseMs(pool: Pool): Promise<number> {

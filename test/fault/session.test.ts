@@ -1,10 +1,17 @@
 /** Settings that an operator made for the server, the database or the user: none of them changes what the service does. */
 import t, { type Test } from 'tap';
+import { EmbeddedError } from '../../src/embedded/embedded-error.js';
+import { getPostgresBinaries } from '../../src/embedded/postgres-binaries.js';
+import { dataDirArgument } from '../../src/embedded/postgres-cluster.js';
+import { findPostgresUser } from '../../src/embedded/postgres-user.js';
+import { startServerProcess } from '../../src/embedded/server-process.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
 import { assertConsistent } from '../support/consistent.js';
+import { findFreePort } from '../support/free-port.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import { untilWitnessed } from '../support/quiet.js';
 import { runProcess } from '../support/run-cli.js';
+import { setScene } from '../support/scene.js';
 import { testDatabase, testServers } from '../support/servers.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from '../support/service.js';
 import { startStartupStripper } from '../support/startup-stripper.js';
@@ -120,4 +127,47 @@ t.test('a server that confirms before it has stored is refused, at start and lat
   await set(scene, 'synchronous_commit', 'local');
   await newSessions();
   await until('creations are taken', async () => (await create()) === 201);
+});
+
+/** Starts a server over the directory of one that has stopped, with `fsync` off, until the test ends. */
+async function startWithoutFsync(t: Test, dir: string): Promise<{ host: string; port: number }> {
+  const user = await findPostgresUser();
+  const binaries = await getPostgresBinaries({ user });
+  const address = { host: '127.0.0.1', port: await findFreePort() };
+  const settings = { fsync: 'off', port: address.port, unix_socket_directories: '' };
+  const server = await startServerProcess(
+    { log: { debug: () => {}, warn: () => {}, error: () => {} } },
+    {
+      name: 'postgres',
+      file: binaries.postgres,
+      args: [
+        ...['-D', dataDirArgument({ user, dir })],
+        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
+      cwd: dir,
+      user,
+      stopSteps: [{ signal: 'SIGINT', waitMs: 60_000 }],
+      levelOf: () => 'debug',
+      isReady: (line) => line.includes('ready to accept connections'),
+      explainFailure: (lines) => new EmbeddedError('start_failed', lines.join('\n')),
+    },
+  );
+  t.teardown(() => server.stop());
+  return address;
+}
+
+t.test('a server that does not wait for its disk is refused as well', async (t) => {
+  const { installation, servers, apiKey } = await setScene(t);
+  const api = await installation.startApi();
+  const { postgres } = servers;
+  await postgres.stop();
+  postgres.proxy.point(await startWithoutFsync(t, postgres.dir));
+  await until('the process that runs says so', async () => {
+    const ready = await fetch(`${api.opsUrl}/readyz`);
+    return ready.status === 503 && (await ready.text()).includes('fsync is off');
+  });
+  t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 503);
+  const stderr = /^error: fsync is off for this database: .*; set it to on\n$/;
+  for (const role of ['api', 'worker'])
+    t.match(await refusal(role, installation.env), { code: 1, stderr }, role);
 });
