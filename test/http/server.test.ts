@@ -36,7 +36,7 @@ t.test('an answer of two million bytes arrives whole', async (t) => {
 });
 
 t.test('a client that does not read its answer is cut off', async (t) => {
-  const api = await startApiServer(t, { limits: { sendTimeoutMs: 100 } });
+  const api = await startApiServer(t, { limits: { sendTimeoutMs: 100, maxPipelined: 8 } });
   const socket = await openSocket(api.port);
   socket.pause();
   const line = `GET /v1/batches/btc_large HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZATION}\r\n\r\n`;
