@@ -69,17 +69,41 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   };
   return {
     take,
-    owe(principal) {
+    owe: createDebts((principal, count) =>
       // Nobody is there to be told that the database is away; the next call is.
-      void recover<unknown>(
-        () => take(principal, 1),
+      recover<unknown>(
+        () => take(principal, count),
         () => noteOverdrawn(principal),
-      );
-    },
+      ),
+    ),
     findOverdrawn(principal) {
       const held = findHeld(principal);
       return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
     },
+  };
+}
+
+/**
+ * What is owed while a key's earlier debts are paid is paid in one afterwards: one by one, from small leases, debts are
+ * paid later than they are made, and nobody is found to have overdrawn.
+ */
+function createDebts(pay: (principal: Principal, count: number) => Soon<unknown>): ReadLimits['owe'] {
+  const owed = new Map<string, number>();
+  const payAll = (principal: Principal, count: number): void => {
+    const { apiKeyId } = principal;
+    const paying = pay(principal, count);
+    if (!(paying instanceof Promise)) return;
+    owed.set(apiKeyId, 0);
+    void paying.then(() => {
+      const more = owed.get(apiKeyId) ?? 0;
+      owed.delete(apiKeyId);
+      if (more > 0) payAll(principal, more);
+    });
+  };
+  return (principal) => {
+    const waiting = owed.get(principal.apiKeyId);
+    if (waiting === undefined) payAll(principal, 1);
+    else owed.set(principal.apiKeyId, waiting + 1);
   };
 }
 

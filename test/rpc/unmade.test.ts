@@ -4,8 +4,12 @@ import { connect } from 'node:net';
 import t from 'tap';
 import { Bucket } from '../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { methodRules } from '../../src/http/method-rules.js';
+import type { Principal } from '../../src/principal.js';
+import { createReadLimits } from '../../src/rpc/read-limits.js';
+import type { Pool } from '../../src/store/connect.js';
 import { startApp } from '../support/app.js';
 import { withinOneHour } from '../support/one-hour.js';
 import { assertNoLeaks } from '../support/recorder.js';
@@ -23,6 +27,13 @@ const { createAttestation, getAttestation } = AttestationService.method;
 const { getMe } = InfoService.method;
 const ARTIFACT = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
+const PRINCIPAL: Omit<Principal, 'apiKeyId'> = {
+  projectId: 'prj_x',
+  environment: Environment.TEST,
+  scopes: [],
+  submissionWindows: [],
+  readWindow: { windowSeconds: 1, limit: 600 },
+};
 const TWELVE = Array.from({ length: 12 }, (_, i) => i);
 
 async function readsOf({ id }: TestKey): Promise<number> {
@@ -65,6 +76,24 @@ t.test('a refused creation counts as a read, and beyond the reads of a second th
     t.match(refused.details, { bucket: 'reads', window: 1, limit: 3 }, name);
     t.match(refused.headers, { 'retry-after': '1', 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0' });
   }
+});
+
+t.test('however many are refused at once, they are counted before as many more are', async (t) => {
+  const key = await newKey(app);
+  let statements = 0;
+  const counted = ((...query: Parameters<Pool>) => {
+    statements++;
+    return app.pool(...query);
+  }) as Pool;
+  const limits = createReadLimits(counted, () => performance.now());
+  const principal = { ...PRINCIPAL, apiKeyId: key.id };
+  for (let i = 0; i < 500; i++) limits.owe(principal);
+  await until('all are counted', async () => (await readsOf(key)) >= 500);
+  t.ok(statements <= 5, `by ${statements} statements`);
+  await until('more than a second has room for', async () => {
+    for (let i = 0; i < 1_500; i++) limits.owe(principal);
+    return limits.findOverdrawn(principal) !== undefined;
+  });
 });
 
 t.test('so does what never becomes a message, or is hung up on', async (t) => {
