@@ -54,7 +54,7 @@ export type ConfigOf = {
 
 const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = {
   up: readUp,
-  api: readServer,
+  api: readApi,
   worker: readServer,
   migrate: (settings) => ({
     databaseUrl: settings.need('DATABASE_URL', postgresUrl),
@@ -119,6 +119,15 @@ function readServer(settings: Settings): Config {
     },
     ...readServerSettings(settings, { isLocal: false }),
   };
+}
+
+/** An admin listener that nobody could use is a mistake. */
+function readApi(settings: Settings): Config {
+  const config = readServer(settings);
+  if (config.adminPort !== undefined && config.secrets.adminToken === undefined) {
+    settings.report({ name: 'ADMIN_PORT', problem: 'is set', expected: 'a valid ADMIN_TOKEN beside it' });
+  }
+  return config;
 }
 
 function readDatabase(settings: Settings): DatabaseConfig {

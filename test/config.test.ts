@@ -162,6 +162,8 @@ t.test('each setting takes what it should', async (t) => {
     ['HOST', '::1', 'host', '::1'],
     ['HOST', 'api.internal', 'opsHost', '127.0.0.1'],
     ['OPS_HOST', '10.0.0.1', 'opsHost', '10.0.0.1'],
+    ['ADMIN_PORT', '9191', 'adminPort', 9_191],
+    ['ADMIN_PORT', '9191', 'adminHost', '127.0.0.1'],
     ['DATA_DIR', dir, 'dataDir', dir],
     ['CHECKPOINT_REGISTER', '/r', 'checkpointRegister', '/r'],
     ['BASE_URL', 'https://Attest.example.com/', 'baseUrl', 'https://attest.example.com'],
@@ -207,6 +209,8 @@ t.test('each setting refuses what it should not take', async (t) => {
   const bad: [name: string, ...texts: string[]][] = [
     ['PORT', '65536', '-1', '1.5', '1e3', ' 80', '0x50', '9'.repeat(400)],
     ['OPS_PORT', 'http'],
+    ['ADMIN_PORT', 'http', '8080', '9090'],
+    ['ADMIN_HOST', '127.0.0.1', '*'],
     ['HOST', '1.2.3.4:80', 'a b', '300.1.1.1', 'a_b', '-a'],
     ['OPS_HOST', '*'],
     ['DATA_DIR', 'a\0b', 'a'.repeat(5000)],

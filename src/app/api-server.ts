@@ -2,7 +2,8 @@ import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../config.js';
 import type { Observation } from '../http/requests.js';
-import { type ApiServer, createServer } from '../http/server.js';
+import { type ApiServer, createServer, type ServerDeps } from '../http/server.js';
+import type { ServiceEntry } from '../http/services.js';
 import type { Logger } from '../logger.js';
 import type { Register } from '../pipeline/register.js';
 import { batchHandlers } from '../rpc/batches.js';
@@ -10,8 +11,9 @@ import { createCursors } from '../rpc/cursor.js';
 import { infoHandlers } from '../rpc/info.js';
 import type { Principals } from '../rpc/principals.js';
 import { createReadLimits } from '../rpc/read-limits.js';
-import { createTrustRootsReader } from '../rpc/trust-roots.js';
+import { createTrustRootsReader, type TrustRootsReader } from '../rpc/trust-roots.js';
 import { deriveKeyRing } from '../secret-key.js';
+import type { Pool } from '../store/connect.js';
 import { hasClaim } from '../store/idempotency.js';
 import { adminServices } from './admin.js';
 import { adminCheck } from './admin-check.js';
@@ -42,8 +44,11 @@ export type ApiOptions = {
 /** What an API process has opened for its handlers. */
 export type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
 
-/** The handlers, put together with what they work with, behind the server of all surfaces. */
-export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer {
+/** The servers of a process; the admin API has one of its own where it has a port of its own, and is nowhere else then. */
+export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };
+
+/** The handlers, put together with what they work with, behind the servers of all surfaces. */
+export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
   const { config, log, register } = options;
   const { pool, directory, principals, jobs } = parts;
   const { secretKeys } = config.secrets;
@@ -52,30 +57,16 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
-  const findProblems = createHealthCheck({ pool, register, log, monotonicMs: () => performance.now() });
   const services = [
     attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
     { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
-    {
-      desc: InfoService,
-      handlers: infoHandlers({
-        pool,
-        trustRoots,
-        findDegradation: createDegradationCheck(pool, () => performance.now()),
-        problem: async (environment) =>
-          (await findProblems()).find((problem) => problem.environment === environment)?.reason,
-        clock: Date.now,
-      }),
-    },
-    ...adminServices({ config, pool, cursors, principals, queue: jobs.connected }),
+    infoService(options, pool, trustRoots),
   ].map(databaseAway.tellAll);
-  return createServer({
-    services,
-    moreRpcs: standardRpcs(
-      services.map(({ desc }) => desc),
-      options.isReady,
-    ),
+  const admin = adminServices({ config, pool, cursors, principals, queue: jobs.connected }).map(
+    databaseAway.tellAll,
+  );
+  const shared: Omit<ServerDeps, 'services'> = {
     findPrincipal: databaseAway.tell('findPrincipal', principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
     takeReads: databaseAway.tell('takeReads', readLimits.take),
@@ -86,6 +77,12 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
     ),
     nowMs: Date.now,
+    log,
+    observe: options.observe,
+    limits: config.openLimits,
+    ...(config.tls ? { tls: config.tls } : {}),
+  };
+  const open = {
     publicRoutes: publicRoutes({
       pool,
       directory,
@@ -95,10 +92,47 @@ export function createApiServer(options: ApiOptions, parts: ApiParts): ApiServer
       verifyUrl: options.verifyUrl,
       signerOf: checkpointSigners(config.secrets.log),
     }),
-    log,
-    observe: options.observe,
     corsOrigins: config.corsOrigins,
-    limits: config.openLimits,
-    ...(config.tls ? { tls: config.tls } : {}),
+  };
+  return splitServers(options, { services, admin, shared, open });
+}
+
+type ServerParts = {
+  services: ServiceEntry[];
+  admin: ServiceEntry[];
+  /** What both servers work with, and what the public one alone has. */
+  shared: Omit<ServerDeps, 'services'>;
+  open: Partial<ServerDeps>;
+};
+
+function splitServers(options: ApiOptions, { services, admin, shared, open }: ServerParts): ApiServers {
+  const { config, log } = options;
+  if (config.adminPort === undefined) {
+    const all = serve([...services, ...admin], options);
+    return { server: createServer({ ...shared, ...open, ...all }), adminServer: undefined };
+  }
+  const server = createServer({ ...shared, ...open, ...serve(services, options) });
+  const adminLog = log.child({ listener: 'admin' });
+  const adminServer = createServer({ ...shared, ...serve(admin, options), log: adminLog });
+  return { server, adminServer };
+}
+
+function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: TrustRootsReader): ServiceEntry {
+  const monotonicMs = () => performance.now();
+  const findProblems = createHealthCheck({ pool, register, log, monotonicMs });
+  const handlers = infoHandlers({
+    pool,
+    trustRoots,
+    findDegradation: createDegradationCheck(pool, monotonicMs),
+    problem: async (environment) =>
+      (await findProblems()).find((problem) => problem.environment === environment)?.reason,
+    clock: Date.now,
   });
+  return { desc: InfoService, handlers };
+}
+
+/** Services with what every gRPC server has beside them. */
+function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDeps, 'services' | 'moreRpcs'> {
+  const descs = services.map(({ desc }) => desc);
+  return { services, moreRpcs: standardRpcs(descs, isReady) };
 }

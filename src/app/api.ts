@@ -14,7 +14,7 @@ import { assertMigrated } from '../store/migrate.js';
 import { assertSession, readDatabaseMs } from '../store/session.js';
 import { noteTailTimes } from '../store/tail-times.js';
 import { type Accepters, createAccepters } from './accepters.js';
-import { type ApiOptions, createApiServer } from './api-server.js';
+import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
 import { atMostEvery } from './at-most-every.js';
 import { setUpDsseSigners } from './dsse-signers.js';
 import { environmentChecks } from './environment-checks.js';
@@ -27,8 +27,7 @@ import { setUpLogs } from './setup.js';
 import type { Stops } from './stops.js';
 
 /** A running API process. */
-export type Api = {
-  server: ApiServer;
+export type Api = ApiServers & {
   jobs: JobSender;
   pool: Pool;
   accepters: Accepters;
@@ -87,12 +86,10 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     await clock.compare();
     await guard.look(writePool);
   });
-  refresh(stops, async () => {
-    for (const { id } of directory.knownLogs()) while (await noteTailTimes(pool, id));
-  });
+  refresh(stops, () => noteTails(pool, directory));
   const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
   stops.add(accepters.close);
-  const server = createApiServer(options, {
+  const servers = createApiServers(options, {
     pool,
     listPool,
     directory,
@@ -102,12 +99,12 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     signerOf: signers.signerOf,
     submissionClock: clock.now,
   });
-  stops.add(server.close);
-  reloadOnHangUp(server, log, stops);
+  own(servers, log, stops);
   const check = async () => guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
   const { offsetSeconds } = clock;
-  return { server, jobs, pool, accepters, offsetSeconds, checks: [{ name: 'api', check }, ...logs] };
+  const checks = [{ name: 'api', check }, ...logs];
+  return { ...servers, jobs, pool, accepters, offsetSeconds, checks };
 }
 
 function openPool(
@@ -131,6 +128,10 @@ async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
   return clock;
 }
 
+async function noteTails(pool: Pool, directory: Directory): Promise<void> {
+  for (const { id } of directory.knownLogs()) while (await noteTailTimes(pool, id));
+}
+
 /** Runs it again and again; while the database is away, the requests that need it say so. */
 function refresh(stops: Stops, run: () => Promise<void>): void {
   let isRunning = false;
@@ -144,6 +145,15 @@ function refresh(stops: Stops, run: () => Promise<void>): void {
       });
   }, REFRESH_MS).unref();
   stops.add(async () => clearInterval(refreshing));
+}
+
+/** Closes them at the end, and reads their certificates again when told to. */
+function own({ server: open, adminServer }: ApiServers, log: Logger, stops: Stops): void {
+  for (const server of [open, adminServer]) {
+    if (server === undefined) continue;
+    stops.add(server.close);
+    reloadOnHangUp(server, log, stops);
+  }
 }
 
 function reloadOnHangUp(server: ApiServer, log: Logger, stops: Stops): void {

@@ -27,6 +27,8 @@ export type Ready = {
   readonly baseUrl?: string;
   readonly verifyUrl?: string;
   readonly opsUrl: string;
+  /** Set where the admin API has a listener of its own. */
+  readonly adminUrl?: string;
   readonly projectId?: string;
   readonly newLogDomain?: string;
 };

@@ -50,6 +50,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
   const opsUrl = `http://localhost:${opsPort}`;
   let apiPort = config.port;
+  let admin: Pick<Ready, 'adminUrl'> = {};
   const urls = () => publicUrls(config, apiPort);
   const baseUrl = () => urls().baseUrl;
   const shared = { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl };
@@ -75,11 +76,22 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     clients.set('api', api.jobs);
     addApiGauges(metrics, api.pool, api.accepters.queued);
     addClockGauge(metrics, api.offsetSeconds);
+    if (api.adminServer !== undefined && config.adminPort !== undefined) {
+      const { port } = await api.adminServer.listen({ host: config.adminHost, port: config.adminPort });
+      admin = { adminUrl: adminUrl(config, port) };
+    }
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
   phase = '';
   stops.add(async () => {
     phase = 'the process is stopping';
   });
-  return roles.api ? { ...urls(), opsUrl } : { opsUrl };
+  return roles.api ? { ...urls(), opsUrl, ...admin } : { opsUrl };
+}
+
+/** Loopback and every address are reached as localhost, whichever family that is. */
+function adminUrl({ tls, adminHost }: Config, port: number): string {
+  const isLocal = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(adminHost);
+  const host = isLocal ? 'localhost' : adminHost.includes(':') ? `[${adminHost}]` : adminHost;
+  return `${tls ? 'https' : 'http'}://${host}:${port}`;
 }

@@ -35,6 +35,8 @@ export type Credentials = {
   base_url: string;
   verify_url: string;
   ops_url: string;
+  /** Set where the admin API has a listener of its own. */
+  admin_url?: string;
   project_id: string;
   live_key: string;
   test_key: string;
@@ -50,6 +52,8 @@ export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops)
   stops.add(() => dataDir.release());
   await assertPortFree({ host: config.host, port: config.port });
   await assertPortFree({ host: config.opsHost, port: config.opsPort });
+  if (config.adminPort !== undefined)
+    await assertPortFree({ host: config.adminHost, port: config.adminPort });
   const secrets = await openSecrets(dataDir.path, config.secrets);
   const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
   const options = { dataDir, log, ...cache };
@@ -118,6 +122,7 @@ export async function writeCredentials(pool: Pool, config: Config, ready: Ready)
     base_url: ready.baseUrl ?? '',
     verify_url: ready.verifyUrl ?? '',
     ops_url: ready.opsUrl,
+    ...(ready.adminUrl === undefined ? {} : { admin_url: ready.adminUrl }),
     ...keys,
     admin_token: config.secrets.adminToken ?? '',
   };

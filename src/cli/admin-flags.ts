@@ -15,7 +15,8 @@ export type AdminFlags = { url?: string; dataDir?: string; json?: boolean };
 /** What the help of such a command says of them. */
 export const ADMIN_HELP = `
 Calls the admin API of a running service: the one of --url or ATTEST_URL with the token of ATTEST_ADMIN_TOKEN, or the
-one that \`attest up\` runs over the data directory. \`attest api\` has it when ADMIN_TOKEN is set.`;
+one that \`attest up\` runs over the data directory. \`attest api\` has it when ADMIN_TOKEN is set, and where ADMIN_PORT is
+set too, on that port alone: ATTEST_ADMIN_URL names it beside the ATTEST_URL of other commands.`;
 
 /** The page size of commands that go through everything. */
 const PAGE = 200;
@@ -34,7 +35,8 @@ export async function withAdmin(
   flags: AdminFlags,
   use: (call: AdminCall) => Promise<void>,
 ): Promise<void> {
-  const config = readWithFlags(cli.env, flags, readAdminConfig);
+  const env = flags.url === undefined ? cli.env : { ...cli.env, ATTEST_ADMIN_URL: undefined };
+  const config = readWithFlags(env, flags, readAdminConfig);
   await use(createAdminCall(config)).catch((error: unknown) => {
     const reason = findReason(config.baseUrl, error);
     throw reason === undefined ? error : new Error(reason, { cause: error });
@@ -48,7 +50,9 @@ function findReason(baseUrl: string, error: unknown): string | undefined {
     return `${baseUrl} does not answer (${error.message}, ${error.code}): is attest up running?`;
   }
   const isUnknownRpc = error.cause instanceof ConnectError && error.cause.code === Code.Unimplemented;
-  return isUnknownRpc ? `${baseUrl} has no admin API: set ADMIN_TOKEN where \`attest api\` runs` : undefined;
+  return isUnknownRpc
+    ? `${baseUrl} has no admin API: set ADMIN_TOKEN where \`attest api\` runs, or name its ADMIN_PORT by ATTEST_ADMIN_URL`
+    : undefined;
 }
 
 /** Everything that a list has, page by page; at most `limit`. */

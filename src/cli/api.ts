@@ -7,7 +7,8 @@ import { readWithFlags } from './setting-flags.js';
 const HELP = `
 Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
 it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set, and LOG_DOMAIN while the
-database has no log. ADMIN_TOKEN opens the admin API, with which projects and keys are made.
+database has no log. ADMIN_TOKEN opens the admin API, with which projects and keys are made; with ADMIN_PORT it is served
+on that port of ADMIN_HOST (127.0.0.1) alone, with TLS when the API has it.
 
 Example:
   $ attest api --port 8080`;

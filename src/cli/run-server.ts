@@ -24,8 +24,12 @@ export function addServerFlags(command: Command): Command {
 }
 
 /** The addresses of a process that is up, as `--json` prints them. */
-export function readyJson({ baseUrl, verifyUrl, opsUrl }: Ready, more: Record<string, string> = {}): string {
-  return JSON.stringify({ base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, ...more });
+export function readyJson(
+  { baseUrl, verifyUrl, opsUrl, adminUrl }: Ready,
+  more: Record<string, string> = {},
+): string {
+  const addresses = { base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, admin_url: adminUrl };
+  return JSON.stringify({ ...addresses, ...more });
 }
 
 /**

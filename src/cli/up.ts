@@ -39,7 +39,7 @@ export function addUp(program: Command, cli: Cli): void {
 
 function readyText(
   { self, env }: Cli,
-  { baseUrl, verifyUrl, opsUrl, projectId, newLogDomain }: Ready,
+  { baseUrl, verifyUrl, opsUrl, adminUrl, projectId, newLogDomain }: Ready,
   dataDir = env.DATA_DIR || undefined,
 ): string {
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
@@ -49,6 +49,7 @@ function readyText(
     `  API reference        ${baseUrl}/docs`,
     `  trust roots and log  ${verifyUrl}`,
     `  health and metrics   ${opsUrl}`,
+    ...(adminUrl === undefined ? [] : [`  admin API            ${adminUrl}`]),
     `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
     ...(newLogDomain === undefined
       ? []

@@ -22,6 +22,8 @@ export type VerifySource = { readonly url: string; readonly from: string };
 type Credentials = {
   file: string;
   baseUrl: string;
+  /** Where the admin API has a listener of its own. */
+  adminUrl: string | undefined;
   verifyUrl: string;
   live: string;
   test: string;
@@ -55,15 +57,20 @@ export function readClientConfig(env: Env, environment: EnvironmentName): Client
   return config;
 }
 
-/** The same of ATTEST_URL and ATTEST_ADMIN_TOKEN, or the token in the credentials. Throws ConfigError. */
+/**
+ * ATTEST_ADMIN_URL, else ATTEST_URL, and ATTEST_ADMIN_TOKEN; what is not set is taken from the credentials, whose token
+ * goes to the addresses that stand beside it and to no other. Throws ConfigError.
+ */
 export function readAdminConfig(env: Env): AdminConfig {
   const settings = openSettings(env);
-  const url = settings.find('ATTEST_URL', publicUrl);
+  const url = settings.find('ATTEST_ADMIN_URL', publicUrl) ?? settings.find('ATTEST_URL', publicUrl);
   const token = settings.find('ATTEST_ADMIN_TOKEN', adminToken);
   const credentials = url !== undefined && token !== undefined ? undefined : findCredentials(settings);
   settings.assertValid();
-  const baseUrl = url ?? credentials?.baseUrl ?? settings.need('ATTEST_URL', publicUrl);
-  const ownToken = credentials && credentials.baseUrl === baseUrl ? credentials.adminToken : undefined;
+  const { baseUrl: publicBase, adminUrl = publicBase, adminToken: ownAdminToken } = credentials ?? {};
+  const isOwn = url === undefined || url === publicBase || url === adminUrl;
+  const baseUrl = (isOwn ? adminUrl : url) ?? settings.need('ATTEST_URL', publicUrl);
+  const ownToken = isOwn ? ownAdminToken : undefined;
   const config = {
     baseUrl,
     adminToken: token ?? ownToken ?? settings.need('ATTEST_ADMIN_TOKEN', adminToken),
@@ -110,6 +117,7 @@ function parseCredentials(file: string, text: string): Credentials {
   return {
     file,
     baseUrl: read('base_url', publicUrl),
+    adminUrl: fields.has('admin_url') ? read('admin_url', publicUrl) : undefined,
     verifyUrl: read('verify_url', publicUrl),
     live: read('live_key', apiKey),
     test: read('test_key', apiKey),

@@ -26,6 +26,9 @@ export type ServerSettings = {
   /** Where `/livez`, `/readyz` and `/metrics` listen. */
   readonly opsHost: string;
   readonly opsPort: number;
+  /** Where the admin API listens; without a port of its own it is served where the API is. */
+  readonly adminHost: string;
+  readonly adminPort: number | undefined;
   /** Absolute. */
   readonly dataDir: string;
   /** As set; `publicUrls` knows what they are when not. */
@@ -79,6 +82,8 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 /** Reads them; an `isLocal` service is one for this machine alone. */
 export function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean }): ServerSettings {
   const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
+  const apiPort = settings.get('PORT', port, 8080);
+  const opsPort = settings.get('OPS_PORT', port, 9090);
   const dataDir = readDataDir(settings);
   const baseUrl = settings.find('BASE_URL', publicUrl);
   const witnesses = readWitnesses(settings);
@@ -86,9 +91,10 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   reportUnkeptCadence(settings, witnesses, witnessDeadlineMs);
   return {
     host,
-    port: settings.get('PORT', port, 8080),
+    port: apiPort,
     opsHost: settings.get('OPS_HOST', bindAddress, '127.0.0.1'),
-    opsPort: settings.get('OPS_PORT', port, 9090),
+    opsPort,
+    ...readAdminAddress(settings, { PORT: apiPort, OPS_PORT: opsPort }),
     dataDir,
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
@@ -110,6 +116,24 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
     openLimits: readOpenLimits(settings),
   };
+}
+
+/** A port that another listener of the process has would serve the admin API there, or end the start half way. */
+function readAdminAddress(
+  settings: Settings,
+  others: Record<string, number>,
+): Pick<ServerSettings, 'adminHost' | 'adminPort'> {
+  const adminHost = settings.find('ADMIN_HOST', bindAddress);
+  const adminPort = settings.find('ADMIN_PORT', port);
+  if (adminHost !== undefined && adminPort === undefined) {
+    settings.report({ name: 'ADMIN_HOST', problem: 'is set', expected: 'a valid ADMIN_PORT beside it' });
+  }
+  for (const [name, other] of Object.entries(others)) {
+    if (adminPort === undefined || adminPort === 0 || adminPort !== other) continue;
+    const problem = `is ${adminPort}, as ${name} is`;
+    settings.report({ name: 'ADMIN_PORT', problem, expected: 'a port of its own' });
+  }
+  return { adminHost: adminHost ?? '127.0.0.1', adminPort };
 }
 
 function readOpenLimits(settings: Settings): OpenLimits {

@@ -23,6 +23,8 @@ export type ServiceProcess = {
   /** Only an API has one. */
   baseUrl: string;
   opsUrl: string;
+  /** Only an API whose admin API has a listener of its own has one. */
+  adminUrl: string;
   /** Its log so far, parsed. */
   lines: LogLine[];
   exited: Promise<Exit>;
@@ -115,11 +117,12 @@ export async function startService(
   const ready = once(createInterface({ input: child.stdout! }), 'line');
   const [line] = await Promise.race([ready, exited.then(() => [])]);
   if (line === undefined) throw new Error(`attest ${role} did not start: ${JSON.stringify(lines)}`);
-  const { base_url, ops_url } = JSON.parse(line);
+  const { base_url, ops_url, admin_url } = JSON.parse(line);
   return {
     pid: child.pid!,
     baseUrl: base_url ?? '',
     opsUrl: ops_url,
+    adminUrl: admin_url ?? '',
     lines,
     exited,
     hangUp: () => void child.kill('SIGHUP'),
