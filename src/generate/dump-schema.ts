@@ -6,7 +6,7 @@ const HEADER = `-- What the migrations make of an empty database, read back from
 
 /**
  * Describes everything in the schema \`public\` of a database, in a form that depends on nothing but what is there:
- * tables with columns, constraints, indexes and triggers, then views and functions, then the names of all else. Read
+ * tables with columns, constraints, partitions, indexes and triggers, then views and functions, then the names of all else. Read
  * from the catalogs of Postgres 18.
  */
 export async function dumpSchema(sql: Sql): Promise<string> {
@@ -19,11 +19,18 @@ export async function dumpSchema(sql: Sql): Promise<string> {
   return [HEADER, ...parts.flat()].join('\n');
 }
 
-type Table = { name: string; options: string | null; members: string[]; statements: string[] };
+type Table = {
+  name: string;
+  options: string | null;
+  partitionKey: string | null;
+  members: string[];
+  statements: string[];
+};
 
 async function dumpTables(sql: Sql): Promise<string[]> {
   const tables = await sql<Table[]>`
     SELECT quote_ident(c.relname) AS name, array_to_string(c.reloptions, ', ') AS options,
+      pg_get_partkeydef(c.oid) AS "partitionKey",
       ARRAY(
         SELECT concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
           'COLLATE ' || CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(l.collname) END,
@@ -44,6 +51,10 @@ async function dumpTables(sql: Sql): Promise<string[]> {
         WHERE k.conrelid = c.oid AND k.contype <> 'n' ORDER BY k.contype <> 'p', k.conname
       ) AS members,
       ARRAY(
+        SELECT format('ALTER TABLE %I ATTACH PARTITION %I %s', p.relname, c.relname,
+                      pg_get_expr(c.relpartbound, c.oid))
+        FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhparent WHERE h.inhrelid = c.oid AND c.relispartition
+      ) || ARRAY(
         SELECT pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class n ON n.oid = i.indexrelid
         WHERE i.indrelid = c.oid AND NOT EXISTS (
           SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = c.oid)
@@ -56,9 +67,10 @@ async function dumpTables(sql: Sql): Promise<string[]> {
   return tables.map(printTable);
 }
 
-function printTable({ name, options, members, statements }: Table): string {
-  const table = `CREATE TABLE ${name} (\n${members.map((member) => `  ${member}`).join(',\n')}\n)`;
-  const others = statements.map((statement) => statement.replace(' ON public.', ' ON '));
+function printTable({ name, options, partitionKey, members, statements }: Table): string {
+  const columns = `CREATE TABLE ${name} (\n${members.map((member) => `  ${member}`).join(',\n')}\n)`;
+  const table = partitionKey === null ? columns : `${columns} PARTITION BY ${partitionKey}`;
+  const others = statements.map((statement) => statement.replace(/ ON (ONLY )?public\./, ' ON $1'));
   return [options === null ? table : `${table} WITH (${options})`, ...others, ''].join(';\n');
 }
 

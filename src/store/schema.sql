@@ -36,9 +36,9 @@ CREATE TABLE audit_entry (
   request_id text COLLATE "C",
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
   CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
-);
-CREATE INDEX audit_entry_by_project ON ONLY public.audit_entry USING btree (project_id, id);
-CREATE INDEX audit_entry_by_resource ON ONLY public.audit_entry USING btree (resource_id, id);
+) PARTITION BY RANGE (id);
+CREATE INDEX audit_entry_by_project ON ONLY audit_entry USING btree (project_id, id);
+CREATE INDEX audit_entry_by_resource ON ONLY audit_entry USING btree (resource_id, id);
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE audit_entry_default (
@@ -53,6 +53,7 @@ CREATE TABLE audit_entry_default (
   detail jsonb NOT NULL DEFAULT '{}'::jsonb,
   CONSTRAINT audit_entry_default_pkey PRIMARY KEY (id)
 );
+ALTER TABLE audit_entry ATTACH PARTITION audit_entry_default DEFAULT;
 CREATE INDEX audit_entry_default_by_project ON audit_entry_default USING btree (project_id, id);
 CREATE INDEX audit_entry_default_by_resource ON audit_entry_default USING btree (resource_id, id);
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entry_default FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

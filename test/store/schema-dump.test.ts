@@ -40,6 +40,9 @@ t.test('whatever a migration could make is shown', async (t) => {
     ) WITH (fillfactor = 50);
     ALTER TABLE "Thing" DROP COLUMN gone, ALTER COLUMN "a b" SET STORAGE MAIN;
     CREATE UNIQUE INDEX thing_lower ON "Thing" (lower("a b")) WHERE id > 1;
+    CREATE TABLE parted (a int) PARTITION BY LIST (a);
+    CREATE TABLE part_one PARTITION OF parted FOR VALUES IN (1);
+    CREATE INDEX parted_a ON parted (a);
     CREATE VIEW seen AS SELECT id FROM "Thing";
     CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
     CREATE TRIGGER touched BEFORE UPDATE ON "Thing" FOR EACH ROW EXECUTE FUNCTION touch();
@@ -59,6 +62,17 @@ CREATE TABLE "Thing" (
 ) WITH (fillfactor=50);
 CREATE UNIQUE INDEX thing_lower ON "Thing" USING btree (lower("a b")) WHERE (id > 1);
 CREATE TRIGGER touched BEFORE UPDATE ON "Thing" FOR EACH ROW EXECUTE FUNCTION touch();
+
+CREATE TABLE part_one (
+  a integer
+);
+ALTER TABLE parted ATTACH PARTITION part_one FOR VALUES IN (1);
+CREATE INDEX part_one_a_idx ON part_one USING btree (a);
+
+CREATE TABLE parted (
+  a integer
+) PARTITION BY LIST (a);
+CREATE INDEX parted_a ON ONLY parted USING btree (a);
 
 CREATE VIEW seen AS
  SELECT id

@@ -1,6 +1,8 @@
 /** Databases of released versions under this one: their data is carried on, and their processes can go on beside it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import { ulid } from 'ulid';
+import { keepAuditPartitions, listAuditEntries } from '../../src/store/audit.js';
 import { connectPool, type Pool } from '../../src/store/connect.js';
 import { migrate } from '../../src/store/migrate.js';
 import { assertConsistent } from '../support/consistent.js';
@@ -94,6 +96,43 @@ t.test(
     t.equal(await known(), 0);
   },
 );
+
+t.test('entries of the audit log stay, and the version before goes on with them', async (t) => {
+  const { pool } = await openReleased(t, '0005_webhooks.sql');
+  const now = new Date();
+  const ids = [0, 1, 2, 3, 4].map((n) => `aud_${ulid(now.getTime() + n)}`);
+  const id = (n: number) => ids[n] ?? '';
+  // As the release before writes and reads them.
+  const write = (n: number) => pool`
+    INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail)
+    VALUES (${id(n)}, NULL, 1, 'operator', 1, 'a resource', NULL, ${'{"n":1}'}::text::jsonb)`;
+  const read = async () =>
+    (await pool`SELECT id FROM audit_entry WHERE resource_id = 'a resource' ORDER BY id`).map(
+      (row) => row.id,
+    );
+  for (const n of [1, 2]) await write(n);
+  const before = await pool`SELECT * FROM audit_entry ORDER BY id`;
+  await migrate(pool);
+  t.strictSame(await pool`SELECT * FROM audit_entry ORDER BY id`, before);
+  await write(3);
+  t.strictSame(await read(), [1, 2, 3].map(id), 'before months are added');
+  await keepAuditPartitions(pool, 400 * 86_400_000, now);
+  await write(4);
+  t.strictSame(await read(), [1, 2, 3, 4].map(id), 'and after');
+  const query = { projectId: undefined, action: undefined, after: undefined, before: undefined };
+  const listed = await listAuditEntries(pool, {
+    ...query,
+    resourceId: 'a resource',
+    belowId: undefined,
+    limit: 9,
+  });
+  t.strictSame(
+    listed.map((entry) => entry.id),
+    [4, 3, 2, 1].map(id),
+  );
+  await t.rejects(pool`DELETE FROM audit_entry`);
+  await t.rejects(write(1), 'an id is given once');
+});
 
 t.test('a database of a newer version is refused, and left as it is', async (t) => {
   const url = await testDatabase(t);
