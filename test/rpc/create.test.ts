@@ -91,25 +91,29 @@ t.test('a test key writes to the log of the test environment', async (t) => {
   t.match(json, { environment: 'test', log_index: 0 });
 });
 
-t.test(
-  'metadata is kept as its canonical form: last of duplicates, numbers as doubles, members sorted',
-  async (t) => {
-    const { status, body } = await post(
-      `{"artifact":{"sha256":"${'1'.repeat(64)}","sha256":"${SHA256}"},"validation":"lenient","metadata":{` +
-        `"z":1.0,"purl":"pkg:npm/a","schema":"purl","a":[1e2,1e-400,-0.0,0.1e1],"purl":"${METADATA.purl}",` +
-        `"\\u00e9":"\\u0041\\/","big":12345678901234567000,"__proto__":{"a":1}}}`.replace(
-          '1E400e0',
-          '1e-400',
-        ),
-    );
-    t.equal(status, 201);
-    const kept =
-      `{"__proto__":{"a":1},"a":[100,0,0,1],"big":12345678901234567000,"purl":"${METADATA.purl}",` +
-      '"schema":"purl","z":1,"é":"A/"}';
-    t.match(body.toString(), `"metadata":${kept}`);
-    t.match(body.toString(), `"artifact":{"sha256":"${LOWER}"}`);
-  },
-);
+t.test('metadata is kept as its canonical form: numbers as doubles, members sorted', async (t) => {
+  const { status, body } = await post(
+    `{"artifact":{"sha256":"${SHA256}"},"validation":"lenient","metadata":{` +
+      `"z":1.0,"schema":"purl","a":[1e2,1e-400,-0.0,0.1e1],"purl":"${METADATA.purl}",` +
+      `"\\u00e9":"\\u0041\\/","big":12345678901234567000,"__proto__":{"a":1}}}`.replace('1E400e0', '1e-400'),
+  );
+  t.equal(status, 201);
+  const kept =
+    `{"__proto__":{"a":1},"a":[100,0,0,1],"big":12345678901234567000,"purl":"${METADATA.purl}",` +
+    '"schema":"purl","z":1,"é":"A/"}';
+  t.match(body.toString(), `"metadata":${kept}`);
+  t.match(body.toString(), `"artifact":{"sha256":"${LOWER}"}`);
+});
+
+t.test('two members of one name are refused, in metadata and around it', async (t) => {
+  const { status, json } = await post(
+    `{"artifact":{"sha256":"${'1'.repeat(64)}","sha256":"${SHA256}"},` +
+      `"metadata":{"schema":"purl","purl":"pkg:npm/a","purl":"pkg:npm/b"}}`,
+  );
+  t.equal(status, 400);
+  const errors = ['/artifact/sha256', '/metadata/purl'].map((path) => ({ path, message: 'is there twice' }));
+  t.match(json, { error: { code: 'request.invalid', details: { errors } } });
+});
 
 t.test(
   'strict validation refuses metadata that fails its schema, lists where, and records nothing',
