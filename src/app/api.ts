@@ -100,7 +100,8 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     submissionClock: clock.now,
   });
   own(servers, log, stops);
-  const check = async () => guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
+  const check = async () =>
+    directory.findProblem() ?? guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
   const { offsetSeconds } = clock;
   const checks = [{ name: 'api', check }, ...logs];

@@ -14,16 +14,25 @@ export type Directory = {
   /** The ids of all logs of an environment, old epochs included. */
   logIds(environment: number): Promise<number[]>;
   getDsseKey(id: number): Promise<DsseKey>;
-  /** Reads the tables again. */
+  /**
+   * Reads the tables again. When they lack a log that they had, it is another database, as logs stay for good: what was
+   * read of the one before stays known, and `findProblem` says so.
+   */
   refresh(): Promise<void>;
+  /** Why the tables cannot be those of this service; undefined while they can. */
+  findProblem(): string | undefined;
 };
 
 /** A directory that reads the tables when asked for something it does not know, or to refresh. */
 export async function openDirectory(pool: Pool): Promise<Directory> {
   let logs = await listLogs(pool);
   let keys = await listDsseKeys(pool);
+  let problem: string | undefined;
   const refresh = async () => {
-    logs = await listLogs(pool);
+    const found = await listLogs(pool);
+    problem = findLost(logs, found);
+    if (problem !== undefined) return;
+    logs = found;
     keys = await listDsseKeys(pool);
   };
   const get = async <T>(find: () => T | undefined, what: string): Promise<T> => {
@@ -43,5 +52,11 @@ export async function openDirectory(pool: Pool): Promise<Directory> {
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     refresh,
+    findProblem: () => problem,
   };
+}
+
+function findLost(known: readonly Log[], found: readonly Log[]): string | undefined {
+  const lost = known.find(({ id, origin }) => !found.some((log) => log.id === id && log.origin === origin));
+  return lost && `the database lacks the log ${lost.origin}, which it had: it is another database`;
 }
