@@ -49,7 +49,9 @@ t.test('query parameters that do not fit are refused, each by name', async (t) =
     ['cursor.x=1', unknown('cursor.x')],
     ['added_after.seconds=1', unknown('added_after.seconds')],
     ['filters.author=x', unknown('filters.author')],
-    [`${'filter.'.padEnd(7)}${'not.'.repeat(3000)}author=x`, unknown(`filter.${'not.'.repeat(3000)}author`)],
+    [`filter.${'not.'.repeat(100)}author=x`, unknown(`filter.${'not.'.repeat(100)}author`)],
+    // No pointer is as long as a query can be.
+    [`filter.${'not.'.repeat(3000)}author=x`, [': is not a known parameter']],
     ['filter=x', ['/filter: cannot be given as a query parameter']],
     ['filters=x', ['/filters: cannot be given as a query parameter']],
     ['labels=x', ['/labels: cannot be given as a query parameter']],
