@@ -53,7 +53,7 @@ function readyText(
     `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
     ...(newLogDomain === undefined
       ? []
-      : [`  logs                 live.${newLogDomain}, test.${newLogDomain}: names made for good, now`]),
+      : [`  logs                 live.${newLogDomain}, test.${newLogDomain} (new names, kept from now on)`]),
     'Submit a file, wait for its witnesses, verify:',
     `  id=$(${self} submit package.json --quiet${flag})`,
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,
