@@ -1,10 +1,9 @@
 /** The processes and tools of the service, each put together from `app/`. */
-import type { LogManager, RunOptions, SecretKeyManager } from './app/contract.js';
 import { openLogDomain } from './app/log-domain.js';
-import { logManager } from './app/logs.js';
-import { startProcess } from './app/processes.js';
+import { type LogManager, logManager } from './app/logs.js';
+import { type Ready, startProcess } from './app/processes.js';
 import { openRegister } from './app/register-file.js';
-import { secretKeyManager } from './app/secret-keys.js';
+import { type SecretKeyManager, secretKeyManager } from './app/secret-keys.js';
 import { type Stops, withStops } from './app/stops.js';
 import { findConnections, startEmbedded, writeConnections, writeCredentials } from './app/up.js';
 import { openWitnesses } from './app/witnesses.js';
@@ -13,6 +12,8 @@ import { createLogger, flushLogger, type Logger } from './logger.js';
 import { connectPool, type Pool } from './store/connect.js';
 import { assertMigrated, migrate } from './store/migrate.js';
 import { assertSession } from './store/session.js';
+
+export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
 
 const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
 

@@ -9,7 +9,27 @@ import { dropClaimsFrom } from '../store/idempotency.js';
 import { readLogSize } from '../store/leaves.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/logs.js';
 import { ensureWitnessStates, listWitnessStates } from '../store/witnesses.js';
-import type { LogManager, LogStatus } from './contract.js';
+
+/** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
+export type LogStatus = {
+  readonly origin: string;
+  readonly environment: EnvironmentName;
+  readonly epoch: number;
+  readonly leaves: number;
+  readonly publishedSize: number;
+  readonly registerSize: number | undefined;
+  readonly state: 'ok' | 'frozen' | 'register_missing' | 'closed';
+  readonly reason: string | undefined;
+};
+
+/** What an operator can do about logs. */
+export type LogManager = {
+  status(): Promise<readonly LogStatus[]>;
+  /** Begins a new epoch of the environment's log, under a new origin; the old one stays readable. Throws unless it is frozen. */
+  newEpoch(environment: EnvironmentName): Promise<LogStatus>;
+  /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
+  fillRegister(): Promise<readonly string[]>;
+};
 
 /** What `attest log` does, over an open database and register. */
 export function logManager(pool: Pool, register: Register): LogManager {

@@ -3,7 +3,6 @@ import { type Config, publicUrls } from '../config.js';
 import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics.js';
 import { type Check, createOps, isReady } from '../ops.js';
-import type { Ready } from './contract.js';
 import { addClockGauge, addPipelineGauges, attemptCounters } from './gauges.js';
 import type { JobSender } from './jobs.js';
 import { addApiGauges, addProcessGauges } from './process-gauges.js';
@@ -12,6 +11,20 @@ import { openRegister } from './register-file.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
 import { addWitnessGauges } from './witness-gauges.js';
+
+/**
+ * Addresses of a process that is up; a worker has only that for operators. `projectId` is the first project of `up`,
+ * `newLogDomain` what it has made for its logs' origins to end in.
+ */
+export type Ready = {
+  readonly baseUrl?: string;
+  readonly verifyUrl?: string;
+  readonly opsUrl: string;
+  /** Set where the admin API has a listener of its own. */
+  readonly adminUrl?: string;
+  readonly projectId?: string;
+  readonly newLogDomain?: string;
+};
 
 /** The queue's stream and subjects start with this. */
 const QUEUE_PREFIX = 'jobs';

@@ -12,7 +12,22 @@ import {
   lockSecretKeys,
   type SecretKeyRow,
 } from '../store/secret-keys.js';
-import type { SecretKeyManager } from './contract.js';
+
+/** A key of SECRET_KEY that processes over the database have worked with. */
+export type SecretKeyStatus = {
+  readonly id: string;
+  readonly firstUsedAt: Date;
+  /** Subscriptions whose secret is under it. */
+  readonly webhooks: number;
+};
+
+/** What an operator can do about the keys of SECRET_KEY; none of it needs a key. */
+export type SecretKeyManager = {
+  /** Oldest first. */
+  list(): Promise<readonly SecretKeyStatus[]>;
+  /** Lets processes start without this key, or with another one under its id. Throws when it is not known. */
+  forget(id: string): Promise<void>;
+};
 
 type Known = readonly Pick<SecretKeyRow, 'id' | 'fingerprint'>[];
 

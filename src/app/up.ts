@@ -21,9 +21,9 @@ import { insertAuditEntry } from '../store/audit.js';
 import type { Pool, Sql } from '../store/connect.js';
 import { findFirstProject } from '../store/projects.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
-import type { Ready } from './contract.js';
 import { assertPortFree } from './free-port.js';
 import { makeKey, makeProject } from './keys.js';
+import type { Ready } from './processes.js';
 import type { WitnessSetup } from './setup.js';
 import type { Stops } from './stops.js';
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { LogManager, LogStatus } from '../app/contract.js';
+import type { LogManager, LogStatus } from '../app/logs.js';
 import { readConfig } from '../config.js';
 import type { EnvironmentName } from '../environment.js';
 import { type Cli, print } from './cli.js';

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { Ready, RunOptions } from '../app/contract.js';
+import type { Ready } from '../app/processes.js';
+import type { RunOptions } from '../app.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;

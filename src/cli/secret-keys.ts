@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { SecretKeyManager } from '../app/contract.js';
+import type { SecretKeyManager } from '../app/secret-keys.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
 import { readWithFlags } from './setting-flags.js';

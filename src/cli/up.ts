@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Ready } from '../app/contract.js';
+import type { Ready } from '../app/processes.js';
 import { readConfig } from '../config.js';
 import { type Cli, print } from './cli.js';
 import { addApiFlags, readyJson, runServer, type ServerFlags } from './run-server.js';

@@ -4,7 +4,8 @@ import { close, constants, fstat, open } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { EmbeddedError, hasErrno } from './embedded-error.js';
+import { hasErrno } from '../errno.js';
+import { EmbeddedError } from './embedded-error.js';
 
 const openFd = promisify(open);
 const closeFd = promisify(close);

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { hasErrno } from './embedded-error.js';
+import { hasErrno } from '../errno.js';
 
 /** The text of a file; undefined when there is none. */
 export async function readIfThere(path: string): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { EmbeddedError, hasErrno } from './embedded-error.js';
+import { hasErrno } from '../errno.js';
+import { EmbeddedError } from './embedded-error.js';
 import { findProcessesIn } from './process-table.js';
 
 /** Signals to send in turn; each is given `waitMs` to work before the next one follows. */
