@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import type { Cli } from './cli/cli.js';
 import { runProgram } from './cli/program.js';
-import { processEnv } from './config.js';
+import { processEnv } from './config/config.js';
 
 /** What a shell reports for a process that wrote to a pipe nobody reads any more: 128 and SIGPIPE. */
 const BROKEN_PIPE = 141;

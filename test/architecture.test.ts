@@ -18,7 +18,7 @@ function readSources(): Sources {
 
 t.test('the sources keep to the layout', async (t) => {
   const sources = readSources();
-  t.ok('src/main.ts' in sources && 'src/proof/merkle.ts' in sources, 'the sources are found');
+  t.ok('src/main.ts' in sources && 'src/proof/log/merkle.ts' in sources, 'the sources are found');
   t.strictSame(findViolations(sources), []);
   t.strictSame(findOrphans(sources), []);
 });
@@ -31,24 +31,25 @@ t.test('a file that nobody imports is reported, unless it is run', async (t) => 
 
 t.test('what may be imported is not reported', async (t) => {
   const cases: [path: string, specifier: string][] = [
-    ['src/errors.ts', '../gen/attestation/v1/errors_pb.js'],
-    ['src/errors.ts', './spelling.js'],
-    ['src/proof/a.ts', './verify/b.js'],
-    ['src/proof/verify/a.ts', '../../errors.js'],
-    ['src/store/a.ts', '../proof/b.js'],
-    ['src/store/a.ts', '../config.js'],
-    ['src/pipeline/a.ts', '../store/b.js'],
-    ['src/rpc/a.ts', '../pipeline/b.js'],
-    ['src/mirror/a.ts', '../rpc/b.js'],
-    ['src/http/rest/a.ts', '../../json/b.js'],
-    ['src/config/a.ts', '../secrets.js'],
-    ['src/config.ts', './config/a.js'],
-    ['src/app.ts', './app/a.js'],
-    ['src/app/a.ts', '../http/b.js'],
+    ['src/server/core/errors.ts', '../../../gen/attestation/v1/errors_pb.js'],
+    ['src/server/core/errors.ts', '../../protocol/enum-names.js'],
+    ['src/proof/log/a.ts', '../verify/b.js'],
+    ['src/proof/verify/a.ts', '../../protocol/environment.js'],
+    ['src/client/a.ts', '../proof/verify/b.js'],
+    ['src/server/store/a.ts', '../../proof/b.js'],
+    ['src/server/store/webhooks/a.ts', '../database/b.js'],
+    ['src/server/store/a.ts', '../../config/config.js'],
+    ['src/server/pipeline/a.ts', '../store/b.js'],
+    ['src/server/rpc/a.ts', '../pipeline/b.js'],
+    ['src/server/rpc/a.ts', '../logs/b.js'],
+    ['src/server/tlog/a.ts', '../rpc/b.js'],
+    ['src/server/http/rest/a.ts', '../../json/b.js'],
+    ['src/config/a.ts', '../server/keys/secrets.js'],
+    ['src/server/process/a.ts', '../http/b.js'],
     ['src/main.ts', './cli/a.js'],
-    ['src/cli/a.ts', '../app.js'],
-    ['src/generate/a.ts', '../rpc/b.js'],
-    ['src/json/a.ts', 'node:fs'],
+    ['src/cli/a.ts', '../server/process/run.js'],
+    ['src/generate/a.ts', '../server/rpc/b.js'],
+    ['src/server/json/a.ts', 'node:fs'],
   ];
   for (const [path, specifier] of cases) {
     t.strictSame(
@@ -61,23 +62,25 @@ t.test('what may be imported is not reported', async (t) => {
 
 t.test('an import upward or sideways is reported, with both ends', async (t) => {
   const cases: [path: string, specifier: string, problem: string][] = [
-    ['src/errors.ts', './proof/a.js', 'root may not import proof'],
-    ['src/errors.ts', './config.js', 'root may not import config'],
-    ['src/errors.ts', './app.js', 'root may not import app'],
-    ['src/proof/a.ts', '../json/b.js', 'proof may not import json'],
-    ['src/schema/a.ts', '../store/b.js', 'schema may not import store'],
-    ['src/store/a.ts', '../queue/b.js', 'store may not import queue'],
-    ['src/client/a.ts', '../embedded/b.js', 'client may not import embedded'],
-    ['src/webhook/a.ts', '../pipeline/b.js', 'webhook may not import pipeline'],
-    ['src/pipeline/a.ts', '../rpc/b.js', 'pipeline may not import rpc'],
-    ['src/rpc/a.ts', '../http/b.js', 'rpc may not import http'],
-    ['src/rpc/a.ts', '../mirror/b.js', 'rpc may not import mirror'],
-    ['src/http/rest/a.ts', '../../store/b.js', 'http may not import store'],
-    ['src/http/a.ts', '../rpc/b.js', 'http may not import rpc'],
-    ['src/config/a.ts', '../json/b.js', 'config may not import json'],
-    ['src/config.ts', './proof/b.js', 'config may not import proof'],
-    ['src/app/a.ts', '../cli/b.js', 'app may not import cli'],
-    ['src/app.ts', './main.js', 'app may not import cli'],
+    ['src/protocol/a.ts', '../proof/b.js', 'protocol may not import proof'],
+    ['src/server/core/errors.ts', '../../config/config.js', 'server/core may not import config'],
+    ['src/server/core/errors.ts', '../process/b.js', 'server/core may not import server/process'],
+    ['src/proof/a.ts', '../server/json/b.js', 'proof may not import server/json'],
+    ['src/proof/a.ts', '../server/core/b.js', 'proof may not import server/core'],
+    ['src/client/a.ts', '../server/core/b.js', 'client may not import server/core'],
+    ['src/server/schema/a.ts', '../store/b.js', 'server/schema may not import server/store'],
+    ['src/server/store/a.ts', '../queue/b.js', 'server/store may not import server/queue'],
+    ['src/server/witness/a.ts', '../embedded/b.js', 'server/witness may not import server/embedded'],
+    ['src/server/queue/a.ts', '../pipeline/b.js', 'server/queue may not import server/pipeline'],
+    ['src/server/pipeline/a.ts', '../rpc/b.js', 'server/pipeline may not import server/rpc'],
+    ['src/server/rpc/a.ts', '../http/b.js', 'server/rpc may not import server/http'],
+    ['src/server/rpc/a.ts', '../tlog/b.js', 'server/rpc may not import server/tlog'],
+    ['src/server/http/rest/a.ts', '../../store/b.js', 'server/http may not import server/store'],
+    ['src/server/http/a.ts', '../rpc/b.js', 'server/http may not import server/rpc'],
+    ['src/config/a.ts', '../server/json/b.js', 'config may not import server/json'],
+    ['src/config/config.ts', '../proof/b.js', 'config may not import proof'],
+    ['src/server/process/a.ts', '../../cli/b.js', 'server/process may not import cli'],
+    ['src/server/process/run.ts', '../../main.js', 'server/process may not import cli'],
     ['src/cli/a.ts', '../generate/b.js', 'cli may not import generate'],
   ];
   for (const [path, specifier, problem] of cases) {
@@ -97,17 +100,22 @@ t.test('every way to bring in a module counts as an import', async (t) => {
     "export const url = new URL('../store/b.js', import.meta.url);",
   ];
   for (const way of ways) {
-    const found = findViolations({ 'src/http/a.ts': `${way}\n` });
-    t.strictSame(found, ['src/http/a.ts imports src/store/b.ts: http may not import store'], way);
+    const found = findViolations({ 'src/server/http/a.ts': `${way}\n` });
+    t.strictSame(
+      found,
+      ['src/server/http/a.ts imports src/server/store/b.ts: server/http may not import server/store'],
+      way,
+    );
   }
   t.strictSame(
-    findViolations({ 'src/http/a.ts': "// import '../store/b.js'\nconst text = '../store/b.js';\n" }),
+    findViolations({ 'src/server/http/a.ts': "// import '../store/b.js'\nconst text = '../store/b.js';\n" }),
     [],
   );
 });
 
-t.test('a folder that nobody has ranked is reported', async (t) => {
-  t.strictSame(findViolations({ 'src/utils/a.ts': '' }), ['src/utils/a.ts is in a folder without a rank']);
+t.test('a room without a rank is reported', async (t) => {
+  t.strictSame(findViolations({ 'src/utils/a.ts': '' }), ['src/utils/a.ts is in a room without a rank']);
+  t.strictSame(findViolations({ 'src/a.ts': '' }), ['src/a.ts is in a room without a rank']);
 });
 
 t.test('a cycle of imports is reported, with the way around', async (t) => {
@@ -131,7 +139,7 @@ t.test('a cycle of imports is reported, with the way around', async (t) => {
   t.strictSame(diamond, [], 'two ways to a file are no cycle');
 });
 
-t.test('the environment may be read in src/config.ts only, however it is spelled', async (t) => {
+t.test('the environment may be read in src/config/config.ts only, however it is spelled', async (t) => {
   const ways = [
     'export const a = process.env.A;',
     "export const a = process['env'];",
@@ -141,11 +149,17 @@ t.test('the environment may be read in src/config.ts only, however it is spelled
     "import { env as settings } from 'process';",
   ];
   for (const way of ways) {
-    t.strictSame(findViolations({ 'src/store/a.ts': `${way}\n` }), ['src/store/a.ts reads process.env'], way);
-    t.strictSame(findViolations({ 'src/config.ts': `${way}\n` }), [], way);
+    t.strictSame(
+      findViolations({ 'src/server/store/a.ts': `${way}\n` }),
+      ['src/server/store/a.ts reads process.env'],
+      way,
+    );
+    t.strictSame(findViolations({ 'src/config/config.ts': `${way}\n` }), [], way);
   }
   t.strictSame(
-    findViolations({ 'src/store/a.ts': '/** Not `process.env`. */\nexport const pid = process.pid;\n' }),
+    findViolations({
+      'src/server/store/a.ts': '/** Not `process.env`. */\nexport const pid = process.pid;\n',
+    }),
     [],
   );
 });

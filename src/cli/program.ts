@@ -1,29 +1,29 @@
 import { Command } from 'commander';
-import { version } from '../version.js';
+import { version } from '../server/core/version.js';
 import type { AddCommand, Cli } from './cli.js';
-import { reportError } from './report-error.js';
+import { reportError } from './output/report-error.js';
 
 /** The commands in the order of their help. Each is loaded when it is called, so that none pays for another. */
 const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
-  ['up', async () => (await import('./up.js')).addUp],
-  ['api', async () => (await import('./api.js')).addApi],
-  ['worker', async () => (await import('./worker.js')).addWorker],
-  ['migrate', async () => (await import('./migrate.js')).addMigrate],
-  ['projects', async () => (await import('./projects.js')).addProjects],
-  ['keys', async () => (await import('./keys.js')).addKeys],
-  ['usage', async () => (await import('./usage.js')).addUsage],
-  ['audit-log', async () => (await import('./audit-log.js')).addAuditLog],
-  ['witnesses', async () => (await import('./witnesses.js')).addWitnesses],
-  ['log', async () => (await import('./log.js')).addLog],
-  ['secret-keys', async () => (await import('./secret-keys.js')).addSecretKeys],
-  ['submit', async () => (await import('./submit.js')).addSubmit],
-  ['correct', async () => (await import('./correct.js')).addCorrect],
-  ['redact', async () => (await import('./redact.js')).addRedact],
-  ['bundle', async () => (await import('./bundle.js')).addBundle],
-  ['verify', async () => (await import('./verify.js')).addVerify],
-  ['verify-sigstore', async () => (await import('./verify-sigstore.js')).addVerifySigstore],
-  ['audit', async () => (await import('./audit.js')).addAudit],
-  ['webhooks', async () => (await import('./webhooks.js')).addWebhooks],
+  ['up', async () => (await import('./commands/up.js')).addUp],
+  ['api', async () => (await import('./commands/api.js')).addApi],
+  ['worker', async () => (await import('./commands/worker.js')).addWorker],
+  ['migrate', async () => (await import('./commands/migrate.js')).addMigrate],
+  ['projects', async () => (await import('./commands/projects.js')).addProjects],
+  ['keys', async () => (await import('./commands/keys.js')).addKeys],
+  ['usage', async () => (await import('./commands/usage.js')).addUsage],
+  ['audit-log', async () => (await import('./audit/audit-log.js')).addAuditLog],
+  ['witnesses', async () => (await import('./commands/witnesses.js')).addWitnesses],
+  ['log', async () => (await import('./commands/log.js')).addLog],
+  ['secret-keys', async () => (await import('./commands/secret-keys.js')).addSecretKeys],
+  ['submit', async () => (await import('./commands/submit.js')).addSubmit],
+  ['correct', async () => (await import('./commands/correct.js')).addCorrect],
+  ['redact', async () => (await import('./commands/redact.js')).addRedact],
+  ['bundle', async () => (await import('./commands/bundle.js')).addBundle],
+  ['verify', async () => (await import('./commands/verify.js')).addVerify],
+  ['verify-sigstore', async () => (await import('./commands/verify-sigstore.js')).addVerifySigstore],
+  ['audit', async () => (await import('./commands/audit.js')).addAudit],
+  ['webhooks', async () => (await import('./commands/webhooks.js')).addWebhooks],
 ]);
 
 const EXIT_CODES = `

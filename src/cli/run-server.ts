@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Ready } from '../app/processes.js';
-import type { RunOptions } from '../app.js';
+import type { RunOptions } from '../server/process/run.js';
+import type { Ready } from '../server/process/start-process.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;

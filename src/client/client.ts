@@ -23,7 +23,7 @@ export * from '../../gen/attestation/v1/environment_pb.js';
 export { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 export * from '../../gen/attestation/v1/service_pb.js';
 export * from '../../gen/attestation/v1/webhooks_pb.js';
-export { type Verification, type VerifyOptions, verifyBundle } from '../proof/verify.js';
+export { type Verification, type VerifyOptions, verifyBundle } from '../proof/verify/verify.js';
 export type { CallOptions } from './call.js';
 export type { ClientOptions } from './caller.js';
 export { AttestationError } from './error.js';

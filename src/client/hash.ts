@@ -1,6 +1,6 @@
 /** The SHA-256 of artifacts of any size. */
-import { toHex } from '../proof/encoding.js';
-import { createSha256 } from '../proof/primitives.js';
+import { toHex } from '../proof/bytes/encoding.js';
+import { createSha256 } from '../proof/bytes/primitives.js';
 
 /** What an artifact can be handed over as; a string is the path of a file, in Node. */
 export type ArtifactSource =

@@ -12,8 +12,8 @@ import {
   type TestEventData,
   type WitnessedEventData,
 } from '../../gen/attestation/v1/webhooks_pb.js';
-import { fromUtf8 } from '../proof/encoding.js';
-import { findBySpelling } from '../spelling.js';
+import { fromUtf8 } from '../proof/bytes/encoding.js';
+import { findBySpelling } from '../protocol/enum-names.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
 /** An event; `type` tells what `data` is. One of a type that this library does not know has `UNSPECIFIED`: ignore it. */

@@ -1,5 +1,5 @@
 /** The signature headers of a delivery: `Service-Signature`, and those of Standard Webhooks. */
-import { concatBytes, fromBase64, fromHex, utf8 } from '../proof/encoding.js';
+import { concatBytes, fromBase64, fromHex, utf8 } from '../proof/bytes/encoding.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
 /** Headers as fetch has them, as Node has them, or as pairs; names in any case. */

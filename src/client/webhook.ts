@@ -1,6 +1,6 @@
 /** What a receiver of webhooks does with a delivery: checks who sent it, and reads it. */
-import { fromBase64, utf8 } from '../proof/encoding.js';
-import { hmacSha256 } from '../proof/primitives.js';
+import { fromBase64, utf8 } from '../proof/bytes/encoding.js';
+import { hmacSha256 } from '../proof/bytes/primitives.js';
 import { parseEvent, type WebhookEvent } from './webhook-event.js';
 import { readSignatures, type Signature, type WebhookHeaders } from './webhook-headers.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';

@@ -2,11 +2,11 @@
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseApiKey } from '../api-key.js';
-import type { EnvironmentName } from '../environment.js';
+import type { EnvironmentName } from '../protocol/environment.js';
+import { parseApiKey } from '../server/keys/api-key.js';
 import { readSettingFile } from './files.js';
-import { path, publicUrl } from './kinds.js';
-import { adminToken } from './secret-kinds.js';
+import { adminToken } from './secret-setting-types.js';
+import { path, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, type Kind, openSettings, type Settings } from './settings.js';
 
 /** The service to call and the key to call it with. */

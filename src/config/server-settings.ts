@@ -13,7 +13,7 @@ import {
   port,
   publicUrl,
   wholeNumber,
-} from './kinds.js';
+} from './setting-types.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
 import { readWitnesses, reportUnkeptCadence, type WitnessConfig } from './witnesses.js';

@@ -2,11 +2,11 @@
 import { dirname, resolve } from 'node:path';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
-import type { Principal } from '../principal.js';
-import { findBySpelling, spellings } from '../spelling.js';
+import { findBySpelling, spellings } from '../protocol/enum-names.js';
+import type { Principal } from '../server/core/principal.js';
 import { certificateChain } from './certificate-chain.js';
 import { readSettingFile } from './files.js';
-import { callUrl, duration, plainText } from './kinds.js';
+import { callUrl, duration, plainText } from './setting-types.js';
 import { InvalidValue, type Kind, parseValue, quote, type Settings } from './settings.js';
 
 /** A time-stamping authority to ask (RFC 3161). */

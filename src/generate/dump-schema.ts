@@ -1,4 +1,4 @@
-import type { Sql } from '../store/connect.js';
+import type { Sql } from '../server/store/database/connect.js';
 
 const HEADER = `-- What the migrations make of an empty database, read back from its catalogs. Written by \`npm run generate\` for
 -- whoever reviews a migration; nothing runs it.

@@ -2,13 +2,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lockDataDir } from '../embedded/data-dir.js';
-import { startPostgres } from '../embedded/postgres.js';
-import { connectPool } from '../store/connect.js';
-import { migrate } from '../store/migrate.js';
+import { lockDataDir } from '../server/embedded/data-dir.js';
+import { startPostgres } from '../server/embedded/postgres.js';
+import { connectPool } from '../server/store/database/connect.js';
+import { migrate } from '../server/store/database/migrate.js';
 import { dumpSchema } from './dump-schema.js';
 
-const TARGET = new URL('../store/schema.sql', import.meta.url);
+const TARGET = new URL('../server/store/schema.sql', import.meta.url);
 
 const log = { debug: () => {}, warn: console.warn, error: console.error };
 const dataDir = await lockDataDir({ path: await mkdtemp(join(tmpdir(), 'attest-schema-')) });

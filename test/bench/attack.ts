@@ -1,4 +1,4 @@
-import type { Stops } from '../../src/app/stops.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
 import type { Services } from './services.js';
 
 /** The service under attack: an `attest api` of its own, just started. */

@@ -1,7 +1,7 @@
 // Measures the service, each figure beside its own limit in the same run. `--help` says what can be chosen.
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { createStops, type Stops } from '../../src/app/stops.js';
+import { createStops, type Stops } from '../../src/server/core/shutdown.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
 import { explainLists } from './lists.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { withStops } from '../../src/app/stops.js';
-import type { Pool } from '../../src/store/connect.js';
+import { withStops } from '../../src/server/core/shutdown.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
 import { generateSubmissions, openLiveLog } from './prefill.js';
 import { runSeal, SMALL_BATCH } from './seal.js';
 import type { SealResult } from './seal-process.js';

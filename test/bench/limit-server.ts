@@ -3,8 +3,8 @@
 // <database url>` parses JSON and stores rows of ROW_BYTES by gathered inserts.
 import { readFileSync } from 'node:fs';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { byteaArray, connectPool, type Pool } from '../../src/store/connect.js';
-import { gather } from '../../src/store/gather.js';
+import { gather } from '../../src/server/store/database/batch-loader.js';
+import { byteaArray, connectPool, type Pool } from '../../src/server/store/database/connect.js';
 
 /** About what a submission takes. */
 const ROW_BYTES = 500;

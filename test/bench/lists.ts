@@ -1,8 +1,11 @@
 import { SubmissionStatus } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { withStops } from '../../src/app/stops.js';
-import { listLogs } from '../../src/store/logs.js';
-import { listSubmissions, type SubmissionQuery } from '../../src/store/submission-lists.js';
+import { withStops } from '../../src/server/core/shutdown.js';
+import { listLogs } from '../../src/server/store/log/logs.js';
+import {
+  listSubmissions,
+  type SubmissionQuery,
+} from '../../src/server/store/submissions/submission-lists.js';
 import { openPlanner, type Plan } from '../support/plans.js';
 import { RARE_SCHEMA } from './prefill.js';
 import { openPool, type Services } from './services.js';

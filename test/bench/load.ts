@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openCacheDir } from '../../src/embedded/cache.js';
-import { fetchDebianPackage } from '../../src/embedded/debian-package.js';
+import { openCacheDir } from '../../src/server/embedded/cache.js';
+import { fetchDebianPackage } from '../../src/server/embedded/debian-package.js';
 import { benchScript, cpuMs, run, runNode } from './process.js';
 import type { Sample } from './rounds.js';
 

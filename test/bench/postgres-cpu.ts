@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import type { Pool } from '../../src/store/connect.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
 import { cpuMs, parentOf } from './process.js';
 
 /** The processor time of a Postgres on this machine with all its processes, ended ones included; 0 without /proc. */

@@ -1,13 +1,17 @@
 import { createPublicKey, randomBytes } from 'node:crypto';
 import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { setUpLogs } from '../../src/app/setup.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import { createRandomSource } from '../../src/random.js';
-import { AcceptOutcome, acceptSubmissions, type NewSubmission } from '../../src/store/accept.js';
-import type { Pool } from '../../src/store/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../../src/store/dsse-keys.js';
-import { findActiveLog, listLogs } from '../../src/store/logs.js';
+import { createRandomSource } from '../../src/server/core/random.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { setUpLogs } from '../../src/server/logs/setup.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
+import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
+import {
+  AcceptOutcome,
+  acceptSubmissions,
+  type NewSubmission,
+} from '../../src/server/store/submissions/accept.js';
 
 const ROWS_PER_CALL = 500;
 const ROWS_PER_STATEMENT = 250_000;

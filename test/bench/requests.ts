@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
-import { withStops } from '../../src/app/stops.js';
+import { withStops } from '../../src/server/core/shutdown.js';
 import { pickIds } from './fill.js';
 import { listCases } from './lists.js';
 import { type LoadGenerator, type LoadResult, sampleLoad } from './load.js';

@@ -2,13 +2,13 @@
 import { hash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ulid } from 'ulid';
-import { openRegister } from '../../src/app/register-file.js';
-import { checkpointSigners, setUpWitnesses } from '../../src/app/setup.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import { createLogger } from '../../src/logger.js';
-import { seal } from '../../src/pipeline/seal.js';
-import { connectPool } from '../../src/store/connect.js';
-import { readLogSize } from '../../src/store/leaves.js';
+import { createLogger } from '../../src/server/core/logger.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { checkpointSigners, setUpWitnesses } from '../../src/server/logs/setup.js';
+import { openRegister } from '../../src/server/pipeline/register/open-register.js';
+import { seal } from '../../src/server/pipeline/seal.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { readLogSize } from '../../src/server/store/log/leaves.js';
 import { openLiveLog } from './prefill.js';
 import { peakMib } from './process.js';
 

@@ -1,4 +1,4 @@
-import { withStops } from '../../src/app/stops.js';
+import { withStops } from '../../src/server/core/shutdown.js';
 import type { Options } from './options.js';
 import { appendSubmissions } from './prefill.js';
 import { benchScript, runNode } from './process.js';

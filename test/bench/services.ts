@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { makeKey, makeProject } from '../../src/app/keys.js';
-import type { Stops } from '../../src/app/stops.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import { connectPool, type Pool } from '../../src/store/connect.js';
-import { migrate } from '../../src/store/migrate.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { makeKey, makeProject } from '../../src/server/process/first-keys.js';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import { migrate } from '../../src/server/store/database/migrate.js';
+import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/local-servers.js';
 import { ATTEST, type NodeProcess, startNode } from './process.js';
 

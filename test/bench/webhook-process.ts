@@ -3,13 +3,13 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { openWebhooks } from '../../src/app/webhooks.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import { createLogger } from '../../src/logger.js';
-import { deliver } from '../../src/pipeline/deliver.js';
-import { claimDeliveries } from '../../src/store/webhook-deliveries.js';
-import { leaseWebhook } from '../../src/store/webhook-leases.js';
-import { signatureHeaders } from '../../src/webhook/sign.js';
+import { createLogger } from '../../src/server/core/logger.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { deliver } from '../../src/server/pipeline/webhooks/deliver.js';
+import { signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
+import { openWebhooks } from '../../src/server/process/webhook-sending.js';
+import { claimDeliveries } from '../../src/server/store/webhooks/webhook-deliveries.js';
+import { leaseWebhook } from '../../src/server/store/webhooks/webhook-leases.js';
 import { peakMib } from './process.js';
 
 /** What the process did and used. */

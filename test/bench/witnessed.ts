@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withStops } from '../../src/app/stops.js';
-import { type Credentials, findConnections } from '../../src/app/up.js';
+import { withStops } from '../../src/server/core/shutdown.js';
+import { type Credentials, findConnections } from '../../src/server/process/up.js';
 import type { Options } from './options.js';
 import type { PacedLoad, PacedResult } from './paced-load.js';
 import { ATTEST, benchScript, peakMib, runNode, startNode } from './process.js';

@@ -4,9 +4,9 @@ import { mkdirSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import type { Stops } from '../../src/app/stops.js';
-import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import { certificatePem } from '../../src/embedded/timestamp-authority-file.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
+import { certificatePem } from '../../src/server/timestamp-authority/authority-file.js';
+import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { makeOpensslTsa, serve } from '../support/openssl-tsa.js';
 
 /** `repeats` answers with a stamp that somebody else was given: in order, but over another digest and nonce. */

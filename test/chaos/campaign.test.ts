@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { createStops } from '../../src/app/stops.js';
+import { createStops } from '../../src/server/core/shutdown.js';
 import { runCampaign } from './campaign.js';
 import { chooseKinds } from './faults.js';
 import { proveChecker } from './prove.js';

@@ -1,7 +1,7 @@
 /** A campaign from beginning to end: faults while clients are at work, calm, and then everything is checked. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Stops } from '../../src/app/stops.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
 import { type BundlesChecked, checkBundles } from './bundles.js';
 import { call } from './call.js';
 import { calmDown } from './calm.js';

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStops, type Stops } from '../../src/app/stops.js';
+import { createStops, type Stops } from '../../src/server/core/shutdown.js';
 import { runCampaign, type Teller } from './campaign.js';
 import { chooseKinds, FAULT_KINDS } from './faults.js';
 import { HELP, type Options, readOptions, UsageError } from './options.js';

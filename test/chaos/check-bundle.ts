@@ -1,7 +1,7 @@
 /** A bundle, checked by hand, by the service's verifier and, for some, by openssl and Sigstore's verifier. */
 import { createHash, createPublicKey, verify } from 'node:crypto';
-import type { EnvironmentName } from '../../src/environment.js';
-import { verifyBundle } from '../../src/proof/verify.js';
+import { verifyBundle } from '../../src/proof/verify/verify.js';
+import type { EnvironmentName } from '../../src/protocol/environment.js';
 import { verifyWithOpenssl, verifyWithSigstore } from '../support/foreign-verifiers.js';
 import { readCheckpoint } from './checkpoint.js';
 import { followPath, hashLeaf } from './merkle.js';

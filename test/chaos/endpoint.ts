@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import type { Stops } from '../../src/app/stops.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
 import { serve } from '../support/openssl-tsa.js';
 import type { RecordWriter } from './record.js';
 

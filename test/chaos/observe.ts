@@ -1,7 +1,7 @@
 /** What is there after a campaign: the public log as anybody can fetch it, and the tables as plain SQL shows them. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
-import type { EnvironmentName } from '../../src/environment.js';
+import type { EnvironmentName } from '../../src/protocol/environment.js';
 import type { KnownLog } from './checkpoint.js';
 import { ENVIRONMENTS } from './watch.js';
 

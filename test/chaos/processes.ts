@@ -1,7 +1,7 @@
 /** The processes of the service: each is started again when it has ended, as a supervisor does. */
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/app/stops.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
 import { type LogLine, type ServiceProcess, startService } from '../support/service.js';
 
 export type Role = 'api' | 'worker';

@@ -1,6 +1,6 @@
 /** What the campaign saw and was told, in a file of its own: the service has no part in it. */
 import { appendFileSync, readFileSync } from 'node:fs';
-import type { EnvironmentName } from '../../src/environment.js';
+import type { EnvironmentName } from '../../src/protocol/environment.js';
 
 /** A request to create went out, once more; artifacts are unique to their creation. */
 export type Sent = { what: 'sent'; owner: string; artifact: string; key?: string };

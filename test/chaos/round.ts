@@ -1,6 +1,6 @@
 /** One round of a campaign: its faults begin and end, and then everything has to recover. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/app/stops.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
 import { call } from './call.js';
 import type { Creator } from './creations.js';
 import type { PlannedFault, Round } from './plan.js';

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/app/stops.js';
-import { lockDataDir } from '../../src/embedded/data-dir.js';
-import { startNats } from '../../src/embedded/nats.js';
-import { type LocalServer, startPostgres } from '../../src/embedded/postgres.js';
+import type { Stops } from '../../src/server/core/shutdown.js';
+import { lockDataDir } from '../../src/server/embedded/data-dir.js';
+import { startNats } from '../../src/server/embedded/nats.js';
+import { type LocalServer, startPostgres } from '../../src/server/embedded/postgres.js';
 import type { Target } from '../support/proxy.js';
 import { type Link, startLink } from './link.js';
 

@@ -1,6 +1,6 @@
 /** Keeps every checkpoint that any API process shows of either log. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EnvironmentName } from '../../src/environment.js';
+import type { EnvironmentName } from '../../src/protocol/environment.js';
 import type { RecordWriter } from './record.js';
 import type { Scene } from './scene.js';
 

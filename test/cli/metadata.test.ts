@@ -11,7 +11,7 @@ import {
   type UpdateAttestationRequest,
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { createApiKey } from '../../src/api-key.js';
+import { createApiKey } from '../../src/server/keys/api-key.js';
 import { serveRpc, serviceError } from '../support/rpc-server.js';
 import { runHere, runProcess } from '../support/run-cli.js';
 

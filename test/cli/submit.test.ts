@@ -12,12 +12,12 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { createApiKey } from '../../src/api-key.js';
+import { mapOrdered } from '../../src/cli/audit/map-ordered.js';
 import type { Cli } from '../../src/cli/cli.js';
-import { tellRetry } from '../../src/cli/client-flags.js';
-import { mapOrdered } from '../../src/cli/map-ordered.js';
-import { formatBar } from '../../src/cli/progress.js';
+import { tellRetry } from '../../src/cli/flags/client-flags.js';
+import { formatBar } from '../../src/cli/output/progress.js';
 import { AttestationError } from '../../src/client/error.js';
+import { createApiKey } from '../../src/server/keys/api-key.js';
 import { serveRpc, serviceError } from '../support/rpc-server.js';
 import { runHere, runProcess } from '../support/run-cli.js';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { toHex } from '../../src/proof/encoding.js';
-import { toPem } from '../../src/proof/pem.js';
-import { sha256 } from '../../src/proof/primitives.js';
-import { trustedRoot } from '../../src/proof/trusted-root.js';
+import { toPem } from '../../src/proof/asn1/pem.js';
+import { trustedRoot } from '../../src/proof/bundle/trusted-root.js';
+import { toHex } from '../../src/proof/bytes/encoding.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, sample, service } from '../proof/verifying.js';
 import { runHere, runProcess } from '../support/run-cli.js';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import t from 'tap';
-import { submit } from '../rpc/submitting.js';
+import { submit } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { answering, startReceiver } from '../support/receiver.js';
 import { PROGRAM, runHere } from '../support/run-cli.js';

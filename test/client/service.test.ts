@@ -15,7 +15,7 @@ import {
   verifyWebhook,
 } from '../../src/client/client.js';
 import { startApp } from '../support/app.js';
-import { withinOneHour } from '../support/one-hour.js';
+import { withinOneHour } from '../support/fixed-clock.js';
 import { startProxy } from '../support/proxy.js';
 import { startReceiver } from '../support/receiver.js';
 import { newKey } from '../support/test-keys.js';

@@ -12,7 +12,7 @@ import {
   type WebhookHeaders,
   WebhookVerificationError,
 } from '../../src/client/client.js';
-import { findSecretBytes, formatSecret, signatureHeaders } from '../../src/webhook/sign.js';
+import { findSecretBytes, formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 
 const SECRET = formatSecret(randomBytes(32));
 const OTHER = formatSecret(randomBytes(24));

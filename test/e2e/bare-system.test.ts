@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import type { Credentials } from '../../src/app/up.js';
+import type { Credentials } from '../../src/server/process/up.js';
 import { newCreation, send } from '../support/load.js';
 import { PROGRAM } from '../support/run-cli.js';
 import { testDatabase, testServers } from '../support/servers.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
-import { formatSecret, signatureHeaders } from '../../src/webhook/sign.js';
+import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { startApp } from '../support/app.js';
 import { findFreePort } from '../support/free-port.js';
 import { codeBlocks, compile } from '../support/pages.js';

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { verifyBundle } from '../../src/proof/verify.js';
+import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { startApp } from '../support/app.js';
 import { runBuf } from '../support/buf.js';
 import { codeBlocks, compile } from '../support/pages.js';

@@ -1,8 +1,8 @@
 /** Faults of the gathered write, each at its exact point: nothing is lost, nothing is there twice, strangers are not harmed. */
 import t from 'tap';
-import { AcceptOutcome } from '../../src/store/accept.js';
-import type { Pool } from '../../src/store/connect.js';
-import { freezeLog, LogLock } from '../../src/store/logs.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
+import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';
+import { AcceptOutcome } from '../../src/server/store/submissions/accept.js';
 import { type AcceptScene, finish, keyed, openAccepter, outcomes } from '../support/accepter.js';
 import { assertConsistent } from '../support/consistent.js';
 import { drain } from '../support/pipeline.js';

@@ -1,6 +1,6 @@
 /** This machine's clock and the database's part: no statement is dated by a clock that is wrong. */
 import t from 'tap';
-import { connectPool } from '../../src/store/connect.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
 import { installClock, letPass } from '../support/database-clock.js';
 import { newCreation, send } from '../support/load.js';
 import { testDatabase, testServers } from '../support/servers.js';

@@ -1,13 +1,13 @@
 /** The database is replaced by one that lacks what was acknowledged, or a process is alone on the wrong one. */
 import t, { type Test } from 'tap';
-import { connectPool } from '../../src/store/connect.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { setScene } from '../support/fault-fixture.js';
 import { newCreation, send } from '../support/load.js';
 import { backUp } from '../support/private-servers.js';
-import { untilWitnessed } from '../support/quiet.js';
-import { setScene } from '../support/scene.js';
 import { copyDatabase, testDatabase, testServers } from '../support/servers.js';
 import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 

@@ -6,18 +6,18 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
-import { lockDataDir } from '../../src/embedded/data-dir.js';
-import { startPostgres } from '../../src/embedded/postgres.js';
-import { connectPool } from '../../src/store/connect.js';
-import { isConnectionLost } from '../../src/store/database-errors.js';
+import { lockDataDir } from '../../src/server/embedded/data-dir.js';
+import { startPostgres } from '../../src/server/embedded/postgres.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { isConnectionLost } from '../../src/server/store/database/database-errors.js';
 import type { Acknowledged } from '../support/consistent.js';
+import { setScene } from '../support/fault-fixture.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import type { PrivateServer } from '../support/private-servers.js';
 import { startProxy } from '../support/proxy.js';
-import { untilWitnessed } from '../support/quiet.js';
-import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const SILENT = { debug: () => {}, warn: () => {}, error: () => {} };
 

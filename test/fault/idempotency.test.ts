@@ -8,12 +8,12 @@ import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
 import t, { type Test } from 'tap';
 import { AttestationService, ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
 import { EventType, WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
-import { formatSecretKey } from '../../src/secret-key.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
+import { formatSecretKey } from '../../src/server/keys/key-ring.js';
+import { setScene } from '../support/fault-fixture.js';
 import { type Surface, surfacesOf } from '../support/rpc-clients.js';
-import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
+import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
 
 /** One of the two messages that are sent under a key. */
 type Message = { method: DescMethodUnary; input: Record<string, unknown> };

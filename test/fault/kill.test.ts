@@ -1,9 +1,9 @@
 /** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved, or there twice. */
 import t from 'tap';
+import { setScene } from '../support/fault-fixture.js';
 import { startLoad } from '../support/load.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/quiet.js';
-import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
+import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
 
 const scene = await setScene(t);
 const { installation, pool, servers } = scene;

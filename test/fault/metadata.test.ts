@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
-import { auditOf } from '../rpc/auditing.js';
+import { auditOf } from '../server/rpc/auditing.js';
+import { setScene } from '../support/fault-fixture.js';
 import type { Break } from '../support/proxy.js';
-import { PROCESSES, untilGone, untilWitnessed } from '../support/quiet.js';
-import { setScene } from '../support/scene.js';
-import { commitOf } from '../support/sent.js';
 import type { ServiceProcess } from '../support/service.js';
+import { commitOf } from '../support/statement-matchers.js';
 import { findTraces, readFiles } from '../support/traces.js';
+import { PROCESSES, untilGone, untilWitnessed } from '../support/wait-for-idle.js';
 
 const scene = await setScene(t, { env: { LOG_LEVEL: 'trace' } });
 const { installation, pool, servers, apiKey } = scene;

@@ -1,15 +1,15 @@
 /** What operators watch: every figure is there, in the form Prometheus wants. */
 import { join } from 'node:path';
 import t from 'tap';
-import { connectPool } from '../../src/store/connect.js';
-import { readPoolUse } from '../../src/store/pool-use.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { readPoolUse } from '../../src/server/store/database/pool-use.js';
+import { setScene } from '../support/fault-fixture.js';
 import { startLoad } from '../support/load.js';
 import { checkMetrics } from '../support/promtool.js';
-import { letWitnessesBeAsked, untilWitnessed } from '../support/quiet.js';
-import { setScene } from '../support/scene.js';
 import { makeServerTls } from '../support/server-tls.js';
 import type { ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
+import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';
 
 const { tls } = await makeServerTls(t);
 const files = t.testdir({ 'tls.pem': tls.cert, 'tls-key.pem': tls.key });

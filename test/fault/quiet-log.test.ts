@@ -1,7 +1,7 @@
 /** While Postgres is away the log says so at growing intervals and names the work; nothing fills it up. */
 import t from 'tap';
+import { setScene } from '../support/fault-fixture.js';
 import { newCreation, send } from '../support/load.js';
-import { setScene } from '../support/scene.js';
 import type { LogLine, ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
 

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import t from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { creation } from '../rpc/samples.js';
-import { withinOneHour } from '../support/one-hour.js';
+import { creation } from '../server/rpc/samples.js';
+import { setScene } from '../support/fault-fixture.js';
+import { withinOneHour } from '../support/fixed-clock.js';
 import { surfacesOf } from '../support/rpc-clients.js';
-import { setScene } from '../support/scene.js';
 import { makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
 
 const LIMIT = 40;

@@ -2,14 +2,14 @@
 import { chmod } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import type { Acknowledged } from '../support/consistent.js';
+import { type Scene, setScene } from '../support/fault-fixture.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
-import { untilWitnessed } from '../support/quiet.js';
 import { entryPlace } from '../support/register.js';
-import { type Scene, setScene } from '../support/scene.js';
-import { commitOf, statement } from '../support/sent.js';
 import type { ServiceProcess } from '../support/service.js';
 import { MAY_MOUNT, mountSmallDisk } from '../support/small-disk.js';
+import { commitOf, statement } from '../support/statement-matchers.js';
 import { until } from '../support/until.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 /** Well below a minute, for which a worker's statements may take. */

@@ -3,14 +3,14 @@ import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Acknowledged } from '../support/consistent.js';
+import { setScene } from '../support/fault-fixture.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
 import { backUp } from '../support/private-servers.js';
-import { untilWitnessed } from '../support/quiet.js';
 import { entryPlace, readEntry } from '../support/register.js';
 import { runHere } from '../support/run-cli.js';
-import { setScene } from '../support/scene.js';
 import type { ServiceProcess } from '../support/service.js';
 import { until } from '../support/until.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 

@@ -1,21 +1,21 @@
 /** Settings that an operator made for the server, the database or the user: none of them changes what the service does. */
 import t, { type Test } from 'tap';
-import { EmbeddedError } from '../../src/embedded/embedded-error.js';
-import { getPostgresBinaries } from '../../src/embedded/postgres-binaries.js';
-import { dataDirArgument } from '../../src/embedded/postgres-cluster.js';
-import { findPostgresUser } from '../../src/embedded/postgres-user.js';
-import { startServerProcess } from '../../src/embedded/server-process.js';
-import { connectPool, type Pool } from '../../src/store/connect.js';
+import { EmbeddedError } from '../../src/server/embedded/embedded-error.js';
+import { getPostgresBinaries } from '../../src/server/embedded/postgres-binaries.js';
+import { dataDirArgument } from '../../src/server/embedded/postgres-cluster.js';
+import { findPostgresUser } from '../../src/server/embedded/postgres-user.js';
+import { startServerProcess } from '../../src/server/embedded/server-process.js';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { assertConsistent } from '../support/consistent.js';
+import { setScene } from '../support/fault-fixture.js';
 import { findFreePort } from '../support/free-port.js';
 import { acknowledgement, newCreation, send } from '../support/load.js';
-import { untilWitnessed } from '../support/quiet.js';
 import { runProcess } from '../support/run-cli.js';
-import { setScene } from '../support/scene.js';
 import { testDatabase, testServers } from '../support/servers.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from '../support/service.js';
 import { startStartupStripper } from '../support/startup-stripper.js';
 import { until } from '../support/until.js';
+import { untilWitnessed } from '../support/wait-for-idle.js';
 
 /** Each broke something: values that were misread, timeouts that cut off what was at work, or arrays that came out otherwise. */
 const SETTINGS = {

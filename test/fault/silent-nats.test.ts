@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { createJobSender } from '../../src/app/jobs.js';
-import { createLogger } from '../../src/logger.js';
+import { createLogger } from '../../src/server/core/logger.js';
+import { createJobSender } from '../../src/server/pipeline/jobs/job-sender.js';
+import { setScene } from '../support/fault-fixture.js';
 import { startProxy } from '../support/proxy.js';
-import { setScene } from '../support/scene.js';
 import { testNatsPrefix, testServers } from '../support/servers.js';
 import { until } from '../support/until.js';
 

@@ -4,16 +4,16 @@
  */
 import t, { type Test } from 'tap';
 import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
-import { sealJob, settleJob, witnessJob } from '../../src/pipeline/job.js';
-import type { Pipeline } from '../../src/pipeline/pipeline.js';
-import { runJob } from '../../src/pipeline/stages.js';
-import { connectPool } from '../../src/store/connect.js';
+import { sealJob, settleJob, witnessJob } from '../../src/server/pipeline/jobs/job.js';
+import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
+import { runJob } from '../../src/server/pipeline/stages.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
 import { assertConsistent } from '../support/consistent.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../support/pipeline.js';
 import { history } from '../support/pipeline-state.js';
 import { type Break, startProxy, type TcpProxy } from '../support/proxy.js';
-import { letLeasesRunOut } from '../support/quiet.js';
 import { testDatabase } from '../support/servers.js';
+import { letLeasesRunOut } from '../support/wait-for-idle.js';
 
 /** A worker whose way to the database is a proxy, beside one that has a way of its own. */
 type Scene = TestPipeline & { faulty: Pipeline; proxy: TcpProxy };

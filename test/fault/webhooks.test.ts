@@ -1,14 +1,14 @@
 /** Events through crashes: each is delivered at least once, under one id, and to nobody else. */
 import t from 'tap';
+import { setScene } from '../support/fault-fixture.js';
 import { acknowledgement, newCreation, send, startLoad } from '../support/load.js';
 import type { Break } from '../support/proxy.js';
-import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/quiet.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
-import { setScene } from '../support/scene.js';
-import { commitOf, type Matching, statement } from '../support/sent.js';
 import { makeServerTls } from '../support/server-tls.js';
 import { makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
+import { commitOf, type Matching, statement } from '../support/statement-matchers.js';
 import { until } from '../support/until.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/wait-for-idle.js';
 import { submissionsIn } from '../support/webhooks.js';
 
 const { tls, caFile } = await makeServerTls(t);

@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import type { SigstoreBundle } from '../../src/proof/sigstore-bundle.js';
+import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
+import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { until } from '../support/until.js';
 import { attest, startUp, type Up } from '../support/up.js';
 

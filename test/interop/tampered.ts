@@ -1,5 +1,5 @@
 /** Sigstore bundles that are wrong in one way each. */
-import type { SigstoreBundle } from '../../src/proof/sigstore-bundle.js';
+import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
 
 /** What a file is changed into; a bundle's `other` is that of another submission in the same log. */
 export type Tampering = [what: string, change: (bundle: SigstoreBundle, other: SigstoreBundle) => void];

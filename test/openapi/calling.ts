@@ -1,8 +1,8 @@
 /** Requests for the operations of the OpenAPI document, made of the samples that there are for every RPC. */
 import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
-import { httpBindings } from '../../src/http/rest/http-rule.js';
-import { patternOf, type Template } from '../../src/http/rest/template.js';
-import { type Known, sampleOf } from '../rpc/samples.js';
+import { httpBindings } from '../../src/server/http/rest/http-rule.js';
+import { patternOf, type Template } from '../../src/server/http/rest/template.js';
+import { type Known, sampleOf } from '../server/rpc/samples.js';
 import type { App } from '../support/app.js';
 import type { Operation } from '../support/contract.js';
 import type { RestAnswer, RestOptions } from '../support/rpc-clients.js';

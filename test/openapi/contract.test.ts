@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
-import { type Known, makeChangeable, makeWebhooks } from '../rpc/samples.js';
-import { submitWitnessed } from '../rpc/submitting.js';
+import { type Known, makeChangeable, makeWebhooks } from '../server/rpc/samples.js';
+import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Contract, openContract } from '../support/contract.js';
 import { assertEnvelope, assertStatus, CATALOGUE } from '../support/envelope.js';

@@ -1,8 +1,8 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import t from 'tap';
-import { type Known, makeChangeable, makeWebhooks, NOTHING } from '../rpc/samples.js';
-import { submitWitnessed } from '../rpc/submitting.js';
+import { type Known, makeChangeable, makeWebhooks, NOTHING } from '../server/rpc/samples.js';
+import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Operation, openContract } from '../support/contract.js';
 import { FUZZ } from '../support/fuzz.js';

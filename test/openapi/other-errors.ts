@@ -5,7 +5,7 @@ import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
-import { creation } from '../rpc/samples.js';
+import { creation } from '../server/rpc/samples.js';
 import { adminOf } from '../support/admin.js';
 import { KEYS, startApiServer } from '../support/api-server.js';
 import { type App, startApp } from '../support/app.js';

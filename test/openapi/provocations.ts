@@ -1,7 +1,7 @@
 /** For every documented error, how to get it from an operation that documents it. */
 import { randomBytes } from 'node:crypto';
-import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../rpc/samples.js';
-import { submit } from '../rpc/submitting.js';
+import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../server/rpc/samples.js';
+import { submit } from '../server/rpc/submitting.js';
 import type { App } from '../support/app.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import type { Attempt } from './calling.js';

@@ -1,11 +1,11 @@
 import t from 'tap';
-import { parseDer } from '../../src/proof/der.js';
+import { parseDer } from '../../src/proof/asn1/der.js';
 import {
   generalizedTime,
   objectIdentifier,
   smallInteger,
   unsignedInteger,
-} from '../../src/proof/der-values.js';
+} from '../../src/proof/asn1/der-read.js';
 import {
   derElement,
   derInteger,
@@ -13,9 +13,9 @@ import {
   derSequence,
   derSetOf,
   derUtf8String,
-} from '../../src/proof/der-write.js';
-import { fromHex, toHex, utf8 } from '../../src/proof/encoding.js';
-import { FormatError } from '../../src/proof/format-error.js';
+} from '../../src/proof/asn1/der-write.js';
+import { fromHex, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { nameText } from '../../src/proof/rfc3161/name.js';
 
 t.test('values have one spelling each', async (t) => {

@@ -1,19 +1,28 @@
 import { createHash, createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import t from 'tap';
-import { dsseEnvelope, dsseKeyHint, IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
-import { fromBase64, fromHex, fromUtf8, toBase64, toHex, utf8 } from '../../src/proof/encoding.js';
-import { FormatError } from '../../src/proof/format-error.js';
-import { jcs, jcsBytes } from '../../src/proof/jcs.js';
-import { leafOf, leafRecord, rebuildLeaf } from '../../src/proof/leaf.js';
+import { fromBase64, fromHex, fromUtf8, toBase64, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { FormatError } from '../../src/proof/bytes/format-error.js';
+import { jcs, jcsBytes } from '../../src/proof/bytes/jcs.js';
 import {
   ed25519Spki,
   hmacSha256,
   sha256,
   verifyEcdsaP256Sha256,
   verifyEd25519,
-} from '../../src/proof/primitives.js';
-import { metadataCommitment, type StatementFields, statementBytes } from '../../src/proof/statement.js';
+} from '../../src/proof/bytes/primitives.js';
+import {
+  dsseEnvelope,
+  dsseKeyHint,
+  IN_TOTO_PAYLOAD_TYPE,
+  preAuthEncoding,
+} from '../../src/proof/statement/dsse.js';
+import { leafOf, leafRecord, rebuildLeaf } from '../../src/proof/statement/leaf.js';
+import {
+  metadataCommitment,
+  type StatementFields,
+  statementBytes,
+} from '../../src/proof/statement/statement.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const spki = new Uint8Array(publicKey.export({ type: 'spki', format: 'der' }));

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { fromHex, toHex, utf8 } from '../../src/proof/encoding.js';
+import { fromHex, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
 import {
   emptyRoot,
   leafHash,
@@ -7,7 +7,7 @@ import {
   rootOfLeafHashes,
   verifyConsistency,
   verifyInclusion,
-} from '../../src/proof/merkle.js';
+} from '../../src/proof/log/merkle.js';
 import { VECTOR_CONSISTENCY, VECTOR_INCLUSION, VECTOR_LEAVES, VECTOR_ROOTS } from './rfc6962-vectors.js';
 
 /** MTH of RFC 6962, section 2.1, word for word. */

@@ -1,5 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import t from 'tap';
+import { concatBytes, fromBase64, toBase64, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { FormatError } from '../../src/proof/bytes/format-error.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
 import {
   type Checkpoint,
   checkpointBody,
@@ -9,10 +12,8 @@ import {
   parseCheckpointBody,
   signCheckpoint,
   verifyNoteSignature,
-} from '../../src/proof/checkpoint.js';
-import { cosign, verifyCosignature } from '../../src/proof/cosignature.js';
-import { concatBytes, fromBase64, toBase64, toHex, utf8 } from '../../src/proof/encoding.js';
-import { FormatError } from '../../src/proof/format-error.js';
+} from '../../src/proof/log/checkpoint.js';
+import { cosign, verifyCosignature } from '../../src/proof/log/cosignature.js';
 import {
   appendSignatures,
   COSIGNATURE_V1_KEY,
@@ -24,8 +25,7 @@ import {
   parseNote,
   parseSignatureLines,
   parseVerifierKey,
-} from '../../src/proof/note.js';
-import { sha256 } from '../../src/proof/primitives.js';
+} from '../../src/proof/log/note.js';
 
 function ed25519(privateKey: KeyObject = generateKeyPairSync('ed25519').privateKey) {
   const jwk = privateKey.export({ format: 'jwk' });

@@ -1,11 +1,11 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import t from 'tap';
-import { derElement, derInteger, derSequence, derSetOf, derTrue } from '../../src/proof/der-write.js';
-import { concatBytes, fromHex, utf8 } from '../../src/proof/encoding.js';
-import { sha256 } from '../../src/proof/primitives.js';
+import { derElement, derInteger, derSequence, derSetOf, derTrue } from '../../src/proof/asn1/der-write.js';
+import { concatBytes, fromHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { TimestampError, type TimestampErrorCode } from '../../src/proof/rfc3161/error.js';
-import { type TimestampExpectation, verifyTimestamp } from '../../src/proof/rfc3161.js';
-import { timestampRequest } from '../../src/witness/timestamp-request.js';
+import { type TimestampExpectation, verifyTimestamp } from '../../src/proof/rfc3161/verify-timestamp.js';
+import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
 import { makeOpensslTsa, type OpensslTsaOptions } from '../support/openssl-tsa.js';
 import {
   bits,

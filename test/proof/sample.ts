@@ -5,22 +5,39 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type ProofBundle, WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type TrustRoots, TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
-import { openTimestampAuthority, type TimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import { assembleBundle, LOG_WITNESS_NAME, prepareBatch, type WitnessParts } from '../../src/proof/bundle.js';
-import { parseCheckpoint, signCheckpoint } from '../../src/proof/checkpoint.js';
-import { cosign } from '../../src/proof/cosignature.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
-import { toHex, utf8 } from '../../src/proof/encoding.js';
-import { jcsBytes } from '../../src/proof/jcs.js';
-import { leafOf } from '../../src/proof/leaf.js';
-import { leafHash } from '../../src/proof/merkle.js';
-import { COSIGNATURE_V1_KEY, encodeSignatureLine, encodeVerifierKey, noteKey } from '../../src/proof/note.js';
-import { toPem } from '../../src/proof/pem.js';
-import { ed25519Spki, sha256 } from '../../src/proof/primitives.js';
-import { metadataCommitment, type StatementFields, statementBytes } from '../../src/proof/statement.js';
-import { extendTiles, readFrom } from '../../src/proof/tile.js';
-import { inclusionProof } from '../../src/proof/tile-proof.js';
-import { requestTimestamp } from '../../src/witness/rfc3161.js';
+import { toPem } from '../../src/proof/asn1/pem.js';
+import {
+  assembleBundle,
+  LOG_WITNESS_NAME,
+  prepareBatch,
+  type WitnessParts,
+} from '../../src/proof/bundle/bundle.js';
+import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { jcsBytes } from '../../src/proof/bytes/jcs.js';
+import { ed25519Spki, sha256 } from '../../src/proof/bytes/primitives.js';
+import { parseCheckpoint, signCheckpoint } from '../../src/proof/log/checkpoint.js';
+import { cosign } from '../../src/proof/log/cosignature.js';
+import { leafHash } from '../../src/proof/log/merkle.js';
+import {
+  COSIGNATURE_V1_KEY,
+  encodeSignatureLine,
+  encodeVerifierKey,
+  noteKey,
+} from '../../src/proof/log/note.js';
+import { extendTiles, readFrom } from '../../src/proof/log/tile.js';
+import { inclusionProof } from '../../src/proof/log/tile-proof.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement/dsse.js';
+import { leafOf } from '../../src/proof/statement/leaf.js';
+import {
+  metadataCommitment,
+  type StatementFields,
+  statementBytes,
+} from '../../src/proof/statement/statement.js';
+import {
+  openTimestampAuthority,
+  type TimestampAuthority,
+} from '../../src/server/timestamp-authority/timestamp-authority.js';
+import { requestTimestamp } from '../../src/server/witness/rfc3161.js';
 
 export const NOW = new Date('2025-06-07T12:00:00.000Z');
 export const SUBMITTED_AT = '2025-06-07T11:59:59.123Z';

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { utf8 } from '../../src/proof/encoding.js';
-import { decodeEntries, encodeEntries } from '../../src/proof/entries.js';
-import { FormatError } from '../../src/proof/format-error.js';
-import { parseTilePath, tilePath } from '../../src/proof/tile-path.js';
+import { utf8 } from '../../src/proof/bytes/encoding.js';
+import { FormatError } from '../../src/proof/bytes/format-error.js';
+import { decodeEntries, encodeEntries } from '../../src/proof/log/entries.js';
+import { parseTilePath, tilePath } from '../../src/proof/log/tile-path.js';
 
 t.test('tile paths have one spelling, and only that is read', async (t) => {
   const good: [Parameters<typeof tilePath>[0], string][] = [

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
-import { toHex, utf8 } from '../../src/proof/encoding.js';
-import { FormatError } from '../../src/proof/format-error.js';
+import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { FormatError } from '../../src/proof/bytes/format-error.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
 import {
   emptyRoot,
   HASH_BYTES,
@@ -9,8 +10,7 @@ import {
   rootOfLeafHashes,
   verifyConsistency,
   verifyInclusion,
-} from '../../src/proof/merkle.js';
-import { sha256 } from '../../src/proof/primitives.js';
+} from '../../src/proof/log/merkle.js';
 import {
   extendTiles,
   type ReadTile,
@@ -19,13 +19,13 @@ import {
   rootFromTiles,
   type Tile,
   tileWidth,
-} from '../../src/proof/tile.js';
+} from '../../src/proof/log/tile.js';
 import {
   consistencyProof,
   inclusionProof,
   tilesForConsistency,
   tilesForInclusion,
-} from '../../src/proof/tile-proof.js';
+} from '../../src/proof/log/tile-proof.js';
 
 const LEAVES = 66_200;
 const leaves = Array.from({ length: LEAVES }, (_, i) => leafHash(utf8(`leaf ${i}`)));

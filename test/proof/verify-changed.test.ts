@@ -1,6 +1,6 @@
 import t from 'tap';
-import { toBase64, utf8 } from '../../src/proof/encoding.js';
-import { encodeSignatureLine, parseNote } from '../../src/proof/note.js';
+import { toBase64, utf8 } from '../../src/proof/bytes/encoding.js';
+import { encodeSignatureLine, parseNote } from '../../src/proof/log/note.js';
 import { ed25519 } from './sample.js';
 import { type Bundle, changed, failures, otherGood, STEPS, sample, verify } from './verifying.js';
 

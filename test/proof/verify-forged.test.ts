@@ -1,8 +1,8 @@
 import t from 'tap';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
-import { signCheckpoint } from '../../src/proof/checkpoint.js';
-import { toBase64, utf8 } from '../../src/proof/encoding.js';
-import { parseNote } from '../../src/proof/note.js';
+import { toBase64, utf8 } from '../../src/proof/bytes/encoding.js';
+import { signCheckpoint } from '../../src/proof/log/checkpoint.js';
+import { parseNote } from '../../src/proof/log/note.js';
 import { restJson } from './rest-json.js';
 import { ARTIFACT, BATCH, LOG_INDEX, makeSamples, SUBMISSION_ID } from './sample.js';
 import { type Bundle, changed, failures, good, service, trustRoots, verify } from './verifying.js';

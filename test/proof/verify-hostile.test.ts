@@ -1,8 +1,8 @@
 import { type JsonObject, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
-import { utf8 } from '../../src/proof/encoding.js';
-import type { VerifyOptions } from '../../src/proof/verify.js';
+import { utf8 } from '../../src/proof/bytes/encoding.js';
+import type { VerifyOptions } from '../../src/proof/verify/verify.js';
 import { restJson } from './rest-json.js';
 import { makeSample } from './sample.js';
 import { changed, good, otherGood, STEPS, sample, service, verify } from './verifying.js';

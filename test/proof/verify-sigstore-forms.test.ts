@@ -2,12 +2,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import t from 'tap';
-import { fromPem, toPem } from '../../src/proof/pem.js';
-import { parsePublicKey } from '../../src/proof/public-key.js';
-import { parseTrustedRoot } from '../../src/proof/sigstore/trusted-root.js';
-import { trustedRoot } from '../../src/proof/trusted-root.js';
-import { type SigstoreVerification, verifySigstoreBundle } from '../../src/proof/verify-sigstore.js';
-import { timestampRequest } from '../../src/witness/timestamp-request.js';
+import { fromPem, toPem } from '../../src/proof/asn1/pem.js';
+import { parsePublicKey } from '../../src/proof/asn1/public-key.js';
+import { trustedRoot } from '../../src/proof/bundle/trusted-root.js';
+import { parseTrustedRoot } from '../../src/proof/verify-sigstore/trusted-root.js';
+import {
+  type SigstoreVerification,
+  verifySigstoreBundle,
+} from '../../src/proof/verify-sigstore/verify-sigstore.js';
+import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
 import { makeOpensslTsa, type OpensslTsa } from '../support/openssl-tsa.js';
 import { hashedRekordSpec, makeLog, makeSigner, messageBundle } from '../support/sigstore-log.js';
 import { ARTIFACT } from './sample.js';

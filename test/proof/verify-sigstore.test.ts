@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import t, { type Test } from 'tap';
-import { fromPem, toPem } from '../../src/proof/pem.js';
-import { parsePublicKey } from '../../src/proof/public-key.js';
-import { parseTrustedRoot } from '../../src/proof/sigstore/trusted-root.js';
-import { trustedRoot } from '../../src/proof/trusted-root.js';
-import { type SigstoreVerification, verifySigstoreBundle } from '../../src/proof/verify-sigstore.js';
-import { timestampRequest } from '../../src/witness/timestamp-request.js';
+import { fromPem, toPem } from '../../src/proof/asn1/pem.js';
+import { parsePublicKey } from '../../src/proof/asn1/public-key.js';
+import { trustedRoot } from '../../src/proof/bundle/trusted-root.js';
+import { parseTrustedRoot } from '../../src/proof/verify-sigstore/trusted-root.js';
+import {
+  type SigstoreVerification,
+  verifySigstoreBundle,
+} from '../../src/proof/verify-sigstore/verify-sigstore.js';
+import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
 import { makeOpensslTsa, type OpensslTsa } from '../support/openssl-tsa.js';
 import {
   type BundleJson,

@@ -2,11 +2,11 @@ import { toJson } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
-import { dsseKeyHint } from '../../src/proof/dsse.js';
-import { toHex, utf8 } from '../../src/proof/encoding.js';
-import { sha256 } from '../../src/proof/primitives.js';
+import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
+import { dsseKeyHint } from '../../src/proof/statement/dsse.js';
 import { instantText } from '../../src/proof/verify/instant.js';
-import type { VerifyOptions } from '../../src/proof/verify.js';
+import type { VerifyOptions } from '../../src/proof/verify/verify.js';
 import {
   ARTIFACT,
   COSIGNATURE_PROVES,

@@ -4,8 +4,8 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
-import type { SigstoreBundle } from '../../src/proof/sigstore-bundle.js';
-import { type Verification, type VerifyOptions, verifyBundle } from '../../src/proof/verify.js';
+import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
+import { type Verification, type VerifyOptions, verifyBundle } from '../../src/proof/verify/verify.js';
 import { restJson } from './rest-json.js';
 import { ARTIFACT, makeSample, makeService, makeTrustRoots, NOW, type Service } from './sample.js';
 

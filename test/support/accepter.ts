@@ -1,11 +1,15 @@
 /** An accepter over a database of its own, reached through a proxy. */
 import type { Test } from 'tap';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from '../../src/errors.js';
-import { type AcceptDeps, type Accepter, createAccepter } from '../../src/pipeline/accept.js';
-import { type AcceptedRow, AcceptOutcome, type NewSubmission } from '../../src/store/accept.js';
-import { connectPool, type Pool } from '../../src/store/connect.js';
-import { errorCode } from '../../src/store/database-errors.js';
+import { ApiError } from '../../src/server/core/errors.js';
+import { type AcceptDeps, type Accepter, createAccepter } from '../../src/server/pipeline/sequence.js';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import { errorCode } from '../../src/server/store/database/database-errors.js';
+import {
+  type AcceptedRow,
+  AcceptOutcome,
+  type NewSubmission,
+} from '../../src/server/store/submissions/accept.js';
 import { type Acknowledged, assertConsistent } from './consistent.js';
 import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from './pipeline.js';
 import { startProxy, type TcpProxy } from './proxy.js';

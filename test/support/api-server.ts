@@ -8,13 +8,13 @@ import { BatchSchema, BatchService, ListBatchesResponseSchema } from '../../gen/
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { HealthSchema, InfoService } from '../../gen/attestation/v1/service_pb.js';
-import type { Call, Handlers } from '../../src/call.js';
-import { ApiError } from '../../src/errors.js';
-import type { Observation } from '../../src/http/requests.js';
-import { type ApiServer, createServer, type ServerDeps } from '../../src/http/server.js';
-import { createLogger } from '../../src/logger.js';
-import type { Principal } from '../../src/principal.js';
-import { type RateState, rateLimitExceeded } from '../../src/rate.js';
+import type { Call, Handlers } from '../../src/server/core/call.js';
+import { ApiError } from '../../src/server/core/errors.js';
+import { createLogger } from '../../src/server/core/logger.js';
+import type { Principal } from '../../src/server/core/principal.js';
+import { type RateState, rateLimitExceeded } from '../../src/server/core/rate-window.js';
+import { type ApiServer, createServer, type ServerDeps } from '../../src/server/http/server.js';
+import type { Observation } from '../../src/server/http/socket/requests.js';
 
 export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 250);
 export const KEYS = { all: 'svc_test_all', noScopes: 'svc_test_none', spent: 'svc_test_spent' };

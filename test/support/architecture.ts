@@ -2,44 +2,50 @@
 import { posix } from 'node:path';
 import ts from 'typescript';
 
-/** Sources by their path from the repository's root, as in `src/http/server.ts`. */
+/** Sources by their path from the repository's root, as in `src/server/http/server.ts`. */
 export type Sources = Readonly<Record<string, string>>;
 
 const MAX_LINES = 250;
 const MAX_FUNCTION_LINES = 60;
 
 /** What nobody imports because it is run, or taken in the place of another file. */
-const ENTRIES = /^src\/(?:main\.ts|generate\/.*|proof\/primitives-web\.ts)$/;
+const ENTRIES = /^src\/(?:main\.ts|generate\/.*|proof\/bytes\/primitives-web\.ts)$/;
 
-const BASE = ['root', 'config'];
-const PURE = ['proof', 'schema', 'json', 'net'];
-const OUTER = ['store', 'queue', 'witness', 'webhook', 'export', 'client', 'embedded'];
-const BELOW_RPC = [...BASE, ...PURE, ...OUTER, 'pipeline'];
-const BELOW_APP = [...BELOW_RPC, 'rpc', 'mirror', 'http', 'web'];
-const EVERYTHING = [...BELOW_APP, 'app', 'cli', 'generate'];
+const BASE = ['protocol', 'server/core', 'server/keys', 'config'];
+const PURE = ['proof', 'server/schema', 'server/json', 'server/net'];
+const OUTER = [
+  'server/store',
+  'server/queue',
+  'server/witness',
+  'server/timestamp-authority',
+  'server/embedded',
+];
+const STAGES = [...BASE, ...PURE, ...OUTER, 'server/pipeline'];
+const HANDLERS = [...STAGES, 'server/logs', 'server/limits', 'server/rpc'];
+const SERVER = [...HANDLERS, 'server/http', 'server/web', 'server/tlog', 'server/signing', 'server/ops'];
 
-/** The folders of src, each with those it may import beside itself; `root` are the files directly in src. */
+/** The rooms of src, each with those it may import beside itself. A room is a folder of src, or one of src/server. */
 const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
-  ['root', []],
-  // Counts as root for those who import it.
-  ['config', ['root']],
-  ...PURE.map((folder) => [folder, BASE] as const),
-  ...OUTER.map((folder) => [folder, [...BASE, ...PURE]] as const),
-  ['pipeline', [...BASE, ...PURE, ...OUTER]],
-  ['rpc', BELOW_RPC],
-  ['mirror', [...BELOW_RPC, 'rpc']],
-  ['http', [...BASE, ...PURE]],
-  ['web', [...BASE, ...PURE]],
-  ['app', BELOW_APP],
-  ['cli', [...BELOW_APP, 'app']],
-  ['generate', EVERYTHING],
-]);
-
-/** Files directly in src that belong elsewhere. */
-const FILE_FOLDERS: ReadonlyMap<string, string> = new Map([
-  ['src/app.ts', 'app'],
-  ['src/main.ts', 'cli'],
-  ['src/config.ts', 'config'],
+  ['protocol', []],
+  ['server/core', ['protocol']],
+  ['server/keys', ['protocol', 'server/core']],
+  ['config', ['protocol', 'server/core', 'server/keys']],
+  ['proof', ['protocol']],
+  ...['server/schema', 'server/json', 'server/net'].map((room) => [room, [...BASE, 'proof']] as const),
+  ['client', ['protocol', 'proof']],
+  ...OUTER.map((room) => [room, [...BASE, ...PURE]] as const),
+  ['server/pipeline', [...BASE, ...PURE, ...OUTER]],
+  ['server/logs', STAGES],
+  ['server/limits', STAGES],
+  ['server/rpc', [...STAGES, 'server/logs', 'server/limits']],
+  ['server/http', [...BASE, ...PURE]],
+  ['server/web', [...BASE, ...PURE]],
+  ['server/tlog', HANDLERS],
+  ['server/signing', HANDLERS],
+  ['server/ops', HANDLERS],
+  ['server/process', SERVER],
+  ['cli', [...SERVER, 'server/process', 'client']],
+  ['generate', [...SERVER, 'server/process', 'client', 'cli']],
 ]);
 
 /** Every rule broken, a line each: imports, cycles, `process.env`, default exports, docstrings, length of files and functions. */
@@ -73,7 +79,7 @@ function parse(path: string, source: string): Parsed {
     if (isDefaultExport(node)) findings.add('has a default export');
     if (isUndocumented(file, node)) findings.add('exports a function without a docstring');
     if (isLongFunction(file, node)) findings.add(`has a function of more than ${MAX_FUNCTION_LINES} lines`);
-    if (path !== 'src/config.ts' && readsEnvironment(node)) findings.add('reads process.env');
+    if (path !== 'src/config/config.ts' && readsEnvironment(node)) findings.add('reads process.env');
     ts.forEachChild(node, visit);
   };
   visit(file);
@@ -142,18 +148,20 @@ function readsEnvironment(node: ts.Node): boolean {
 }
 
 function findForbidden(path: string, targets: readonly string[]): string[] {
-  const from = folderOf(path);
+  const from = roomOf(path);
   const allowed = MAY_IMPORT.get(from);
-  if (allowed === undefined) return [`${path} is in a folder without a rank`];
+  if (allowed === undefined) return [`${path} is in a room without a rank`];
   return targets
-    .filter((target) => target.startsWith('src/') && folderOf(target) !== from)
-    .filter((target) => !allowed.includes(folderOf(target)))
-    .map((target) => `${path} imports ${target}: ${from} may not import ${folderOf(target)}`);
+    .filter((target) => target.startsWith('src/') && roomOf(target) !== from)
+    .filter((target) => !allowed.includes(roomOf(target)))
+    .map((target) => `${path} imports ${target}: ${from} may not import ${roomOf(target)}`);
 }
 
-function folderOf(path: string): string {
-  const [, folder = '', rest] = path.split('/');
-  return FILE_FOLDERS.get(path) ?? (rest === undefined ? 'root' : folder);
+/** The room that a file belongs to. `main.ts`, the only file outside all of them, counts as one of the command line. */
+function roomOf(path: string): string {
+  if (path === 'src/main.ts') return 'cli';
+  const folders = path.split('/').slice(1, -1);
+  return folders.slice(0, folders[0] === 'server' ? 2 : 1).join('/');
 }
 
 /** Circles of imports, each as the way around it, found depth first; one for each edge that closes a circle. */

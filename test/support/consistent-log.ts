@@ -1,17 +1,17 @@
 /** What must hold of one log's tables: leaves, batches, transitions, tiles. Recomputed from the leaves. */
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
-import { openCheckpoint } from '../../src/proof/checkpoint.js';
-import { toHex } from '../../src/proof/encoding.js';
-import { rebuildLeaf } from '../../src/proof/leaf.js';
-import { rootOfLeafHashes } from '../../src/proof/merkle.js';
-import { noteKey } from '../../src/proof/note.js';
-import { statementBytes } from '../../src/proof/statement.js';
-import { statementOf } from '../../src/rpc/bundles.js';
-import type { Directory } from '../../src/rpc/directory.js';
-import { type BatchRow, batchColumns } from '../../src/store/batches.js';
-import type { Pool } from '../../src/store/connect.js';
-import type { Log } from '../../src/store/logs.js';
-import { findSubmissions, type SubmissionRow } from '../../src/store/submissions.js';
+import { toHex } from '../../src/proof/bytes/encoding.js';
+import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
+import { rootOfLeafHashes } from '../../src/proof/log/merkle.js';
+import { noteKey } from '../../src/proof/log/note.js';
+import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
+import { statementBytes } from '../../src/proof/statement/statement.js';
+import type { Directory } from '../../src/server/logs/log-cache.js';
+import { statementOf } from '../../src/server/rpc/attestations/bundles.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
+import { type BatchRow, batchColumns } from '../../src/server/store/log/batches.js';
+import type { Log } from '../../src/server/store/log/logs.js';
+import { findSubmissions, type SubmissionRow } from '../../src/server/store/submissions/submissions.js';
 import { readEntry } from './register.js';
 
 /** A log as it was read, and all that is wrong with it. */

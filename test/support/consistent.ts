@@ -2,16 +2,16 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
-import { compileWriter } from '../../src/json/writer.js';
-import { toHex } from '../../src/proof/encoding.js';
-import { verifyBundle } from '../../src/proof/verify.js';
-import { createBundleReader, statementOf } from '../../src/rpc/bundles.js';
-import { type Directory, openDirectory } from '../../src/rpc/directory.js';
-import { createTrustRootsReader } from '../../src/rpc/trust-roots.js';
-import type { Pool } from '../../src/store/connect.js';
-import { listLogs } from '../../src/store/logs.js';
-import type { SubmissionRow } from '../../src/store/submissions.js';
-import { findCoveringEvidence } from '../../src/store/witnesses.js';
+import { toHex } from '../../src/proof/bytes/encoding.js';
+import { verifyBundle } from '../../src/proof/verify/verify.js';
+import { compileWriter } from '../../src/server/json/writer.js';
+import { type Directory, openDirectory } from '../../src/server/logs/log-cache.js';
+import { createBundleReader, statementOf } from '../../src/server/rpc/attestations/bundles.js';
+import { createTrustRootsReader } from '../../src/server/rpc/trust-roots.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
+import { listLogs } from '../../src/server/store/log/logs.js';
+import type { SubmissionRow } from '../../src/server/store/submissions/submissions.js';
+import { findCoveringEvidence } from '../../src/server/store/witnesses/witnesses.js';
 import { inspectLog } from './consistent-log.js';
 
 /** What a client was told by a 201, and under which idempotency key. Artifacts are unique to their requests. */

@@ -1,9 +1,9 @@
 // Starts the local servers named on the command line and prints their URLs as JSON; stops them when stdin ends.
 import { text } from 'node:stream/consumers';
-import { lockDataDir } from '../../src/embedded/data-dir.js';
-import { EmbeddedError } from '../../src/embedded/embedded-error.js';
-import { startNats } from '../../src/embedded/nats.js';
-import { startPostgres } from '../../src/embedded/postgres.js';
+import { lockDataDir } from '../../src/server/embedded/data-dir.js';
+import { EmbeddedError } from '../../src/server/embedded/embedded-error.js';
+import { startNats } from '../../src/server/embedded/nats.js';
+import { startPostgres } from '../../src/server/embedded/postgres.js';
 
 const [dataDirPath = '', cacheDir = '', ...wanted] = process.argv.slice(2);
 const log = { debug: () => {}, warn: () => {}, error: () => {} };

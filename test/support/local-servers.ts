@@ -1,11 +1,11 @@
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DataDir, lockDataDir } from '../../src/embedded/data-dir.js';
-import { startNats } from '../../src/embedded/nats.js';
-import { startPostgres } from '../../src/embedded/postgres.js';
-import type { ServerLog } from '../../src/embedded/server-process.js';
-import { stopLeftovers } from '../../src/embedded/stop-process.js';
+import { type DataDir, lockDataDir } from '../../src/server/embedded/data-dir.js';
+import { startNats } from '../../src/server/embedded/nats.js';
+import { startPostgres } from '../../src/server/embedded/postgres.js';
+import type { ServerLog } from '../../src/server/embedded/server-process.js';
+import { stopLeftovers } from '../../src/server/embedded/stop-process.js';
 
 export interface LocalServers {
   databaseUrl: string;

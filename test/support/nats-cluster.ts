@@ -5,9 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type JetStreamManager } from 'nats';
 import type { Test } from 'tap';
-import { EmbeddedError } from '../../src/embedded/embedded-error.js';
-import { getNatsProgram, NATS_PROGRAM } from '../../src/embedded/nats-program.js';
-import { type ServerLog, type ServerProcess, startServerProcess } from '../../src/embedded/server-process.js';
+import { EmbeddedError } from '../../src/server/embedded/embedded-error.js';
+import { getNatsProgram, NATS_PROGRAM } from '../../src/server/embedded/nats-program.js';
+import {
+  type ServerLog,
+  type ServerProcess,
+  startServerProcess,
+} from '../../src/server/embedded/server-process.js';
 import { until } from './until.js';
 
 export type NatsNode = {

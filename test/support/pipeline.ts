@@ -8,26 +8,31 @@ import { ulid } from 'ulid';
 import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { openRegister } from '../../src/app/register-file.js';
-import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../../src/app/setup.js';
-import { openWebhooks } from '../../src/app/webhooks.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import { openTimestampAuthority } from '../../src/embedded/timestamp-authority.js';
-import { createLogger } from '../../src/logger.js';
-import type { AttemptCounts } from '../../src/pipeline/attempt.js';
-import { jobSubject } from '../../src/pipeline/job.js';
-import type { Pipeline } from '../../src/pipeline/pipeline.js';
-import { findDueJobs } from '../../src/pipeline/reconcile.js';
-import { runJob } from '../../src/pipeline/stages.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/dsse.js';
-import { fromHex, toHex } from '../../src/proof/encoding.js';
-import { rebuildLeaf } from '../../src/proof/leaf.js';
-import { metadataCommitment, statementBytes } from '../../src/proof/statement.js';
-import { acceptSubmissions, type NewSubmission } from '../../src/store/accept.js';
-import { connectPool, type Pool } from '../../src/store/connect.js';
-import { ensureDsseKey, listDsseKeys } from '../../src/store/dsse-keys.js';
-import { findActiveLog, listLogs } from '../../src/store/logs.js';
-import { rfc3161Witness } from '../../src/witness/rfc3161.js';
+import { fromHex, toHex } from '../../src/proof/bytes/encoding.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement/dsse.js';
+import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
+import { metadataCommitment, statementBytes } from '../../src/proof/statement/statement.js';
+import { createLogger } from '../../src/server/core/logger.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import {
+  checkpointSigners,
+  setUpLogs,
+  setUpWitnesses,
+  type WitnessSetup,
+} from '../../src/server/logs/setup.js';
+import { jobSubject } from '../../src/server/pipeline/jobs/job.js';
+import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
+import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
+import { openRegister } from '../../src/server/pipeline/register/open-register.js';
+import { runJob } from '../../src/server/pipeline/stages.js';
+import type { AttemptCounts } from '../../src/server/pipeline/webhooks/attempt.js';
+import { openWebhooks } from '../../src/server/process/webhook-sending.js';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
+import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
+import { acceptSubmissions, type NewSubmission } from '../../src/server/store/submissions/accept.js';
+import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
+import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
 import type { Acknowledged } from './consistent.js';
 
 /** What a witness does when it is asked: `answer` makes it vouch. */

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type JetStreamManager } from 'nats';
 import type { Test } from 'tap';
-import { type DataDir, lockDataDir } from '../../src/embedded/data-dir.js';
-import { startNats } from '../../src/embedded/nats.js';
-import { type LocalServer, startPostgres } from '../../src/embedded/postgres.js';
-import type { ServerLog } from '../../src/embedded/server-process.js';
-import { connectPool } from '../../src/store/connect.js';
-import { migrate } from '../../src/store/migrate.js';
+import { type DataDir, lockDataDir } from '../../src/server/embedded/data-dir.js';
+import { startNats } from '../../src/server/embedded/nats.js';
+import { type LocalServer, startPostgres } from '../../src/server/embedded/postgres.js';
+import type { ServerLog } from '../../src/server/embedded/server-process.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { migrate } from '../../src/server/store/database/migrate.js';
 import { startProxy, type TcpProxy } from './proxy.js';
 
 /** A server whose address outlives it. */

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { openCacheDir } from '../../src/embedded/cache.js';
-import { fetchDebianPackage } from '../../src/embedded/debian-package.js';
+import { openCacheDir } from '../../src/server/embedded/cache.js';
+import { fetchDebianPackage } from '../../src/server/embedded/debian-package.js';
 
 /** What it has to say of a scrape; empty when it finds nothing. Throws where the program cannot be had. */
 export async function checkMetrics(scrape: string): Promise<string> {

@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openCacheDir } from '../../src/embedded/cache.js';
-import { fetchDebianPackage } from '../../src/embedded/debian-package.js';
+import { openCacheDir } from '../../src/server/embedded/cache.js';
+import { fetchDebianPackage } from '../../src/server/embedded/debian-package.js';
 
 const execute = promisify(execFile);
 

@@ -8,8 +8,8 @@ import {
   toJson,
 } from '@bufbuild/protobuf';
 import { request } from 'undici';
-import { isHttpBody } from '../../src/http/rest/request.js';
-import { compileReader } from '../../src/json/reader.js';
+import { isHttpBody } from '../../src/server/http/rest/request.js';
+import { compileReader } from '../../src/server/json/reader.js';
 import { restRequest } from './rpcs.js';
 import { type Caller, callers, type Outcome } from './surfaces.js';
 

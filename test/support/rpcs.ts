@@ -10,8 +10,8 @@ import {
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
-import { type HttpBinding, httpBindings } from '../../src/http/rest/http-rule.js';
-import { compileWriter } from '../../src/json/writer.js';
+import { type HttpBinding, httpBindings } from '../../src/server/http/rest/http-rule.js';
+import { compileWriter } from '../../src/server/json/writer.js';
 
 const FOLDER = new URL('../../gen/attestation/v1/', import.meta.url);
 const GENERATED = /_pb\.(?:ts|js)$/;

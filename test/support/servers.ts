@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'nats';
 import postgres from 'postgres';
 import t, { type Test } from 'tap';
-import { connectPool } from '../../src/store/connect.js';
-import { errorCode } from '../../src/store/database-errors.js';
-import { migrate } from '../../src/store/migrate.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
+import { errorCode } from '../../src/server/store/database/database-errors.js';
+import { migrate } from '../../src/server/store/database/migrate.js';
 import { startLocalServers } from './local-servers.js';
 import { until } from './until.js';
 
@@ -116,7 +116,7 @@ async function getTemplate(sql: postgres.Sql, databaseUrl: string): Promise<stri
 }
 
 function hashMigrations(): string {
-  const folder = new URL('../../src/store/migrations/', import.meta.url);
+  const folder = new URL('../../src/server/store/migrations/', import.meta.url);
   const hash = createHash('sha256');
   for (const name of readdirSync(folder).sort())
     hash.update(name).update(readFileSync(new URL(name, folder)));

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { makeKey, makeProject } from '../../src/app/keys.js';
-import { openSecrets } from '../../src/embedded/secrets.js';
-import type { Principal } from '../../src/principal.js';
-import { formatSecretKey, parseKeyRing } from '../../src/secret-key.js';
-import type { Pool } from '../../src/store/connect.js';
+import type { Principal } from '../../src/server/core/principal.js';
+import { openSecrets } from '../../src/server/embedded/secrets.js';
+import { formatSecretKey, parseKeyRing } from '../../src/server/keys/key-ring.js';
+import { makeKey, makeProject } from '../../src/server/process/first-keys.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
 import { PROGRAM } from './run-cli.js';
 
 /** How a process ended. */

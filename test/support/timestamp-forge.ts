@@ -1,14 +1,6 @@
 /** Time-stamp responses that are wrong in one chosen way and right in all others, signed by a certificate authority of the test's own. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
-import {
-  type CertificateContent,
-  derName,
-  issueCertificate,
-  randomSerial,
-  rootExtensions,
-  signerExtensions,
-} from '../../src/embedded/timestamp-authority-ca.js';
-import { contextTag, TAG } from '../../src/proof/der.js';
+import { contextTag, TAG } from '../../src/proof/asn1/der.js';
 import {
   derElement,
   derGeneralizedTime,
@@ -18,8 +10,16 @@ import {
   derSequence,
   derSetOf,
   derTrue,
-} from '../../src/proof/der-write.js';
+} from '../../src/proof/asn1/der-write.js';
 import { parseCertificate } from '../../src/proof/rfc3161/certificate.js';
+import {
+  type CertificateContent,
+  derName,
+  issueCertificate,
+  randomSerial,
+  rootExtensions,
+  signerExtensions,
+} from '../../src/server/timestamp-authority/certificate-authority.js';
 
 const SHA256 = derSequence(derObjectIdentifier('2.16.840.1.101.3.4.2.1'));
 export const TST_INFO = '1.2.840.113549.1.9.16.1.4';

@@ -1,6 +1,6 @@
 /** Responses that are wrong in one way each, with the code they are refused with; and unusual ones that are right. */
 import { randomBytes } from 'node:crypto';
-import { contextTag } from '../../src/proof/der.js';
+import { contextTag } from '../../src/proof/asn1/der.js';
 import {
   derElement,
   derInteger,
@@ -8,9 +8,9 @@ import {
   derOctetString,
   derSequence,
   derTrue,
-} from '../../src/proof/der-write.js';
-import { concatBytes, toHex, utf8 } from '../../src/proof/encoding.js';
-import { sha256 } from '../../src/proof/primitives.js';
+} from '../../src/proof/asn1/der-write.js';
+import { concatBytes, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
+import { sha256 } from '../../src/proof/bytes/primitives.js';
 import type { TimestampErrorCode } from '../../src/proof/rfc3161/error.js';
 import {
   ATTRIBUTES,

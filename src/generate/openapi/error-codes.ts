@@ -1,8 +1,8 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Access, Bucket, type MethodRules } from '../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../errors.js';
-import { UNIVERSAL_SCOPE } from '../../principal.js';
+import { errorRules } from '../../server/core/errors.js';
+import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 
 /** What of an operation decides which errors it can answer with. */
 export type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };

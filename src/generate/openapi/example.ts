@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
-import { admitsNumber, findRules } from '../../json/field-rules.js';
+import { admitsNumber, findRules } from '../../server/json/field-rules.js';
 import type { Components, Direction } from './components.js';
 import { findExample } from './field-example.js';
 import { isRequired } from './required.js';

@@ -5,9 +5,9 @@ import {
   type MethodRules,
   rules as rulesOption,
 } from '../../../gen/attestation/options/v1/options_pb.js';
-import { type HttpBinding, httpBindings } from '../../http/rest/http-rule.js';
-import { isHttpBody } from '../../http/rest/request.js';
-import { spellingOf } from '../../spelling.js';
+import { spellingOf } from '../../protocol/enum-names.js';
+import { type HttpBinding, httpBindings } from '../../server/http/rest/http-rule.js';
+import { isHttpBody } from '../../server/http/rest/request.js';
 import { commentOf, summaryOf } from './comment.js';
 import { pascal } from './error-schema.js';
 

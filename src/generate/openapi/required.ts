@@ -2,14 +2,14 @@ import { type DescField, type JsonObject, type JsonValue, ScalarType } from '@bu
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { admitsNumber, findRules } from '../../json/field-rules.js';
+import { admitsNumber, findRules } from '../../server/json/field-rules.js';
 import type { Direction } from './components.js';
 
 const ajv = formats.default(new Ajv2020({ strict: false }));
 
 /**
  * Whether a member must be there. In requests: when its rules say so, or refuse the zero that a missing one stands
- * for. In answers: when its rules say so, and whatever the REST surface always spells (src/json/message.ts).
+ * for. In answers: when its rules say so, and whatever the REST surface always spells (src/server/json/message.ts).
  */
 export function isRequired(field: DescField, direction: Direction, schemaOf: () => JsonObject): boolean {
   const rules = findRules(field);

@@ -11,7 +11,7 @@ import {
   message as messageOption,
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { spelling, text_member } from '../../../gen/attestation/options/v1/options_pb.js';
-import { admitsNumber, findItemRules, findRules } from '../../json/field-rules.js';
+import { admitsNumber, findItemRules, findRules } from '../../server/json/field-rules.js';
 import { commentOf } from './comment.js';
 import { type Components, type Direction, refTo } from './components.js';
 import { findDefault, findExample } from './field-example.js';

@@ -1,7 +1,7 @@
 /** What a stamp's genTime proves (RFC 3161, section 2.4.2): a time, give or take the accuracy that goes with it. */
-import { contextTag, type DerNode, TAG } from '../der.js';
-import { membersOf, unsignedInteger } from '../der-values.js';
-import { FormatError } from '../format-error.js';
+import { contextTag, type DerNode, TAG } from '../asn1/der.js';
+import { membersOf, unsignedInteger } from '../asn1/der-read.js';
+import { FormatError } from '../bytes/format-error.js';
 
 /** Whole seconds and, below them, nanoseconds. */
 export type Accuracy = { readonly seconds: number; readonly nanos: number };

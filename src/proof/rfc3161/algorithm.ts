@@ -1,8 +1,8 @@
 /** Hash and signature algorithms of time-stamp tokens, and the check of a signature by Web Crypto. */
-import { type DerNode, TAG } from '../der.js';
-import { membersOf, objectIdentifier } from '../der-values.js';
-import { findRawEcdsa } from '../ecdsa-signature.js';
-import { FormatError } from '../format-error.js';
+import { type DerNode, TAG } from '../asn1/der.js';
+import { membersOf, objectIdentifier } from '../asn1/der-read.js';
+import { findRawEcdsa } from '../asn1/ecdsa-signature.js';
+import { FormatError } from '../bytes/format-error.js';
 import { TimestampError } from './error.js';
 
 /** An AlgorithmIdentifier whose parameters are absent or NULL, which is all that the algorithms here allow. */

@@ -1,5 +1,5 @@
 /** The parts of an X.509 certificate (RFC 5280, section 4.1) that a time stamp's signer is judged by. */
-import { contextTag, type DerNode, parseDer, TAG } from '../der.js';
+import { contextTag, type DerNode, parseDer, TAG } from '../asn1/der.js';
 import {
   booleanValue,
   expectTag,
@@ -7,8 +7,8 @@ import {
   objectIdentifier,
   onlyMember,
   unsignedInteger,
-} from '../der-values.js';
-import { FormatError } from '../format-error.js';
+} from '../asn1/der-read.js';
+import { FormatError } from '../bytes/format-error.js';
 
 /** `extnValue` is the DER inside the OCTET STRING. */
 export type Extension = { readonly oid: string; readonly critical: boolean; readonly extnValue: Uint8Array };

@@ -1,6 +1,6 @@
 /** Distinguished names as people read them. */
-import type { DerNode } from '../der.js';
-import { membersOf, objectIdentifier } from '../der-values.js';
+import type { DerNode } from '../asn1/der.js';
+import { membersOf, objectIdentifier } from '../asn1/der-read.js';
 
 const KEYWORDS: ReadonlyMap<string, string> = new Map([
   ['2.5.4.3', 'CN'],

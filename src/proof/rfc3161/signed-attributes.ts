@@ -1,7 +1,7 @@
 /** The signed attributes of a token: what was signed, and by which certificate. */
-import { contextTag, type DerNode, TAG } from '../der.js';
-import { membersOf, objectIdentifier, unsignedInteger } from '../der-values.js';
-import { equalBytes } from '../primitives.js';
+import { contextTag, type DerNode, TAG } from '../asn1/der.js';
+import { membersOf, objectIdentifier, unsignedInteger } from '../asn1/der-read.js';
+import { equalBytes } from '../bytes/primitives.js';
 import { algorithmOid, digest, type HashName, hashName, SHA256_OID } from './algorithm.js';
 import type { Certificate } from './certificate.js';
 import { TimestampError } from './error.js';

@@ -1,6 +1,6 @@
 /** Who a time stamp says it is by; nothing of it is proven. */
-import { parseDer } from '../der.js';
-import { FormatError } from '../format-error.js';
+import { parseDer } from '../asn1/der.js';
+import { FormatError } from '../bytes/format-error.js';
 import { TimestampError } from './error.js';
 import { nameText } from './name.js';
 import { signerCandidates } from './signer.js';

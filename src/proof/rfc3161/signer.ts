@@ -1,7 +1,7 @@
 /** Who signed a token: the certificate that its signer identifier names, and what that certificate may do. */
-import { parseDer, TAG } from '../der.js';
-import { expectTag, objectIdentifier, unsignedInteger } from '../der-values.js';
-import { equalBytes } from '../primitives.js';
+import { parseDer, TAG } from '../asn1/der.js';
+import { expectTag, objectIdentifier, unsignedInteger } from '../asn1/der-read.js';
+import { equalBytes } from '../bytes/primitives.js';
 import { type Certificate, findExtension, parseCertificate } from './certificate.js';
 import { TimestampError, type TimestampErrorCode } from './error.js';
 import type { SignerId, Token } from './token.js';

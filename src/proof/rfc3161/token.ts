@@ -1,7 +1,7 @@
 /** The structure of a TimeStampResp (RFC 3161, section 2.4.2) and of the CMS signed data in it (RFC 5652, section 5). */
-import { contextTag, type DerNode, parseDer, TAG } from '../der.js';
-import { type DerMembers, membersOf, objectIdentifier, onlyMember, smallInteger } from '../der-values.js';
-import { FormatError } from '../format-error.js';
+import { contextTag, type DerNode, parseDer, TAG } from '../asn1/der.js';
+import { type DerMembers, membersOf, objectIdentifier, onlyMember, smallInteger } from '../asn1/der-read.js';
+import { FormatError } from '../bytes/format-error.js';
 import { type AlgorithmOid, algorithmOid } from './algorithm.js';
 import { TimestampError } from './error.js';
 import { parseTstInfo, type TstInfo } from './tst-info.js';

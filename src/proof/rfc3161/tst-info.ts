@@ -1,5 +1,5 @@
 /** TSTInfo (RFC 3161, section 2.4.2): what the authority signs. */
-import { contextTag, parseDer, TAG } from '../der.js';
+import { contextTag, parseDer, TAG } from '../asn1/der.js';
 import {
   booleanValue,
   fractionDigits,
@@ -8,8 +8,8 @@ import {
   objectIdentifier,
   smallInteger,
   unsignedInteger,
-} from '../der-values.js';
-import { FormatError } from '../format-error.js';
+} from '../asn1/der-read.js';
+import { FormatError } from '../bytes/format-error.js';
 import { latestTime, readAccuracy } from './accuracy.js';
 import { type AlgorithmOid, algorithmOid } from './algorithm.js';
 import { type Extension, readExtensionList } from './certificate.js';

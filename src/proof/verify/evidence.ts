@@ -1,8 +1,8 @@
 /** What the checks of each kind of evidence have in common. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
-import type { CheckpointFacts } from './facts.js';
 import { instantText } from './instant.js';
+import type { CheckpointFacts } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 
 /** One witness's evidence, the checkpoint it is about, and where in the bundle it stands (a JSON pointer). */

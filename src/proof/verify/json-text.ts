@@ -1,5 +1,5 @@
-import { fromUtf8 } from '../encoding.js';
-import { FormatError } from '../format-error.js';
+import { fromUtf8 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
 
 /** Each string of a valid JSON text. */
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;

@@ -1,8 +1,8 @@
 /** Evidence of the log itself and of the C2SP witnesses that cosign it: signature lines of the checkpoint's note. */
 import type { BundleBatch } from '../../../gen/attestation/v1/bundle_pb.js';
-import { LOG_WITNESS_NAME } from '../bundle.js';
-import { verifyCosignature } from '../cosignature.js';
-import { fromUtf8 } from '../encoding.js';
+import { LOG_WITNESS_NAME } from '../bundle/bundle.js';
+import { fromUtf8 } from '../bytes/encoding.js';
+import { verifyCosignature } from '../log/cosignature.js';
 import {
   encodeSignatureLine,
   isSameKey,
@@ -10,7 +10,7 @@ import {
   type NoteSignature,
   parseNote,
   parseSignatureLines,
-} from '../note.js';
+} from '../log/note.js';
 import {
   agrees,
   type Evidence,

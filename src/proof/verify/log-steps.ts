@@ -1,12 +1,12 @@
 /** Steps 5 and 6: the leaf is in the log at each checkpoint, and the log signed each of them. */
 
-import { type EnvironmentName, environmentNumber } from '../../environment.js';
-import { verifyNoteSignature } from '../checkpoint.js';
-import { verifyCosignature } from '../cosignature.js';
-import { leafHash, verifyInclusion } from '../merkle.js';
-import { isSameKey, type NoteSignature, noteKeyHash } from '../note.js';
-import { equalBytes } from '../primitives.js';
-import type { BundleFacts, CheckpointFacts } from './facts.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { equalBytes } from '../bytes/primitives.js';
+import { verifyNoteSignature } from '../log/checkpoint.js';
+import { verifyCosignature } from '../log/cosignature.js';
+import { leafHash, verifyInclusion } from '../log/merkle.js';
+import { isSameKey, type NoteSignature, noteKeyHash } from '../log/note.js';
+import type { BundleFacts, CheckpointFacts } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 import type { Trust, TrustedLog } from './trust.js';
 

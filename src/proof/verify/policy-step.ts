@@ -9,9 +9,9 @@
  * the newest policy decides.
  */
 
-import { type EnvironmentName, environmentNumber } from '../../environment.js';
-import { LOG_WITNESS_NAME } from '../bundle.js';
-import type { BundleFacts } from './facts.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { LOG_WITNESS_NAME } from '../bundle/bundle.js';
+import type { BundleFacts } from './parsed-bundle.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
 import { isValidAt, type Trust } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';

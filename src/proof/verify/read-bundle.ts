@@ -6,13 +6,13 @@ import {
   type ProofBundle,
   ProofBundleSchema,
 } from '../../../gen/attestation/v1/bundle_pb.js';
-import { BUNDLE_MEDIA_TYPE } from '../bundle.js';
-import { parseCheckpoint } from '../checkpoint.js';
-import { fromHex, toHex } from '../encoding.js';
-import { FormatError } from '../format-error.js';
-import { HASH_BYTES } from '../merkle.js';
-import type { BundleFacts, CheckpointFacts } from './facts.js';
+import { BUNDLE_MEDIA_TYPE } from '../bundle/bundle.js';
+import { fromHex, toHex } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { parseCheckpoint } from '../log/checkpoint.js';
+import { HASH_BYTES } from '../log/merkle.js';
 import { parseJsonText } from './json-text.js';
+import type { BundleFacts, CheckpointFacts } from './parsed-bundle.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 import { readSigstoreBundle } from './read-sigstore.js';
 

@@ -14,8 +14,8 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
-import { fromBase64 } from '../encoding.js';
-import { FormatError } from '../format-error.js';
+import { fromBase64 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
 
 /** A member that is not as it must be; `path` is a JSON pointer. */
 export type ShapeProblem = { readonly path: string; readonly message: string };

@@ -1,10 +1,10 @@
 /** The part of step 1 that reads the Sigstore bundle inside. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import { fromBase64, toBase64 } from '../encoding.js';
-import { FormatError } from '../format-error.js';
-import { HASH_BYTES } from '../merkle.js';
-import { type SigstoreBundle, sigstoreBundle } from '../sigstore-bundle.js';
-import type { CheckpointFacts, SigstoreFacts } from './facts.js';
+import { type SigstoreBundle, sigstoreBundle } from '../bundle/sigstore-bundle.js';
+import { fromBase64, toBase64 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { HASH_BYTES } from '../log/merkle.js';
+import type { CheckpointFacts, SigstoreFacts } from './parsed-bundle.js';
 import { escapePointer, problemOf, type ShapeProblem } from './read-json.js';
 
 /** Reads what is new in the Sigstore bundle, builds the one bundle there can be of it, and compares. */

@@ -1,11 +1,11 @@
 /** Steps 3 and 4: the statement is signed by a trusted key, and it is this signature that the leaf is made of. */
 
-import { type EnvironmentName, environmentNumber } from '../../environment.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../dsse.js';
-import { toHex } from '../encoding.js';
-import { type Leaf, rebuildLeaf } from '../leaf.js';
-import { equalBytes, verifyEcdsaP256Sha256 } from '../primitives.js';
-import type { BundleFacts } from './facts.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { toHex } from '../bytes/encoding.js';
+import { equalBytes, verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../statement/dsse.js';
+import { type Leaf, rebuildLeaf } from '../statement/leaf.js';
+import type { BundleFacts } from './parsed-bundle.js';
 import { type Check, failed, missing, passed } from './report.js';
 import { isValidAt, type Trust, type TrustedDsseKey } from './trust.js';
 

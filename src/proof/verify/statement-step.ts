@@ -1,15 +1,20 @@
 /** Step 2: what the statement says is what was asked: this artifact, environment, project and metadata. */
 
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type EnvironmentName, environmentNumber } from '../../environment.js';
-import { findInexactIntegers, INEXACT_INTEGER } from '../../inexact-integers.js';
-import { fromHex, fromUtf8, toHex } from '../encoding.js';
-import { FormatError } from '../format-error.js';
-import { jcsBytes } from '../jcs.js';
-import { sha256 } from '../primitives.js';
-import { metadataCommitment, parseStatement, SALT_BYTES, type StatementFields } from '../statement.js';
-import type { BundleFacts } from './facts.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
+import { fromHex, fromUtf8, toHex } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { jcsBytes } from '../bytes/jcs.js';
+import { sha256 } from '../bytes/primitives.js';
+import {
+  metadataCommitment,
+  parseStatement,
+  SALT_BYTES,
+  type StatementFields,
+} from '../statement/statement.js';
 import { parseJsonText } from './json-text.js';
+import type { BundleFacts } from './parsed-bundle.js';
 import { problemOf } from './read-json.js';
 import { type Check, failed, missing, notChecked, passed } from './report.js';
 

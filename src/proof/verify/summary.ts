@@ -1,4 +1,4 @@
-import type { StatementFields } from '../statement.js';
+import type { StatementFields } from '../statement/statement.js';
 import { instantText } from './instant.js';
 import type { Step } from './report.js';
 import type { WitnessFinding } from './witness-step.js';

@@ -1,9 +1,9 @@
 /** Evidence of a time-stamping authority (RFC 3161): a TimeStampResp over SHA-256 of the checkpoint body. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import { checkpointDigest } from '../checkpoint.js';
-import { fromHex } from '../encoding.js';
+import { fromHex } from '../bytes/encoding.js';
+import { checkpointDigest } from '../log/checkpoint.js';
 import { TimestampError } from '../rfc3161/error.js';
-import { verifyTimestamp } from '../rfc3161.js';
+import { verifyTimestamp } from '../rfc3161/verify-timestamp.js';
 import { type Evidence, type Finding, refuted, unknownWitness, vouched, wrongName } from './evidence.js';
 import { isValidAt, type Trust, type TrustedTimestampAuthority } from './trust.js';
 

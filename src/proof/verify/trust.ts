@@ -8,12 +8,12 @@ import {
   type TrustRoots,
   TrustRootsSchema,
 } from '../../../gen/attestation/v1/service_pb.js';
-import { dsseKeyHint } from '../dsse.js';
-import { fromHex, toBase64 } from '../encoding.js';
-import { FormatError } from '../format-error.js';
-import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../note.js';
-import { fromPem } from '../pem.js';
-import { ed25519Spki, equalBytes } from '../primitives.js';
+import { fromPem } from '../asn1/pem.js';
+import { fromHex, toBase64 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { ed25519Spki, equalBytes } from '../bytes/primitives.js';
+import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../log/note.js';
+import { dsseKeyHint } from '../statement/dsse.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 
 /** From when to when a key is trusted; without an end while it is in use. */

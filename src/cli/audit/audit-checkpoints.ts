@@ -1,0 +1,42 @@
+/** The checkpoints that an audit comes upon: those that somebody else was shown, each signed by the log. */
+import type { Client } from '../../client/client.js';
+import type { ShownCheckpoint } from '../../proof/log/audit.js';
+import { openCheckpoint, parseCheckpoint } from '../../proof/log/checkpoint.js';
+import type { NoteKey } from '../../proof/log/note.js';
+import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../proof/verify/read-bundle.js';
+import { UsageError } from '../cli.js';
+import { readGivenFile } from '../input/input-file.js';
+
+/** A signed note and who showed it. One that `mayBeOld` need not be looked at when an earlier audit came further. */
+export type ShownNote = { readonly note: string; readonly from: string; readonly mayBeOld?: boolean };
+
+/** The checkpoints in bundles, given as files. Throws UsageError for a file that is no bundle. */
+export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
+  const notes: ShownNote[] = [];
+  for (const file of files) {
+    const { facts, problems } = readBundle(await readGivenFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
+    if (facts === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
+    for (const { envelope } of facts.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
+  }
+  return notes;
+}
+
+/** The checkpoints of all batches that hold a submission of the project. */
+export async function listBatchNotes({ batches }: Client): Promise<ShownNote[]> {
+  const notes: ShownNote[] = [];
+  for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
+    notes.push({ note: checkpoint, from: `batch ${id}`, mayBeOld: true });
+  }
+  return notes;
+}
+
+/** Those of one log, opened. Throws FormatError for one that claims to be of this log and is not signed by it. */
+export async function openNotes(notes: readonly ShownNote[], key: NoteKey) {
+  const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
+  return Promise.all(
+    own.map(async ({ note, from, mayBeOld = false }) => {
+      const checkpoint: ShownCheckpoint = { ...(await openCheckpoint(note, key)), from };
+      return { ...checkpoint, mayBeOld };
+    }),
+  );
+}

@@ -1,0 +1,92 @@
+import { type Timestamp, timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Command, Option } from 'commander';
+import {
+  AuditActionSchema,
+  AuditActorKind,
+  type AuditEntry,
+  AuditEntrySchema,
+  AuditService,
+} from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { findBySpelling, spellingOf, spellings } from '../../protocol/enum-names.js';
+import { type Cli, print, printable, UsageError } from '../cli.js';
+import {
+  ADMIN_HELP,
+  type AdminFlags,
+  addAdminFlags,
+  printJsonList,
+  readAll,
+  withAdmin,
+} from '../flags/admin-flags.js';
+import { parseCount } from '../flags/client-flags.js';
+import { formatTable } from '../output/table.js';
+
+type Flags = AdminFlags & {
+  project?: string;
+  action?: string;
+  resource?: string;
+  after?: string;
+  before?: string;
+  limit: string;
+  all?: boolean;
+};
+
+const HELP = `${ADMIN_HELP}
+
+Examples:
+  $ attest audit-log --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --after 2026-01-31
+  $ attest audit-log --action api_key.revoked --all --json`;
+
+/** `attest audit-log`. */
+export function addAuditLog(program: Command, cli: Cli): void {
+  addAdminFlags(program.command('audit-log'))
+    .description('show who changed what in the service, newest first')
+    .option('--project <id>', 'only what concerns this project')
+    .addOption(new Option('--action <action>', 'only this').choices(spellings(AuditActionSchema)))
+    .option('--resource <id>', 'only what was done to the key, submission or whatever else has this id')
+    .option('--after <time>', 'only what was done after, such as 2026-01-31 or 2026-01-31T12:00:00Z')
+    .option('--before <time>', 'only what was done before')
+    .option('--limit <count>', 'how many entries at most', '50')
+    .option('--all', 'every entry, however many')
+    .addHelpText('after', HELP)
+    .action((flags: Flags) => showEntries(cli, flags));
+}
+
+async function showEntries(cli: Cli, flags: Flags): Promise<void> {
+  const { project: projectId = '', resource: resourceId = '', action } = flags;
+  const limit = flags.all ? undefined : parseCount('--limit', flags.limit, 100_000);
+  const filters = {
+    projectId,
+    resourceId,
+    ...(action !== undefined && { action: findBySpelling(AuditActionSchema, action) ?? 0 }),
+    ...timeOf('--after', 'after', flags.after),
+    ...timeOf('--before', 'before', flags.before),
+  };
+  await withAdmin(cli, flags, async (call) => {
+    const { listAuditEntries } = AuditService.method;
+    const entries = await readAll((page) => call(listAuditEntries, { ...filters, ...page }), limit);
+    if (flags.json) printJsonList(cli, AuditEntrySchema, entries);
+    else print(cli, entries.length === 0 ? 'no entries' : entryTable(entries));
+  });
+}
+
+function timeOf(
+  flag: string,
+  name: 'after' | 'before',
+  text: string | undefined,
+): { [K in typeof name]?: Timestamp } {
+  if (text === undefined) return {};
+  const ms = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw new UsageError(`${flag} is no time such as 2026-01-31 or 2026-01-31T12:00:00Z`);
+  return { [name]: timestampFromMs(ms) };
+}
+
+function entryTable(entries: readonly AuditEntry[]): string {
+  const cells = entries.map(({ at, actor, action, resourceId, detail }) => [
+    at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 19)}Z`,
+    actor?.kind === AuditActorKind.ADMIN ? `operator (${actor.id})` : (actor?.id ?? '-'),
+    spellingOf(AuditActionSchema, action),
+    resourceId,
+    detail === undefined || Object.keys(detail).length === 0 ? '' : printable(JSON.stringify(detail)),
+  ]);
+  return formatTable([['TIME', 'BY', 'ACTION', 'ON', 'DETAIL'], ...cells]);
+}

@@ -1,0 +1,139 @@
+import type { Command } from 'commander';
+import { readTrust, type Trust, type TrustedLog } from '../../proof/verify/trust.js';
+import { environmentName } from '../../protocol/environment.js';
+import { listBatchNotes, readBundleNotes, type ShownNote } from '../audit/audit-checkpoints.js';
+import { readAuditState, writeAuditState } from '../audit/audit-state.js';
+import { auditLog, type Finding, type Walk } from '../audit/audit-walk.js';
+import { type Cli, print, printable, UsageError } from '../cli.js';
+import { addClientFlags, type ClientFlags, openClient } from '../flags/client-flags.js';
+import { getTrustRoots } from '../input/trust-roots.js';
+import { openProgress, type Progress } from '../output/progress.js';
+import { runCheck } from '../output/report-error.js';
+
+type Flags = ClientFlags & {
+  trustRoots?: string;
+  verifyUrl?: string;
+  state?: string;
+  bundle?: string[];
+  batches?: boolean;
+  json?: boolean;
+};
+
+const HELP = `
+Reads the log as it is published and derives every root again from its entries: that of the checkpoint it shows now, of
+the last audit, of each --bundle, and with --batches of every batch of the project. All of them come from one tree, so
+none of them rewrote another. Each entry must be a leaf record that names a key of the trust roots; its signature is for
+attest verify, which has what was signed.
+
+All logs of the trust roots are read, or those of one --environment. With --state the audit goes on where the last one
+ended, and a log that has since been cut or rewritten is found out; batches from before then are passed over, and a bundle
+from before then is for an audit without --state.
+Two checkpoints signed by the log that do not fit together prove that it lied: keep them.
+
+Exit codes: 0 the log is as it should be, 1 it contradicts itself, 2 could not check
+
+Examples:
+  $ attest audit
+  $ attest audit --environment live --trust-roots trust_roots.json --state audit.json
+  $ attest audit --bundle model.bin.bundle --bundle report.bundle --json`;
+
+/** `attest audit`. */
+export function addAudit(program: Command, cli: Cli): void {
+  addClientFlags(
+    program.command('audit'),
+    'which logs to audit (all), and whose key to use for --batches (live)',
+  )
+    .description('check that the public log is whole and was never rewritten')
+    .option('--trust-roots <file>', 'whom to trust: a copy of trust_roots.json')
+    .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
+    .option('--state <file>', 'where the last audit ended; made or brought up to date when all is well')
+    .option('--bundle <file...>', 'also derive the checkpoints in these bundles')
+    .option('--batches', "also derive the checkpoints of all batches of the API key's project")
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', HELP)
+    .action((flags: Flags) => runCheck(cli, flags, () => audit(cli, flags)));
+}
+
+async function audit(cli: Cli, flags: Flags): Promise<void> {
+  const roots = await getTrustRoots(cli.env, flags);
+  const { trust, problems } = readTrust(roots.document);
+  if (trust === undefined)
+    throw new UsageError(
+      `the trust roots cannot be read: ${problems[0]?.path || 'the document'} ${problems[0]?.message}`,
+    );
+  const notes = await readBundleNotes(flags.bundle ?? []);
+  if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
+  const state = flags.state === undefined ? new Map() : await readAuditState(flags.state);
+  const findings: Finding[] = [];
+  const logs = logsOf(trust, flags);
+  assertAllAudited(notes, logs);
+  for (const log of logs) findings.push(await auditShown(cli, { trust, notes, state }, log));
+  const isIntact = findings.every(({ problems: found }) => found.length === 0);
+  if (flags.state !== undefined && isIntact) await writeAuditState(flags.state, state);
+  cli.exitCode = isIntact ? 0 : 1;
+  if (flags.json) print(cli, JSON.stringify(findingsJson(findings, roots.origin)));
+  else for (const line of formatFindings(findings, roots.origin)) print(cli, printable(line));
+}
+
+function logsOf({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] {
+  const wanted = logs.filter(
+    (log) => environment === undefined || environmentName(log.environment) === environment,
+  );
+  if (wanted.length === 0) throw new UsageError('the trust roots name no such log');
+  const homeless = wanted.find(({ url }) => url === '');
+  if (homeless) throw new UsageError(`the trust roots do not say where ${homeless.key.name} is published`);
+  return wanted;
+}
+
+/** A checkpoint that nobody looks at must not seem to have been found right. */
+function assertAllAudited(notes: readonly ShownNote[], logs: readonly TrustedLog[]): void {
+  for (const { note, from } of notes) {
+    const [origin = ''] = note.split('\n', 1);
+    if (!logs.some(({ key }) => key.name === origin)) {
+      throw new UsageError(`${from} is of the log ${origin}, which is not among those to audit`);
+    }
+  }
+}
+
+/** Audits a log while a bar shows how far it has come. */
+async function auditShown(cli: Cli, walk: Omit<Walk, 'begin'>, log: TrustedLog): Promise<Finding> {
+  const output = { output: cli.stderr, now: () => cli.now().getTime() };
+  let progress: Progress | undefined;
+  const begin = (entries: number) => {
+    progress = openProgress(output, `reading ${printable(log.key.name)}`, entries, String);
+    return progress.add;
+  };
+  return auditLog({ ...walk, begin }, log).finally(() => progress?.clear());
+}
+
+function formatFindings(findings: readonly Finding[], trustOrigin: string): string[] {
+  return [...findings.flatMap(formatFinding), '', `Trusting ${trustOrigin}`];
+}
+
+function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Finding): string[] {
+  const name = log.key.name;
+  if (problems.length > 0) return [`FAILED  ${name}`, ...problems.map((problem) => `        ${problem}`)];
+  if (checkpoint === undefined || size === 0) return [`ok      ${name}: nothing is in it yet`];
+  const others =
+    confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
+  return [
+    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
+  ];
+}
+
+/** The findings for --json, in snake_case like the service's own JSON. */
+function findingsJson(findings: readonly Finding[], trustOrigin: string): object {
+  return {
+    verdict: findings.every(({ problems }) => problems.length === 0) ? 'intact' : 'not_intact',
+    trust_roots: trustOrigin,
+    logs: findings.map(({ log, checkpoint, size, read, confirmed, problems }) => ({
+      origin: log.key.name,
+      environment: environmentName(log.environment),
+      checkpoint,
+      tree_size: size,
+      entries_read: read,
+      checkpoints_confirmed: confirmed,
+      problems,
+    })),
+  };
+}

@@ -1,0 +1,150 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { type Command, Option } from 'commander';
+import { type ApiKey, ApiKeySchema, ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import type { AdminCall } from '../../client/admin.js';
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { type Cli, print, printError, UsageError } from '../cli.js';
+import {
+  ADMIN_HELP,
+  type AdminFlags,
+  addAdminFlags,
+  parseSpan,
+  printJson,
+  printJsonList,
+  readAll,
+  withAdmin,
+} from '../flags/admin-flags.js';
+import { addRights, changedExpiry, expiryOf, type RightsFlags, rightsOf } from '../flags/key-rights.js';
+import { keyTable, keyText } from '../output/key-text.js';
+
+type CreateFlags = RightsFlags & { environment: EnvironmentName; project?: string; name: string };
+type RotateFlags = AdminFlags & { overlap?: string; expires?: string };
+
+const HELP = `
+The first key of an installation is made in the same way; \`attest up\` makes one of each environment by itself.
+${ADMIN_HELP}
+
+Examples:
+  $ attest keys create --environment live --name ci --scope attestations:write --scope attestations:read
+  $ attest keys list
+  $ attest keys update key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --submissions-per-second 200
+  $ attest keys rotate key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --overlap 2h
+  $ attest keys revoke key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T`;
+
+const { createApiKey, getApiKey, listApiKeys, updateApiKey, revokeApiKey, rotateApiKey } =
+  ApiKeyService.method;
+
+/** `attest keys`. */
+export function addKeys(program: Command, cli: Cli): void {
+  const keys = program
+    .command('keys')
+    .description('make, list, change, rotate and revoke API keys')
+    .addHelpText('after', HELP);
+  const command = (name: string) => addAdminFlags(keys.command(name)).addHelpText('after', HELP);
+  const ofKey = (name: string) => command(name).argument('<id>', 'the id of the key, key_...');
+  addRights(command('create'))
+    .description('make a key; it is printed once and cannot be had again')
+    .addOption(
+      new Option('--environment <environment>', 'the log it writes to')
+        .choices(['live', 'test'])
+        .makeOptionMandatory(),
+    )
+    .option('--project <id>', 'the project it belongs to; needed when there are several')
+    .option('--name <name>', 'what it is called in lists', 'unnamed')
+    .action((flags: CreateFlags) => withAdmin(cli, flags, (call) => create(cli, call, flags)));
+  command('list')
+    .description('list keys, newest first, without their secrets')
+    .option('--project <id>', 'only those of this project')
+    .action((flags: AdminFlags & { project?: string }) =>
+      withAdmin(cli, flags, (call) => list(cli, call, flags)),
+    );
+  ofKey('get')
+    .description('show one key, without its secret')
+    .action((id: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => show(cli, flags, await call(getApiKey, { id }))),
+    );
+  addRights(ofKey('update'))
+    .description('change a key at once; what is left out stays as it is')
+    .option('--name <name>', 'what it is called in lists')
+    .action((id: string, flags: RightsFlags) =>
+      withAdmin(cli, flags, async (call) => {
+        const { limits, ...changes } = { ...rightsOf(flags), ...changedExpiry(cli, flags) };
+        if (Object.keys({ ...limits, ...changes }).length === 0) {
+          throw new UsageError('name what to change: --name, --scope, --expires or a limit');
+        }
+        const request = { id, limits, ...changes };
+        show(cli, flags, await call(updateApiKey, request));
+      }),
+    );
+  ofKey('rotate')
+    .description('make the successor of a key, which goes on working for a while')
+    .option('--overlap <span>', 'how long the key goes on, such as 2h or 7d; 0s to end it at once', '24h')
+    .option('--expires <span>', 'for how long the successor is valid; as long as the key when left out')
+    .action((id: string, flags: RotateFlags) =>
+      withAdmin(cli, flags, (call) => rotate(cli, call, id, flags)),
+    );
+  ofKey('revoke')
+    .description('revoke a key for good, at once')
+    .action((id: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => {
+        const key = await call(revokeApiKey, { id });
+        if (flags.json) printJson(cli, ApiKeySchema, key);
+        else print(cli, `${key.id} is revoked`);
+      }),
+    );
+}
+
+async function create(cli: Cli, call: AdminCall, flags: CreateFlags): Promise<void> {
+  const rights = rightsOf(flags);
+  const expiresAt = expiryOf(cli, flags.expires);
+  const projectId = flags.project ?? (await findOnlyProject(call));
+  const environment = environmentNumber(flags.environment);
+  const request = { projectId, environment, ...rights, ...(expiresAt !== undefined && { expiresAt }) };
+  showSecret(cli, flags, await call(createApiKey, request));
+}
+
+async function rotate(cli: Cli, call: AdminCall, id: string, flags: RotateFlags): Promise<void> {
+  const overlap = durationFromMs(parseSpan('--overlap', flags.overlap ?? '24h', '0s', '30d'));
+  const expiresAt = expiryOf(cli, flags.expires);
+  const request = { id, overlap, ...(expiresAt !== undefined && { expiresAt }) };
+  showSecret(cli, flags, await call(rotateApiKey, request));
+}
+
+/** The key itself alone on standard output, so that it can be piped. */
+function showSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
+  if (key.secret === undefined) {
+    throw new Error(
+      `${key.id} was made, but the answer with its secret was lost on the way: rotate it with --overlap 0s`,
+    );
+  }
+  if (json) {
+    printJson(cli, ApiKeySchema, key);
+    return;
+  }
+  printError(cli, `${key.id}: this is the only time the key is shown`);
+  print(cli, key.secret);
+}
+
+async function findOnlyProject(call: AdminCall): Promise<string> {
+  const { data } = await call(ProjectService.method.listProjects, { limit: 2 });
+  const [only, other] = data;
+  if (only === undefined) throw new Error('there is no project: make one with `attest projects create`');
+  if (other !== undefined) throw new Error('there are several projects: name one with --project');
+  return only.id;
+}
+
+async function list(
+  cli: Cli,
+  call: AdminCall,
+  { json, project: projectId = '' }: AdminFlags & { project?: string },
+): Promise<void> {
+  const keys = await readAll((page) => call(listApiKeys, { projectId, ...page }));
+  if (json) printJsonList(cli, ApiKeySchema, keys);
+  else print(cli, keys.length === 0 ? 'no keys' : keyTable(keys));
+}
+
+function show(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
+  if (json) printJson(cli, ApiKeySchema, key);
+  else print(cli, keyText(key));
+}

@@ -1,0 +1,82 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Command } from 'commander';
+import {
+  type Project,
+  ProjectSchema,
+  ProjectService,
+} from '../../../gen/attestation/admin/v1/projects_pb.js';
+import { type Cli, print, printable } from '../cli.js';
+import {
+  ADMIN_HELP,
+  type AdminFlags,
+  addAdminFlags,
+  printJson,
+  printJsonList,
+  readAll,
+  withAdmin,
+} from '../flags/admin-flags.js';
+import { formatTable } from '../output/table.js';
+
+const HELP = `${ADMIN_HELP}
+
+Examples:
+  $ attest projects create "Model evaluations"
+  $ attest projects list
+  $ attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --name "Evaluations"`;
+
+const { createProject, getProject, listProjects, updateProject } = ProjectService.method;
+
+/** `attest projects`. */
+export function addProjects(program: Command, cli: Cli): void {
+  const projects = program
+    .command('projects')
+    .description('make, list and rename projects, which own keys and submissions')
+    .addHelpText('after', HELP);
+  const command = (name: string) => addAdminFlags(projects.command(name)).addHelpText('after', HELP);
+  command('create')
+    .description('make a project')
+    .argument('<name>', 'what it is called')
+    .action((name: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => show(cli, flags, await call(createProject, { name }))),
+    );
+  command('list')
+    .description('list the projects, newest first')
+    .action((flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => {
+        list(cli, flags, await readAll((page) => call(listProjects, page)));
+      }),
+    );
+  command('get')
+    .description('show one project')
+    .argument('<id>', 'the id of the project, prj_...')
+    .action((id: string, flags: AdminFlags) =>
+      withAdmin(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
+    );
+  command('update')
+    .description('rename a project')
+    .argument('<id>', 'the id of the project, prj_...')
+    .requiredOption('--name <name>', 'what it is called from now on')
+    .action((id: string, flags: AdminFlags & { name: string }) =>
+      withAdmin(cli, flags, async (call) =>
+        show(cli, flags, await call(updateProject, { id, name: flags.name })),
+      ),
+    );
+}
+
+function show(cli: Cli, { json }: AdminFlags, project: Project): void {
+  if (json) printJson(cli, ProjectSchema, project);
+  else print(cli, `${project.id}  ${printable(project.name)}`);
+}
+
+function list(cli: Cli, { json }: AdminFlags, projects: readonly Project[]): void {
+  if (json) {
+    printJsonList(cli, ProjectSchema, projects);
+    return;
+  }
+  const cells = projects.map(({ id, name, createdAt }) => [
+    id,
+    createdAt === undefined ? '-' : timestampDate(createdAt).toISOString().slice(0, 10),
+    printable(name),
+  ]);
+  print(cli, projects.length === 0 ? 'no projects' : formatTable([['ID', 'CREATED', 'NAME'], ...cells]));
+}

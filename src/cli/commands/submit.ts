@@ -1,0 +1,156 @@
+import { basename } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { Command } from 'commander';
+import { PackageURL } from 'packageurl-js';
+import {
+  type Submission,
+  SubmissionSchema,
+  SubmissionStatusSchema,
+  ValidationMode,
+} from '../../../gen/attestation/v1/attestations_pb.js';
+import type { Client } from '../../client/client.js';
+import { AttestationError } from '../../client/error.js';
+import { hashArtifact } from '../../client/hash.js';
+import { duration } from '../../config/setting-types.js';
+import { spellingOf } from '../../protocol/enum-names.js';
+import { compileWriter } from '../../server/json/writer.js';
+import { mapOrdered } from '../audit/map-ordered.js';
+import { type Cli, print, printable, printError, UsageError } from '../cli.js';
+import {
+  addClientFlags,
+  CLIENT_HELP,
+  type ClientFlags,
+  openClient,
+  parseCount,
+} from '../flags/client-flags.js';
+import { type MetadataFlags, readMetadata } from '../flags/metadata-flags.js';
+import { givenFileSize } from '../input/input-file.js';
+import { openProgress, type Progress } from '../output/progress.js';
+import { describeError, readableError } from '../output/report-error.js';
+
+type Flags = ClientFlags &
+  MetadataFlags & {
+    lenient?: boolean;
+    wait?: boolean;
+    timeout: string;
+    concurrency: string;
+    quiet?: boolean;
+    json?: boolean;
+  };
+
+type Outcome = { file: string } & ({ submission: Submission } | { error: unknown });
+
+const HELP = `
+Hashes the files here and submits the hashes; the files themselves go nowhere. Prints id, status and file of each
+submission, in the order of the files; /dev/stdin is standard input. Without --metadata each file is described by its
+name, as a package URL (pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
+${CLIENT_HELP}
+
+Examples:
+  $ attest submit dist/*.tgz --wait
+  $ attest submit report.json --schema intoto.test_result.v0.1 --metadata @result.json
+  $ attest submit model.bin --metadata '{"schema": "purl", "purl": "pkg:huggingface/acme/model@1"}' --json`;
+
+/** `attest submit`. */
+export function addSubmit(program: Command, cli: Cli): void {
+  addClientFlags(program.command('submit'))
+    .description('hash files and submit the hashes')
+    .argument('<file...>', 'the files')
+    .option('--schema <name>', 'the schema of the metadata')
+    .option('--metadata <json>', 'metadata as JSON, or @ and a file with it; the same for every file')
+    .option('--lenient', 'record even when the metadata fails its schema')
+    .option('--wait', 'wait until the witnesses have vouched')
+    .option('--timeout <span>', 'how long to wait', '10m')
+    .option('--concurrency <count>', 'how many files at a time, 1 to 64', '4')
+    .option('--quiet', 'print the ids alone')
+    .option('--json', 'print a line of JSON for each file')
+    .addHelpText('after', HELP)
+    .action((files: string[], flags: Flags) => submit(cli, files, flags));
+}
+
+async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise<void> {
+  const concurrency = parseCount('--concurrency', flags.concurrency, 64);
+  const timeoutMs = parseTimeout(flags.timeout);
+  const metadata = await readMetadata(flags);
+  const client = openClient(cli, flags);
+  const totalBytes = await sumSizes(files);
+  const label = files.length === 1 ? 'hashing' : `hashing ${files.length} files`;
+  const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, label, totalBytes);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const work = async (file: string): Promise<Outcome> => {
+    try {
+      const submission = await submitFile(client, file, metadata, flags, { progress, signal });
+      if (!flags.wait) return { file, submission };
+      const waited = await client.attestations.waitUntilWitnessed(submission.id, { timeoutMs, signal });
+      return { file, submission: { ...waited, warnings: submission.warnings } };
+    } catch (error) {
+      return { file, error };
+    }
+  };
+  for await (const outcome of mapOrdered(files, concurrency, work)) {
+    progress.clear();
+    printOutcome(cli, outcome, flags);
+    if ('error' in outcome && !isAboutOneFile(outcome.error)) break;
+  }
+  stopping.abort();
+  progress.clear();
+}
+
+async function submitFile(
+  { attestations }: Client,
+  file: string,
+  metadata: JsonObject | undefined,
+  { lenient }: Flags,
+  { progress, signal }: { progress: Progress; signal: AbortSignal },
+): Promise<Submission> {
+  const validation = lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
+  const sha256 = await hashArtifact(file, { onBytes: progress.add, signal });
+  const request = { artifact: { sha256 }, metadata: metadata ?? describeFile(file, sha256), validation };
+  return attestations.create(request, { signal });
+}
+
+function describeFile(file: string, sha256: string): JsonObject {
+  const qualifiers = { checksum: `sha256:${sha256}` };
+  const purl = new PackageURL('generic', undefined, basename(file), undefined, qualifiers, undefined);
+  return { schema: 'purl', purl: purl.toString() };
+}
+
+function parseTimeout(text: string): number {
+  const kind = duration('1s', '30d');
+  try {
+    return kind.parse(text);
+  } catch {
+    throw new UsageError(`--timeout is not ${kind.expected}`);
+  }
+}
+
+/** Nothing is submitted unless every file is there. */
+async function sumSizes(files: readonly string[]): Promise<number> {
+  let total = 0;
+  for (const file of files) total += await givenFileSize(file);
+  return total;
+}
+
+/** Whether the other files may still fare better. */
+function isAboutOneFile(error: unknown): boolean {
+  return error instanceof AttestationError ? /^(submission|wait)\./.test(error.code) : true;
+}
+
+const writeSubmission = compileWriter(SubmissionSchema);
+
+function printOutcome(cli: Cli, outcome: Outcome, { json, quiet }: Flags): void {
+  const file = printable(outcome.file);
+  if ('error' in outcome) {
+    cli.exitCode = 1;
+    if (json) print(cli, JSON.stringify({ file: outcome.file, error: describeError(outcome.error) }));
+    printError(cli, `error: ${file}: ${readableError(outcome.error)}`);
+    return;
+  }
+  const { submission } = outcome;
+  for (const { message } of submission.warnings) printError(cli, `warning: ${file}: ${printable(message)}`);
+  if (json)
+    print(cli, `{"file":${JSON.stringify(outcome.file)},"submission":${writeSubmission(submission)}}`);
+  else if (quiet) print(cli, submission.id);
+  else print(cli, `${submission.id}  ${spellingOf(SubmissionStatusSchema, submission.status)}  ${file}`);
+}

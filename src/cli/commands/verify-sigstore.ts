@@ -1,0 +1,131 @@
+import type { Command } from 'commander';
+import { fromPem } from '../../proof/asn1/pem.js';
+import { type PublicKey, parsePublicKey } from '../../proof/asn1/public-key.js';
+import { fromHex, toHex } from '../../proof/bytes/encoding.js';
+import { FormatError } from '../../proof/bytes/format-error.js';
+import { sha256 } from '../../proof/bytes/primitives.js';
+import type { Artifact } from '../../proof/verify-sigstore/artifact-steps.js';
+import { MAX_SIGSTORE_BUNDLE_BYTES } from '../../proof/verify-sigstore/bundle.js';
+import {
+  MAX_TRUSTED_ROOT_BYTES,
+  parseTrustedRoot,
+  type SigstoreTrust,
+} from '../../proof/verify-sigstore/trusted-root.js';
+import {
+  type SigstoreVerification,
+  verifySigstoreBundle,
+} from '../../proof/verify-sigstore/verify-sigstore.js';
+import { type Cli, print, printable, UsageError } from '../cli.js';
+import { artifactSha256, findGivenDigest } from '../input/artifact.js';
+import { givenFileSize, readGivenFile } from '../input/input-file.js';
+import { runCheck } from '../output/report-error.js';
+import { formatSteps } from '../output/verification-text.js';
+import { EXIT_CODES } from './verify.js';
+
+type Flags = {
+  bundle: string;
+  key: string;
+  trustedRoot?: string;
+  requireTimestamp?: boolean;
+  json?: boolean;
+};
+
+const MAX_KEY_BYTES = 64 * 1024;
+/** A signature over the artifact itself is checked with all of it in memory. */
+const MAX_SIGNED_FILE_BYTES = 256 * 1024 * 1024;
+
+const HELP = `
+Checks a Sigstore bundle v0.3 that is signed by a key, from this service (bundle.sigstore.json) or from any other
+signer: an in-toto statement in DSSE that names the file, or a signature over the file itself (then the file is needed,
+of at most 256 MiB). Keys: Ed25519, ECDSA P-256 with SHA-256, P-384 with SHA-384, P-521 with SHA-512.
+
+With --trusted-root, log entries are checked by inclusion proof and signed checkpoint, and RFC 3161 time stamps by
+their chain; each that the bundle has must hold. A stamp by an authority that the trusted root does not have says
+nothing; with --require-timestamp one that holds must be there. Without a trusted root neither is checked, and the
+report says so: it then proves no more than who signed. Nothing is fetched. Bundles signed under a certificate, and
+those of other versions, cannot be checked here.
+
+Exit codes: 0 verified, 1 not verified, 2 could not check
+
+Examples:
+  $ attest verify-sigstore report.json --bundle report.sigstore.json --key dsse.pem --trusted-root trusted_root.json
+  $ attest verify-sigstore model.bin --bundle b.json --key cosign.pub --json`;
+
+/** `attest verify-sigstore`. */
+export function addVerifySigstore(program: Command, cli: Cli): void {
+  program
+    .command('verify-sigstore')
+    .description('check a file against a Sigstore bundle and a key')
+    .argument('<file>', 'the file, or sha256: and 64 hex digits')
+    .requiredOption('--bundle <file>', 'the Sigstore bundle')
+    .requiredOption('--key <file>', 'the public key that must have signed, in PEM')
+    .option('--trusted-root <file>', 'trusted logs and time-stamping authorities: a trusted_root.json')
+    .option('--require-timestamp', 'want a time stamp by an authority of the trusted root')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', HELP)
+    .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
+}
+
+async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
+  const bundle = await readGivenFile(flags.bundle, 'a Sigstore bundle', MAX_SIGSTORE_BUNDLE_BYTES);
+  const key = await readKey(flags.key);
+  const trust = await readTrust(flags.trustedRoot);
+  const artifact = await readArtifact(cli, file);
+  const verification = await verifySigstoreBundle(bundle, {
+    key,
+    trust,
+    artifact,
+    wantsTimestamp: flags.requireTimestamp,
+  });
+  cli.exitCode = EXIT_CODES[verification.verdict];
+  const lines = flags.json
+    ? [JSON.stringify(sigstoreJson(verification, key, flags))]
+    : formatSigstore(verification, key, flags);
+  for (const line of lines) print(cli, flags.json ? line : printable(line));
+}
+
+async function readKey(path: string): Promise<PublicKey> {
+  const pem = await readGivenFile(path, 'a public key', MAX_KEY_BYTES);
+  return understood(path, () => parsePublicKey(fromPem('PUBLIC KEY', new TextDecoder().decode(pem))));
+}
+
+async function readTrust(path: string | undefined): Promise<SigstoreTrust | undefined> {
+  if (path === undefined) return undefined;
+  const json = await readGivenFile(path, 'a trusted root', MAX_TRUSTED_ROOT_BYTES);
+  return understood(path, () => parseTrustedRoot(json));
+}
+
+function understood<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof FormatError ? new UsageError(`${path}: ${error.message}`) : error;
+  }
+}
+
+async function readArtifact(cli: Cli, file: string): Promise<Artifact> {
+  const isInMemory =
+    findGivenDigest(file) === undefined && (await givenFileSize(file)) <= MAX_SIGNED_FILE_BYTES;
+  if (!isInMemory) return { sha256: fromHex(await artifactSha256(cli, file)) };
+  const bytes = await readGivenFile(file, 'a file that is not hashed in pieces', MAX_SIGNED_FILE_BYTES);
+  return { sha256: sha256(bytes), bytes };
+}
+
+function formatSigstore({ steps, summary }: SigstoreVerification, key: PublicKey, flags: Flags): string[] {
+  const root = flags.trustedRoot === undefined ? '' : ` and the file ${flags.trustedRoot}`;
+  const trusting = `Trusting the key ${flags.key} (${key.algorithm}, ${toHex(sha256(key.spki))})${root}`;
+  return [...formatSteps(steps), '', trusting, '', summary];
+}
+
+/** The findings for --json, in snake_case. What is not proven is not stated. */
+function sigstoreJson(verification: SigstoreVerification, key: PublicKey, flags: Flags): object {
+  const { verdict, summary, steps, existedBy } = verification;
+  return {
+    verdict,
+    summary,
+    key: { algorithm: key.algorithm, fingerprint_sha256: toHex(sha256(key.spki)) },
+    trusted_root: flags.trustedRoot ?? null,
+    existed_by: verdict === 'verified' ? existedBy : undefined,
+    steps,
+  };
+}

@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Command } from 'commander';
+import { request as sendRequest } from 'undici';
+import { EventType } from '../../../gen/attestation/v1/webhooks_pb.js';
+import { verifyWebhook } from '../../client/webhook.js';
+import { WebhookVerificationError } from '../../client/webhook-verification-error.js';
+import { type Cli, print, printable, printError, UsageError } from '../cli.js';
+import { type ClientFlags, openClient } from '../flags/client-flags.js';
+
+type Flags = ClientFlags & { forwardTo?: string; port: string; publicUrl?: string; json?: boolean };
+
+const EVENTS = [EventType.ATTESTATION_WITNESSED, EventType.ATTESTATION_PARTIAL, EventType.ATTESTATION_FAILED];
+const MAX_BODY_BYTES = 64 * 1024;
+const FORWARD_TIMEOUT_MS = 14_000;
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** `attest webhooks listen`. */
+export function addListen(command: Command, cli: Cli): void {
+  command
+    .description(
+      'print events as they come, each verified, until stopped; the subscription is made and deleted here. The ' +
+        'service must be able to reach this machine: an `attest up` on it, or an address given with --public-url',
+    )
+    .option('--forward-to <address>', 'hand each event on, as it came, and answer what is answered there')
+    .option('--port <port>', 'where to listen on this machine', '0')
+    .option('--public-url <address>', 'the https address that leads to that port')
+    .action((flags: Flags) => listen(cli, flags));
+}
+
+async function listen(cli: Cli, flags: Flags): Promise<void> {
+  const { webhooks } = openClient(cli, flags);
+  const port = parsePort(flags.port);
+  if (flags.forwardTo !== undefined && !isHttp(flags.forwardTo))
+    throw new UsageError('--forward-to is not an http or https address');
+  let secret: string | undefined;
+  const server = createServer((request, response) => {
+    void take(cli, flags, secret, request, response);
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const here = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  try {
+    const made = await webhooks.create({ url: flags.publicUrl ?? here, events: EVENTS });
+    secret = made.secret;
+    printError(cli, `listening at ${here} for ${made.id}; Ctrl-C ends it`);
+    if (!flags.json) printError(cli, `secret ${secret}`);
+    await stopped();
+    await webhooks.delete({ id: made.id });
+  } finally {
+    await close(server);
+  }
+}
+
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw new UsageError('--port is not a whole number from 0 to 65535');
+  return port;
+}
+
+function isHttp(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** One delivery: refused unless it is verified. */
+async function take(
+  cli: Cli,
+  { forwardTo, json }: Flags,
+  secret: string | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    const body = await readBody(request);
+    const { id } = verifyWebhook(body, request.headers, secret ?? []);
+    const { type, data } = JSON.parse(body.toString()) as { type: string; data: Record<string, unknown> };
+    const about = data.submission_id ?? data.webhook_id ?? '';
+    const status = forwardTo === undefined ? undefined : await handOn(cli, forwardTo, request, body);
+    const result = status === undefined ? '' : `  ${status}`;
+    print(cli, json ? body.toString() : printable(`${id}  ${type}  ${about}${result}`));
+    response.writeHead(status ?? 204).end();
+  } catch (error) {
+    printError(cli, printable(`refused: ${(error as Error).message}`));
+    response.writeHead(error instanceof WebhookVerificationError ? 400 : 502).end();
+  }
+}
+
+/** Headers that belong to the connection, not to the delivery. */
+const OF_CONNECTION = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
+
+/** The status that is answered there; 502, and a line that says why, when nothing is. */
+async function handOn(
+  cli: Cli,
+  address: string,
+  { headers }: IncomingMessage,
+  body: Buffer,
+): Promise<number> {
+  const passed = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
+  try {
+    const answer = await sendRequest(address, {
+      method: 'POST',
+      headers: Object.fromEntries(passed),
+      body,
+      signal: AbortSignal.timeout(FORWARD_TIMEOUT_MS),
+    });
+    await answer.body.dump();
+    return answer.statusCode;
+  } catch (error) {
+    printError(cli, printable(`not handed on to ${address}: ${(error as Error).message}`));
+    return 502;
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length;
+    if (size > MAX_BODY_BYTES) throw new Error('the body is too large to be an event');
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function stopped(): Promise<void> {
+  const stop = new AbortController();
+  try {
+    await Promise.race(STOP_SIGNALS.map((signal) => once(process, signal, { signal: stop.signal })));
+  } finally {
+    stop.abort();
+  }
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+}

@@ -1,0 +1,133 @@
+import type { Command } from 'commander';
+import {
+  EventType,
+  EventTypeSchema,
+  WebhookSchema,
+  WebhookStatus,
+} from '../../../gen/attestation/v1/webhooks_pb.js';
+import { findBySpelling, spellings } from '../../protocol/enum-names.js';
+import { type Cli, print, UsageError } from '../cli.js';
+import { printJsonList } from '../flags/admin-flags.js';
+import { addClientFlags, CLIENT_HELP, openClient } from '../flags/client-flags.js';
+import { type Add, type Flags, ID, show } from '../flags/webhook-flags.js';
+import { webhookTable } from '../output/webhook-text.js';
+import { addDeliveries } from './webhook-deliveries.js';
+import { addListen } from './webhooks-listen.js';
+
+const HELP = `${CLIENT_HELP}
+
+Examples:
+  $ attest webhooks listen --forward-to http://localhost:3000/hooks
+  $ attest webhooks create https://ci.example.com/hooks --event attestation.witnessed
+  $ attest webhooks deliveries whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --status failed
+  $ attest webhooks redeliver whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --since 2026-01-31T12:00:00Z`;
+
+/** `attest webhooks`. */
+export function addWebhooks(program: Command, cli: Cli): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('make, list, test and listen to subscriptions to events')
+    .addHelpText('after', HELP);
+  const command = (name: string) =>
+    addClientFlags(webhooks.command(name)).option('--json', 'print JSON').addHelpText('after', HELP);
+  addListen(command('listen'), cli);
+  addChanges(command, cli);
+  addReadings(command, cli);
+  addDeliveries(command, cli);
+}
+
+function addChanges(command: Add, cli: Cli): void {
+  command('create')
+    .description('subscribe an address to events; prints the signing secret, once')
+    .argument('<address>', 'where events are sent')
+    .option('--event <type...>', `which events (all): ${subscribable().join(', ')}`)
+    .option('--secret <secret>', 'a signing secret of your own; one is made without it')
+    .action(async (address: string, flags: Flags & { event?: string[]; secret?: string }) => {
+      const events = parseEvents(flags.event);
+      const { secret } = flags;
+      const made = await openClient(cli, flags).webhooks.create({
+        url: address,
+        events,
+        ...(secret === undefined ? {} : { secret }),
+      });
+      show(cli, flags, made);
+    });
+  command('update')
+    .description('change what is named of a subscription')
+    .argument(...ID)
+    .option('--address <address>', 'where events are sent')
+    .option('--event <type...>', 'which events')
+    .option('--disable', 'send nothing until it is enabled')
+    .option('--enable', 'send again')
+    .action(async (id: string, flags: Flags & UpdateFlags) => {
+      show(cli, flags, await openClient(cli, flags).webhooks.update(updateOf(id, flags)));
+    });
+  command('rotate')
+    .description('give a subscription a new secret; the old one signs along for 24 hours')
+    .argument(...ID)
+    .option('--secret <secret>', 'a signing secret of your own; one is made without it')
+    .action(async (id: string, flags: Flags & { secret?: string }) => {
+      const { secret } = flags;
+      const change = { id, ...(secret === undefined ? {} : { secret }) };
+      show(cli, flags, await openClient(cli, flags).webhooks.rotateSecret(change));
+    });
+  command('delete')
+    .description('delete a subscription')
+    .argument(...ID)
+    .action(async (id: string, flags: Flags) =>
+      show(cli, flags, await openClient(cli, flags).webhooks.delete({ id })),
+    );
+}
+
+type UpdateFlags = { address?: string; event?: string[]; disable?: boolean; enable?: boolean };
+
+function updateOf(id: string, { address, event, disable, enable }: UpdateFlags) {
+  if (disable && enable) throw new UsageError('--disable and --enable exclude each other');
+  if (address === undefined && event === undefined && !disable && !enable)
+    throw new UsageError('name what to change: --address, --event, --disable or --enable');
+  const status = disable ? WebhookStatus.DISABLED : WebhookStatus.ACTIVE;
+  return {
+    id,
+    ...(address === undefined ? {} : { url: address }),
+    ...(event === undefined ? {} : { events: parseEvents(event) }),
+    ...(disable || enable ? { status } : {}),
+  };
+}
+
+function addReadings(command: Add, cli: Cli): void {
+  command('list')
+    .description('list the subscriptions, newest first')
+    .action(async (flags: Flags) => {
+      const all = await collect(openClient(cli, flags).webhooks.list());
+      if (flags.json) printJsonList(cli, WebhookSchema, all);
+      else print(cli, webhookTable(all));
+    });
+  command('get')
+    .description('show one subscription')
+    .argument(...ID)
+    .action(async (id: string, flags: Flags) =>
+      show(cli, flags, await openClient(cli, flags).webhooks.get(id)),
+    );
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+function subscribable(): string[] {
+  const test = EventTypeSchema.value[EventType.WEBHOOK_TEST];
+  return spellings(EventTypeSchema).filter((text) => findBySpelling(EventTypeSchema, text) !== test?.number);
+}
+
+function parseEvents(texts: readonly string[] = subscribable()): EventType[] {
+  return texts.map((text) => {
+    if (!subscribable().includes(text)) {
+      throw new UsageError(
+        `there is no event ${text} to subscribe to; there are ${subscribable().join(', ')}`,
+      );
+    }
+    return findBySpelling(EventTypeSchema, text) as EventType;
+  });
+}

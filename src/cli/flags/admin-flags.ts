@@ -1,0 +1,95 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import type { Command } from 'commander';
+import { type AdminCall, createAdminCall } from '../../client/admin.js';
+import { AttestationError } from '../../client/error.js';
+import { readAdminConfig } from '../../config/client-config.js';
+import { duration } from '../../config/setting-types.js';
+import { compileWriter } from '../../server/json/writer.js';
+import { type Cli, print, UsageError } from '../cli.js';
+import { readWithFlags } from './setting-flags.js';
+
+/** Flags of commands that call the admin API. */
+export type AdminFlags = { url?: string; dataDir?: string; json?: boolean };
+
+/** What the help of such a command says of them. */
+export const ADMIN_HELP = `
+Calls the admin API of a running service: the one of --url or ATTEST_URL with the token of ATTEST_ADMIN_TOKEN, or the
+one that \`attest up\` runs over the data directory. \`attest api\` has it when ADMIN_TOKEN is set, and where ADMIN_PORT is
+set too, on that port alone: ATTEST_ADMIN_URL names it beside the ATTEST_URL of other commands.`;
+
+/** The page size of commands that go through everything. */
+const PAGE = 200;
+
+/** Adds the flags that say which service to call. */
+export function addAdminFlags(command: Command): Command {
+  return command
+    .option('--url <url>', 'address of the service (ATTEST_URL)')
+    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .option('--json', 'print JSON');
+}
+
+/** Hands over the way to call the admin API. A service without one is told so. */
+export async function withAdmin(
+  cli: Cli,
+  flags: AdminFlags,
+  use: (call: AdminCall) => Promise<void>,
+): Promise<void> {
+  const env = flags.url === undefined ? cli.env : { ...cli.env, ATTEST_ADMIN_URL: undefined };
+  const config = readWithFlags(env, flags, readAdminConfig);
+  await use(createAdminCall(config)).catch((error: unknown) => {
+    const reason = findReason(config.baseUrl, error);
+    throw reason === undefined ? error : new Error(reason, { cause: error });
+  });
+}
+
+/** What an operator should know of a service that does not answer as one with an admin API does. */
+function findReason(baseUrl: string, error: unknown): string | undefined {
+  if (!(error instanceof AttestationError)) return undefined;
+  if (error.code === 'connection.failed') {
+    return `${baseUrl} does not answer (${error.message}, ${error.code}): is attest up running?`;
+  }
+  const isUnknownRpc = error.cause instanceof ConnectError && error.cause.code === Code.Unimplemented;
+  return isUnknownRpc
+    ? `${baseUrl} has no admin API: set ADMIN_TOKEN where \`attest api\` runs, or name its ADMIN_PORT by ATTEST_ADMIN_URL`
+    : undefined;
+}
+
+/** Everything that a list has, page by page; at most `limit`. */
+export async function readAll<T>(
+  readPage: (page: { limit: number; cursor: string }) => Promise<{ data: T[]; nextCursor: string }>,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<T[]> {
+  const all: T[] = [];
+  let cursor = '';
+  do {
+    const page = await readPage({ limit: Math.min(PAGE, limit - all.length), cursor });
+    all.push(...page.data);
+    cursor = page.nextCursor;
+  } while (cursor !== '' && all.length < limit);
+  return all;
+}
+
+/** Prints a message as the REST surface would spell it. */
+export function printJson<D extends DescMessage>(cli: Cli, desc: D, message: MessageShape<D>): void {
+  print(cli, compileWriter(desc)(message));
+}
+
+/** Prints messages as one JSON array. */
+export function printJsonList<D extends DescMessage>(
+  cli: Cli,
+  desc: D,
+  messages: readonly MessageShape<D>[],
+): void {
+  print(cli, `[${messages.map(compileWriter(desc)).join(',')}]`);
+}
+
+/** A span of time between two bounds, in milliseconds, for flags. */
+export function parseSpan(flag: string, text: string, min: string, max: string): number {
+  const kind = duration(min, max);
+  try {
+    return kind.parse(text);
+  } catch {
+    throw new UsageError(`${flag} is not ${kind.expected}`);
+  }
+}

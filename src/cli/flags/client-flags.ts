@@ -1,0 +1,92 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { type Command, Option } from 'commander';
+import { type Client, createClient } from '../../client/client.js';
+import type { AttestationError } from '../../client/error.js';
+import { readClientConfig } from '../../config/client-config.js';
+import type { EnvironmentName } from '../../protocol/environment.js';
+import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
+import { type Cli, printError, UsageError } from '../cli.js';
+import { readGivenFile } from '../input/input-file.js';
+import { readableError } from '../output/report-error.js';
+import { readWithFlags } from './setting-flags.js';
+
+/** A shorter wait is not worth a line. */
+const LONG_WAIT_MS = 5_000;
+const MAX_JSON_FLAG_BYTES = 1024 * 1024;
+
+/** Flags of commands that call a service. */
+export type ClientFlags = {
+  url?: string;
+  apiKey?: string;
+  dataDir?: string;
+  environment?: EnvironmentName;
+};
+
+/** What the help of such a command says of them. */
+export const CLIENT_HELP = `
+The service and the key are those of --url and --api-key, or of ATTEST_URL and ATTEST_API_KEY (better for the key: the
+arguments of a process can be seen by others), or those that \`attest up\` left in its data directory.`;
+
+/** Adds the flags that say which service to call and with which key. */
+export function addClientFlags(
+  command: Command,
+  environment = 'which key of the data directory to use (live)',
+): Command {
+  return command
+    .option('--url <url>', 'address of the service (ATTEST_URL)')
+    .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
+    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .addOption(environmentFlag(environment));
+}
+
+/** `--environment live|test`. */
+export function environmentFlag(description: string): Option {
+  return new Option('--environment <environment>', description).choices(['live', 'test']);
+}
+
+/** A client as flags and environment say. */
+export function openClient(cli: Cli, flags: ClientFlags): Client {
+  const config = readWithFlags(cli.env, flags, (env) => readClientConfig(env, flags.environment ?? 'live'));
+  const { environment } = flags;
+  if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
+    throw new UsageError(`the API key is not one of the ${environment} environment`);
+  }
+  return createClient({ ...config, onRetry: (error, delayMs) => tellRetry(cli, error, delayMs) });
+}
+
+/** Says why a command seems to hang: a long wait before the next attempt. */
+export function tellRetry(cli: Cli, error: AttestationError, delayMs: number): void {
+  if (delayMs < LONG_WAIT_MS) return;
+  printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${readableError(error)}`);
+}
+
+/**
+ * Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. An integer in it that would be
+ * changed on the way to the service is refused.
+ */
+export async function readJsonFlag(flag: string, text: string): Promise<JsonObject> {
+  const json = text.startsWith('@') ? await readTextFile(flag, text.slice(1)) : text;
+  try {
+    const value: unknown = JSON.parse(json);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw new UsageError(`${flag} is not a JSON object`);
+    }
+    const [inexact] = findInexactIntegers(json);
+    if (inexact !== undefined) throw new UsageError(`${flag}: ${inexact} ${INEXACT_INTEGER}`);
+    return value as JsonObject;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${flag} is not JSON: ${(error as Error).message}`);
+  }
+}
+
+async function readTextFile(flag: string, path: string): Promise<string> {
+  return Buffer.from(await readGivenFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
+}
+
+/** A whole number from 1 to `max`, for flags. */
+export function parseCount(flag: string, text: string, max: number): number {
+  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > max) throw new UsageError(`${flag} is not a whole number from 1 to ${max}`);
+  return count;
+}

@@ -1,0 +1,65 @@
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Command } from 'commander';
+import { type Cli, UsageError } from '../cli.js';
+import { type AdminFlags, parseSpan } from './admin-flags.js';
+
+/** Flags that say what a key may do, how much, and for how long. */
+export type RightsFlags = AdminFlags & {
+  name?: string;
+  scope?: string[];
+  expires?: string;
+  submissionsPerSecond?: string;
+  submissionsPerHour?: string;
+  submissionsPerDay?: string;
+  readsPerSecond?: string;
+};
+
+/** Adds these flags. */
+export function addRights(command: Command): Command {
+  return command
+    .option('--scope <scope...>', 'what it may do; a new key everything when left out')
+    .option('--expires <span>', 'for how long it is valid, such as 90d, or never')
+    .option('--submissions-per-second <count>', 'limits: 60 for a new key when left out')
+    .option('--submissions-per-hour <count>', '10000')
+    .option('--submissions-per-day <count>', '100000')
+    .option('--reads-per-second <count>', '600');
+}
+
+/** Name, scopes and limits as the flags say, for a request; what they leave out is left out. */
+export function rightsOf(flags: RightsFlags) {
+  const limits = {
+    ...countOf(flags, 'submissionsPerSecond', '--submissions-per-second'),
+    ...countOf(flags, 'submissionsPerHour', '--submissions-per-hour'),
+    ...countOf(flags, 'submissionsPerDay', '--submissions-per-day'),
+    ...countOf(flags, 'readsPerSecond', '--reads-per-second'),
+  };
+  return {
+    limits,
+    ...(flags.scope !== undefined && { scopes: flags.scope }),
+    ...(flags.name !== undefined && { name: flags.name }),
+  };
+}
+
+type CountFlag = 'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond';
+
+function countOf(flags: RightsFlags, name: CountFlag, flag: string): { [K in CountFlag]?: bigint } {
+  const text = flags[name];
+  if (text === undefined) return {};
+  if (!/^\d{1,10}$/.test(text)) throw new UsageError(`${flag} is not a whole number`);
+  return { [name]: BigInt(text) };
+}
+
+/** The expiry of a changed key, for a request. */
+export function changedExpiry(cli: Cli, { expires }: RightsFlags) {
+  if (expires === undefined) return {};
+  const expiresAt = expiryOf(cli, expires);
+  return expiresAt === undefined
+    ? { expiry: { case: 'neverExpires', value: true } as const }
+    : { expiry: { case: 'expiresAt', value: expiresAt } as const };
+}
+
+/** When a span that starts now ends; undefined for never. */
+export function expiryOf({ now }: Cli, text: string | undefined): Timestamp | undefined {
+  if (text === undefined || text === 'never') return undefined;
+  return timestampFromMs(now().getTime() + parseSpan('--expires', text, '1m', '3650d'));
+}

@@ -1,0 +1,57 @@
+/** API keys for people. */
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { type ApiKey, ApiKeyStatus } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import { printable } from '../cli.js';
+import { formatTable } from './table.js';
+
+/** Keys as a table, a line each. */
+export function keyTable(keys: readonly ApiKey[]): string {
+  const head = ['ID', 'KEY', 'NAME', 'PROJECT', 'CREATED', 'LAST USED', 'STATE'];
+  const cells = keys.map((key) => [
+    key.id,
+    `${key.prefix}…${key.last4}`,
+    printable(key.name),
+    key.projectId,
+    day(key.createdAt),
+    day(key.lastUsedAt),
+    stateOf(key),
+  ]);
+  return formatTable([head, ...cells]);
+}
+
+/** Everything of one key. */
+export function keyText(key: ApiKey): string {
+  const { limits } = key;
+  const submissions = [
+    `${limits?.submissionsPerSecond ?? 0n}/s`,
+    `${limits?.submissionsPerHour ?? 0n}/h`,
+    `${limits?.submissionsPerDay ?? 0n}/day`,
+  ];
+  return formatTable([
+    ['id', key.id],
+    ['key', `${key.prefix}…${key.last4}`],
+    ['name', printable(key.name)],
+    ['project', key.projectId],
+    ['scopes', key.scopes.join(' ') || 'none but service:read'],
+    ['submissions', submissions.join(', ')],
+    ['reads', `${limits?.readsPerSecond ?? 0n}/s`],
+    ['created', time(key.createdAt)],
+    ['last used', time(key.lastUsedAt)],
+    ['state', stateOf(key)],
+    ...(key.successorId === undefined ? [] : [['successor', key.successorId]]),
+  ]);
+}
+
+function stateOf({ status, revokedAt, expiresAt }: ApiKey): string {
+  if (status === ApiKeyStatus.REVOKED) return `revoked ${day(revokedAt)}`;
+  if (status === ApiKeyStatus.EXPIRED) return `expired ${day(expiresAt)}`;
+  return expiresAt === undefined ? 'active' : `active until ${time(expiresAt)}`;
+}
+
+function time(at: Timestamp | undefined): string {
+  return at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 19)}Z`;
+}
+
+function day(at: Timestamp | undefined): string {
+  return time(at).slice(0, 10);
+}

@@ -1,0 +1,81 @@
+import { CommanderError } from 'commander';
+import { AttestationError } from '../../client/error.js';
+import { ConfigError } from '../../config/settings.js';
+import { type Cli, printable, printError, UsageError } from '../cli.js';
+
+/** Ends of commander that are no errors: help and version were asked for. */
+const ASKED_FOR = 0;
+
+/** Says on standard error what went wrong, in one line or as JSON, and sets the exit code. No stack, unless asked for. */
+export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
+  if (error instanceof CommanderError) {
+    cli.exitCode = error.exitCode === ASKED_FOR ? 0 : 2;
+    // Commander has said it already, but for --json, where it is kept quiet.
+    if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: describeError(error) }));
+    return;
+  }
+  const isUsage = error instanceof UsageError || error instanceof ConfigError;
+  cli.exitCode = isUsage ? 2 : Math.max(cli.exitCode, 1);
+  printError(cli, json ? JSON.stringify({ error: describeError(error) }) : `error: ${readableError(error)}`);
+  if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
+}
+
+/** Makes a check. What keeps it from being made is reported, and the exit code is neither that of yes nor that of no. */
+export async function runCheck(
+  cli: Cli,
+  { json = false }: { json?: boolean },
+  check: () => Promise<void>,
+): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    reportError(cli, error, { json });
+    cli.exitCode = 2;
+  }
+}
+
+/** An error as a person reads it; safe to print. */
+export function readableError(error: unknown): string {
+  if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
+  if (!(error instanceof AttestationError)) return printable(ownMessage(error));
+  const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
+  const paths = failingPaths(error);
+  const more = error.message.includes(paths) ? '' : `: ${paths}`;
+  const hint = error.code === 'connection.failed' ? ': is the service running, and is this its address?' : '';
+  return printable(`${error.message} (${error.code}${request})${more}${hint}`);
+}
+
+/** The message of an error of ours or of Node; for a port that is taken, what to do about it. */
+function ownMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof CommanderError) return error.message.replace(/^error: /, '');
+  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (code !== 'EADDRINUSE') return error.message;
+  return `${address}:${port} is taken: choose another port with --port or --ops-port`;
+}
+
+/** An error as the REST surface spells errors. */
+export function describeError(error: unknown): {
+  code: string;
+  message: string;
+  details: object;
+  request_id?: string;
+} {
+  const message = error instanceof AttestationError ? error.message : ownMessage(error);
+  if (!(error instanceof AttestationError)) {
+    const isUsage = [UsageError, ConfigError, CommanderError].some((kind) => error instanceof kind);
+    return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };
+  }
+  const { code, details, requestId } = error;
+  return { code, message, details, ...(requestId !== undefined && { request_id: requestId }) };
+}
+
+/** Where metadata fails its schema, and other details that are lists of places, or the names that would be known. */
+function failingPaths({ details: { errors, known } }: AttestationError): string {
+  if (Array.isArray(known)) return `known are ${known.join(', ')}`;
+  if (!Array.isArray(errors)) return '';
+  const places = errors.map((one) =>
+    typeof one === 'object' && one !== null && !Array.isArray(one) ? `${one.path || '/'} ${one.message}` : '',
+  );
+  return places.filter((place) => place !== '').join('; ');
+}

@@ -1,0 +1,56 @@
+/** A verification as a person and as a program read it. */
+
+import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
+import type { Verification } from '../../proof/verify/verify.js';
+
+const WORDS: Readonly<Record<CheckStatus, string>> = {
+  passed: 'ok',
+  failed: 'FAILED',
+  not_checked: 'not checked',
+};
+const WORD_WIDTH = 11;
+const NAME_WIDTH = 10;
+
+/** Lines of text: every step, what it could not check, where trust came from, and the sentence that says it all. */
+export function formatVerification(verification: Verification, trustOrigin: string): string[] {
+  return [...formatSteps(verification.steps), '', `Trusting ${trustOrigin}`, '', verification.summary];
+}
+
+/** Lines of text: every step, and what in it is not as the step as a whole is. */
+export function formatSteps(steps: readonly Step<string>[]): string[] {
+  return steps.flatMap(formatStep);
+}
+
+function formatStep({ name, status, message, checks }: Step<string>): string[] {
+  const indent = ' '.repeat(WORD_WIDTH + NAME_WIDTH + 4);
+  const others = checks
+    .filter((check) => check.status !== status)
+    .map((check) => `${indent}${formatOther(check)}`);
+  return [`${WORDS[status].padEnd(WORD_WIDTH)}  ${name.padEnd(NAME_WIDTH)}  ${message}`, ...others];
+}
+
+function formatOther({ status, message }: Check): string {
+  return `${WORDS[status]}: ${message}`;
+}
+
+/** The verification for --json, in snake_case like the service's own JSON. What is not proven is not stated. */
+export function verificationJson(verification: Verification, trustOrigin: string): object {
+  const { verdict, summary, steps, witnesses, unproven } = verification;
+  const { statement, existedBy } = verdict === 'verified' ? verification : {};
+  return {
+    verdict,
+    summary,
+    trust_roots: trustOrigin,
+    existed_by: existedBy,
+    statement: statement && {
+      submission_id: statement.submissionId,
+      project: statement.project,
+      submitted_at: statement.submittedAt,
+      environment: statement.environment,
+      artifact_sha256: statement.artifactSha256,
+    },
+    steps,
+    witnesses: witnesses.map(({ treeSize, ...witness }) => ({ ...witness, tree_size: treeSize })),
+    unproven,
+  };
+}

@@ -1,0 +1,76 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  DeliveryStatusSchema,
+  EventTypeSchema,
+  type Webhook,
+  type WebhookDelivery,
+  WebhookStatusSchema,
+} from '../../../gen/attestation/v1/webhooks_pb.js';
+import { spellingOf } from '../../protocol/enum-names.js';
+import { printable } from '../cli.js';
+import { formatTable } from './table.js';
+
+/** Subscriptions, a line each. */
+export function webhookTable(webhooks: readonly Webhook[]): string {
+  return formatTable([
+    ['ID', 'STATUS', 'EVENTS', 'ADDRESS'],
+    ...webhooks.map((webhook) => [webhook.id, statusOf(webhook), eventsOf(webhook), printable(webhook.url)]),
+  ]);
+}
+
+/** One subscription, with its secret when the answer has it. */
+export function webhookText(webhook: Webhook): string {
+  const { secret, disabledReason, failingSince, previousSecretUntil } = webhook;
+  const lines = [`${webhook.id}  ${statusOf(webhook)}  ${printable(webhook.url)}  ${eventsOf(webhook)}`];
+  if (disabledReason !== undefined) lines.push(`disabled: ${printable(disabledReason)}`);
+  if (failingSince !== undefined) lines.push(`every attempt has failed since ${timeOf(failingSince)}`);
+  if (previousSecretUntil !== undefined)
+    lines.push(`the secret before signs along until ${timeOf(previousSecretUntil)}`);
+  if (secret !== undefined) lines.push(`secret ${printable(secret)}`, 'It is not shown again.');
+  return lines.join('\n');
+}
+
+/** Deliveries, a line each, with what came of the last attempt. */
+export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
+  return formatTable([
+    ['ID', 'CREATED', 'STATUS', 'EVENT', 'ATTEMPTS', 'LAST'],
+    ...deliveries.map(({ id, createdAt, status, event, attempts }) => {
+      const last = attempts.at(-1);
+      return [
+        id,
+        timeOf(createdAt),
+        spellingOf(DeliveryStatusSchema, status),
+        event === undefined ? '' : spellingOf(EventTypeSchema, event.type),
+        String(attempts.length),
+        printable(last?.error ?? String(last?.statusCode ?? '')),
+      ];
+    }),
+  ]);
+}
+
+/** One delivery: what is sent, then each attempt with what was answered. */
+export function deliveryText({ id, status, event, nextAttemptAt, attempts }: WebhookDelivery): string {
+  const type = event === undefined ? '' : spellingOf(EventTypeSchema, event.type);
+  const lines = [`${id}  ${spellingOf(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
+  if (event?.data !== undefined) lines.push(printable(JSON.stringify(event.data)));
+  for (const { number, at, durationMs, statusCode, error, answer } of attempts) {
+    lines.push(
+      `attempt ${number}  ${timeOf(at)}  ${durationMs} ms  ${printable(error ?? String(statusCode ?? ''))}`,
+    );
+    if (answer) lines.push(`  answered: ${printable(answer)}`);
+  }
+  if (nextAttemptAt !== undefined) lines.push(`next attempt  ${timeOf(nextAttemptAt)}`);
+  return lines.join('\n');
+}
+
+function timeOf(at: Timestamp | undefined): string {
+  return at === undefined ? '' : timestampDate(at).toISOString();
+}
+
+function statusOf({ status }: Webhook): string {
+  return spellingOf(WebhookStatusSchema, status);
+}
+
+function eventsOf({ events }: Webhook): string {
+  return events.map((event) => spellingOf(EventTypeSchema, event)).join(',');
+}

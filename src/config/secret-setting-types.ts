@@ -1,0 +1,54 @@
+/** The kinds of settings that hold or name secrets. */
+import type { KeyObject } from 'node:crypto';
+import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
+import { readSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
+import { readSettingFile } from './files.js';
+import { InvalidValue, type Kind } from './settings.js';
+
+/** SECRET_KEY, as `parseKeyRing` reads it. */
+export const secretKey: Kind<KeyRing> = {
+  expected: '<id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
+  secret: true,
+  parse: (text) => {
+    try {
+      return parseKeyRing(text);
+    } catch (error) {
+      throw new InvalidValue((error as Error).message);
+    }
+  },
+};
+
+/** A bearer token (RFC 6750) too long to be guessed. */
+export const adminToken: Kind<string> = {
+  expected: '24 to 256 letters, digits or any of -._~+/=',
+  secret: true,
+  parse: (text) => {
+    if (!/^[A-Za-z0-9\-._~+/=]{24,256}$/.test(text)) throw new InvalidValue();
+    return text;
+  },
+};
+
+/** `live=<path>,test=<path>`: a private key for each environment, in PKCS#8 PEM. The two must differ. */
+export function signingKeyFiles(use: SigningKeyUse): Kind<SigningKeys> {
+  const algorithm = use === 'dsse' ? 'ECDSA P-256' : 'Ed25519';
+  return {
+    expected: `live=<file>,test=<file>, each with an ${algorithm} private key in PKCS#8 PEM`,
+    parse: (text) => {
+      const match = /^live=([^,]+),test=([^,]+)$/.exec(text);
+      if (match === null) throw new InvalidValue();
+      const live = readKeyFile(match[1]!, use);
+      const test = readKeyFile(match[2]!, use);
+      if (live.equals(test)) throw new InvalidValue('live and test have the same key');
+      return { live, test };
+    },
+  };
+}
+
+function readKeyFile(path: string, use: SigningKeyUse): KeyObject {
+  const pem = readSettingFile(path);
+  try {
+    return readSigningKey(pem, use);
+  } catch (error) {
+    throw new InvalidValue(`${path}: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,24 @@
+import { FormatError } from '../bytes/format-error.js';
+import { parseDer } from './der.js';
+import { membersOf, unsignedInteger } from './der-read.js';
+
+/**
+ * An ECDSA-Sig-Value (RFC 3279, section 2.2.3) as Web Crypto wants it: r and s of fixed length, one after the other.
+ * Undefined for what is none, or not of a curve with so many bytes in a scalar.
+ */
+export function findRawEcdsa(der: Uint8Array, scalarBytes: number): Uint8Array | undefined {
+  const raw = new Uint8Array(2 * scalarBytes);
+  try {
+    const members = membersOf(parseDer(der, 256), 'ECDSA-Sig-Value');
+    for (const end of [scalarBytes, 2 * scalarBytes]) {
+      const scalar = unsignedInteger(members.takeAny(), 'ECDSA-Sig-Value');
+      if (scalar.length > scalarBytes) return undefined;
+      raw.set(scalar, end - scalar.length);
+    }
+    members.end();
+    return raw;
+  } catch (error) {
+    if (error instanceof FormatError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * C2SP signed notes: a text, an empty line, and a line for each signature over the text,
+ * `— <name> <base64(key id ‖ signature)>`. Keys travel as `<name>+<hex key id>+<base64(type ‖ key)>`.
+ */
+import { concatBytes, fromBase64, fromHex, toBase64, toHex, utf8 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { sha256 } from '../bytes/primitives.js';
+
+/** Signature types, as they stand in keys and key ids. */
+export const ED25519_NOTE_KEY = 0x01;
+export const COSIGNATURE_V1_KEY = 0x04;
+
+/** Bounds on a note from elsewhere. */
+export const MAX_NOTE_BYTES = 64 * 1024;
+const MAX_NOTE_SIGNATURES = 64;
+
+/** One signature line. `keyId` is 8 hex digits; `signature` is what stands behind the key id. */
+export interface NoteSignature {
+  readonly name: string;
+  readonly keyId: string;
+  readonly signature: Uint8Array;
+}
+
+/** A note taken apart. `text` ends in a newline and is what the signatures are over, as UTF-8. */
+export interface Note {
+  readonly text: string;
+  readonly signatures: readonly NoteSignature[];
+}
+
+/** A key that verifies signature lines: `type` 1 is Ed25519 over the text, 4 a cosignature/v1; `publicKey` is 32 raw bytes. */
+export interface NoteKey {
+  readonly name: string;
+  readonly keyId: string;
+  readonly type: number;
+  readonly publicKey: Uint8Array;
+}
+
+/** The text form of a note. */
+export function encodeNote({ text, signatures }: Note): string {
+  return `${text}\n${signatures.map(encodeSignatureLine).join('')}`;
+}
+
+/** One signature line, newline included. */
+export function encodeSignatureLine({ name, keyId, signature }: NoteSignature): string {
+  return `— ${name} ${toBase64(concatBytes(fromHex(keyId, 4), signature))}\n`;
+}
+
+/** Takes a note apart at its last empty line. Throws FormatError on anything malformed or out of bounds; checks no signature. */
+export function parseNote(envelope: string): Note {
+  if (envelope.length > MAX_NOTE_BYTES) throw new FormatError('a note is longer than 64 KiB');
+  if (hasControlCharacter(envelope)) throw new FormatError('a note holds a control character');
+  const split = envelope.lastIndexOf('\n\n');
+  if (split < 0) throw new FormatError('a note has no empty line before its signatures');
+  return { text: envelope.slice(0, split + 1), signatures: parseSignatureLines(envelope.slice(split + 2)) };
+}
+
+/** Reads one or more signature lines, each with its newline: the end of a note, or what a witness answers. */
+export function parseSignatureLines(lines: string): NoteSignature[] {
+  if (!lines.endsWith('\n')) throw new FormatError('signature lines do not end in a newline');
+  const split = lines.slice(0, -1).split('\n', MAX_NOTE_SIGNATURES + 1);
+  if (split.length > MAX_NOTE_SIGNATURES) throw new FormatError('a note has more than 64 signatures');
+  return split.map(parseSignatureLine);
+}
+
+/** Appends signature lines to a note, leaving out keys that have signed already: the earliest signature is the one worth keeping. */
+export function appendSignatures(envelope: string, added: readonly NoteSignature[]): string {
+  const note = parseNote(envelope);
+  const signatures = [...note.signatures];
+  for (const line of added) {
+    if (!signatures.some((known) => isSameKey(known, line))) signatures.push(line);
+  }
+  return encodeNote({ text: note.text, signatures });
+}
+
+/** A note key from its parts; computes the key id: the first 4 bytes of SHA-256(name ‖ 0x0A ‖ type ‖ key). */
+export function noteKey(name: string, publicKey: Uint8Array, type = ED25519_NOTE_KEY): NoteKey {
+  if (!isKeyName(name)) throw new FormatError('a note key name is empty or holds a space or plus');
+  return { name, keyId: toHex(noteKeyHash(name, publicKey, type).subarray(0, 4)), type, publicKey };
+}
+
+/** The whole hash whose first four bytes are the key id: Sigstore's `logId`. */
+export function noteKeyHash(name: string, publicKey: Uint8Array, type = ED25519_NOTE_KEY): Uint8Array {
+  return sha256(utf8(`${name}\n`), Uint8Array.of(type), publicKey);
+}
+
+/** The C2SP verifier key (vkey) of a note key. */
+export function encodeVerifierKey({ name, keyId, type, publicKey }: NoteKey): string {
+  return `${name}+${keyId}+${toBase64(concatBytes(Uint8Array.of(type), publicKey))}`;
+}
+
+/** Reads a vkey of type Ed25519 or cosignature/v1. Throws FormatError when malformed, or when its key id is not its key's. */
+export function parseVerifierKey(vkey: string): NoteKey {
+  const match = /^([^+]{1,255})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]{44})$/.exec(vkey);
+  if (!match) throw new FormatError('not a verifier key');
+  const [, name = '', keyId = '', encoded = ''] = match;
+  const typed = fromBase64(encoded, 33);
+  const type = typed[0] ?? 0;
+  if (type !== ED25519_NOTE_KEY && type !== COSIGNATURE_V1_KEY) {
+    throw new FormatError(`verifier keys of type ${type} are not known`);
+  }
+  const key = noteKey(name, typed.slice(1), type);
+  if (key.keyId !== keyId) throw new FormatError('a verifier key does not match its key id');
+  return key;
+}
+
+/** Whether two of them name the same key. Key ids are short: only a verified signature says whose it is. */
+export function isSameKey(a: Pick<NoteKey, 'name' | 'keyId'>, b: Pick<NoteKey, 'name' | 'keyId'>): boolean {
+  return a.name === b.name && a.keyId === b.keyId;
+}
+
+function parseSignatureLine(line: string): NoteSignature {
+  const [dash, name, encoded, ...rest] = line.split(' ', 4);
+  if (dash !== '—' || name === undefined || encoded === undefined || rest.length > 0 || !isKeyName(name)) {
+    throw new FormatError('a signature line is malformed');
+  }
+  const bytes = fromBase64(encoded);
+  if (bytes.length < 5) throw new FormatError('a signature line holds no signature');
+  return { name, keyId: toHex(bytes.subarray(0, 4)), signature: bytes.slice(4) };
+}
+
+function isKeyName(name: string): boolean {
+  return name.length > 0 && name.length <= 255 && !/[\s+\p{Zs}\p{Cc}]/u.test(name) && !/\p{Cs}/u.test(name);
+}
+
+function hasControlCharacter(text: string): boolean {
+  return /[^\n\P{Cc}]|\p{Cs}/u.test(text);
+}

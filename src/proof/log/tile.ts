@@ -1,0 +1,177 @@
+/**
+ * A log's tree cut into tiles (C2SP tlog-tiles, height 8). A tile is a row of 1 to 256 hashes of 32 bytes each; an
+ * entry of level 0 is a leaf hash, an entry of level L the root of a full subtree of 256^L leaves, which is the root
+ * of the full tile below it. Growing the log appends to the rightmost tile of each level and never changes a hash
+ * that stands, so a tile that holds more than a size asks for serves that size too: its first hashes are the same.
+ */
+import { FormatError } from '../bytes/format-error.js';
+import { foldRight, HASH_BYTES } from './merkle.js';
+import { tileNode } from './tile-nodes.js';
+import { TILE_WIDTH } from './tile-path.js';
+
+/** A tile's place, and how many hashes it holds in the tree in question. */
+export interface TileRef {
+  readonly level: number;
+  readonly index: number;
+  readonly width: number;
+}
+
+/** A tile's place and its hashes, joined. */
+export interface Tile {
+  readonly level: number;
+  readonly index: number;
+  readonly hashes: Uint8Array;
+}
+
+/** Looks up a tile's hashes. They may be more than the tree in question needs; their bytes must not change later. */
+export type ReadTile = (level: number, index: number) => Uint8Array | undefined;
+
+/** The root of a full subtree: it covers the leaves from `index * 2^height` to before `(index + 1) * 2^height`. */
+export interface Subtree {
+  readonly height: number;
+  readonly index: number;
+}
+
+const TILE_HEIGHT = 8;
+
+/** How many hashes the tile has in a tree of `size` leaves: 0 (not there) to 256 (full). */
+export function tileWidth(level: number, index: number, size: number): number {
+  const entries = Math.floor(size / TILE_WIDTH ** level);
+  return Math.max(0, Math.min(TILE_WIDTH, entries - index * TILE_WIDTH));
+}
+
+/** The partial tiles at the right edge of a tree of `size` leaves, lowest level first: all that is needed to extend it. */
+export function rightEdgeTiles(size: number): TileRef[] {
+  const edge: TileRef[] = [];
+  for (let level = 0, entries = size; entries > 0; level++, entries = Math.floor(entries / TILE_WIDTH)) {
+    const width = entries % TILE_WIDTH;
+    if (width > 0) edge.push({ level, index: Math.floor(entries / TILE_WIDTH), width });
+  }
+  return edge;
+}
+
+/** A log after an extension: its new size and root, and each tile that is new or has grown, whole. */
+export interface Extension {
+  readonly size: number;
+  readonly root: Uint8Array;
+  readonly tiles: Tile[];
+}
+
+/**
+ * Appends leaf hashes to the log of `size` leaves whose right edge tiles (see {@link rightEdgeTiles}) are given.
+ * Cost is one node hash a leaf. Throws FormatError when a tile of the right edge is missing or too short.
+ */
+export function extendTiles(
+  log: { readonly size: number; readonly tiles: readonly Tile[] },
+  leafHashes: readonly Uint8Array[],
+): Extension {
+  const readOld = readFrom(log.tiles);
+  const size = log.size + leafHashes.length;
+  const tiles: Tile[] = [];
+  let added = leafHashes;
+  for (let level = 0; added.length > 0; level++) {
+    const extended = extendLevel(level, Math.floor(log.size / TILE_WIDTH ** level), readOld, added);
+    for (const tile of extended) tiles.push(tile);
+    added = extended.filter((tile) => tile.hashes.length === TILE_WIDTH * HASH_BYTES).map(rootOfTile);
+  }
+  const readNew = readFrom(tiles);
+  const root = rootFromTiles(size, (level, index) => readNew(level, index) ?? readOld(level, index));
+  return { size, root, tiles };
+}
+
+/** Root of the tree of `size` leaves. Reads the right edge's tiles only; throws FormatError when one is missing or too short. */
+export function rootFromTiles(size: number, readTile: ReadTile): Uint8Array {
+  return rangeRoot(0, size, readTile);
+}
+
+/** Root over the leaves `start` to before `end`, where `start` is a multiple of a power of two not below their number. */
+export function rangeRoot(start: number, end: number, readTile: ReadTile): Uint8Array {
+  return foldRight(rangeSubtrees(start, end).map((subtree) => subtreeRoot(subtree, readTile)));
+}
+
+/** The full subtrees that cover such a range, largest (leftmost) first. */
+export function rangeSubtrees(start: number, end: number): Subtree[] {
+  const subtrees: Subtree[] = [];
+  let at = start;
+  while (at < end) {
+    let leaves = 1;
+    let height = 0;
+    while (leaves * 2 <= end - at) {
+      leaves *= 2;
+      height += 1;
+    }
+    subtrees.push({ height, index: at / leaves });
+    at += leaves;
+  }
+  return subtrees;
+}
+
+/** The tile that a subtree's root is computed from, and which of its hashes: the subtree's own, or all those below it. */
+export function locateSubtree({ height, index }: Subtree): {
+  level: number;
+  index: number;
+  first: number;
+  count: number;
+} {
+  const count = 2 ** (height % TILE_HEIGHT);
+  const entry = index * count;
+  return {
+    level: Math.floor(height / TILE_HEIGHT),
+    index: Math.floor(entry / TILE_WIDTH),
+    first: entry % TILE_WIDTH,
+    count,
+  };
+}
+
+function subtreeRoot(subtree: Subtree, readTile: ReadTile): Uint8Array {
+  const { level, index, first, count } = locateSubtree(subtree);
+  const hashes = checkWidth(readTile(level, index), level, index, first + count);
+  return tileNode(hashes, subtree.height % TILE_HEIGHT, first);
+}
+
+/** Lays `added` hashes behind the `entries` that a level has, and cuts the row into tiles from the one that grows first. */
+function extendLevel(
+  level: number,
+  entries: number,
+  readOld: ReadTile,
+  added: readonly Uint8Array[],
+): Tile[] {
+  const width = entries % TILE_WIDTH;
+  const firstIndex = Math.floor(entries / TILE_WIDTH);
+  const row = new Uint8Array((width + added.length) * HASH_BYTES);
+  if (width > 0) {
+    const old = checkWidth(readOld(level, firstIndex), level, firstIndex, width);
+    row.set(old.subarray(0, width * HASH_BYTES));
+  }
+  for (const [i, hash] of added.entries()) {
+    if (hash.length !== HASH_BYTES) throw new FormatError('a leaf hash is not 32 bytes long');
+    row.set(hash, (width + i) * HASH_BYTES);
+  }
+  const tiles: Tile[] = [];
+  const tileBytes = TILE_WIDTH * HASH_BYTES;
+  for (let at = 0; at < row.length; at += tileBytes) {
+    tiles.push({
+      level,
+      index: firstIndex + at / tileBytes,
+      hashes: row.slice(at, at + tileBytes),
+    });
+  }
+  return tiles;
+}
+
+function rootOfTile({ hashes }: Tile): Uint8Array {
+  return tileNode(hashes, TILE_HEIGHT, 0);
+}
+
+function checkWidth(hashes: Uint8Array | undefined, level: number, index: number, width: number): Uint8Array {
+  if (hashes === undefined || hashes.length < width * HASH_BYTES) {
+    throw new FormatError(`tile ${level}/${index} holds fewer than the ${width} hashes needed`);
+  }
+  return hashes;
+}
+
+/** Looks tiles up in a list. */
+export function readFrom(tiles: readonly Tile[]): ReadTile {
+  const byPlace = new Map(tiles.map((tile) => [`${tile.level}/${tile.index}`, tile.hashes]));
+  return (level, index) => byPlace.get(`${level}/${index}`);
+}

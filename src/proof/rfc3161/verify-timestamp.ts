@@ -1,0 +1,144 @@
+/**
+ * Verification of RFC 3161 time stamps against certificate chains given by the caller. Pure: no clock, no network; a
+ * chain is judged at the stamp's own genTime.
+ */
+
+import { toHex } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { equalBytes } from '../bytes/primitives.js';
+import { SHA256_OID, verifySignature } from './algorithm.js';
+import type { Certificate } from './certificate.js';
+import { checkChain } from './chain.js';
+import { TimestampError } from './error.js';
+import { nameText } from './name.js';
+import { checkEssCertificate, checkSignedContent, readSignedAttributes } from './signed-attributes.js';
+import { checkUsage, signerCandidates } from './signer.js';
+import { parseResponse, type Token } from './token.js';
+import type { TstInfo } from './tst-info.js';
+
+/** What a stamp must be. */
+export type TimestampExpectation = {
+  /** The whole TimeStampResp, DER. */
+  response: Uint8Array;
+  /** The SHA-256 digest that was to be stamped, 32 bytes. */
+  digest: Uint8Array;
+  /** The request's nonce, big-endian, leading zeros ignored. When given, the token must hold the same. */
+  nonce?: Uint8Array | undefined;
+  /**
+   * Trusted chains, DER certificates: the authority's own certificate first, each issued by the next, root last. The
+   * signer must be the first certificate of one of them, byte for byte: a new certificate is trusted when a chain is added.
+   */
+  chains: readonly (readonly Uint8Array[])[];
+  /** The policy the token must be under; any when left out. */
+  policyOid?: string | undefined;
+};
+
+/**
+ * `genTime` is what the stamp states, cut to milliseconds. What it proves is `latest`: it was made no later than that,
+ * which is genTime and its accuracy, or without one genTime and one unit of its last digit. `serial` is lower-case hex;
+ * `subject` is the signer's name (RFC 4514).
+ */
+export type VerifiedTimestamp = {
+  genTime: Date;
+  latest: Date;
+  serial: string;
+  policyOid: string;
+  subject: string;
+};
+
+/**
+ * Verifies a granted response: the imprint, nonce and policy, who signed it and that the chain held at genTime. Throws
+ * TimestampError, whose code names the check that failed. Revocation is not looked at: retire a chain to distrust it.
+ */
+export async function verifyTimestamp(expected: TimestampExpectation): Promise<VerifiedTimestamp> {
+  try {
+    const token = parseResponse(expected.response);
+    checkTstInfo(token.tstInfo, expected);
+    const signer = await checkSigner(token, expected.chains);
+    const { genTime, latest, serial, policyOid } = token.tstInfo;
+    return { genTime, latest, serial: toHex(serial), policyOid, subject: nameText(signer.subject) };
+  } catch (error) {
+    if (error instanceof FormatError) throw new TimestampError('malformed', error.message, { cause: error });
+    throw error;
+  }
+}
+
+function checkTstInfo(tstInfo: TstInfo, expected: TimestampExpectation): void {
+  const { imprint, policyOid, extensions } = tstInfo;
+  if (imprint.hashOid !== SHA256_OID) {
+    throw new TimestampError(
+      'imprint_algorithm',
+      `the imprint's algorithm is ${imprint.hashOid}, not SHA-256`,
+    );
+  }
+  if (imprint.digest.length !== 32 || expected.digest.length !== 32) {
+    throw new TimestampError('imprint_length', 'a SHA-256 imprint has 32 bytes');
+  }
+  if (!equalBytes(imprint.digest, expected.digest)) {
+    throw new TimestampError('imprint_mismatch', 'the stamp is over another digest');
+  }
+  if (expected.nonce !== undefined) checkNonce(tstInfo.nonce, expected.nonce);
+  if (expected.policyOid !== undefined && policyOid !== expected.policyOid) {
+    throw new TimestampError(
+      'policy_mismatch',
+      `the stamp is under policy ${policyOid}, not ${expected.policyOid}`,
+    );
+  }
+  const critical = extensions.find((extension) => extension.critical);
+  if (critical !== undefined) {
+    throw new TimestampError(
+      'critical_extension',
+      `the stamp has the unknown critical extension ${critical.oid}`,
+    );
+  }
+}
+
+function checkNonce(actual: Uint8Array | undefined, expected: Uint8Array): void {
+  if (actual === undefined) throw new TimestampError('nonce_missing', 'the stamp has no nonce');
+  const significant = expected.subarray(expected.findIndex((octet) => octet !== 0));
+  const wanted = expected.some((octet) => octet !== 0) ? significant : Uint8Array.of(0);
+  if (!equalBytes(actual, wanted))
+    throw new TimestampError('nonce_mismatch', 'the stamp has the nonce of another request');
+}
+
+/** Checks signature, signed attributes and chain; the answer is the signer's certificate. */
+async function checkSigner(token: Token, chains: TimestampExpectation['chains']): Promise<Certificate> {
+  const { signer: signerInfo } = token;
+  const attributes = readSignedAttributes(signerInfo);
+  await checkSignedContent(attributes, token);
+  const leaves = chains.flatMap((chain) => chain.slice(0, 1));
+  const candidates = signerCandidates(token, leaves);
+  const signer = candidates.find(({ raw }) => leaves.some((leaf) => equalBytes(leaf, raw)));
+  if (signer === undefined) throw untrusted(candidates, chains);
+  await checkEssCertificate(attributes, signer);
+  checkUsage(signer);
+  const signed = signerInfo.signedAttributes.raw;
+  if (!(await verifySignature(signer.spki, signerInfo, signed, signerInfo.signature))) {
+    throw new TimestampError('signature', "the signature is not by the signer's key");
+  }
+  await checkAnyChain(
+    chains.filter(([leaf]) => leaf !== undefined && equalBytes(leaf, signer.raw)),
+    token.tstInfo.genTime,
+  );
+  return signer;
+}
+
+function untrusted(
+  candidates: readonly Certificate[],
+  chains: TimestampExpectation['chains'],
+): TimestampError {
+  const isInside = chains.flat().some((trusted) => candidates.some(({ raw }) => equalBytes(raw, trusted)));
+  return isInside
+    ? new TimestampError(
+        'chain_order',
+        "the signer's certificate is in a trusted chain, but not its first one",
+      )
+    : new TimestampError('signer_untrusted', 'the signer is not the first certificate of any trusted chain');
+}
+
+/** One valid chain is enough: an authority that is cross-signed, or renewed under the same certificate, has several. */
+async function checkAnyChain(chains: TimestampExpectation['chains'], at: Date): Promise<void> {
+  const results = await Promise.allSettled(chains.map((chain) => checkChain(chain, at)));
+  if (results.some(({ status }) => status === 'fulfilled')) return;
+  throw results.find((result) => result.status === 'rejected')?.reason;
+}

@@ -1,0 +1,73 @@
+/**
+ * The leaf record of a submission: a Rekor v2 `hashedrekord` 0.0.2 entry about its DSSE envelope. It holds a hash, a
+ * signature and a public key, so the log can be public without telling what was attested.
+ */
+
+import { fromBase64, fromUtf8, toBase64, utf8 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { equalBytes, sha256 } from '../bytes/primitives.js';
+import { HASH_BYTES, leafHash } from '../log/merkle.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from './dsse.js';
+
+/** The log entry's kind and version, as a Sigstore bundle names them. */
+export const LEAF_KIND = 'hashedrekord';
+export const LEAF_VERSION = '0.0.2';
+
+/** What a leaf record is made of: SHA-256 of the signed bytes (PAE), the signature (DER), the public key (P-256 SPKI, DER). */
+export interface LeafFields {
+  readonly digest: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly publicKey: Uint8Array;
+}
+
+/** The leaf record's bytes: its JCS. */
+export function leafRecord({ digest, signature, publicKey }: LeafFields): Uint8Array {
+  return utf8(leafRecordText(toBase64(digest), toBase64(signature), toBase64(publicKey)));
+}
+
+/** The same as text, of fields in base64; written out directly because this runs for every submission. Base64 needs no escapes. */
+export function leafRecordText(digest: string, signature: string, publicKey: string): string {
+  return (
+    `{"apiVersion":"${LEAF_VERSION}","kind":"${LEAF_KIND}","spec":{"hashedRekordV002":{` +
+    `"data":{"algorithm":"SHA2_256","digest":"${digest}"},` +
+    `"signature":{"content":"${signature}","verifier":{` +
+    `"keyDetails":"PKIX_ECDSA_P256_SHA_256","publicKey":{"rawBytes":"${publicKey}"}}}}}}`
+  );
+}
+
+/** Takes a leaf record apart. Throws FormatError unless the bytes are exactly those that {@link leafRecord} makes of its fields. */
+export function parseLeafRecord(record: Uint8Array): LeafFields {
+  let fields: LeafFields;
+  try {
+    const { data, signature } = JSON.parse(fromUtf8(record)).spec.hashedRekordV002;
+    fields = {
+      digest: fromBase64(data.digest, HASH_BYTES),
+      signature: fromBase64(signature.content),
+      publicKey: fromBase64(signature.verifier.publicKey.rawBytes),
+    };
+  } catch {
+    throw new FormatError('it is not JSON of the expected form');
+  }
+  if (!equalBytes(leafRecord(fields), record)) {
+    throw new FormatError('it is not canonical, or has unknown members');
+  }
+  return fields;
+}
+
+/** A submission's leaf: what was signed, the record that goes into the log, and the record's hash. */
+export interface Leaf {
+  readonly signature: Uint8Array;
+  readonly record: Uint8Array;
+  readonly hash: Uint8Array;
+}
+
+/** The leaf of a signed statement. */
+export function rebuildLeaf(statement: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
+  return leafOf(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), signature, publicKey);
+}
+
+/** The leaf of signed bytes: a statement's pre-authentication encoding. */
+export function leafOf(pae: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): Leaf {
+  const record = leafRecord({ digest: sha256(pae), signature, publicKey });
+  return { signature, record, hash: leafHash(record) };
+}

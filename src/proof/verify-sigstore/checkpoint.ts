@@ -1,0 +1,31 @@
+/** Checkpoints of logs that are not ours: further lines may follow the root, and any key may have signed. */
+
+import { toHex, utf8 } from '../bytes/encoding.js';
+import { type Checkpoint, parseCheckpointBody } from '../log/checkpoint.js';
+import { type Note, parseNote } from '../log/note.js';
+import type { TrustedLogKey } from './trusted-root.js';
+
+/** A checkpoint taken apart; `note.text` is what is signed. */
+export type ForeignCheckpoint = Checkpoint & { readonly note: Note };
+
+/** Reads a signed checkpoint (C2SP tlog-checkpoint). Throws FormatError when malformed; checks no signature. */
+export function parseForeignCheckpoint(envelope: string): ForeignCheckpoint {
+  const note = parseNote(envelope);
+  const [origin, size, root] = note.text.split('\n', 4);
+  return { ...parseCheckpointBody(`${origin}\n${size}\n${root}\n`), note };
+}
+
+/**
+ * Whether a log with this key signed the checkpoint. The line is found by its name, which is the host of the log's
+ * address, and by the start of the log's id. As notes want it, every line that claims to be by that key must verify.
+ */
+export async function isSignedBy({ origin, note }: ForeignCheckpoint, log: TrustedLogKey): Promise<boolean> {
+  const keyId = toHex(log.checkpointId.subarray(0, 4));
+  const claimed = note.signatures.filter((line) => line.name === log.name && line.keyId === keyId);
+  // Rekor's first logs put the number of the tree behind the name.
+  const isOfLog = origin === log.name || origin.startsWith(`${log.name} - `);
+  if (claimed.length === 0 || !isOfLog) return false;
+  const text = utf8(note.text);
+  const checks = claimed.map(({ signature }) => log.key.verify(text, signature));
+  return (await Promise.all(checks)).every(Boolean);
+}

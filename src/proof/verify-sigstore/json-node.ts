@@ -1,0 +1,130 @@
+/** Reading JSON from elsewhere, member by member: each refusal is a FormatError that names the member. Bounded. */
+import { fromBase64 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { escapePointer, problemOf } from '../verify/read-json.js';
+
+/** A JSON value and the JSON pointer to it. Members that are null count as missing, as in ProtoJSON. */
+export type JsonNode = { readonly value: unknown; readonly path: string };
+
+const MAX_ITEMS = 256;
+const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
+
+/** A member of an object, or undefined when it is not there. */
+export function findMember({ value, path }: JsonNode, name: string): JsonNode | undefined {
+  if (!isObject(value)) throw refused(path, 'must be an object');
+  const member: unknown = Object.hasOwn(value, name) ? value[name] : undefined;
+  return member == null ? undefined : { value: member, path: `${path}/${escapePointer(name)}` };
+}
+
+/** A member of an object, or one of a member of it: `getMember(node, 'logId', 'keyId')`. */
+export function getMember(node: JsonNode, ...names: readonly string[]): JsonNode {
+  return names.reduce((at, name) => {
+    const found = findMember(at, name);
+    if (found === undefined) throw refused(`${at.path}/${escapePointer(name)}`, 'is missing');
+    return found;
+  }, node);
+}
+
+/**
+ * A message in ProtoJSON: an object with these fields, each at most once, under its name there or the one in the proto,
+ * and nothing else. The answer has them under the former.
+ */
+export function message({ value, path }: JsonNode, fields: readonly string[]): JsonNode {
+  if (!isObject(value)) throw refused(path, 'must be an object');
+  const names = new Map(fields.flatMap((field) => [field, protoName(field)].map((name) => [name, field])));
+  const found: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(value)) {
+    const field = names.get(name);
+    if (field === undefined) throw refused(`${path}/${escapePointer(name)}`, 'is not known');
+    if (Object.hasOwn(found, field)) throw refused(`${path}/${field}`, 'is there under two names');
+    found[field] = member;
+  }
+  return { value: found, path };
+}
+
+/** The one member of a oneof that is there, by its name. Throws when there are several, or none. */
+export function oneOf(
+  node: JsonNode,
+  ...names: readonly string[]
+): readonly [name: string, member: JsonNode] {
+  const there = names.flatMap((name) => {
+    const member = findMember(node, name);
+    return member ? [[name, member] as const] : [];
+  });
+  const [only, ...others] = there;
+  if (only === undefined || others.length > 0) {
+    throw refused(node.path, `must have exactly one of ${names.join(', ')}`);
+  }
+  return only;
+}
+
+/** The items of an array of at most 256; none when it is not there. */
+export function items(node: JsonNode | undefined): JsonNode[] {
+  if (node === undefined) return [];
+  const { value, path } = node;
+  if (!Array.isArray(value)) throw refused(path, 'must be an array');
+  if (value.length > MAX_ITEMS) throw refused(path, `has more than ${MAX_ITEMS} items`);
+  return value.map((item, i) => ({ value: item, path: `${path}/${i}` }));
+}
+
+/** A text. */
+export function text({ value, path }: JsonNode): string {
+  if (typeof value !== 'string') throw refused(path, 'must be a text');
+  return value;
+}
+
+/** The bytes of a base64 text; of exactly `length` when it is given. */
+export function bytes(node: JsonNode, length?: number): Uint8Array {
+  return parsed(node, (base64) => fromProtoBase64(base64, length));
+}
+
+/** Base64 as readers of ProtoJSON take it: either alphabet but not both, with or without padding, line breaks ignored. */
+export function fromProtoBase64(text: string, length?: number): Uint8Array {
+  const digits = text.replaceAll(/[\r\n]/g, '');
+  if (/[-_]/.test(digits) && /[+/]/.test(digits)) throw new FormatError('has two alphabets of base64');
+  const standard = digits.replaceAll('-', '+').replaceAll('_', '/');
+  return fromBase64(standard.padEnd(Math.ceil(standard.length / 4) * 4, '='), length);
+}
+
+/** A 64-bit integer, which ProtoJSON writes as a text, as far as it is safe: not negative and below 2^53. */
+export function index({ value, path }: JsonNode): number {
+  const isSpelledRight = typeof value === 'number' || (typeof value === 'string' && INTEGER.test(value));
+  const number = Number(value);
+  if (!isSpelledRight || !Number.isSafeInteger(number) || number < 0) {
+    throw refused(path, 'must be an integer from 0 to below 2^53');
+  }
+  return number;
+}
+
+/** An RFC 3339 time in UTC. */
+export function time(node: JsonNode): Date {
+  const date = new Date(text(node));
+  const isRight =
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(text(node)) && !Number.isNaN(date.getTime());
+  if (!isRight) throw refused(node.path, 'must be an RFC 3339 time in UTC');
+  return date;
+}
+
+/** What a parser makes of a text; what the parser refuses, refused with the member's name. */
+export function parsed<T>(node: JsonNode, parse: (text: string) => T): T {
+  const given = text(node);
+  try {
+    return parse(given);
+  } catch (error) {
+    throw refused(node.path, problemOf(error));
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The name in the proto of a field of ProtoJSON. */
+function protoName(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The refusal of a member. */
+export function refused(path: string, message: string): FormatError {
+  return new FormatError(`${path === '' ? 'the document' : path}: ${message}`);
+}

@@ -1,0 +1,143 @@
+/**
+ * Verification of a stock Sigstore bundle v0.3 that is signed by a public key: named steps, each reported, none skipped.
+ * Pure: the key, the artifact and whom to trust come in; the bundle is believed in nothing.
+ */
+
+import type { PublicKey } from '../asn1/public-key.js';
+import { FormatError } from '../bytes/format-error.js';
+import { instantText } from '../verify/instant.js';
+import { type Check, failed, missing, passed, type Step, step } from '../verify/report.js';
+import type { Verdict } from '../verify/verify.js';
+import { type Artifact, checkArtifact, checkSignature, signedBytes } from './artifact-steps.js';
+import { parseSigstoreBundle, type SigstoreFacts, UncheckableError } from './bundle.js';
+import { checkEntries, checkInclusions, checkLogs, checkLogTimes, type LogFinding } from './log-steps.js';
+import { checkTimestamps } from './timestamp-step.js';
+import type { SigstoreTrust } from './trusted-root.js';
+
+/** The steps in order. */
+const SIGSTORE_STEPS = [
+  'shape',
+  'signature',
+  'artifact',
+  'entries',
+  'inclusion',
+  'checkpoint',
+  'timestamps',
+] as const;
+
+type StepName = (typeof SIGSTORE_STEPS)[number];
+
+export type SigstoreOptions = {
+  readonly key: PublicKey;
+  readonly artifact: Artifact;
+  /** Without it neither logs nor time stamps are checked, and the report says so. */
+  readonly trust?: SigstoreTrust | undefined;
+  /** Whether a time stamp by an authority of the trusted root is wanted. Not by default: a key needs none. */
+  readonly wantsTimestamp?: boolean | undefined;
+};
+
+export type SigstoreVerification = {
+  /** `verified` is about the signature and the artifact; nothing that the bundle holds beside them was found wrong. */
+  readonly verdict: Verdict;
+  /** One sentence for a person, and one of what was not checked. */
+  readonly summary: string;
+  readonly steps: readonly Step<StepName>[];
+  /**
+   * The earliest time that a trusted log or authority vouches for, accuracy included. Proven only if the verdict is
+   * `verified`.
+   */
+  readonly existedBy?: Date;
+};
+
+/** Verifies a bundle, given as JSON text or UTF-8 bytes. Whatever is wrong with it is in the result. */
+export async function verifySigstoreBundle(
+  bundle: string | Uint8Array,
+  options: SigstoreOptions,
+): Promise<SigstoreVerification> {
+  try {
+    return await verifyFacts(parseSigstoreBundle(bundle), options);
+  } catch (error) {
+    return report([step('shape', [refusalOf(error)])], {});
+  }
+}
+
+/** What keeps a bundle from being read; anything else is thrown on. */
+function refusalOf(error: unknown): Check {
+  if (error instanceof UncheckableError) return missing('shape.not_checkable', error.message);
+  if (!(error instanceof FormatError)) throw error;
+  return failed('shape.invalid', `the bundle cannot be read: ${error.message}`);
+}
+
+async function verifyFacts(
+  facts: SigstoreFacts,
+  { key, artifact, trust, wantsTimestamp = false }: SigstoreOptions,
+): Promise<SigstoreVerification> {
+  const { content, entries } = facts;
+  const signed = signedBytes(content, artifact);
+  const payload = content.kind === 'dsse' ? content.payload : undefined;
+  const logs = await checkLogs(entries, trust);
+  const stamps = await checkTimestamps(facts, trust, wantsTimestamp);
+  const vouched = [...logs, ...stamps];
+  const stated = vouched.flatMap((finding) => finding.stated ?? []);
+  const latest = vouched.flatMap((finding) => finding.latest?.getTime() ?? []);
+  const about = { ...signed, payload, signature: content.signature, spki: key.spki };
+  const steps = [
+    step('shape', [passed('shape.valid', 'the bundle is well-formed')]),
+    step('signature', [await checkSignature(content, signed.signed, key)]),
+    step('artifact', [checkArtifact(content, artifact)]),
+    step('entries', await checkEntries(entries, about)),
+    step('inclusion', checkInclusions(entries)),
+    step('checkpoint', [...logs.map(({ check }) => check), ...checkLogTimes(logs, stated)]),
+    step(
+      'timestamps',
+      stamps.map(({ check }) => check),
+    ),
+  ];
+  return report(steps, { logs, ...(latest.length > 0 && { existedBy: new Date(Math.min(...latest)) }) });
+}
+
+/** Completes the report: steps that were not come to are in it, as not checked. */
+function report(
+  made: readonly Step<StepName>[],
+  found: { readonly logs?: readonly LogFinding[]; readonly existedBy?: Date },
+): SigstoreVerification {
+  const notMade = (name: StepName) =>
+    step(name, [missing(`${name}.not_checked`, 'the bundle cannot be read')]);
+  const steps = SIGSTORE_STEPS.map((name) => made.find((one) => one.name === name) ?? notMade(name));
+  const verdict = verdictOf(steps);
+  const { existedBy, logs = [] } = found;
+  return {
+    verdict,
+    summary: summarize(verdict, steps, logs, existedBy),
+    steps,
+    ...(existedBy && { existedBy }),
+  };
+}
+
+function verdictOf(steps: readonly Step<StepName>[]): Verdict {
+  if (steps.some(({ status }) => status === 'failed')) return 'not_verified';
+  const isOpen = steps.some(({ checks }) => checks.some(({ blocking }) => blocking));
+  return isOpen ? 'could_not_check' : 'verified';
+}
+
+function summarize(
+  verdict: Verdict,
+  steps: readonly Step<StepName>[],
+  logs: readonly LogFinding[],
+  existedBy: Date | undefined,
+): string {
+  if (verdict !== 'verified') {
+    const status = verdict === 'not_verified' ? 'failed' : 'not_checked';
+    const reason = steps.find((one) => one.status === status)?.message ?? 'unknown';
+    return `${verdict === 'not_verified' ? 'Not verified' : 'Could not be checked'}: ${reason}.`;
+  }
+  const names = [...new Set(logs.flatMap(({ log }) => (log ? [log.name] : [])))];
+  const proven = [
+    'This artifact is signed by the given key',
+    ...(names.length > 0 ? [`the signature is in the log ${names.join(' and ')}`] : []),
+    ...(existedBy ? [`it existed no later than ${instantText(existedBy)}`] : []),
+  ];
+  const open = steps.flatMap(({ checks }) => checks.filter((check) => check.status === 'not_checked'));
+  const reasons = [...new Set(open.map(({ message }) => message))];
+  return `${proven.join('; ')}.${reasons.length > 0 ? ` Not checked: ${reasons.join('; ')}.` : ''}`;
+}

@@ -1,0 +1,57 @@
+import { getOption, type JsonObject } from '@bufbuild/protobuf';
+import { type ErrorRules, error as errorOption } from '../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
+
+/** An error the caller is told about: its code decides status and spelling on every surface. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+
+  /**
+   * @param message a sentence for a person; it reaches the caller, so it holds no secret and no SQL
+   * @param details as the code's summary in errors.proto says
+   * @param headers for the answer, by lower-case name, for example `retry-after`
+   */
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly details: JsonObject = {},
+    readonly headers: Readonly<Record<string, string>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** What errors.proto says of a code: dotted spelling, HTTP status, gRPC code, summary. */
+export function errorRules(code: ErrorCode): ErrorRules {
+  const rules = RULES.get(code);
+  if (rules === undefined) throw new Error(`error code ${code} has no rules in errors.proto`);
+  return rules;
+}
+
+/** A `service.unavailable` error that asks to be tried again after `retryAfterSeconds`. */
+export function unavailable(message: string, retryAfterSeconds: number, cause?: unknown): ApiError {
+  return new ApiError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    message,
+    {},
+    { 'retry-after': String(retryAfterSeconds) },
+    { cause },
+  );
+}
+
+/** `idempotency.in_progress`: a request with the same key is under way, for longer than this one waits. */
+export function idempotencyInProgress(): ApiError {
+  return new ApiError(
+    ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+    'a request with the same idempotency key is still under way',
+    {},
+    { 'retry-after': '1' },
+  );
+}
+
+const RULES: ReadonlyMap<ErrorCode, ErrorRules> = new Map(
+  ErrorCodeSchema.values
+    .filter((value) => value.number !== ErrorCode.UNSPECIFIED)
+    .map((value) => [value.number, getOption(value, errorOption)]),
+);

@@ -1,0 +1,41 @@
+import { type Bucket, BucketSchema } from '../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { spellingOf } from '../../protocol/enum-names.js';
+import { ApiError } from './errors.js';
+
+/** One rate window of an API key as it stands after a call: what an answer's `X-RateLimit-*` headers speak of. */
+export type RateState = {
+  bucket: Bucket;
+  windowSeconds: number;
+  limit: number;
+  remaining: number;
+  /** When the next window starts, Unix milliseconds. */
+  resetAtMs: number;
+};
+
+/** The window with the least left; of equals the longest. */
+export function tightestWindow(states: readonly RateState[]): RateState | undefined {
+  let tightest = states[0];
+  for (const state of states) if (tightest !== undefined && isTighter(state, tightest)) tightest = state;
+  return tightest;
+}
+
+function isTighter(a: RateState, b: RateState): boolean {
+  return a.remaining < b.remaining || (a.remaining === b.remaining && a.windowSeconds > b.windowSeconds);
+}
+
+/** The error of a spent window: 429 with the window in `details` and `Retry-After`. */
+export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
+  const bucket = spellingOf(BucketSchema, spent.bucket);
+  return new ApiError(
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again after Retry-After`,
+    {
+      bucket,
+      window: spent.windowSeconds,
+      limit: spent.limit,
+      reset: new Date(spent.resetAtMs).toISOString(),
+    },
+    { 'retry-after': String(Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000))) },
+  );
+}

@@ -1,0 +1,137 @@
+import { isUtf8 } from 'node:buffer';
+import type { ConnectRouter } from '@connectrpc/connect';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import { compressionGzip } from '@connectrpc/connect-node';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../core/errors.js';
+import { MIN_COMPRESSED_BYTES } from '../core/gzip.js';
+import type { Logger } from '../core/logger.js';
+import { invalidRequest } from '../json/problems.js';
+import { internalError } from './call/failure.js';
+import { connectContext } from './connect/connect.js';
+import { dropEndlessDeadline } from './connect/rpc-deadline.js';
+import { sendError } from './rest/envelope.js';
+import type { Limits } from './socket/limits.js';
+import type { RequestRecord } from './socket/requests.js';
+import { boundStreams } from './socket/streams.js';
+
+export type AppDeps = {
+  log: Logger;
+  limits: Limits;
+  /** The RPCs of our services. */
+  routes: (router: ConnectRouter) => void;
+  /** RPCs that anyone may call and that may stream: health, reflection. */
+  moreRpcs?: (router: ConnectRouter) => void;
+  publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
+  /** Answers what has no route here. */
+  notFound: (record: RequestRecord) => void;
+  /** Aborted when the server begins to close: ends streams that would not end by themselves. */
+  closing: AbortSignal;
+};
+
+/** A message of a page of 200 submissions with their metadata stays well below. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+/** Length prefix and field tags around a body of the permitted size. */
+const MESSAGE_OVERHEAD_BYTES = 1024;
+
+/** The RPCs and the public routes. */
+export type App = {
+  ready: () => Promise<void>;
+  /** Routes a request. */
+  serve: (record: RequestRecord) => void;
+  close: () => Promise<void>;
+};
+
+type GetRecord = (request: FastifyRequest) => RequestRecord;
+
+/**
+ * Fastify with the RPCs and the public routes, as a router: it never listens, requests of both HTTP versions are handed
+ * to it. Bodies are left unread, as nobody but Connect takes one here.
+ */
+export function createApp(deps: AppDeps): App {
+  const records = new WeakMap<object, RequestRecord>();
+  const getRecord: GetRecord = ({ raw }) => {
+    const record = records.get(raw);
+    if (record === undefined) throw new Error('a request reached Fastify without its record');
+    return record;
+  };
+  const fastify = createFastify(deps, getRecord);
+  registerRpcs(fastify, deps, getRecord);
+  const { publicRoutes } = deps;
+  if (publicRoutes !== undefined) fastify.register(async (scope) => publicRoutes(scope));
+  return {
+    ready: async () => void (await fastify.ready()),
+    serve(record) {
+      const { req, res } = record;
+      dropEndlessDeadline(req);
+      res.setHeader('x-request-id', record.requestId);
+      records.set(req, record);
+      // Fastify is typed for HTTP/1.1 only, but routes both.
+      fastify.routing(req as never, res as never);
+    },
+    close: async () => fastify.close(),
+  };
+}
+
+function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): FastifyInstance {
+  const fastify = Fastify({
+    logger: false,
+    return503OnClosing: false,
+    frameworkErrors: (_error, request, reply) => {
+      reply.hijack();
+      notFound(getRecord(request));
+    },
+  });
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  fastify.setNotFoundHandler((request, reply) => {
+    reply.hijack();
+    notFound(getRecord(request));
+  });
+  fastify.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+    reply.hijack();
+    const record = getRecord(request);
+    sendError(record, routeError(log, error, record));
+  });
+  return fastify;
+}
+
+function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRecord): void {
+  const options = {
+    contextValues: (request: FastifyRequest) => connectContext(getRecord(request)),
+    readMaxBytes: deps.limits.maxBodyBytes + MESSAGE_OVERHEAD_BYTES,
+    writeMaxBytes: MAX_RESPONSE_BYTES,
+    compressMinBytes: MIN_COMPRESSED_BYTES,
+    acceptCompression: [compressionGzip],
+    // A filter that is misspelled must not list everything: what is unknown is refused, as ProtoJSON has it by default.
+    jsonOptions: { ignoreUnknownFields: false, textDecoder: { decode: jsonText } },
+  };
+  fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
+  if (deps.moreRpcs === undefined) return;
+  fastify.register(fastifyConnectPlugin, {
+    ...options,
+    routes: deps.moreRpcs,
+    readMaxBytes: deps.limits.maxPublicBytes,
+    acceptCompression: [],
+    shutdownSignal: deps.closing,
+    interceptors: [boundStreams(deps.limits, deps.closing)],
+  });
+}
+
+/** The JSON of a Connect request. Throws where Connect would put U+FFFD in the place of what is no UTF-8. */
+function jsonText(bytes: Uint8Array = new Uint8Array()): string {
+  if (!isUtf8(bytes)) throw new Error('a JSON text must be in UTF-8');
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+}
+
+function routeError(log: Logger, error: Error & { statusCode?: number }, record: RequestRecord): ApiError {
+  if (error instanceof ApiError) return error;
+  const { statusCode = 500 } = error;
+  if (statusCode === 415) {
+    return new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, 'the content type cannot be read');
+  }
+  if (statusCode < 500) return invalidRequest([{ path: '', message: 'cannot be understood' }]);
+  log.error({ err: error, request_id: record.requestId }, 'a route failed');
+  return internalError(record.requestId, error);
+}

@@ -1,0 +1,84 @@
+import { Access, type MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
+import { andThen, type Soon } from '../../core/soon.js';
+import { parseApiKey } from '../../keys/api-key.js';
+
+/** Who can tell what a token is. */
+export type Credentials = {
+  /** The principal of a usable API key; undefined for any other token. */
+  findPrincipal: (token: string) => Soon<Principal | undefined>;
+  /** Whether a token is the operator's; may let who sends a wrong one wait. */
+  isAdmin: (token: string) => Soon<boolean>;
+};
+
+const MAX_TOKEN_CHARACTERS = 512;
+/** How nearly every client sends it, read without taking it apart. */
+const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
+const CHALLENGE = { 'www-authenticate': 'Bearer' };
+/** What a token should be, and what is said of one that is not. */
+type Wanted = { name: string; invalid: string };
+const API_KEY: Wanted = {
+  name: 'an API key',
+  invalid: 'the API key is unknown, malformed, revoked or expired',
+};
+const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
+
+/** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
+export function authenticate(deps: Credentials, call: Call, rules: MethodRules): Soon<void> {
+  if (rules.access === Access.PUBLIC) return;
+  const authorization = call.header('authorization');
+  if (rules.access === Access.ADMIN) {
+    const given = bearerToken(authorization, ADMIN_TOKEN);
+    return andThen(deps.isAdmin(given), (isAdmin) => assertAdmin(isAdmin, given));
+  }
+  const token = bearerToken(authorization, API_KEY);
+  return andThen(deps.findPrincipal(token), (principal) => {
+    if (principal === undefined) throw invalidKey(API_KEY);
+    call.principal = principal;
+  });
+}
+
+/** An API key is refused by its form, so that nothing is told of whether it exists. */
+function assertAdmin(isAdmin: boolean, token: string): void {
+  if (isAdmin) return;
+  if (parseApiKey(token) === undefined) throw invalidKey(ADMIN_TOKEN);
+  throw new ApiError(
+    ErrorCode.AUTH_INSUFFICIENT_SCOPE,
+    'API keys cannot call the admin API: it wants the admin token',
+    { required: 'admin' },
+  );
+}
+
+/** The refusal of a principal that lacks the method's scope. */
+export function findScopeRefusal({ principal }: Call, { scope }: MethodRules): ApiError | undefined {
+  if (principal === undefined || scope === UNIVERSAL_SCOPE || principal.scopes.includes(scope)) return;
+  return new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, `the API key lacks the scope ${scope}`, {
+    required: scope,
+  });
+}
+
+/** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
+function bearerToken(header: string | undefined, wanted: Wanted): string {
+  const usual = header === undefined ? null : USUAL_FORM.exec(header);
+  if (usual !== null) return usual[1] as string;
+  const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
+  if (scheme.toLowerCase() !== 'bearer' || token === '') {
+    throw new ApiError(
+      ErrorCode.AUTH_MISSING_CREDENTIALS,
+      `the request carries no Authorization: Bearer header with ${wanted.name}`,
+      {},
+      CHALLENGE,
+    );
+  }
+  if (rest.length > 0 || token.length > MAX_TOKEN_CHARACTERS) {
+    throw invalidKey(wanted);
+  }
+  return token;
+}
+
+function invalidKey({ invalid }: Wanted): ApiError {
+  return new ApiError(ErrorCode.AUTH_INVALID_KEY, invalid, {}, CHALLENGE);
+}

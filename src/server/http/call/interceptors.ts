@@ -1,0 +1,74 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import type { Call } from '../../core/call.js';
+import type { ApiError } from '../../core/errors.js';
+import { andThen, type Soon } from '../../core/soon.js';
+import { handlersByMethod, type ServiceEntry, unaryMethods } from '../services.js';
+import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
+import { readIdempotencyKey } from './idempotency-key.js';
+import { methodRules } from './method-rules.js';
+import { countCall, countUnmade, isSpentWindow, type RateLimits } from './rate.js';
+import { rateHeaders } from './rate-headers.js';
+
+/** What the steps of a call need; nothing here knows of SQL or sockets. */
+export type InterceptorDeps = Credentials &
+  RateLimits & {
+    services: readonly ServiceEntry[];
+    /** Throws `request.invalid` when a message breaks the rules of its proto. */
+    validate: (desc: DescMessage, message: Message) => void;
+    /** Unix milliseconds. */
+    nowMs: () => number;
+  };
+
+/** A call's way to its handler, the same for every surface. */
+export type Interceptors = {
+  /** The refusals that need no message, in the order of the API: 401, 403, 429. */
+  admit: (call: Call) => Soon<void>;
+  /** Checks the idempotency key and the message, and calls the handler. */
+  invoke: (call: Call, message: Message) => Soon<Message>;
+  /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
+  conclude: (call: Call) => string[];
+  /** Counts what nothing has counted yet, once the call is over, answered or not. */
+  settle: (call: Call) => void;
+};
+
+/** Throws when a method has no handler or its options leave open who may call it. */
+export function createInterceptors(deps: InterceptorDeps): Interceptors {
+  const handlers = handlersByMethod(deps.services);
+  for (const method of unaryMethods(deps.services)) methodRules(method);
+  return {
+    admit(call) {
+      const rules = methodRules(call.method);
+      return andThen(authenticate(deps, call, rules), () => {
+        const refusal = findScopeRefusal(call, rules);
+        return refusal === undefined
+          ? countCall(deps, call, rules, deps.nowMs())
+          : refuseCounted(deps, call, rules, refusal);
+      });
+    },
+    invoke(call, message) {
+      const handler = handlers.get(call.method);
+      if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
+      readIdempotencyKey(call, methodRules(call.method));
+      deps.validate(call.method.input, message);
+      return handler(message, call);
+    },
+    conclude: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
+    settle: (call) => countUnmade(deps, call, methodRules(call.method)),
+  };
+}
+
+/** A call without the scope counts like any other, but a spent window is not what it is refused for. */
+async function refuseCounted(
+  deps: InterceptorDeps,
+  call: Call,
+  rules: MethodRules,
+  refusal: ApiError,
+): Promise<never> {
+  try {
+    await countCall(deps, call, rules, deps.nowMs());
+  } catch (error) {
+    if (!isSpentWindow(error)) throw error;
+  }
+  throw refusal;
+}

@@ -1,0 +1,112 @@
+import { Bucket, type MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { Principal } from '../../core/principal.js';
+import { type RateState, rateLimitExceeded } from '../../core/rate-window.js';
+import { andThen, recover, type Soon } from '../../core/soon.js';
+import { findIdempotencyKey } from './idempotency-key.js';
+
+/** Who counts calls. */
+export type RateLimits = {
+  /** Counts a call that takes so many reads; throws the error of a spent window. */
+  takeReads: (principal: Principal, count: number) => Soon<RateState>;
+  /** Counts a read that is known only once it was answered; what the window lacks is `findOverdrawn` from then on. */
+  oweRead: (principal: Principal) => void;
+  /** The read window, when more is owed than it had. */
+  findOverdrawn: (principal: Principal) => RateState | undefined;
+  /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
+  peekSubmissions: (principal: Principal, nowMs: number) => Soon<readonly RateState[]>;
+  /** Whether anything was done under an idempotency key. */
+  hasClaim: (principal: Principal, idempotencyKey: string) => Soon<boolean>;
+};
+
+/** Counts the call in its bucket, or refuses it where the window is known to be spent. */
+export function countCall(deps: RateLimits, call: Call, rules: MethodRules, nowMs: number): Soon<void> {
+  const { principal } = call;
+  if (principal === undefined) return;
+  if (rules.bucket === Bucket.READS) return countReads(deps, call, principal, rules.cost || 1, nowMs);
+  if (rules.bucket === Bucket.SUBMISSIONS) return countCreation(deps, call, principal, rules, nowMs);
+}
+
+/**
+ * Counts, as a read, a creation that the write has not counted: it was refused, or replayed. To be called once the call
+ * is over; a second time does nothing.
+ */
+export function countUnmade(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
+  const { principal } = call;
+  if (principal === undefined || bucket !== Bucket.SUBMISSIONS || call.isCounted) return;
+  call.isCounted = true;
+  deps.oweRead(principal);
+}
+
+function countCreation(
+  deps: RateLimits,
+  call: Call,
+  principal: Principal,
+  rules: MethodRules,
+  nowMs: number,
+): Soon<void> {
+  const overdrawn = deps.findOverdrawn(principal);
+  if (overdrawn !== undefined) {
+    call.rateStates = [overdrawn];
+    return refuse(call, overdrawn, nowMs);
+  }
+  return andThen(deps.peekSubmissions(principal, nowMs), (states) => {
+    call.rateStates = states;
+    const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
+    if (spent !== undefined) return admitReplay(deps, call, principal, rules, { spent, nowMs });
+  });
+}
+
+/** A refusal that took nothing but a look costs nothing. */
+function refuse(call: Call, spent: RateState, nowMs: number): never {
+  call.isCounted = true;
+  throw rateLimitExceeded(spent, nowMs);
+}
+
+/** Beyond a spent window only a request that was answered before may be sent again, as a read; that of a new key is 429. */
+async function admitReplay(
+  deps: RateLimits,
+  call: Call,
+  principal: Principal,
+  rules: MethodRules,
+  { spent, nowMs }: { spent: RateState; nowMs: number },
+): Promise<void> {
+  const key = findIdempotencyKey(call, rules);
+  if (key === undefined) refuse(call, spent, nowMs);
+  const { rateStates } = call;
+  await countReads(deps, call, principal, 1, nowMs);
+  call.rateStates = [...rateStates, ...call.rateStates];
+  if (!(await deps.hasClaim(principal, key))) refuse(call, spent, nowMs);
+  call.isReplayOnly = true;
+}
+
+function countReads(
+  deps: RateLimits,
+  call: Call,
+  principal: Principal,
+  count: number,
+  nowMs: number,
+): Soon<void> {
+  call.isCounted = true;
+  const take = () =>
+    andThen(deps.takeReads(principal, count), (state) => {
+      call.rateStates = [state];
+    });
+  return recover(take, (error) => {
+    if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
+    throw error;
+  });
+}
+
+/** Whether a call was refused because a window is spent. */
+export function isSpentWindow(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
+}
+
+/** The window that the error is about: a refused call's headers speak of it like an admitted one's. */
+function spentReadWindow({ readWindow }: Principal, { details }: ApiError, nowMs: number): RateState {
+  const resetAtMs = typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
+  return { bucket: Bucket.READS, ...readWindow, remaining: 0, resetAtMs };
+}

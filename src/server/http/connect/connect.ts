@@ -1,0 +1,134 @@
+import type { Message } from '@bufbuild/protobuf';
+import {
+  type ConnectRouter,
+  type ContextValues,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from '@connectrpc/connect';
+import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/connect/protocol';
+import type { Call } from '../../core/call.js';
+import type { Logger } from '../../core/logger.js';
+import { compileMessageCheck } from '../../json/check-message.js';
+import { asApiError } from '../call/failure.js';
+import type { Interceptors } from '../call/interceptors.js';
+import { type ServiceEntry, unaryMethods } from '../services.js';
+import { inPieces } from '../socket/pieces.js';
+import type { RequestRecord } from '../socket/requests.js';
+import { connectError } from './connect-error.js';
+import { surfaceOf } from './message-form.js';
+import { completeError, noSuchRpc } from './protocol-error.js';
+import { addConclusion } from './refuse.js';
+import { beforeDeadline, within } from './rpc-deadline.js';
+
+export type ConnectDeps = {
+  services: readonly ServiceEntry[];
+  interceptors: Interceptors;
+  log: Logger;
+  /** For calls that come without a deadline of their own. */
+  answerTimeoutMs: number;
+};
+
+/** Headers that are not true of a message once it was read. */
+const OF_THE_BODY_AS_SENT = ['content-length', 'content-encoding', 'grpc-encoding'];
+
+const recordKey = createContextKey<RequestRecord | undefined>(undefined);
+
+/** Hands a request's record to the RPC that Connect makes of it. */
+export function connectContext(record: RequestRecord): ContextValues {
+  return createContextValues().set(recordKey, record);
+}
+
+/**
+ * The services on Connect, gRPC and gRPC-Web. Connect parses messages that were read for calls that were admitted; then
+ * a call goes the way of every surface. What was not admitted is no route here.
+ */
+export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => void {
+  return (router) => {
+    for (const method of unaryMethods(deps.services)) {
+      const check = compileMessageCheck(method.input);
+      router.rpc(method, (message, context) => answer(deps, check, message, context));
+    }
+    const handlers = router.handlers;
+    handlers.forEach((handler, index) => {
+      handlers[index] = Object.assign(
+        async (request: Parameters<typeof handler>[0]) => {
+          const record = getRecord(request.contextValues);
+          record.surface = surfaceOf(request.header.get('content-type'));
+          const { message } = record;
+          const isAdmitted = record.call !== undefined || !handler.allowedMethods.includes(request.method);
+          if (!isAdmitted) return noSuchRpc(record);
+          const read = message === undefined ? request : { ...request, body: createAsyncIterable([message]) };
+          if (message !== undefined) for (const name of OF_THE_BODY_AS_SENT) request.header.delete(name);
+          // From here on the id goes the way of the call's other metadata, lest it arrives twice.
+          record.res.removeHeader('x-request-id');
+          return piecemeal(await completeError(await handler(read), record, handler.allowedMethods));
+        },
+        {
+          service: handler.service,
+          method: handler.method,
+          requestPath: handler.requestPath,
+          supportedContentType: handler.supportedContentType,
+          protocolNames: handler.protocolNames,
+          allowedMethods: handler.allowedMethods,
+        },
+      );
+    });
+  };
+}
+
+function piecemeal(response: UniversalServerResponse): UniversalServerResponse {
+  return response.body === undefined ? response : { ...response, body: inPieces(response.body) };
+}
+
+type Check = (message: Message) => void;
+
+async function answer(
+  { interceptors, log, answerTimeoutMs }: ConnectDeps,
+  check: Check,
+  message: Message,
+  context: HandlerContext,
+): Promise<Message> {
+  const record = getRecord(context.values);
+  if (record.call === undefined) throw new Error('a call reached its handler without being admitted');
+  const call: Call = { ...record.call, signal: () => context.signal };
+  record.call = call;
+  record.isInvoked = true;
+  try {
+    const work = run(interceptors, call, message, check);
+    const response = await (context.timeoutMs() === undefined
+      ? within(answerTimeoutMs, work)
+      : beforeDeadline(context.signal, work));
+    context.responseHeader.set('x-request-id', call.requestId);
+    addConclusion(interceptors, call);
+    for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
+    if (context.requestMethod === 'GET') allowNoReuse(record, context.responseHeader);
+    return response;
+  } catch (thrown) {
+    const error = asApiError(log, thrown, call);
+    record.error = error.code;
+    addConclusion(interceptors, call);
+    throw connectError(error, call);
+  }
+}
+
+async function run({ invoke }: Interceptors, call: Call, message: Message, check: Check): Promise<Message> {
+  // Nobody waits for it any more: better not begun.
+  call.signal().throwIfAborted();
+  check(message);
+  return invoke(call, message);
+}
+
+/** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */
+function allowNoReuse({ res }: RequestRecord, headers: Headers): void {
+  const vary = res.getHeader('vary');
+  headers.set('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
+  headers.set('cache-control', 'private, no-cache');
+}
+
+/** The record of the request that an RPC came in; throws when `connectContext` did not hand it over. */
+export function getRecord(values: ContextValues | undefined): RequestRecord {
+  const record = values?.get(recordKey);
+  if (record === undefined) throw new Error('a request reached Connect without its record');
+  return record;
+}

@@ -1,0 +1,127 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { base64Decode, base64Encode } from '@bufbuild/protobuf/wire';
+import type { Bound } from '../../json/bound.js';
+import { invalidRequest } from '../../json/problems.js';
+import { readJson, tooManyValues } from '../rest/json-body.js';
+import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
+import { type NodeRequest, pathOf } from '../socket/requests.js';
+import { type Form, findForm, findQueryForm } from './message-form.js';
+
+/** What a message may be. */
+export type MessageRules = {
+  bound: Bound;
+  /** Whether the binary form of a message has more values in its Structs than so many; undefined when it has none. */
+  hasMoreValues: ((bytes: Uint8Array, max: number) => boolean) | undefined;
+};
+
+const inflate = promisify(gunzip);
+
+const ENVELOPE_HEAD_BYTES = 5;
+const COMPRESSED_FLAG = 1;
+
+/**
+ * Reads the message of an admitted call within the bound of its RPC, inflated or not.
+ *
+ * @returns the body, not compressed, that Connect is to parse; undefined where it reads none, as the message is in the query, or as the
+ * content type is not one it knows, which it says itself
+ */
+export async function readMessage(
+  req: NodeRequest,
+  rules: MessageRules,
+  hold: HoldBytes,
+): Promise<Uint8Array | undefined> {
+  if (req.method === 'GET') return readQuery(req, rules);
+  const form = findForm(req.headers['content-type']);
+  if (form === undefined) return undefined;
+  const { maxBytes } = rules.bound;
+  const isGzip = readEncoding(req.headers[form.encodingHeader] as string | undefined, form);
+  const maxBodyBytes = maxBytes + (form.isEnveloped ? ENVELOPE_HEAD_BYTES : 0);
+  if ((bodyLength(req) ?? 0) > maxBodyBytes) throw tooLarge(maxBytes);
+  const body = await readStream(req, maxBodyBytes, () => tooLarge(maxBytes), hold);
+  const { bytes, isCompressed } = form.isEnveloped
+    ? openEnvelope(body, maxBytes)
+    : { bytes: body, isCompressed: isGzip };
+  if (isCompressed && !isGzip) throw unreadable('its compression is not named');
+  const message = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
+  if (isCompressed) hold(message.length);
+  assertFewValues(message, form, rules);
+  return form.isEnveloped ? closeEnvelope(message) : message;
+}
+
+/** The message of a call by GET, whose length the bound of the headers bounds. */
+async function readQuery(req: NodeRequest, rules: MessageRules): Promise<undefined> {
+  const { searchParams } = new URL(req.url ?? '', 'http://localhost');
+  const form = findQueryForm(searchParams.get('encoding'));
+  if (form === undefined) return undefined;
+  const text = searchParams.get('message') ?? '';
+  const isGzip = readEncoding(searchParams.get('compression') ?? undefined, form);
+  const bytes = searchParams.get('base64') === '1' ? decode(text) : Buffer.from(text);
+  const message = isGzip ? await inflateWithin(bytes, rules.bound.maxBytes) : bytes;
+  assertFewValues(message, form, rules);
+  if (!isGzip) return undefined;
+  searchParams.delete('compression');
+  searchParams.set('base64', '1');
+  searchParams.set('message', base64Encode(message, 'url'));
+  req.url = `${pathOf(req)}?${searchParams}`;
+  return undefined;
+}
+
+/** Whether it is gzip. Throws `request.unsupported_media_type` for another compression. */
+function readEncoding(encoding: string | undefined, { acceptHeader }: Form): boolean {
+  if (encoding === undefined || encoding === '' || encoding === 'identity') return false;
+  if (encoding !== 'gzip')
+    throw unsupported('the message may be compressed by gzip only', { [acceptHeader]: 'gzip' });
+  return true;
+}
+
+/** The one message in a body. */
+function openEnvelope(body: Uint8Array, maxBytes: number): { bytes: Uint8Array; isCompressed: boolean } {
+  const bytes = body.subarray(ENVELOPE_HEAD_BYTES);
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  const length = body.length < ENVELOPE_HEAD_BYTES ? undefined : view.getUint32(1);
+  if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
+  if (length !== bytes.length) {
+    throw unreadable('it is not one message and its length');
+  }
+  return { bytes, isCompressed: (view.getUint8(0) & COMPRESSED_FLAG) !== 0 };
+}
+
+function closeEnvelope(message: Uint8Array): Uint8Array {
+  const body = new Uint8Array(ENVELOPE_HEAD_BYTES + message.length);
+  new DataView(body.buffer).setUint32(1, message.length);
+  body.set(message, ENVELOPE_HEAD_BYTES);
+  return body;
+}
+
+/** Stops as soon as there are more bytes than there may be. */
+async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await inflate(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+      ? tooLarge(maxBytes)
+      : unreadable('decompression failed');
+  }
+}
+
+function assertFewValues(
+  message: Uint8Array,
+  { isJson }: Form,
+  { bound, hasMoreValues }: MessageRules,
+): void {
+  if (isJson) readJson(message, bound.maxValues);
+  else if (hasMoreValues?.(message, bound.maxValues)) throw tooManyValues(bound.maxValues);
+}
+
+function decode(text: string): Uint8Array {
+  try {
+    return base64Decode(text);
+  } catch {
+    throw unreadable('the message is not base64');
+  }
+}
+
+function unreadable(reason: string): Error {
+  return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
+}

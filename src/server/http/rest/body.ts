@@ -1,0 +1,45 @@
+import { invalidRequest } from '../../json/problems.js';
+import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
+import type { NodeRequest } from '../socket/requests.js';
+import { isJsonType } from './media-type.js';
+import type { BodyKind } from './request.js';
+
+const NO_BODY = new Uint8Array();
+
+/**
+ * Reads a request's body. Throws `request.too_large` and `request.unsupported_media_type` before it reads anything
+ * where the headers tell, `request.invalid` when there is a body where none is wanted, ClientGone.
+ */
+export function readBody(
+  req: NodeRequest,
+  kind: BodyKind,
+  maxBytes: number,
+  hold: HoldBytes,
+): Promise<Uint8Array> | Uint8Array {
+  const length = bodyLength(req);
+  if (length === 0) return NO_BODY;
+  if (kind === 'none') return refuseBody(req, length, hold);
+  if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
+  checkMediaType(req, kind);
+  return readStream(req, maxBytes, () => tooLarge(maxBytes), hold);
+}
+
+async function refuseBody(
+  req: NodeRequest,
+  length: number | undefined,
+  hold: HoldBytes,
+): Promise<Uint8Array> {
+  const problem = () => invalidRequest([{ path: '', message: 'must not have a body' }]);
+  if (length !== undefined) throw problem();
+  return readStream(req, 0, problem, hold);
+}
+
+function checkMediaType({ headers }: NodeRequest, kind: BodyKind): void {
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw unsupported('the body must not be compressed', { 'accept-encoding': 'identity' });
+  }
+  if (kind === 'json' && !isJsonType(headers['content-type'] ?? '')) {
+    throw unsupported('the body must be application/json in UTF-8', { accept: 'application/json' });
+  }
+}

@@ -1,0 +1,157 @@
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import { andThen, recover, type Soon } from '../../core/soon.js';
+import { boundBy } from '../../json/bound.js';
+import { internalError } from '../call/failure.js';
+import { closeSignal, newCall } from '../call/new-call.js';
+import type { ServiceEntry } from '../services.js';
+import type { Holder } from '../socket/body-memory.js';
+import { ClientGone, type HoldBytes } from '../socket/read-body.js';
+import type { RequestRecord } from '../socket/requests.js';
+import { errorAnswer, successAnswer } from './answer.js';
+import { readBody } from './body.js';
+import { negotiate } from './compress.js';
+import { compileRoutes, type Route } from './route.js';
+import { createRouter, type Match, type Router } from './router.js';
+import { type Answer, send } from './send.js';
+
+/** What the REST surface is made with. */
+export type RestOptions = {
+  services: readonly ServiceEntry[];
+  /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
+  admit: (call: Call) => Soon<void>;
+  /** Checks the message and calls the handler. */
+  invoke: (call: Call, message: Message) => Soon<Message>;
+  /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
+  conclude: (call: Call) => string[];
+  /** Of the body of any request; less where its message can need less. Larger ones are 413. */
+  maxBodyBytes: number;
+  /** Counts the bytes of bodies while they are held. */
+  holdFor: (holder: Holder) => HoldBytes;
+  /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
+  onInternalError: (error: unknown, requestId: string) => void;
+};
+
+/** The REST surface of some services. */
+export type RestHandler = {
+  /** Answers a request, 404 included, at once where nothing has to be waited for. Neither throws nor rejects. */
+  handle: (exchange: Exchange) => Soon<void>;
+  /** Answers with an error in place of the answer that is under way, which comes to nothing then. */
+  refuse: (exchange: Exchange, error: ApiError) => void;
+  /** What it serves: HTTP method, path template, RPC. */
+  routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
+};
+
+/** One request on its way; `call` and `error` are noted in it. */
+export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'call' | 'error'>;
+
+/**
+ * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
+ * its options do not fit its messages, and when two RPCs share a path and method.
+ */
+export function createRestHandler(options: RestOptions): RestHandler {
+  const routes = compileRoutes(options.services);
+  const router = createRouter<Route>();
+  for (const route of routes) router.add(route.binding.httpMethod, route.binding.template, route);
+  return {
+    routes: routes.map(({ binding, method }) => ({
+      method: binding.httpMethod,
+      path: binding.template.source,
+      rpc: method,
+    })),
+    handle: (exchange) =>
+      recover(
+        () => andThen(answer(options, router, exchange), (found) => sendNegotiated(exchange, found)),
+        (error) => sendError(options, exchange, error),
+      ),
+    refuse: (exchange, error) => sendError(options, exchange, error),
+  };
+}
+
+function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Soon<Answer> {
+  const { req, res } = exchange;
+  const url = req.url ?? '';
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  const match = router.find(req.method ?? '', path);
+  if (match === undefined) return answerUnmatched(router, path, exchange);
+  const route = match.target;
+  const call = newCall(route.method, exchange, closeSignal(res));
+  exchange.call = call;
+  const read = () => readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
+  const invoke = (message: Message) => options.invoke(call, message);
+  return andThen(andThen(andThen(options.admit(call), read), invoke), (response) =>
+    successAnswer(route, req.method, callHeaders(options, call), call, response),
+  );
+}
+
+/** The headers that a call gives its answer, names and values in turns. */
+function callHeaders({ conclude }: RestOptions, call: Call): string[] {
+  const headers = conclude(call);
+  for (const [name, value] of call.responseHeaders) headers.push(name, value);
+  return headers;
+}
+
+function sendNegotiated(exchange: Exchange, found: Answer): Soon<void> {
+  return andThen(negotiate(exchange, found), (ready) => send(exchange.req, exchange.res, ready));
+}
+
+/** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
+function answerUnmatched(router: Router<Route>, path: string, { req, requestId }: Exchange): Answer {
+  const allow = router.allowedMethods(path).join(', ');
+  if (allow === '') throw noRoute(router, path);
+  if (req.method !== 'OPTIONS') {
+    const message = `this path has no ${req.method}, only ${allow}`;
+    throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
+  }
+  return {
+    status: 204,
+    headers: ['allow', allow, 'x-request-id', requestId],
+    body: undefined,
+    etag: undefined,
+  };
+}
+
+function noRoute(router: Router<Route>, path: string): ApiError {
+  const isSlashTooMany = path.endsWith('/') && router.allowedMethods(path.slice(0, -1)).length > 0;
+  const hint = isSlashTooMany ? ': leave out the slash at its end' : '';
+  return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
+}
+
+function readMessage(
+  { maxBodyBytes, holdFor }: RestOptions,
+  { target, segments }: Match<Route>,
+  { req, res, call }: Exchange,
+  query: string,
+): Soon<Message> {
+  const { bodyKind, read } = target.request;
+  const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
+  const hold = holdFor({ res, apiKeyId: call?.principal?.apiKeyId });
+  return andThen(readBody(req, bodyKind, maxBytes, hold), (body) =>
+    read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues }),
+  );
+}
+
+function sendError(options: RestOptions, exchange: Exchange, error: unknown): void {
+  const { req, res, requestId, call } = exchange;
+  if (error instanceof ClientGone) return;
+  // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
+  if (!(error instanceof ApiError) && call?.signal().aborted) return;
+  if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
+  if (res.writableEnded) return;
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  const told = error instanceof ApiError ? error : internalError(requestId, error);
+  exchange.error = told.code;
+  try {
+    send(req, res, errorAnswer(told, requestId, call === undefined ? [] : callHeaders(options, call)));
+  } catch (failure) {
+    // A header that HTTP cannot carry: without those of the call, then.
+    options.onInternalError(failure, requestId);
+    send(req, res, errorAnswer(internalError(requestId, failure), requestId, []));
+  }
+}

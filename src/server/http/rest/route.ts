@@ -1,0 +1,56 @@
+import { type DescMethodUnary, getOption, type Message } from '@bufbuild/protobuf';
+import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { type Bound, findBound } from '../../json/bound.js';
+import type { ServiceEntry } from '../services.js';
+import { type HttpBinding, httpBindings } from './http-rule.js';
+import { compileRequest, type RequestReader } from './request.js';
+import { compileResponse, type Payload } from './response.js';
+
+/** One way to reach an RPC on the REST surface, compiled. */
+export type Route = {
+  method: DescMethodUnary;
+  binding: HttpBinding;
+  request: RequestReader;
+  writeResponse: (message: Message) => Payload;
+  successStatus: number;
+  /** Whether answers carry a strong ETag. */
+  hasEtag: boolean;
+  /** How large its message can be; undefined where the proto leaves that open. */
+  bound: Bound | undefined;
+};
+
+/**
+ * Every route of the services' RPCs; those without a `google.api.http` option have none. Throws, naming the RPC, when
+ * one streams, has no handler, or has options that cannot be followed.
+ */
+export function compileRoutes(services: readonly ServiceEntry[]): Route[] {
+  return services.flatMap(({ desc, handlers }) =>
+    desc.methods.flatMap((method) => {
+      try {
+        const bindings = httpBindings(method);
+        if (bindings.length === 0) return [];
+        if (method.methodKind !== 'unary') throw new Error('a streaming RPC has no REST path');
+        if (handlers[method.localName] === undefined) throw new Error('no handler');
+        return bindings.map((binding) => compileRoute(method as DescMethodUnary, binding));
+      } catch (error) {
+        throw new Error(`${desc.typeName}.${method.name}: ${(error as Error).message}`, { cause: error });
+      }
+    }),
+  );
+}
+
+function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
+  const { successStatus, etag } = getOption(method, rulesOption);
+  if (successStatus !== 0 && (successStatus < 200 || successStatus > 299)) {
+    throw new Error(`${successStatus} is no status of success`);
+  }
+  return {
+    method,
+    binding,
+    request: compileRequest(method.input, binding),
+    writeResponse: compileResponse(method.output, binding.responseBody),
+    successStatus: successStatus || 200,
+    hasEtag: etag,
+    bound: findBound(method.input),
+  };
+}

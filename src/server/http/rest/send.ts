@@ -1,0 +1,84 @@
+import type { ServerResponse } from 'node:http';
+import { constants, type Http2ServerRequest } from 'node:http2';
+import { endInPieces } from '../socket/pieces.js';
+import { bodyLength } from '../socket/read-body.js';
+import type { NodeRequest, NodeResponse } from '../socket/requests.js';
+
+/** An answer, complete. */
+export type Answer = {
+  status: number;
+  /** Names, lower-case, each followed by its value; all but `etag` and `content-length`. */
+  headers: string[];
+  /** Undefined for statuses that have no body. */
+  body: Uint8Array | undefined;
+  /** As its header has it. */
+  etag: string | undefined;
+};
+
+/** A body of at most this many bytes that nobody has read is left to Node to skip, so that the connection stays. */
+const MAX_SKIPPED_BYTES = 64 * 1024;
+/** How much of a larger one is skipped, and how long, before the connection is cut. */
+const LINGER_BYTES = 4 * 1024 * 1024;
+const LINGER_MS = 2_000;
+
+/** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
+export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): void {
+  const { status, headers, body, etag } = answer;
+  // Both kinds of response have these methods, but TypeScript finds no common signature.
+  const res = nodeRes as ServerResponse;
+  if (res.destroyed || res.writableEnded) return;
+  if (etag !== undefined) headers.push('etag', etag);
+  if (body !== undefined) headers.push('content-length', String(body.byteLength));
+  const sent = req.method === 'HEAD' ? undefined : body;
+  if (!hasLargeUnreadBody(req)) {
+    writeHead(req, res, status, headers);
+    endInPieces(res, sent);
+  } else if (req.httpVersionMajor < 2) {
+    writeHead(req, res, status, [...headers, 'connection', 'close']);
+    lingerThenEnd(req, res, sent);
+  } else {
+    const { stream } = req as Http2ServerRequest;
+    writeHead(req, res, status, headers);
+    // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
+    stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
+    endInPieces(res, sent);
+  }
+}
+
+/** A list of headers takes HTTP/1.1 half the time of an object. HTTP/2 has taken such lists only since Node 20.20. */
+function writeHead(req: NodeRequest, res: ServerResponse, status: number, headers: readonly string[]): void {
+  if (req.httpVersionMajor < 2) {
+    res.writeHead(status, headers as string[]);
+    return;
+  }
+  for (let i = 0; i < headers.length; i += 2) res.setHeader(headers[i] as string, headers[i + 1] as string);
+  res.writeHead(status);
+}
+
+function hasLargeUnreadBody(req: NodeRequest): boolean {
+  if (req.complete) return false;
+  const length = bodyLength(req);
+  return length === undefined || length > MAX_SKIPPED_BYTES;
+}
+
+/**
+ * Sends the whole answer, then skips what the client is still sending before the connection closes: closing it with
+ * unread data in it would reset it, and the client might lose the answer (RFC 9112, 9.6).
+ */
+function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array | undefined): void {
+  if (body === undefined) res.flushHeaders();
+  else res.write(body);
+  let left = LINGER_BYTES;
+  const timer = setTimeout(() => res.end(), LINGER_MS).unref();
+  const end = () => {
+    clearTimeout(timer);
+    res.end();
+  };
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) end();
+  });
+  req.once('end', end);
+  req.once('close', end);
+  req.resume();
+}

@@ -1,0 +1,145 @@
+import type { Socket } from 'node:net';
+import type { ConnectRouter } from '@connectrpc/connect';
+import type { FastifyInstance } from 'fastify';
+import type { TlsFiles } from '../../config/tls-files.js';
+import { ApiError } from '../core/errors.js';
+import { listen } from '../core/listen.js';
+import type { Logger } from '../core/logger.js';
+import { createApp } from './app.js';
+import { internalError } from './call/failure.js';
+import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
+import { createRequestIds } from './call/request-id.js';
+import { createRequestLog } from './call/request-log.js';
+import { createValidate } from './call/validate.js';
+import { connectRoutes } from './connect/connect.js';
+import { createRpcSurface } from './connect/unary.js';
+import { refuseUnknownRpc, wantsGrpc } from './connect/unknown-rpc.js';
+import { createCors } from './cors.js';
+import { normalizeTarget, surfaceFor } from './request-target.js';
+import { sendError } from './rest/envelope.js';
+import { restSurface } from './rest/rest-surface.js';
+import { assertUnambiguous } from './socket/ambiguous-headers.js';
+import { createBodyMemory } from './socket/body-memory.js';
+import { refuseMalformed } from './socket/client-error.js';
+import { drain, endAfterAnswer } from './socket/drain.js';
+import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
+import { createListener } from './socket/listener.js';
+import { createPeers } from './socket/peers.js';
+import { watchOverdue } from './socket/request-timeout.js';
+import { createRequests, type Observation, type RequestRecord, type Requests } from './socket/requests.js';
+
+export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
+  /** RPCs that anyone may call and that may stream: health, reflection. */
+  moreRpcs?: (router: ConnectRouter) => void;
+  /** Routes without authentication, outside `/v1/`. Their request bodies are not read. */
+  publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
+  log: Logger;
+  /** Told of every finished request, for metrics; the log has it already. */
+  observe?: (observation: Observation) => void;
+  limits?: Partial<Limits>;
+  tls?: TlsFiles;
+  /** Web origins whose pages may call; `['*']` for all, none by default. */
+  corsOrigins?: readonly string[];
+};
+
+export type ApiServer = {
+  /** Starts to listen; a port of 0 picks a free one. */
+  listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
+  /** Finishes what was accepted, within `graceMs`. */
+  close: () => Promise<void>;
+  /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
+  reloadTls: () => void;
+};
+
+/**
+ * REST, Connect, gRPC, gRPC-Web and the public routes on one port, over HTTP/1.1 and HTTP/2, with or without TLS.
+ * Throws when a method of the services lacks a handler or the options that say who may call it.
+ */
+export function createServer(deps: ServerDeps): ApiServer {
+  const limits = { ...DEFAULT_LIMITS, ...deps.limits };
+  const newRequestId = createRequestIds(deps.nowMs);
+  const logRequest = createRequestLog(deps.log);
+  const interceptors = createInterceptors({ ...deps, validate: createValidate() });
+  const requests = createRequests({
+    settle: interceptors.settle,
+    newRequestId,
+    monotonicMs: () => performance.now(),
+    observe: (observation) => {
+      logRequest(observation);
+      deps.observe?.(observation);
+    },
+  });
+  const holdFor = createBodyMemory(limits.maxHeldBytes);
+  const rest = restSurface({ ...deps, ...limits, interceptors, holdFor });
+  const closing = new AbortController();
+  const app = createApp({
+    ...deps,
+    limits,
+    routes: connectRoutes({ ...deps, ...limits, interceptors }),
+    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest.serve(record)),
+    closing: closing.signal,
+  });
+  const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
+  const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
+  const peers = createPeers(limits);
+  const listener = createListener({
+    limits,
+    tls: deps.tls,
+    onConnection: peers.addConnection,
+    onRequest: (req, res) => {
+      if (closing.signal.aborted) endAfterAnswer(res);
+      const record = requests.begin(req, res);
+      const refusal = peers.addRequest(record);
+      if (refusal === undefined) serve(record);
+      else sendError(record, refusal);
+    },
+    onClientError: (error, socket) =>
+      refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
+  });
+  const stopWatching = watchOverdue(requests, limits, rest.expire);
+  return {
+    listen: async (address) => {
+      await app.ready();
+      return listen(listener.server, address);
+    },
+    close: once(async () => {
+      closing.abort();
+      await drain(listener, requests, limits);
+      stopWatching();
+      await app.close();
+    }),
+    reloadTls: listener.reloadTls,
+  };
+}
+
+/** Where every request comes in. */
+function entrance(
+  rest: (record: RequestRecord) => void,
+  others: (record: RequestRecord) => void,
+  answersPreflight: (record: RequestRecord) => boolean,
+): (record: RequestRecord) => void {
+  return (record) => {
+    try {
+      assertUnambiguous(record.req);
+      normalizeTarget(record.req);
+      if (answersPreflight(record)) return;
+      if (surfaceFor(record.req) === 'rest') rest(record);
+      else others(record);
+    } catch (error) {
+      sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
+    }
+  };
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let started: Promise<void> | undefined;
+  return () => {
+    started ??= work();
+    return started;
+  };
+}
+
+function isAnswering(requests: Requests, socket: Socket): boolean {
+  for (const { req, res } of requests.all()) if (req.socket === socket && res.headersSent) return true;
+  return false;
+}

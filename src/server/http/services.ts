@@ -1,0 +1,35 @@
+import type { DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
+import type { Call } from '../core/call.js';
+import type { Soon } from '../core/soon.js';
+
+/** A service with its implementation; `handlers` is a `Handlers<typeof desc>`. */
+export type ServiceEntry = {
+  readonly desc: DescService;
+  readonly handlers: Readonly<Record<string, (request: never, call: Call) => Soon<Message>>>;
+};
+
+/** The implementation of one method, its types erased. */
+export type Handler = (request: Message, call: Call) => Soon<Message>;
+
+/** Every method of the services; throws when one is not unary, as only those have `Handlers`. */
+export function unaryMethods(services: readonly ServiceEntry[]): DescMethodUnary[] {
+  return services.flatMap(({ desc }) => desc.methods).map(assertUnary);
+}
+
+/** The handler of every method; throws when one is missing. */
+export function handlersByMethod(services: readonly ServiceEntry[]): ReadonlyMap<DescMethodUnary, Handler> {
+  return new Map(
+    services.flatMap(({ desc, handlers }) =>
+      desc.methods.map((method) => {
+        const handler = handlers[method.localName];
+        if (handler === undefined) throw new Error(`${desc.typeName}.${method.name} has no handler`);
+        return [assertUnary(method), handler as Handler] as const;
+      }),
+    ),
+  );
+}
+
+function assertUnary(method: DescService['methods'][number]): DescMethodUnary {
+  if (method.methodKind !== 'unary') throw new Error(`${method.parent.typeName}.${method.name} is not unary`);
+  return method as DescMethodUnary;
+}

@@ -1,0 +1,214 @@
+import {
+  createServer as createHttp1,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import {
+  createServer as createHttp2,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { readTlsPair, type TlsFiles } from '../../../config/tls-files.js';
+import { detectProtocol } from './detect-protocol.js';
+import type { Limits } from './limits.js';
+import { boundPipelining, countUnanswered } from './pipelining.js';
+import type { NodeRequest, NodeResponse } from './requests.js';
+
+/** One port for HTTP/1.1 and HTTP/2. */
+export type Listener = {
+  /** Listens, and owns every connection of either version. */
+  server: Server;
+  /** Every TCP connection. */
+  connections: ReadonlySet<Socket>;
+  /** Connections of HTTP/1.1, and those that have not said yet what they speak. */
+  sockets: ReadonlySet<Socket>;
+  /** HTTP/2 connections. */
+  sessions: ReadonlySet<ServerHttp2Session>;
+  /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
+  reloadTls: () => void;
+};
+
+export type ListenerOptions = {
+  limits: Limits;
+  tls: TlsFiles | undefined;
+  /** Told of every connection first; may close it. */
+  onConnection: (socket: Socket) => void;
+  onRequest: (req: NodeRequest, res: NodeResponse) => void;
+  /** Told of what cannot be parsed as HTTP/1.1; answers it, or destroys the socket. */
+  onClientError: (error: Error & { code?: string }, socket: Socket) => void;
+};
+
+const KEEP_ALIVE_PROBE_MS = 30_000;
+const MAX_CHECK_MS = 5_000;
+
+/**
+ * Tells the versions apart by ALPN under TLS, else by the connection preface (RFC 9113, section 3.4). The HTTP/1.1
+ * server is the one that listens, so that its timeouts work; connections of the other kind are handed on.
+ */
+export function createListener(options: ListenerOptions): Listener {
+  const { limits, tls, onClientError } = options;
+  const onRequest = (req: NodeRequest, res: NodeResponse) => {
+    countUnanswered(req.socket, res);
+    options.onRequest(req, res);
+  };
+  const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
+  const http2 = createSessions(limits);
+  const connections = new Set<Socket>();
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  server.maxConnections = limits.maxConnections;
+  takeRequests(server, onRequest);
+  server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
+  http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    boundBody(req, limits.requestTimeoutMs);
+    onRequest(req, res);
+  });
+  http2.on('checkContinue', (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    boundBody(req, limits.requestTimeoutMs);
+    continueWhenRead(req, () => res.headersSent || res.writeContinue());
+    onRequest(req, res);
+  });
+  http2.on('session', (session) => {
+    remember(sessions, session);
+    session.setTimeout(limits.sessionIdleMs, () => session.close());
+  });
+  takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
+    remember(sockets, socket);
+    const serve = (protocol: 'http1' | 'h2') => {
+      if (protocol === 'http1') {
+        serveHttp1(socket);
+        boundPipelining(socket, limits.maxPipelined);
+        return;
+      }
+      sockets.delete(socket);
+      // HTTP/1.1 needs sockets that outlive the client's end; an HTTP/2 session would never learn of it.
+      socket.allowHalfOpen = false;
+      http2.emit('connection', socket);
+    };
+    if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
+    else detectProtocol(socket, limits.headersTimeoutMs, serve);
+  });
+  server.prependListener('connection', (socket: Socket) => {
+    remember(connections, socket);
+    options.onConnection(socket);
+  });
+  return {
+    server,
+    connections,
+    sockets,
+    sessions,
+    reloadTls: () => tls && (server as HttpsServer).setSecureContext(secureContext(tls)),
+  };
+}
+
+function takeRequests(server: Server, onRequest: ListenerOptions['onRequest']): void {
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+    res.shouldKeepAlive = false;
+    continueWhenRead(req, () => {
+      if (res.headersSent) return;
+      res.shouldKeepAlive = true;
+      res.writeContinue();
+    });
+    onRequest(req, res);
+  });
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+}
+
+function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {
+  set.add(one);
+  one.once('close', () => set.delete(one));
+}
+
+/** Puts `take` in the place of the server's own connection listener, which it gets to call. */
+function takeConnections(
+  server: Server,
+  event: 'connection' | 'secureConnection',
+  take: (socket: Socket, serveHttp1: (socket: Socket) => void) => void,
+): void {
+  const own = server.listeners(event);
+  server.removeAllListeners(event);
+  const serveHttp1 = (socket: Socket) => {
+    for (const listener of own) listener.call(server, socket);
+  };
+  server.on(event, (socket: Socket) => take(socket, serveHttp1));
+}
+
+function http1Options(limits: Limits) {
+  return {
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: Math.max(limits.requestTimeoutMs, limits.headersTimeoutMs),
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, MAX_CHECK_MS),
+    // A request without Host is refused by us, in the envelope; Node's refusal has no body.
+    requireHostHeader: false,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+    noDelay: true,
+  };
+}
+
+function createSecure(limits: Limits, tls: TlsFiles): HttpsServer {
+  return createHttps({
+    ...http1Options(limits),
+    ...secureContext(tls),
+    ALPNProtocols: ['h2', 'http/1.1'],
+    handshakeTimeout: limits.headersTimeoutMs,
+  });
+}
+
+function secureContext(tls: TlsFiles) {
+  return { ...readTlsPair(tls, Date.now()), minVersion: 'TLSv1.2' as const };
+}
+
+function createSessions(limits: Limits): Http2Server {
+  return createHttp2({
+    maxSessionMemory: limits.maxSessionMib,
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: limits.maxHeaderBytes,
+      enablePush: false,
+    },
+  });
+}
+
+/**
+ * HTTP/2 has no request timeout in Node: a stream whose body is not all there in time is cancelled. What an answer has
+ * left unread of it is skipped, as a client that is held up sending it would keep the stream open.
+ */
+function boundBody({ stream }: Http2ServerRequest, timeoutMs: number): void {
+  if (stream.endAfterHeaders) return;
+  const timer = setTimeout(() => stream.close(CANCEL), timeoutMs);
+  const clear = () => clearTimeout(timer);
+  stream.once('end', clear);
+  stream.once('close', clear);
+  stream.once('finish', () => {
+    if (stream.readableEnded) return;
+    stream.removeAllListeners('data');
+    stream.resume();
+  });
+}
+
+/**
+ * Calls `proceed` when somebody begins to read the body: a client that asked (`Expect: 100-continue`, RFC 9110, section
+ * 10.1.1) is told to send it only once its request was admitted. One that was refused may send it or not, so that what
+ * follows on an HTTP/1.1 connection could be either: the connection is closed.
+ */
+function continueWhenRead(req: NodeRequest, proceed: () => void): void {
+  const onListener = (event: string | symbol) => {
+    if (event !== 'data' && event !== 'readable') return;
+    req.off('newListener', onListener);
+    proceed();
+  };
+  req.on('newListener', onListener);
+}
+
+/** RFC 9113, section 7. */
+const CANCEL = 0x8;

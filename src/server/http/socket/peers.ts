@@ -1,0 +1,93 @@
+import { BlockList, isIPv6, type Socket } from 'node:net';
+import { type ApiError, unavailable } from '../../core/errors.js';
+import type { Limits } from './limits.js';
+import type { RequestRecord } from './requests.js';
+
+export type PeerLimits = Pick<
+  Limits,
+  'maxRequests' | 'maxConnectionsPerPeer' | 'maxRequestsPerPeer' | 'trustedProxies'
+>;
+
+/** Counts what is open, in all and for each address that it comes from. */
+export type Peers = {
+  /** Counts a connection until it closes, or closes it at once when its address has too many. */
+  addConnection: (socket: Socket) => void;
+  /** Counts a request until its answer has ended; the refusal of one too many. */
+  addRequest: (record: RequestRecord) => ApiError | undefined;
+};
+
+const RETRY_SECONDS = 1;
+/** Who has one IPv6 address has all with its first half: a network of its own is what a customer of a provider gets. */
+const IPV6_GROUPS = 4;
+
+/** Nothing is open yet. Addresses of trusted proxies, which many clients share, are bound by what holds for all alone. */
+export function createPeers(limits: PeerLimits): Peers {
+  const trusted = trustedAddresses(limits.trustedProxies);
+  const connections = new Map<string, number>();
+  const requests = new Map<string, number>();
+  let allRequests = 0;
+  const findPeer = ({ remoteAddress = '' }: Socket) => {
+    const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '');
+    return isTrusted(trusted, address) ? undefined : peerOf(address);
+  };
+  return {
+    addConnection(socket) {
+      const peer = findPeer(socket);
+      if (peer === undefined) return;
+      if ((connections.get(peer) ?? 0) >= limits.maxConnectionsPerPeer) {
+        socket.destroy();
+        return;
+      }
+      change(connections, peer, 1);
+      socket.once('close', () => change(connections, peer, -1));
+    },
+    addRequest({ req, res }) {
+      const peer = findPeer(req.socket);
+      const ofPeer = peer === undefined ? 0 : (requests.get(peer) ?? 0);
+      allRequests++;
+      if (peer !== undefined) change(requests, peer, 1);
+      res.once('close', () => {
+        allRequests--;
+        if (peer !== undefined) change(requests, peer, -1);
+      });
+      if (allRequests > limits.maxRequests) return unavailable('too many requests are open', RETRY_SECONDS);
+      if (ofPeer < limits.maxRequestsPerPeer) return undefined;
+      return unavailable('too many requests of this address are open', RETRY_SECONDS);
+    },
+  };
+}
+
+function change(counts: Map<string, number>, peer: string, by: 1 | -1): void {
+  const count = (counts.get(peer) ?? 0) + by;
+  if (count === 0) counts.delete(peer);
+  else counts.set(peer, count);
+}
+
+function trustedAddresses(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    const family = familyOf(address);
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+function isTrusted(list: BlockList, address: string): boolean {
+  return address !== '' && list.check(address, familyOf(address));
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv6(address) ? 'ipv6' : 'ipv4';
+}
+
+/** The address, or of IPv6 the network. */
+function peerOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const last = tail === undefined || tail === '' ? [] : tail.split(':');
+  while (tail !== undefined && groups.length + last.length < 8) groups.push('0');
+  return [...groups, ...last].slice(0, IPV6_GROUPS).join(':');
+}

@@ -1,0 +1,173 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { errorRules } from '../../core/errors.js';
+import { methodRules } from '../call/method-rules.js';
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** How a request came in; `other` is a public page or nothing we know. */
+export type Surface = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
+
+/** One HTTP request from its headers to the end of its answer. */
+export type RequestRecord = {
+  readonly requestId: string;
+  readonly req: NodeRequest;
+  readonly res: NodeResponse;
+  readonly startedMs: number;
+  surface: Surface;
+  /** Once the request is known to be an RPC. */
+  call: Call | undefined;
+  /** The body that Connect is to parse, once it was read for an admitted call. */
+  message: Uint8Array | undefined;
+  /** Whether Connect has parsed the message, so that what follows is our own answer. */
+  isInvoked: boolean;
+  /** Why it was refused or failed, where that is known. */
+  error: ErrorCode | undefined;
+};
+
+/** What is told of a finished request: enough to count and find it, nothing of what it carried. */
+export type Observation = {
+  requestId: string;
+  surface: Surface;
+  method: string;
+  /** Without the query, cut to 256 characters. */
+  path: string;
+  /** `InfoService/GetHealth`; undefined when it was no RPC. */
+  rpc: string | undefined;
+  /** The HTTP status; on gRPC, that of the error's code; 499 when the client went away before the answer. */
+  status: number;
+  /** The dotted error code, where known. */
+  error: string | undefined;
+  durationMs: number;
+  apiKeyId: string | undefined;
+  projectId: string | undefined;
+};
+
+/** A record and where among those under way it is. */
+type Placed = RequestRecord & { place: number };
+
+export type RequestsDeps = {
+  newRequestId: () => string;
+  /** Milliseconds of a clock that never steps. */
+  monotonicMs: () => number;
+  observe: (observation: Observation) => void;
+  /** Told of every call when its request has ended, answered or not. */
+  settle: (call: Call) => void;
+};
+
+/** The requests under way. */
+export type Requests = {
+  /** Notes a request; it is told to `observe` and forgotten when its answer ends. */
+  begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
+  /** In no particular order. */
+  all: () => readonly RequestRecord[];
+  /** Resolves when none is under way. */
+  ended: () => Promise<void>;
+};
+
+const MAX_PATH_CHARACTERS = 256;
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** None under way yet. */
+export function createRequests({ newRequestId, monotonicMs, observe, settle }: RequestsDeps): Requests {
+  // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
+  const underWay: Placed[] = [];
+  let waiting: (() => void)[] = [];
+  const end = (record: Placed) => {
+    if (underWay[record.place] !== record) return;
+    const last = underWay.pop() as Placed;
+    if (last !== record) {
+      underWay[record.place] = last;
+      last.place = record.place;
+    }
+    if (record.call !== undefined) settle(record.call);
+    observe(observation(record, monotonicMs()));
+    if (underWay.length > 0) return;
+    for (const resolve of waiting) resolve();
+    waiting = [];
+  };
+  return {
+    begin(req, res) {
+      const record: Placed = {
+        requestId: newRequestId(),
+        req,
+        res,
+        startedMs: monotonicMs(),
+        surface: 'other',
+        call: undefined,
+        message: undefined,
+        isInvoked: false,
+        error: undefined,
+        place: underWay.length,
+      };
+      underWay.push(record);
+      res.on('close', () => end(record));
+      closeWithSocket(req, res);
+      return record;
+    },
+    all: () => underWay,
+    ended: () =>
+      new Promise((resolve) => {
+        if (underWay.length === 0) resolve();
+        else waiting.push(resolve);
+      }),
+  };
+}
+
+/** Answers to pipelined requests that wait for their turn, by connection. */
+const waitingAnswers = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
+
+/** Node forgets to close the answer to a pipelined request that still waits for its turn when the connection ends. */
+function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
+  if (!('assignSocket' in res) || res.socket !== null) return;
+  const waiting = waitingAnswers.get(req.socket) ?? watchSocket(req.socket);
+  waiting.add(res);
+  res.once('close', () => waiting.delete(res));
+}
+
+/** One listener for all that is pipelined on a connection, however much that is. */
+function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
+  const waiting = new Set<NodeResponse>();
+  waitingAnswers.set(socket, waiting);
+  socket.once('close', () => {
+    for (const res of waiting) {
+      if (res.socket !== null || res.closed) continue;
+      res.destroy();
+      res.emit('close');
+    }
+  });
+  return waiting;
+}
+
+/** The path of a request, without its query. */
+export function pathOf(req: NodeRequest): string {
+  const url = req.url ?? '';
+  const query = url.indexOf('?');
+  return query === -1 ? url : url.slice(0, query);
+}
+
+function observation(record: RequestRecord, nowMs: number): Observation {
+  const { call, error, req } = record;
+  return {
+    requestId: record.requestId,
+    surface: record.surface,
+    method: req.method ?? '',
+    path: pathOf(req).slice(0, MAX_PATH_CHARACTERS),
+    rpc: call === undefined ? undefined : `${call.method.parent.name}/${call.method.name}`,
+    status: statusOf(record),
+    error: error === undefined ? undefined : errorRules(error).code,
+    durationMs: nowMs - record.startedMs,
+    apiKeyId: call?.principal?.apiKeyId,
+    projectId: call?.principal?.projectId,
+  };
+}
+
+function statusOf({ surface, res, error, call }: RequestRecord): number {
+  if (!res.writableEnded) return CLIENT_CLOSED_REQUEST;
+  if (surface !== 'grpc' && surface !== 'grpc-web') return res.statusCode;
+  if (error !== undefined) return errorRules(error).httpStatus;
+  return call === undefined ? res.statusCode : methodRules(call.method).successStatus || res.statusCode;
+}

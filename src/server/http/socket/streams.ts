@@ -1,0 +1,111 @@
+import { Code, ConnectError, type Interceptor, type StreamResponse } from '@connectrpc/connect';
+import { type ApiError, unavailable } from '../../core/errors.js';
+import { deadlineExceeded } from '../call/failure.js';
+import { getRecord } from '../connect/connect.js';
+import { connectError } from '../connect/connect-error.js';
+import { surfaceOf } from '../connect/message-form.js';
+import type { Limits } from './limits.js';
+import type { RequestRecord } from './requests.js';
+
+type Messages = StreamResponse['message'];
+
+/** A stream whose client streams ends in order before the request's own time limit would reset it. */
+const BEFORE_RESET = 0.9;
+const RETRY_SECONDS = 1;
+
+/**
+ * Bounds the RPCs that anyone may call: how many of their streams are open at once, and how long each is. One that has
+ * to end, also because the server closes, ends with UNAVAILABLE, so that clients come back.
+ */
+export function boundStreams(
+  { maxOpenStreams, maxStreamMs, requestTimeoutMs }: Limits,
+  closing: AbortSignal,
+): Interceptor {
+  let open = 0;
+  return (next) => async (request) => {
+    const record = getRecord(request.contextValues);
+    record.surface = surfaceOf(request.header.get('content-type'));
+    if (!request.stream) return next(request);
+    if (open >= maxOpenStreams)
+      throw refusal(record, unavailable('too many streams are open', RETRY_SECONDS));
+    const isServerOnly = request.method.methodKind === 'server_streaming';
+    const time = startTimer(record, isServerOnly ? maxStreamMs : requestTimeoutMs * BEFORE_RESET);
+    open++;
+    const end = () => {
+      time.stop();
+      open--;
+    };
+    const signal = AbortSignal.any([request.signal, time.signal]);
+    try {
+      const response = await next({ ...request, signal, message: untilAborted(request.message, signal) });
+      const message = untilEnd(response.message as Messages, { record, signal, closing, end });
+      return { ...response, message } as StreamResponse;
+    } catch (error) {
+      end();
+      throw error;
+    }
+  };
+}
+
+function startTimer(record: RequestRecord, afterMs: number): { signal: AbortSignal; stop: () => void } {
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    const error = unavailable('the stream has been open as long as it may', RETRY_SECONDS);
+    controller.abort(refusal(record, error));
+  }, afterMs);
+  return { signal: controller.signal, stop: () => clearTimeout(timer) };
+}
+
+/** The messages of a client, which end when the signal aborts. */
+async function* untilAborted<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const over = aborted(signal).then(() => ({ done: true, value: undefined }) as const);
+  for (;;) {
+    const next = await Promise.race([iterator.next(), over]);
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
+type Ending = { record: RequestRecord; signal: AbortSignal; closing: AbortSignal; end: () => void };
+
+/** The messages of the server, which end when the signal aborts; its last word still goes out when it closes. */
+async function* untilEnd(messages: Messages, { record, signal, closing, end }: Ending): Messages {
+  const iterator = messages[Symbol.asyncIterator]();
+  const cut = aborted(signal).then(() => (closing.aborted ? never() : reasonOf(record, signal)));
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), cut]);
+      if (next instanceof ConnectError) throw next;
+      if (next.done) break;
+      yield next.value;
+    }
+    if (closing.aborted) throw refusal(record, unavailable('the server is closing', RETRY_SECONDS));
+  } finally {
+    end();
+    void iterator.return?.().catch(() => {});
+  }
+}
+
+/** Why a signal was aborted; the library's own word for a deadline becomes ours. */
+function reasonOf(record: RequestRecord, { reason }: AbortSignal): ConnectError {
+  const error = ConnectError.from(reason);
+  return error.code === Code.DeadlineExceeded ? refusal(record, deadlineExceeded(error)) : error;
+}
+
+/** The id is in the answer's headers already. */
+function refusal(record: RequestRecord, error: ApiError): ConnectError {
+  record.error = error.code;
+  const told = connectError(error, { requestId: record.requestId, responseHeaders: new Map() });
+  told.metadata.delete('x-request-id');
+  return told;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}

@@ -1,0 +1,110 @@
+import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from '@bufbuild/protobuf';
+import type { FieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
+import { max_bytes as maxBytesOption } from '../../../gen/attestation/options/v1/options_pb.js';
+import { spellings } from '../../protocol/enum-names.js';
+import { findItemRules, findRules } from './field-rules.js';
+
+/** How large a message can be, in whichever of its forms. */
+export type Bound = {
+  /** Of its bytes, as JSON of either spelling or as binary. */
+  maxBytes: number;
+  /** Of the values in its Structs. */
+  maxValues: number;
+};
+
+/** For white space between members, and for unknown fields of clients that are newer. */
+const SPARE_BYTES = 4 * 1024;
+/** What a byte of canonical JSON takes at most: as an escape, or as a `google.protobuf.Value` in binary. */
+const SPELLED_BYTES = 6;
+/** What a character takes at most: as two escapes. */
+const CHARACTER_BYTES = 12;
+/** A number, a time stamp, a duration, a bool. */
+const SCALAR_BYTES = 48;
+/** A value takes a byte of canonical JSON at least, and what separates it from the next one another. */
+const VALUE_BYTES = 2;
+/** Quotes, colon and comma of a member, or tag and length. */
+const MEMBER_BYTES = 12;
+
+/**
+ * How large a message can be that keeps the rules of its proto. Undefined when they leave open how long a field can be,
+ * or when the message can hold its own type.
+ */
+export function findBound(desc: DescMessage): Bound | undefined {
+  const size = messageSize(desc, new Set());
+  if (!Number.isFinite(size.bytes)) return undefined;
+  return { maxBytes: SPARE_BYTES + size.bytes, maxValues: Math.ceil(size.values) };
+}
+
+/** The bound of a message within one that holds for all. */
+export function boundBy(bound: Bound | undefined, maxBytes: number): Bound {
+  if (bound === undefined) return { maxBytes, maxValues: maxBytes / VALUE_BYTES };
+  return { maxBytes: Math.min(bound.maxBytes, maxBytes), maxValues: bound.maxValues };
+}
+
+type Size = { bytes: number; values: number };
+
+const OPEN: Size = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
+
+function messageSize(desc: DescMessage, within: ReadonlySet<DescMessage>): Size {
+  if (within.has(desc)) return OPEN;
+  const inside = new Set(within).add(desc);
+  const total: Size = { bytes: MEMBER_BYTES, values: 0 };
+  for (const field of desc.fields) {
+    const { bytes, values } = fieldSize(field, inside);
+    total.bytes += MEMBER_BYTES + field.name.length + bytes;
+    total.values += values;
+  }
+  return total;
+}
+
+function fieldSize(field: DescField, within: ReadonlySet<DescMessage>): Size {
+  const rules = findRules(field);
+  if (field.fieldKind === 'map') return OPEN;
+  if (field.fieldKind !== 'list') return valueSize(field, rules, within);
+  const count = rules?.type.case === 'repeated' ? rules.type.value.maxItems : 0n;
+  if (count === 0n) return OPEN;
+  const { bytes, values } = valueSize(field, findItemRules(rules), within);
+  return { bytes: Number(count) * (MEMBER_BYTES + bytes), values: Number(count) * values };
+}
+
+function valueSize(field: DescField, rules: FieldRules | undefined, within: ReadonlySet<DescMessage>): Size {
+  const maxBytes = hasOption(field, maxBytesOption) ? getOption(field, maxBytesOption) : undefined;
+  if (field.enum !== undefined) {
+    const names = [...field.enum.values.map(({ name }) => name), ...spellings(field.enum)];
+    return plain(Math.max(SCALAR_BYTES, ...names.map(({ length }) => length)));
+  }
+  if (field.message === undefined) return plain(scalarBytes(field.scalar, rules, maxBytes));
+  switch (field.message.typeName) {
+    case 'google.protobuf.Struct':
+      if (maxBytes === undefined) return OPEN;
+      return { bytes: maxBytes * SPELLED_BYTES, values: maxBytes / VALUE_BYTES };
+    case 'google.protobuf.Timestamp':
+    case 'google.protobuf.Duration':
+      return plain(SCALAR_BYTES);
+    default:
+      return messageSize(field.message, within);
+  }
+}
+
+function plain(bytes: number): Size {
+  return { bytes, values: 0 };
+}
+
+/** What a text, bytes or a number take at most; infinite where the rules leave it open. */
+function scalarBytes(
+  type: ScalarType | undefined,
+  rules: FieldRules | undefined,
+  maxBytes: number | undefined,
+): number {
+  if (type !== ScalarType.STRING && type !== ScalarType.BYTES) return SCALAR_BYTES;
+  if (maxBytes !== undefined) return maxBytes * SPELLED_BYTES;
+  if (rules?.type.case === 'bytes') {
+    const { maxLen, len } = rules.type.value;
+    return Number(maxLen || len) * SPELLED_BYTES || Number.POSITIVE_INFINITY;
+  }
+  if (rules?.type.case !== 'string') return Number.POSITIVE_INFINITY;
+  const { maxLen, len, maxBytes: max, lenBytes, in: only } = rules.type.value;
+  if (only.length > 0) return Math.max(...only.map(({ length }) => length)) * CHARACTER_BYTES;
+  const bytes = Number(max || lenBytes) * SPELLED_BYTES;
+  return bytes || Number(maxLen || len) * CHARACTER_BYTES || Number.POSITIVE_INFINITY;
+}

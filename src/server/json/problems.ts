@@ -1,0 +1,49 @@
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { jsonPointer } from '../../protocol/json-pointer.js';
+import { ApiError } from '../core/errors.js';
+
+/** One thing wrong with a request: where, as a JSON pointer (RFC 6901), and what. */
+export type Problem = { path: string; message: string };
+
+/** A request being read: the place in it and what was wrong with it so far. Owned by one request. */
+export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
+
+/** Problems as they were found; `more`: how many there were beyond those that are listed. */
+export type Problems = Problem[] & { more?: number };
+
+/** More than this many problems of one request are not listed. */
+export const MAX_PROBLEMS = 100;
+
+/** A reading that stands at the root. */
+export function startReading(): Reading {
+  return { path: [], problems: [] };
+}
+
+/** Notes a problem at the place the reading stands at; returns undefined, which no reader returns for a value. */
+export function report(reading: Reading, message: string): undefined {
+  if (reading.problems.length < MAX_PROBLEMS) {
+    reading.problems.push({ path: jsonPointer(reading.path), message });
+  } else {
+    reading.problems.more = (reading.problems.more ?? 0) + 1;
+  }
+}
+
+/** Notes a problem of the member `name` of the place the reading stands at. */
+export function reportAt(reading: Reading, name: string, message: string): undefined {
+  reading.path.push(name);
+  report(reading, message);
+  reading.path.pop();
+}
+
+/** `request.invalid` with every problem that is listed in `details.errors`; there must be one at least. */
+export function invalidRequest(problems: readonly Problem[] & { more?: number }): ApiError {
+  const [first] = problems;
+  if (first === undefined) throw new Error('a request without problems is not invalid');
+  const total = problems.length + (problems.more ?? 0);
+  const more = total > 1 ? ` (and ${total - 1} more, see details.errors)` : '';
+  const subject = first.path === '' ? 'the request' : first.path;
+  return new ApiError(ErrorCode.REQUEST_INVALID, `${subject} ${first.message}${more}`, {
+    errors: problems.map(({ path, message }) => ({ path, message })),
+    total,
+  });
+}

@@ -1,0 +1,90 @@
+/// <reference lib="es2024.string" />
+import { isUtf8 } from 'node:buffer';
+import type { JsonValue } from '@bufbuild/protobuf';
+import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
+import { invalidRequest } from './problems.js';
+import { countMembers, findRepeatedMembers, REPEATED_MEMBER } from './repeated-members.js';
+
+/** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+
+/**
+ * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
+ * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. One named `__proto__` is a
+ * member like any other. Numbers beyond the range of doubles become infinite. Throws JsonSyntaxError, and
+ * `request.invalid` that points at members of one name, and at the integers which a double does not give back.
+ */
+export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw new JsonSyntaxError('a JSON text must not begin with a byte order mark');
+  }
+  const { isAscii, colons } = scan(bytes, maxDepth);
+  if (!isAscii && !isUtf8(bytes)) throw new JsonSyntaxError('a JSON text must be in UTF-8');
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
+    isAscii ? 'latin1' : 'utf8',
+  );
+  const value = parseText(text);
+  if (countMembers(value) !== colons) throw refuse(findRepeatedMembers(text), REPEATED_MEMBER);
+  const inexact = findInexactIntegers(text);
+  if (inexact.length > 0) throw refuse(inexact, INEXACT_INTEGER);
+  return value;
+}
+
+function refuse(paths: readonly string[], message: string): Error {
+  return invalidRequest(paths.map((path) => ({ path, message })));
+}
+
+/**
+ * One pass over the bytes, strings skipped: refuses what opens too many levels, says whether all are ASCII, and counts
+ * the colons, of which each member has one. In UTF-8 these bytes stand for nothing else.
+ */
+function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: number } {
+  let colons = 0;
+  let depth = 0;
+  let seen = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    seen |= byte;
+    if (byte === QUOTE) {
+      for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) {
+        seen |= bytes[at] as number;
+        if (bytes[at] === BACKSLASH) at++;
+      }
+      // Setting bit 5 makes { of [ and } of ].
+    } else if ((byte | 0x20) === 0x7b) {
+      if (++depth > maxDepth) throw new JsonSyntaxError(`the JSON text is more than ${maxDepth} levels deep`);
+    } else if ((byte | 0x20) === 0x7d) depth--;
+    else if (byte === COLON) colons++;
+  }
+  return { isAscii: seen < 0x80, colons };
+}
+
+// V8's words are fine, where they do not quote the text: an error's message may be logged, a body must not.
+const QUOTED_TEXT = /, (?:\.\.\.)?".*" is not valid JSON$/s;
+
+function parseText(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new JsonSyntaxError((error as Error).message.replace(QUOTED_TEXT, ''));
+  }
+}
+
+/** Whether a value has more than `depth` levels: a scalar has none, `{}` has one. Looks no deeper than that. */
+export function isDeeperThan(value: JsonValue, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (depth === 0) return true;
+  const items = Array.isArray(value) ? value : Object.values(value);
+  return items.some((item) => isDeeperThan(item, depth - 1));
+}
+
+/** Whether a text has U+0000, which PostgreSQL does not store, or a lone surrogate, which has no UTF-8. */
+export function isForbiddenText(text: string): boolean {
+  return text.includes('\0') || !text.isWellFormed();
+}

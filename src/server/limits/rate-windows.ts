@@ -1,0 +1,46 @@
+import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { Principal } from '../core/principal.js';
+import type { RateState } from '../core/rate-window.js';
+import type { WindowUse } from '../store/submissions/accept.js';
+
+const HOUR = 3_600;
+const DAY = 86_400;
+
+/**
+ * The windows of the submissions bucket after a use: what is left of each and when it starts anew. Windows are aligned
+ * to the database's second, hour and UTC day. Counts of windows that ended before `nowSecond` are zero.
+ */
+export function submissionStates(
+  principal: Principal,
+  use: WindowUse | undefined,
+  nowSecond: number,
+): RateState[] {
+  return principal.submissionWindows.map(({ windowSeconds, limit }) => {
+    const used = usedIn(use, windowSeconds, nowSecond);
+    return stateOf(Bucket.SUBMISSIONS, windowSeconds, limit, used, nowSecond);
+  });
+}
+
+/** The window of the reads bucket after a use. */
+export function readState(principal: Principal, use: WindowUse | undefined, nowSecond: number): RateState {
+  const { windowSeconds, limit } = principal.readWindow;
+  return stateOf(Bucket.READS, windowSeconds, limit, usedIn(use, windowSeconds, nowSecond), nowSecond);
+}
+
+function usedIn(use: WindowUse | undefined, windowSeconds: number, nowSecond: number): number {
+  if (use === undefined || Math.floor(use.second / windowSeconds) < Math.floor(nowSecond / windowSeconds))
+    return 0;
+  if (windowSeconds === DAY) return use.nDay;
+  return windowSeconds === HOUR ? use.nHour : use.nSecond;
+}
+
+function stateOf(
+  bucket: Bucket,
+  windowSeconds: number,
+  limit: number,
+  used: number,
+  nowSecond: number,
+): RateState {
+  const resetAtMs = (Math.floor(nowSecond / windowSeconds) + 1) * windowSeconds * 1000;
+  return { bucket, windowSeconds, limit, remaining: Math.max(0, limit - used), resetAtMs };
+}

@@ -1,0 +1,169 @@
+import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { Principal } from '../core/principal.js';
+import { type RateState, rateLimitExceeded } from '../core/rate-window.js';
+import { recover, type Soon } from '../core/soon.js';
+import type { Pool } from '../store/database/connect.js';
+import { type Grant, takeTokens } from '../store/projects/rates.js';
+import { readState } from './rate-windows.js';
+
+/** Counts reads of API keys. */
+export type ReadLimits = {
+  /** Counts a call as `count` reads, or as all that a key has where that is less; throws the error of a spent window. */
+  take(principal: Principal, count: number): Soon<RateState>;
+  /** Counts a read that was made already. */
+  owe(principal: Principal): void;
+  /** The window in which more reads are owed than it has; undefined when none are. */
+  findOverdrawn(principal: Principal): RateState | undefined;
+};
+
+/**
+ * Tokens of one key leased from the database under its `limit` then; they die with their window, in which `spent` were
+ * used here so far. `isFull`: the window has no more than these.
+ */
+type Lease = {
+  grant: Grant;
+  limit: number;
+  left: number;
+  spent: number;
+  isFull: boolean;
+  isOverdrawn: boolean;
+  untilMs: number;
+};
+
+const BLOCKS_PER_WINDOW = 20;
+const KEYS_REMEMBERED = 10_000;
+
+/**
+ * Leases tokens in blocks of up to a twentieth of the limit, so most reads of a busy key cost no query. Over all
+ * processes never more than the limit is granted; what a process leased and did not use goes unused, but counts as
+ * used: so blocks begin small, and a key that reads little is counted as it reads. A lease ends no later than its
+ * window does by the database's clock, as seen from when it was asked for.
+ *
+ * @param monotonicMs a clock that never steps, for instance `performance.now`
+ */
+export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
+  const { findHeld, renew } = createLeases(pool, monotonicMs);
+  /** Takes from the lease that this process holds; undefined when a new one is to be asked for. */
+  const takeHeld = (principal: Principal, count: number): RateState | undefined => {
+    const held = findHeld(principal);
+    if (held === undefined) return undefined;
+    if (held.left >= count) {
+      held.left -= count;
+      held.spent += count;
+      return stateAfter(principal, held);
+    }
+    if (!held.isFull) return undefined;
+    throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
+  };
+  const takeLeased = async (principal: Principal, count: number): Promise<RateState> => {
+    await renew(principal, count);
+    return takeHeld(principal, count) ?? takeLeased(principal, count);
+  };
+  const take: ReadLimits['take'] = (principal, wanted) => {
+    const count = Math.max(1, Math.min(wanted, principal.readWindow.limit));
+    return takeHeld(principal, count) ?? takeLeased(principal, count);
+  };
+  const noteOverdrawn = (principal: Principal) => {
+    const held = findHeld(principal);
+    if (held?.isFull) held.isOverdrawn = true;
+  };
+  return {
+    take,
+    owe: createDebts((principal, count) =>
+      // Nobody is there to be told that the database is away; the next call is.
+      recover<unknown>(
+        () => take(principal, count),
+        () => noteOverdrawn(principal),
+      ),
+    ),
+    findOverdrawn(principal) {
+      const held = findHeld(principal);
+      return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
+    },
+  };
+}
+
+/**
+ * What is owed while a key's earlier debts are paid is paid in one afterwards: one by one, from small leases, debts are
+ * paid later than they are made, and nobody is found to have overdrawn.
+ */
+function createDebts(pay: (principal: Principal, count: number) => Soon<unknown>): ReadLimits['owe'] {
+  const owed = new Map<string, number>();
+  const payAll = (principal: Principal, count: number): void => {
+    const { apiKeyId } = principal;
+    const paying = pay(principal, count);
+    if (!(paying instanceof Promise)) return;
+    owed.set(apiKeyId, 0);
+    void paying.then(() => {
+      const more = owed.get(apiKeyId) ?? 0;
+      owed.delete(apiKeyId);
+      if (more > 0) payAll(principal, more);
+    });
+  };
+  return (principal) => {
+    const waiting = owed.get(principal.apiKeyId);
+    if (waiting === undefined) payAll(principal, 1);
+    else owed.set(principal.apiKeyId, waiting + 1);
+  };
+}
+
+type Leases = {
+  /** The key's lease, while its window lasts. */
+  findHeld: (principal: Principal) => Lease | undefined;
+  /** Asks for a lease with `count` tokens; callers at the same time share one question. */
+  renew: (principal: Principal, count: number) => Promise<void>;
+};
+
+function createLeases(pool: Pool, monotonicMs: () => number): Leases {
+  const leases = new Map<string, Lease>();
+  const asking = new Map<string, Promise<void>>();
+  const findHeld: Leases['findHeld'] = ({ apiKeyId, readWindow }) => {
+    const held = leases.get(apiKeyId);
+    return held?.limit === readWindow.limit && monotonicMs() < held.untilMs ? held : undefined;
+  };
+  const ask = async (principal: Principal, count: number): Promise<void> => {
+    const askedMs = monotonicMs();
+    const { apiKeyId, readWindow } = principal;
+    const { limit } = readWindow;
+    const missing = count - (findHeld(principal)?.left ?? 0);
+    const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), limit, askedMs));
+    const grant = await takeTokens(pool, { apiKeyId, bucket: Bucket.READS, wanted, perSecond: limit });
+    const latest = leases.get(apiKeyId);
+    const before = latest?.grant.second === grant.second ? latest : undefined;
+    if (leases.size >= KEYS_REMEMBERED) leases.clear();
+    leases.set(apiKeyId, {
+      grant,
+      limit,
+      // What was leased under another limit is void.
+      left: grant.granted + (before?.limit === limit ? before.left : 0),
+      spent: before?.spent ?? 0,
+      isFull: grant.granted < wanted,
+      isOverdrawn: before?.isOverdrawn ?? false,
+      untilMs: askedMs + grant.leftMs,
+    });
+  };
+  return {
+    findHeld,
+    renew(principal, count) {
+      const { apiKeyId } = principal;
+      const started = asking.get(apiKeyId) ?? ask(principal, count).finally(() => asking.delete(apiKeyId));
+      asking.set(apiKeyId, started);
+      return started;
+    },
+  };
+}
+
+/** In a new window a part of what the last one took, then twice as much each time, less near the limit. */
+function blockSize(held: Lease | undefined, limit: number, nowMs: number): number {
+  const most = Math.ceil(limit / BLOCKS_PER_WINDOW);
+  if (held === undefined) return 1;
+  if (nowMs >= held.untilMs) return Math.max(1, Math.min(most, Math.ceil(held.spent / 4)));
+  const remaining = limit - held.grant.nSecond;
+  return Math.max(1, Math.min(most, 2 * held.grant.granted, Math.floor(remaining / 4)));
+}
+
+/** What is left for this process to see: the window's rest and what it holds of its own lease. */
+function stateAfter(principal: Principal, { grant, left }: Lease): RateState {
+  const state = readState(principal, grant, grant.second);
+  return { ...state, remaining: state.remaining + left };
+}

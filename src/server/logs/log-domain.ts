@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { environmentName } from '../../protocol/environment.js';
+import type { Logger } from '../core/logger.js';
+import { readIfThere } from '../core/read-optional-file.js';
+import { writeFileAtomic } from '../core/write-file-atomic.js';
+import type { Pool } from '../store/database/connect.js';
+import { type Log, listLogs } from '../store/log/logs.js';
+
+/** Where `attest up` keeps the domain that it made, beside the keys of its logs. */
+const FILE = 'log-domain';
+/** `internal` is the top-level domain that ICANN reserves for names that are not public. */
+const SUFFIX = 'attest.internal';
+const LABEL_BYTES = 10;
+
+const NO_DOMAIN =
+  'LOG_DOMAIN is not set, and the database has no log yet: set it, for every process, to a host name that no other ' +
+  'installation has, such as log.example.com; witnesses know the logs live.<it> and test.<it> by that alone, and it ' +
+  'cannot be changed later';
+
+/**
+ * The domain that the logs of a service end in: as set, else as those of the database do, which is logged. Throws when
+ * there is neither.
+ */
+export async function getLogDomain(pool: Pool, log: Logger, wanted: string | undefined): Promise<string> {
+  if (wanted !== undefined) return wanted;
+  const known = domainOfLogs(await listLogs(pool));
+  if (known === undefined) throw new Error(NO_DOMAIN);
+  log.warn(`LOG_DOMAIN is not set: the database's logs go on as they are; set it to ${known}`);
+  return known;
+}
+
+function domainOfLogs(logs: readonly Log[]): string | undefined {
+  const first = logs.find(({ epoch }) => epoch === 1);
+  return first?.origin.slice(environmentName(first.environment).length + 1);
+}
+
+/**
+ * The domain that the logs of `attest up` end in: as set, else as those of the database do, else one that it made
+ * before or makes now. Two installations never make the same: witnesses know a log by its origin alone.
+ */
+export async function openLogDomain(
+  pool: Pool,
+  { logDomain, dataDir }: { logDomain: string | undefined; dataDir: string },
+): Promise<{ logDomain: string; isNew: boolean }> {
+  const path = join(dataDir, FILE);
+  const known = logDomain ?? domainOfLogs(await listLogs(pool)) ?? (await readIfThere(path))?.trim();
+  if (known !== undefined && known !== '') return { logDomain: known, isNew: false };
+  const made = `${randomBytes(LABEL_BYTES).toString('hex')}.${SUFFIX}`;
+  await writeFileAtomic(path, `${made}\n`);
+  return { logDomain: made, isNew: true };
+}

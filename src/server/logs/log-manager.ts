@@ -1,0 +1,125 @@
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { type EnvironmentName, environmentName, environmentNumber } from '../../protocol/environment.js';
+import { compareWithRegister, type Register, registerEntry } from '../pipeline/register/register.js';
+import type { Pool, Sql } from '../store/database/connect.js';
+import { dropClaimsFrom } from '../store/idempotency.js';
+import { findNewestPublishedBatch } from '../store/log/batches.js';
+import { readLogSize } from '../store/log/leaves.js';
+import { ensureLog, findActiveLog, type Log, listLogs } from '../store/log/logs.js';
+import { insertAuditEntry } from '../store/projects/audit.js';
+import { ensureWitnessStates, listWitnessStates } from '../store/witnesses/witnesses.js';
+
+/** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
+export type LogStatus = {
+  readonly origin: string;
+  readonly environment: EnvironmentName;
+  readonly epoch: number;
+  readonly leaves: number;
+  readonly publishedSize: number;
+  readonly registerSize: number | undefined;
+  readonly state: 'ok' | 'frozen' | 'register_missing' | 'closed';
+  readonly reason: string | undefined;
+};
+
+/** What an operator can do about logs. */
+export type LogManager = {
+  status(): Promise<readonly LogStatus[]>;
+  /** Begins a new epoch of the environment's log, under a new origin; the old one stays readable. Throws unless it is frozen. */
+  newEpoch(environment: EnvironmentName): Promise<LogStatus>;
+  /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
+  fillRegister(): Promise<readonly string[]>;
+};
+
+/** What `attest log` does, over an open database and register. */
+export function logManager(pool: Pool, register: Register): LogManager {
+  return {
+    status: async () => {
+      const logs = await listLogs(pool);
+      return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
+    },
+    newEpoch: (environment) => beginEpoch(pool, register, environment),
+    fillRegister: () => fillRegister(pool, register),
+  };
+}
+
+async function readStatus(
+  pool: Pool,
+  register: Register,
+  logs: readonly Log[],
+  log: Log,
+): Promise<LogStatus> {
+  const comparison = await compareWithRegister(pool, register, log);
+  const published = await findNewestPublishedBatch(pool, log.id);
+  const closed = findActiveLog(logs, log.environment)?.id !== log.id;
+  const frozen = log.frozenAt !== null || comparison.state === 'fork';
+  const state = closed ? 'closed' : frozen ? 'frozen' : 'ok';
+  return {
+    origin: log.origin,
+    environment: environmentName(log.environment),
+    epoch: log.epoch,
+    leaves: await readLogSize(pool, log.id),
+    publishedSize: published?.treeSize ?? 0,
+    registerSize: comparison.state === 'missing' ? undefined : (await register.read(log.origin))?.size,
+    state: state === 'ok' && comparison.state === 'missing' ? 'register_missing' : state,
+    reason: log.frozenReason ?? (comparison.state === 'consistent' ? undefined : comparison.reason),
+  };
+}
+
+/** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
+async function beginEpoch(pool: Pool, register: Register, environment: EnvironmentName): Promise<LogStatus> {
+  const logs = await listLogs(pool);
+  const number = environmentNumber(environment);
+  const active = findActiveLog(logs, number);
+  if (active === undefined)
+    throw new Error(`there is no log of environment ${environment}; start the service once`);
+  if (active.frozenAt === null) {
+    throw new Error(
+      `the log ${active.origin} is not frozen; a new epoch is only for a log that cannot go on`,
+    );
+  }
+  const epoch = active.epoch + 1;
+  const domain = active.origin.slice(active.origin.indexOf('.') + 1);
+  const origin = `${environment}-${epoch}.${domain}`;
+  await pool.begin(async (tx) => {
+    const log = { environment: number, epoch, origin, publicKey: active.publicKey };
+    if (!(await ensureLog(tx, log))) return;
+    const published = await findNewestPublishedBatch(tx, active.id);
+    // What the old log took and never published is to be submitted again, under the same keys.
+    await dropClaimsFrom(tx, active.id, published?.treeSize ?? 0);
+    await noteNewEpoch(tx, origin, active);
+  });
+  const all = await listLogs(pool);
+  const begun = findActiveLog(all, number);
+  if (begun === undefined) throw new Error('the new epoch is missing');
+  const witnesses = await listWitnessStates(pool, active.id);
+  await ensureWitnessStates(
+    pool,
+    begun.id,
+    witnesses.map(({ witness }) => witness),
+  );
+  return readStatus(pool, register, all, begun);
+}
+
+async function noteNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {
+  await insertAuditEntry(tx, {
+    id: `aud_${ulid()}`,
+    projectId: null,
+    actorKind: AuditActorKind.ADMIN,
+    actorId: 'cli',
+    action: AuditAction.LOG_NEW_EPOCH,
+    resourceId: origin,
+    requestId: null,
+    detail: { before: before.origin, reason: before.frozenReason ?? '' },
+  });
+}
+
+async function fillRegister(pool: Pool, register: Register): Promise<string[]> {
+  const filled: string[] = [];
+  for (const log of await listLogs(pool)) {
+    const published = await findNewestPublishedBatch(pool, log.id);
+    if (published === undefined || (await register.read(log.origin)) !== undefined) continue;
+    if (await register.replace(undefined, registerEntry(log, published))) filled.push(log.origin);
+  }
+  return filled;
+}

@@ -1,0 +1,32 @@
+import type { Pool } from '../store/database/connect.js';
+import { findDelays } from '../store/workers.js';
+
+/** Six times as long as a worker is silent between two signs of life. */
+const SILENT_MS = 30_000;
+/** A worker settles a batch within a second of its deadline. */
+const LATE_MS = 60_000;
+const LOOK_MS = 1_000;
+
+/**
+ * Makes the check why what is submitted is not witnessed in time, for callers, while all else works; undefined when it
+ * is. The tables are asked once a second at most.
+ */
+export function createDegradationCheck(
+  pool: Pool,
+  monotonicMs: () => number,
+): () => Promise<string | undefined> {
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  let latest: Promise<string | undefined> = Promise.resolve(undefined);
+  return () => {
+    if (monotonicMs() - lookedMs < LOOK_MS) return latest;
+    lookedMs = monotonicMs();
+    latest = look(pool);
+    return latest;
+  };
+}
+
+async function look(pool: Pool): Promise<string | undefined> {
+  const { isWorking, isLate } = await findDelays(pool, { silentMs: SILENT_MS, lateMs: LATE_MS });
+  if (!isWorking) return 'no worker runs: what is submitted is kept, and witnessed once one does';
+  return isLate ? 'a batch is neither witnessed nor given up long after its deadline' : undefined;
+}

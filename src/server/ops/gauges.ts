@@ -1,0 +1,126 @@
+import type { AttemptCounts } from '../pipeline/webhooks/attempt.js';
+import type { Pool } from '../store/database/connect.js';
+import { type Backlog, readBacklogs } from '../store/due-jobs.js';
+import { readWebhookBacklog, type WebhookBacklog } from '../store/webhooks/webhook-backlog.js';
+import type { Metrics } from './metrics.js';
+
+/** A figure of each log; a log that has none is left out. */
+type LogGauge = { name: string; help: string; of: (backlog: Backlog) => number | undefined };
+
+/** Of a log that a new epoch has taken the place of, nothing is left to be done. */
+const whileOpen =
+  (of: (backlog: Backlog) => number | undefined): LogGauge['of'] =>
+  (backlog) =>
+    backlog.closed ? undefined : of(backlog);
+
+/** The figures of each log that say whether the pipeline keeps up; read when they are scraped. */
+const GAUGES: readonly LogGauge[] = [
+  {
+    name: 'attest_log_unsealed_leaves',
+    help: 'Leaves behind the newest batch',
+    of: whileOpen(({ unsealed }) => unsealed),
+  },
+  {
+    name: 'attest_log_sealed_leaves',
+    help: 'Leaves that the newest batch covers, with those before it',
+    of: whileOpen(({ sealed }) => sealed),
+  },
+  {
+    name: 'attest_batches_unsettled',
+    help: 'Sealed batches not yet witnessed, published or not',
+    of: whileOpen(({ unsettled }) => unsettled),
+  },
+  {
+    name: 'attest_batches_unpublished',
+    help: 'Sealed batches whose root is not in the checkpoint register yet',
+    of: whileOpen(({ unpublished }) => unpublished),
+  },
+  {
+    name: 'attest_batches_oldest_unsettled_seconds',
+    help: 'Age of the oldest sealed batch that is not yet witnessed',
+    of: whileOpen(({ oldestSeconds }) => oldestSeconds),
+  },
+  {
+    name: 'attest_log_last_published_seconds',
+    help: 'How long ago the newest checkpoint was published; grows as well while nothing is submitted',
+    of: whileOpen(({ publishedSeconds }) => publishedSeconds ?? undefined),
+  },
+  {
+    name: 'attest_log_frozen',
+    help: '1 when the log is frozen and no new epoch has taken its place',
+    of: ({ frozen, closed }) => Number(frozen && !closed),
+  },
+];
+
+/** What waits for endpoints, of the whole service. */
+const WEBHOOK_GAUGES: readonly { name: string; help: string; of: (backlog: WebhookBacklog) => number }[] = [
+  {
+    name: 'attest_webhook_deliveries_due',
+    help: 'Deliveries that are due and not under way, of the 500 subscriptions that wait longest, 1,000 of each at most',
+    of: ({ due }) => due,
+  },
+  {
+    name: 'attest_webhook_oldest_due_seconds',
+    help: 'For how long the oldest of those has been due',
+    of: ({ oldestSeconds }) => oldestSeconds,
+  },
+];
+
+/** Adds the pipeline's gauges, one value per log, and those of webhooks; each table is read once a scrape. */
+export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
+  const backlogs = shared(() => readBacklogs(pool));
+  for (const { name, help, of } of GAUGES) {
+    metrics.addGauge({
+      name,
+      help,
+      labelNames: ['log'],
+      read: async () =>
+        (await backlogs()).flatMap((backlog) => {
+          const value = of(backlog);
+          return value === undefined ? [] : [{ labels: { log: backlog.origin }, value }];
+        }),
+    });
+  }
+  const webhookBacklog = shared(() => readWebhookBacklog(pool));
+  for (const { name, help, of } of WEBHOOK_GAUGES) {
+    metrics.addGauge({ name, help, read: async () => of(await webhookBacklog()) });
+  }
+}
+
+/** Adds the gauge of how far this machine's clock is ahead of the database's; without a value while that is not known. */
+export function addClockGauge(metrics: Metrics, offsetSeconds: () => number | undefined): void {
+  metrics.addGauge({
+    name: 'attest_clock_offset_seconds',
+    help: "How far this machine's clock is ahead of the database's; beyond 5 either way no submission is taken",
+    read: () => offsetSeconds() ?? [],
+  });
+}
+
+/** One read for all who ask while it is under way: however often a silent database is asked, one query waits. */
+export function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  return () => {
+    underWay ??= read().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+}
+
+/** Counters of what this worker's attempts came to. */
+export function attemptCounters(metrics: Metrics): (counts: AttemptCounts) => void {
+  const attempts = metrics.addCounter(
+    'attest_webhook_attempts_total',
+    'Attempts that were recorded, by outcome: delivered or failed',
+    ['outcome'],
+  );
+  const disablings = metrics.addCounter(
+    'attest_webhooks_disabled_total',
+    'Subscriptions that the service disabled, after 410 or five days of failures',
+  );
+  return ({ delivered, failed, disabled }) => {
+    attempts.add(delivered, { outcome: 'delivered' });
+    attempts.add(failed, { outcome: 'failed' });
+    disablings.add(disabled);
+  };
+}

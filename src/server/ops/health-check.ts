@@ -1,0 +1,32 @@
+import type { Logger } from '../core/logger.js';
+import type { Register } from '../pipeline/register/register.js';
+import { findFrozen, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
+import type { Pool } from '../store/database/connect.js';
+
+/** What the check asks. */
+export type HealthDeps = { pool: Pool; register: Register; log: Logger; monotonicMs: () => number };
+
+const COMPARE_MS = 1_000;
+
+/**
+ * Makes the check whether the service is operational: it says in which environments it is not, and why. Each look asks
+ * the database, and those who ask while one is under way share it, so that probes cost next to nothing; the tables are
+ * held against the register at most once a second. Rejects while the database is away.
+ */
+export function createHealthCheck({ monotonicMs, ...deps }: HealthDeps): () => Promise<LogProblem[]> {
+  let comparedMs = Number.NEGATIVE_INFINITY;
+  let underWay: Promise<LogProblem[]> | undefined;
+  const look = async () => {
+    const nowMs = monotonicMs();
+    if (nowMs - comparedMs < COMPARE_MS) return findFrozen(deps.pool);
+    const problems = await findLogProblems(deps);
+    if (problems.length === 0) comparedMs = nowMs;
+    return problems;
+  };
+  return () => {
+    underWay ??= look().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+}

@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { listen } from '../core/listen.js';
+import type { Logger } from '../core/logger.js';
+import type { Metrics } from './metrics.js';
+
+/** Something this process needs to do its work. */
+export type Check = {
+  name: string;
+  /** When it is of one environment alone: what fails there takes no other away. */
+  environment?: string;
+  /** Resolves to a string, or throws, when not ready: why. Any other value is ready. Aborted when time is up. */
+  check: (signal: AbortSignal) => Promise<unknown>;
+};
+
+export type OpsDeps = {
+  metrics: Metrics;
+  checks: readonly Check[];
+  log: Logger;
+  /** How long one check may take; 2000 by default. */
+  checkTimeoutMs?: number;
+};
+
+export type OpsServer = {
+  /** Starts to listen; a port of 0 picks a free one. */
+  listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
+  /** Ends every connection. */
+  close: () => Promise<void>;
+};
+
+type Answer = { status: number; contentType: string; body: string };
+
+const CHECK_TIMEOUT_MS = 2_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+const JSON_TYPE = 'application/json';
+
+/**
+ * The listener for probes and scrapes: `/livez` (the process answers), `/readyz` (there is work that the process can do,
+ * else 503; with the reasons in either case), `/readyz/<environment>` (it can do that environment's work), `/metrics`. It
+ * has no authentication and is not to be exposed.
+ */
+export function createOps(deps: OpsDeps): OpsServer {
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
+    (req, res) => {
+      answer(deps, req).then(
+        (found) => send(res, found),
+        (error) => {
+          deps.log.error({ err: error }, 'the ops listener failed');
+          send(res, { status: 500, contentType: 'text/plain', body: 'failed; see the log\n' });
+        },
+      );
+    },
+  );
+  return {
+    listen: (address) => listen(server, address),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(deps: OpsDeps, req: IncomingMessage): Promise<Answer> {
+  const [path] = (req.url ?? '').split('?', 1);
+  if (req.method !== 'GET' && req.method !== 'HEAD') return text(405, 'GET or HEAD only\n');
+  switch (path) {
+    case '/livez':
+      return json(200, { status: 'ok' });
+    case '/readyz':
+      return readiness(await lookAt(deps.checks, deps.checkTimeoutMs));
+    case '/metrics': {
+      const { contentType, text: body } = await deps.metrics.read();
+      return { status: 200, contentType, body };
+    }
+    default:
+      if (deps.checks.some(({ environment }) => path === `/readyz/${environment}`)) {
+        return environmentReadiness(deps, path?.slice('/readyz/'.length) ?? '');
+      }
+      return text(404, 'there is /livez, /readyz and /metrics\n');
+  }
+}
+
+/** Whether a process can do any of its work, as `/readyz` says. */
+export async function isReady(checks: readonly Check[]): Promise<boolean> {
+  return isAnythingReady(await lookAt(checks));
+}
+
+type Looked = { check: Check; reason: string | undefined };
+
+function lookAt(checks: readonly Check[], timeoutMs = CHECK_TIMEOUT_MS): Promise<Looked[]> {
+  return Promise.all(checks.map(async (check) => ({ check, reason: await findReason(check, timeoutMs) })));
+}
+
+/** What is of no environment passes, and all that is of some environment, if there is any. */
+function isAnythingReady(looked: readonly Looked[]): boolean {
+  const failing = looked.filter(({ reason }) => reason !== undefined).map(({ check }) => check.environment);
+  const environments = new Set(looked.flatMap(({ check }) => check.environment ?? []));
+  const isLost = environments.size > 0 && [...environments].every((each) => failing.includes(each));
+  return !failing.includes(undefined) && !isLost;
+}
+
+function readiness(looked: readonly Looked[]): Answer {
+  const reasons = looked.flatMap(({ check: { name }, reason }) =>
+    reason === undefined ? [] : [{ name, reason }],
+  );
+  const why = reasons.length === 0 ? {} : { reasons };
+  return isAnythingReady(looked)
+    ? json(200, { status: 'ready', ...why })
+    : json(503, { status: 'not ready', ...why });
+}
+
+async function environmentReadiness({ checks, checkTimeoutMs }: OpsDeps, wanted: string): Promise<Answer> {
+  const needed = checks.filter(({ environment }) => environment === undefined || environment === wanted);
+  return readiness(await lookAt(needed, checkTimeoutMs));
+}
+
+/** Why a check does not pass, or undefined when it does. */
+async function findReason({ check }: Check, timeoutMs: number): Promise<string | undefined> {
+  const time = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => {
+      time.abort();
+      resolve(`no answer within ${timeoutMs} ms`);
+    }, timeoutMs);
+  });
+  try {
+    const reason = await Promise.race([check(time.signal), late]);
+    return typeof reason === 'string' ? reason : undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function send(res: ServerResponse, { status, contentType, body }: Answer): void {
+  res.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  });
+  res.end(body);
+}
+
+function json(status: number, value: unknown): Answer {
+  return { status, contentType: JSON_TYPE, body: `${JSON.stringify(value)}\n` };
+}
+
+function text(status: number, body: string): Answer {
+  return { status, contentType: 'text/plain', body };
+}

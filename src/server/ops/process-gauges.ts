@@ -1,0 +1,87 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { Config } from '../../config/config.js';
+import { environmentName } from '../../protocol/environment.js';
+import { version } from '../core/version.js';
+import type { WitnessSetup } from '../logs/setup.js';
+import type { Pool } from '../store/database/connect.js';
+import { readPoolUse } from '../store/database/pool-use.js';
+import { listDsseKeys } from '../store/dsse-keys.js';
+import type { GaugeValue, Metrics } from './metrics.js';
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Adds what every process knows of itself: its version, its connections, and when its certificates expire. */
+export function addProcessGauges(
+  metrics: Metrics,
+  config: Pick<Config, 'tls'>,
+  witnesses: readonly WitnessSetup[],
+): void {
+  metrics.addGauge({
+    name: 'attest_build_info',
+    help: 'Always 1; the versions of the service and of Node',
+    labelNames: ['version', 'node'],
+    read: () => [{ labels: { version: version(), node: process.version }, value: 1 }],
+  });
+  const pools = (of: 'inUse' | 'waiting') => () =>
+    readPoolUse().map((use) => ({ labels: { pool: use.pool }, value: use[of] }));
+  metrics.addGauge({
+    name: 'attest_pool_connections_in_use',
+    help: 'Connections to Postgres that are at work',
+    labelNames: ['pool'],
+    read: pools('inUse'),
+  });
+  metrics.addGauge({
+    name: 'attest_pool_waiting',
+    help: 'Statements and transactions that wait for a connection to Postgres',
+    labelNames: ['pool'],
+    read: pools('waiting'),
+  });
+  metrics.addGauge({
+    name: 'attest_certificate_expiry_timestamp_seconds',
+    help: 'When the first certificate expires of the chain that is served, or that a witness is held to',
+    labelNames: ['certificate'],
+    read: () => readExpiries(config, witnesses),
+  });
+}
+
+async function readExpiries(
+  { tls }: Pick<Config, 'tls'>,
+  witnesses: readonly WitnessSetup[],
+): Promise<GaugeValue> {
+  const chains = witnesses.map(({ witness, authority }): [string, string[]] => [
+    `witness ${witness.name}`,
+    authority?.certChainPem ?? [],
+  ]);
+  if (tls !== undefined)
+    chains.push(['tls', (await readFile(tls.certFile, 'utf8')).match(CERTIFICATE) ?? []]);
+  return chains
+    .filter(([, chain]) => chain.length > 0)
+    .map(([certificate, chain]) => ({
+      labels: { certificate },
+      value: Math.min(...chain.map(expirySeconds)),
+    }));
+}
+
+function expirySeconds(pem: string): number {
+  return Date.parse(new X509Certificate(pem).validTo) / 1000;
+}
+
+/** Adds what an API process knows: the submissions that wait to be written, and when replaced keys expire. */
+export function addApiGauges(metrics: Metrics, pool: Pool, queuedRows: () => number): void {
+  metrics.addGauge({
+    name: 'attest_accept_queued_submissions',
+    help: 'Submissions that wait for the write under way to end',
+    read: queuedRows,
+  });
+  metrics.addGauge({
+    name: 'attest_dsse_key_expiry_timestamp_seconds',
+    help: 'When a key that signs statements, and was replaced, expires',
+    labelNames: ['environment', 'key'],
+    read: async () =>
+      (await listDsseKeys(pool)).flatMap(({ id, environment, validTo }) => {
+        const labels = { environment: environmentName(environment), key: String(id) };
+        return validTo === null ? [] : [{ labels, value: validTo.getTime() / 1000 }];
+      }),
+  });
+}

@@ -1,0 +1,20 @@
+import type { JobSender } from '../pipeline/jobs/job-sender.js';
+import type { Metrics } from './metrics.js';
+
+/** Adds whether NATS can be reached and whether JetStream works, for each of a process's clients. */
+export function addQueueGauges(metrics: Metrics, clients: ReadonlyMap<string, JobSender>): void {
+  const each = (of: (jobs: JobSender) => boolean) => () =>
+    [...clients].map(([client, jobs]) => ({ labels: { client }, value: Number(of(jobs)) }));
+  metrics.addGauge({
+    name: 'attest_nats_connected',
+    help: '1 while a connection to NATS stands',
+    labelNames: ['client'],
+    read: each((jobs) => jobs.connected() !== undefined),
+  });
+  metrics.addGauge({
+    name: 'attest_jetstream_up',
+    help: '1 since a publish and a fetch have worked on the connection that stands',
+    labelNames: ['client'],
+    read: each((jobs) => jobs.queue() !== undefined),
+  });
+}

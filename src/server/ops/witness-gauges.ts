@@ -1,0 +1,49 @@
+import type { Pool } from '../store/database/connect.js';
+import { readWitnessStandings, type WitnessStanding } from '../store/witnesses/witness-status.js';
+import { shared } from './gauges.js';
+import type { Metrics } from './metrics.js';
+
+const GAUGES: readonly {
+  name: string;
+  help: string;
+  of: (standing: WitnessStanding) => number | undefined;
+}[] = [
+  {
+    name: 'attest_witness_last_success_timestamp_seconds',
+    help: 'When a witness handed over evidence last',
+    of: ({ lastSuccessAt }) => (lastSuccessAt === null ? undefined : lastSuccessAt.getTime() / 1000),
+  },
+  {
+    name: 'attest_witness_consecutive_failures',
+    help: 'How many attempts failed since the last that did not',
+    of: ({ failures }) => failures,
+  },
+  {
+    name: 'attest_witness_next_attempt_timestamp_seconds',
+    help: 'From when on a witness may be asked again',
+    of: ({ nextAttemptAt }) => nextAttemptAt.getTime() / 1000,
+  },
+  {
+    name: 'attest_witness_leaves_behind',
+    help: 'Published leaves that a witness has not vouched for',
+    of: ({ publishedTreeSize, coversTreeSize }) => Math.max(0, publishedTreeSize - coversTreeSize),
+  },
+];
+
+/** Adds how each witness stands with each log; the tables are read once a scrape. */
+export function addWitnessGauges(metrics: Metrics, pool: Pool): void {
+  const standings = shared(() => readWitnessStandings(pool));
+  for (const { name, help, of } of GAUGES) {
+    metrics.addGauge({
+      name,
+      help,
+      labelNames: ['log', 'witness'],
+      read: async () =>
+        (await standings()).flatMap((standing) => {
+          const value = of(standing);
+          const { origin: log, witness } = standing;
+          return value === undefined ? [] : [{ labels: { log, witness }, value }];
+        }),
+    });
+  }
+}

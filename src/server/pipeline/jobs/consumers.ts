@@ -1,0 +1,66 @@
+import type { Job } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
+import type { Troubles } from '../../core/outage-log.js';
+import { consume, type StopConsuming } from '../../queue/consume.js';
+import type { Queue } from '../../queue/jetstream.js';
+import { type Outcome, retryAfter } from '../../queue/outcome.js';
+import type { Pipeline } from '../pipeline.js';
+import { runJob } from '../stages.js';
+import { tolerate } from '../tolerate.js';
+import { jobSubject, type Stage } from './job.js';
+import { type JobSender, readJob } from './job-sender.js';
+import { findDueLogJobs } from './reconcile.js';
+
+/** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
+const CONCURRENCY: Readonly<Record<Stage, number>> = {
+  seal: 4,
+  witness: 16,
+  settle: 4,
+  notify: 4,
+  webhook: 256,
+};
+/** The stages that are worked on from the queue. */
+export const STAGES = Object.keys(CONCURRENCY) as Stage[];
+const DATABASE_AWAY_MS = 1_000;
+/** Stages that look once more for what came while they worked; for others the next look is soon enough. */
+const LOOKED_AT_AGAIN: readonly Stage[] = ['seal', 'witness'];
+
+/** Starts to take jobs of every stage. @returns what ends each */
+export function consumeStages(
+  pipeline: Pipeline,
+  queue: Queue,
+  jobs: JobSender,
+  troubles: Troubles,
+): StopConsuming[] {
+  return STAGES.map((stage) => consumeStage(pipeline, queue, jobs, troubles, stage));
+}
+
+function consumeStage(
+  pipeline: Pipeline,
+  queue: Queue,
+  jobs: JobSender,
+  troubles: Troubles,
+  stage: Stage,
+): StopConsuming {
+  const { log } = pipeline;
+  const later = retryAfter(DATABASE_AWAY_MS);
+  return consume(
+    queue,
+    {
+      stage,
+      concurrency: CONCURRENCY[stage],
+      handle: (payload) =>
+        tolerate<Outcome>(troubles, stage, () => runJob(pipeline, readJob(payload)), later),
+      afterDone: LOOKED_AT_AGAIN.includes(stage)
+        ? (payload) =>
+            tolerate(troubles, stage, () => sendAgainIfDue(pipeline, jobs, readJob(payload)), undefined)
+        : async () => {},
+    },
+    log,
+  );
+}
+
+/** What came up while a job was worked on could not be sent, because its like was still there. */
+async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
+  const due = await findDueLogJobs(pipeline);
+  for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
+}

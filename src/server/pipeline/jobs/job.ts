@@ -1,0 +1,48 @@
+import { create } from '@bufbuild/protobuf';
+import { type Job, JobSchema } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
+
+/** The stages that jobs are for; each has its own subject and consumer. */
+export type Stage = NonNullable<Job['stage']['case']>;
+
+/** The job to seal a log. */
+export function sealJob(logId: number): Job {
+  return create(JobSchema, { stage: { case: 'seal', value: { logId } } });
+}
+
+/** The job to ask a witness about a log. */
+export function witnessJob(logId: number, witness: string): Job {
+  return create(JobSchema, { stage: { case: 'witness', value: { logId, witness } } });
+}
+
+/** The job to settle a log's batches. */
+export function settleJob(logId: number): Job {
+  return create(JobSchema, { stage: { case: 'settle', value: { logId } } });
+}
+
+/** The job to put the events of a batch's transitions on their way. */
+export function notifyJob(batchId: string): Job {
+  return create(JobSchema, { stage: { case: 'notify', value: { batchId } } });
+}
+
+/** The job to send what a subscription has due. */
+export function webhookJob(webhookId: string): Job {
+  return create(JobSchema, { stage: { case: 'webhook', value: { webhookId } } });
+}
+
+/** The subject of a job below the stream's prefix: the stage and what it is about, so that equal jobs wait once. */
+export function jobSubject(job: Job): string {
+  const { stage } = job;
+  switch (stage.case) {
+    case 'witness':
+      return `witness.${stage.value.witness}.${stage.value.logId}`;
+    case 'seal':
+    case 'settle':
+      return `${stage.case}.${stage.value.logId}`;
+    case 'notify':
+      return `notify.${stage.value.batchId}`;
+    case 'webhook':
+      return `webhook.${stage.value.webhookId}`;
+    default:
+      throw new Error('a job without a stage');
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * The register as a folder of files. The entry of a log is the name of the one file in `<origin>.checkpoint/`,
+ * `<size>-<root>-<key hash>`, and is replaced by one rename(2) of that very name: when another entry stands, whoever put
+ * it there and whenever, there is nothing to rename. So of all who compared with the same entry one replaces it, on a
+ * folder that machines share as well, and no lock is held that a stopped process could keep from others or come back to.
+ *
+ * Earlier releases kept `<size> <root>` in a file `<origin>`. It is read until an entry takes its place; while such a
+ * process runs beside this one, the larger of the two counts.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { syncDirectory } from '../../core/write-file-atomic.js';
+import { type Register, type RegisterEntry, RegisterError } from './register.js';
+
+/** What stands, and the file whose name it is; none of the earlier form. */
+type Standing = { entry: RegisterEntry; file: string | undefined };
+
+const ENTRY = /^(\d{1,15})-([0-9a-f]{64})-([0-9a-f]{64})$/;
+const EARLIER_ENTRY = /^(\d{1,15}) ([0-9a-f]{64})\n$/;
+/** A listing made while a name changes may have neither or both. */
+const LISTINGS = 3;
+const LISTING_PAUSE_MS = 20;
+
+/** @param sync makes the names in a directory durable */
+export function openFileRegister(
+  folder: string,
+  sync: (path: string) => Promise<void> = syncDirectory,
+): Register {
+  const place = (origin: string) => join(folder, `${origin}.checkpoint`);
+  const earlier = (origin: string) => join(folder, origin);
+  const find = async (origin: string): Promise<Standing | undefined> => {
+    // In this order: the earlier form goes once there is the other.
+    const before = await findEarlier(origin, earlier(origin));
+    const now = await findNamed(origin, place(origin));
+    if (before === undefined || (now !== undefined && now.entry.size >= before.size)) return now;
+    return { entry: before, file: now?.file };
+  };
+  const put = async (standing: RegisterEntry | undefined, next: RegisterEntry): Promise<boolean> => {
+    const found = await find(next.origin);
+    if (!isSame(found?.entry, standing)) return false;
+    const path = place(next.origin);
+    const file = nameOf(next);
+    if (found?.file === undefined) {
+      if (!(await makePlace(path, file))) return false;
+    } else if (found.file !== file && !(await renameIfThere(join(path, found.file), join(path, file)))) {
+      return false;
+    }
+    await sync(path);
+    await sync(folder);
+    await rm(earlier(next.origin), { force: true });
+    return true;
+  };
+  return {
+    place,
+    read: (origin) => naming(place(origin), 'read', async () => (await find(origin))?.entry),
+    replace: (standing, next) => naming(place(next.origin), 'written', () => put(standing, next)),
+  };
+}
+
+/** Says which file failed, which the system's errors do not always do. */
+async function naming<T>(path: string, what: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    const message = `the checkpoint register ${path} cannot be ${what}: ${(error as Error).message}`;
+    throw new RegisterError(message, { cause: error });
+  }
+}
+
+async function findNamed(origin: string, path: string): Promise<Standing | undefined> {
+  for (let listing = 1; ; listing++) {
+    const files = await ifThere(() => list(path));
+    if (files === undefined) return undefined;
+    const [file = ''] = files;
+    const match = ENTRY.exec(file);
+    if (files.length === 1 && match !== null) {
+      const [, size, root = '', key = ''] = match;
+      const [rootHash, keyHash] = [Buffer.from(root, 'hex'), Buffer.from(key, 'hex')];
+      return { entry: { origin, size: Number(size), rootHash, keyHash }, file };
+    }
+    if (listing === LISTINGS) {
+      throw new Error(
+        `it holds ${files.length} files, and not one that is named <size>-<root hash>-<key hash>`,
+      );
+    }
+    await delay(LISTING_PAUSE_MS);
+  }
+}
+
+/** Without what file systems add by themselves. */
+async function list(path: string): Promise<string[]> {
+  return (await readdir(path)).filter((name) => !name.startsWith('.'));
+}
+
+async function findEarlier(origin: string, path: string): Promise<RegisterEntry | undefined> {
+  const text = await ifThere(() => readFile(path, 'utf8'));
+  if (text === undefined) return undefined;
+  const match = EARLIER_ENTRY.exec(text);
+  if (match === null) throw new Error(`the file ${path} is not "<size> <root hash>"`);
+  const [, size, root = ''] = match;
+  return { origin, size: Number(size), rootHash: Buffer.from(root, 'hex'), keyHash: undefined };
+}
+
+function nameOf({ size, rootHash, keyHash }: RegisterEntry): string {
+  if (keyHash === undefined) throw new Error('an entry without the hash of its log key is never written');
+  return `${size}-${Buffer.from(rootHash).toString('hex')}-${Buffer.from(keyHash).toString('hex')}`;
+}
+
+function isSame(a: RegisterEntry | undefined, b: RegisterEntry | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.size === b.size && Buffer.compare(a.rootHash, b.rootHash) === 0 && sameKey(a.keyHash, b.keyHash);
+}
+
+function sameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0;
+}
+
+/** Makes the directory with its one file in it, or nothing: a directory takes no other's place that holds something. */
+async function makePlace(path: string, file: string): Promise<boolean> {
+  const made = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await mkdir(made, { mode: 0o700 });
+    await writeFile(join(made, file), '', { mode: 0o600 });
+    await rename(made, path);
+    return true;
+  } catch (error) {
+    await rm(made, { recursive: true, force: true });
+    if (isCode(error, 'ENOTEMPTY', 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+async function renameIfThere(from: string, to: string): Promise<boolean> {
+  if ((await ifThere(() => rename(from, to).then(() => true))) === true) return true;
+  // Over a network the answer to a rename that was carried out may be lost, and the rename is sent again.
+  const files = await list(dirname(to));
+  return files.length === 1 && join(dirname(to), files[0] ?? '') === to;
+}
+
+async function ifThere<T>(run: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await run();
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+function isCode(error: unknown, ...codes: string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException).code ?? '');
+}

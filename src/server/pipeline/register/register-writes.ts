@@ -1,0 +1,37 @@
+import { type Register, RegisterError } from './register.js';
+
+/** A register whose failures to write are remembered. */
+export type WatchedRegister = Register & {
+  /** Why the log's entry could not be written, while it is not there; undefined when all is. */
+  findProblem(origin: string): string | undefined;
+};
+
+/** Remembers, by log, the last write that failed, until that entry or a later one stands, whoever wrote it. */
+export function watchWrites(register: Register): WatchedRegister {
+  const failed = new Map<string, { size: number; reason: string }>();
+  const standing = (origin: string, size: number) => {
+    const failure = failed.get(origin);
+    if (failure !== undefined && size >= failure.size) failed.delete(origin);
+  };
+  return {
+    place: register.place,
+    read: async (origin) => {
+      const entry = await register.read(origin);
+      if (entry !== undefined) standing(origin, entry.size);
+      return entry;
+    },
+    replace: async (before, next) => {
+      try {
+        const isDone = await register.replace(before, next);
+        if (isDone) standing(next.origin, next.size);
+        return isDone;
+      } catch (error) {
+        if (error instanceof RegisterError) {
+          failed.set(next.origin, { size: next.size, reason: error.message });
+        }
+        throw error;
+      }
+    },
+    findProblem: (origin) => failed.get(origin)?.reason,
+  };
+}

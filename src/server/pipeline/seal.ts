@@ -1,0 +1,161 @@
+/**
+ * Consumes: unsealed leaves of a log.
+ * Commit point: the transaction that stores tiles, batch and signed checkpoint; published once its root is in the
+ * register and the batch is marked so.
+ * Emits: a witness job per witness, a settle job.
+ * A crash leaves: no batch, or a whole one that the next run registers and publishes.
+ */
+
+import { equalBytes } from '../../proof/bytes/primitives.js';
+import { signCheckpoint } from '../../proof/log/checkpoint.js';
+import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from '../../proof/log/tile.js';
+import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
+import type { Sql } from '../store/database/connect.js';
+import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/log/batches.js';
+import { readLeafHashes, readLogSize } from '../store/log/leaves.js';
+import { getLog, type Log, LogLock } from '../store/log/logs.js';
+import { findTiles, writeTiles } from '../store/log/tiles.js';
+import { getNewestPolicy } from '../store/witnesses/policies.js';
+import { hastenFailingWitnesses } from '../store/witnesses/witness-leases.js';
+import { settleJob, witnessJob } from './jobs/job.js';
+import type { LogPipeline } from './pipeline.js';
+import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
+import { LAST_BACKOFF_MS } from './witness.js';
+
+const ANOTHER_SEALER_MS = 200;
+const REGISTER_MISSING_MS = 5_000;
+/** A sealer that does nothing for so long has stopped; besides, the hashing takes its time. */
+const SEALER_IDLE_MS = 3_000;
+const HASHING_MS_PER_LEAF = 0.02;
+/** How often publishing compares again because others have published meanwhile; then the next run goes on. */
+const REGISTER_TRIES = 5;
+
+/** Seals what is due of a log: at most one batch a call, not more often than the batch interval. */
+export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcome> {
+  const log = await getLog(pipeline.pool, logId);
+  if (log.frozenAt !== null)
+    return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
+  const comparison = await checkRegister(pipeline, log);
+  if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
+  if (comparison.state === 'missing') {
+    const { reason } = comparison;
+    pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
+    return retryAfter(REGISTER_MISSING_MS);
+  }
+  const sealed = await pipeline.pool.begin((tx) => sealNext(pipeline, tx, log));
+  await publish(pipeline, log);
+  return sealed;
+}
+
+/** Extends the log's tiles to its present size and stores batch and checkpoint. */
+async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome> {
+  const { batchMaxLeaves } = pipeline.settings;
+  const idleMs = Math.ceil(SEALER_IDLE_MS + batchMaxLeaves * HASHING_MS_PER_LEAF);
+  const [lock] = await tx<{ held: boolean }[]>`
+    SELECT set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true),
+           pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
+  if (!lock?.held || !(await isConsistent(pipeline, tx, log))) return retryAfter(ANOTHER_SEALER_MS);
+  const newest = await findNewestBatch(tx, log.id);
+  const firstIndex = newest?.treeSize ?? 0;
+  const logSize = await readLogSize(tx, log.id);
+  const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
+  if (treeSize === firstIndex) return DONE;
+  const waitMs = await untilDueMs(pipeline, tx, newest);
+  if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
+
+  const oldTiles = await readSealedTiles(tx, log, newest);
+  const leafHashes = await readLeafHashes(tx, log.id, firstIndex, treeSize);
+  const extension = extendTiles({ size: firstIndex, tiles: oldTiles }, leafHashes);
+  await writeTiles(tx, log.id, extension.tiles);
+  await storeBatch(pipeline, tx, log, firstIndex, treeSize, extension.root);
+  return logSize > treeSize ? retryAfter(1) : DONE;
+}
+
+/**
+ * Whether the database that this transaction runs on still agrees with the register: since it was last asked, another
+ * one may have taken its place. If it does not, the next run freezes the log.
+ */
+async function isConsistent({ register }: LogPipeline, tx: Sql, log: Log): Promise<boolean> {
+  return (await compareWithRegister(tx, register, log)).state === 'consistent';
+}
+
+/** The tiles that the log is extended from. Throws when they are not those of the newest root: nothing is signed over them. */
+async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined): Promise<Tile[]> {
+  if (newest === undefined) return [];
+  const { treeSize, rootHash } = newest;
+  const places = rightEdgeTiles(treeSize).map((ref) => ({ ...ref, logId: log.id }));
+  const tiles = await findTiles(tx, places);
+  if (!equalBytes(rootFromTiles(treeSize, readFrom(tiles)), rootHash)) {
+    throw new Error(`the tiles of ${log.origin} are not those of its checkpoint of size ${treeSize}`);
+  }
+  return tiles;
+}
+
+/** How long until the batch interval has passed since the newest batch, by the database's clock, which may step back. */
+async function untilDueMs(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
+  if (newest === undefined) return 0;
+  const [row] = await tx<{ age_ms: number }[]>`
+    SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms
+    FROM batch WHERE log_id = ${newest.logId} AND tree_size = ${newest.treeSize}`;
+  const ageMs = row?.age_ms ?? 0;
+  return ageMs < 0 ? 0 : pipeline.settings.batchIntervalMs - ageMs;
+}
+
+async function storeBatch(
+  pipeline: LogPipeline,
+  tx: Sql,
+  log: Log,
+  firstIndex: number,
+  treeSize: number,
+  rootHash: Uint8Array,
+): Promise<void> {
+  const policy = await getNewestPolicy(tx, log.environment);
+  await insertBatch(tx, {
+    logId: log.id,
+    treeSize,
+    id: pipeline.newBatchId(),
+    firstIndex,
+    rootHash,
+    note: signCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
+    policyVersion: policy.version,
+    deadlineMs: policy.deadlineMs,
+  });
+}
+
+/** Puts the newest batch's root into the register, then publishes every batch up to it and asks the witnesses. */
+async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
+  const newest = await registerNewest(pipeline, log);
+  if (newest === undefined) return;
+  const published = await pipeline.pool.begin(async (tx) => {
+    if (!(await markRegistered(tx, newest))) return false;
+    await hastenFailingWitnesses(tx, log.id, LAST_BACKOFF_MS);
+    return true;
+  });
+  if (!published) return;
+  for (const { witness, environments } of pipeline.witnesses) {
+    if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
+  }
+  pipeline.send(settleJob(log.id));
+}
+
+/**
+ * Replaces the register's entry by the newest batch, unless that is published: the very entry that the batch's own
+ * database was compared with, and in no transaction, so that a process which stands still here keeps nothing from others
+ * and changes nothing when it goes on. When another entry stands by then, it is compared with that one.
+ *
+ * @returns the batch once the register has it
+ */
+async function registerNewest({ pool, register }: LogPipeline, log: Log): Promise<BatchRow | undefined> {
+  for (let tries = 0; tries < REGISTER_TRIES; tries++) {
+    const found = await pool.begin(async (tx) => {
+      const comparison = await compareWithRegister(tx, register, log);
+      const newest = await findNewestBatch(tx, log.id);
+      return { comparison, newest };
+    });
+    const { comparison, newest } = found;
+    if (comparison.state !== 'consistent') return undefined;
+    if (newest === undefined || newest.registeredAt !== null) return undefined;
+    if (await register.replace(comparison.entry, registerEntry(log, newest))) return newest;
+  }
+  return undefined;
+}

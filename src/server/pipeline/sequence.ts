@@ -1,0 +1,240 @@
+/**
+ * Consumes: submissions that handlers have checked, signed and hashed.
+ * Commit point: the commit of one `accept_submissions` call; a submission is acknowledged only after it.
+ * Emits: `wake`, once a call has stored something, so that sealing is looked at.
+ * A crash leaves: before the commit nothing; after it the rows, which a retry with the same key or id finds.
+ */
+import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
+import type { Pool } from '../store/database/connect.js';
+import { errorCode, isDatabaseAway } from '../store/database/database-errors.js';
+import {
+  type AcceptedRow,
+  AcceptOutcome,
+  acceptSubmissions,
+  FROZEN_SQLSTATE,
+  type NewSubmission,
+} from '../store/submissions/accept.js';
+import type { Leaf } from './acknowledged.js';
+
+/** Bounds of the gathering: per call, calls under way, and what may wait. */
+export type AcceptLimits = { maxRows: number; maxBytes: number; maxInFlight: number; maxQueuedRows: number };
+
+/** What gathering needs. `pool` is used by nobody else, so that no reader's query delays a write. */
+export type AcceptDeps = {
+  pool: Pool;
+  logId: number;
+  limits: AcceptLimits;
+  retentionMs: number;
+  /** How long a row is tried again while its idempotency key is busy or the database is away. */
+  patienceMs: number;
+  /** Monotonic milliseconds. */
+  clock: () => number;
+  wake: () => void;
+  /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */
+  beforeWrite: () => Promise<void>;
+  /** Told of the newest leaf that a call has stored, before anybody's request is answered. */
+  noteStored: (leaf: Leaf) => void;
+};
+
+/** Gathers concurrent submissions of one log and stores them together. */
+export type Accepter = {
+  /** Resolves once the row is durable, or found to be a replay; rejects with what the caller should be told. */
+  accept(row: NewSubmission): Promise<AcceptedRow>;
+  /** How many rows wait to be written. */
+  queued(): number;
+  /** Resolves when nothing is waiting or under way; nothing may be added after. */
+  close(): Promise<void>;
+};
+
+type Waiting = {
+  row: NewSubmission;
+  bytes: number;
+  deadline: number;
+  again: boolean;
+  resolve: (row: AcceptedRow) => void;
+  reject: (error: Error) => void;
+};
+
+const ROW_OVERHEAD_BYTES = 600;
+const BUSY_RETRY_MS = 20;
+const DISK_FULL_SQLSTATE = '53100';
+/** An earlier, lost call with the same ids has committed meanwhile. */
+const UNIQUE_VIOLATION_SQLSTATE = '23505';
+const LOST_RETRY_MS = 100;
+
+/** Starts gathering for one log. While a call is under way, what arrives waits for the next one. */
+export function createAccepter(deps: AcceptDeps): Accepter {
+  const queue: Waiting[] = [];
+  let inFlight = 0;
+  let delayed = 0;
+  let scheduled = false;
+  let idle: (() => void) | undefined;
+
+  const schedule = () => {
+    if (scheduled || inFlight >= deps.limits.maxInFlight || queue.length === 0) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      while (queue.length > 0 && inFlight < deps.limits.maxInFlight)
+        void flush(takeFlush(queue, deps.limits));
+    });
+  };
+  const flush = async (flushed: Waiting[]) => {
+    inFlight++;
+    await store(deps, flushed, later).catch((error: Error) => rejectAll(flushed, error));
+    inFlight--;
+    schedule();
+    if (inFlight === 0 && delayed === 0 && queue.length === 0) idle?.();
+  };
+  const later = (waiting: Waiting, delayMs: number) => {
+    delayed++;
+    setTimeout(() => {
+      delayed--;
+      queue.push(waiting);
+      schedule();
+    }, delayMs);
+  };
+
+  return {
+    accept: (row) =>
+      new Promise((resolve, reject) => {
+        if (queue.length + delayed >= deps.limits.maxQueuedRows) {
+          reject(unavailable('too many submissions are waiting to be written', 1));
+          return;
+        }
+        const deadline = deps.clock() + deps.patienceMs;
+        queue.push({
+          row,
+          bytes: row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES,
+          deadline,
+          again: false,
+          resolve,
+          reject,
+        });
+        schedule();
+      }),
+    queued: () => queue.length + delayed,
+    close: () =>
+      new Promise((resolve) => {
+        if (inFlight === 0 && delayed === 0 && queue.length === 0) resolve();
+        else idle = resolve;
+      }),
+  };
+}
+
+/** Takes the next rows off the queue; of several with one idempotency key the first, the others wait for its outcome. */
+function takeFlush(queue: Waiting[], limits: AcceptLimits): Waiting[] {
+  const taken: Waiting[] = [];
+  const kept: Waiting[] = [];
+  const keys = new Set<string>();
+  let bytes = 0;
+  let used = 0;
+  for (const waiting of queue) {
+    if (taken.length > 0 && (taken.length >= limits.maxRows || bytes + waiting.bytes > limits.maxBytes))
+      break;
+    used++;
+    const { idempotency, apiKeyId } = waiting.row;
+    const key = idempotency && `${apiKeyId} ${idempotency.key}`;
+    if (key !== undefined && keys.has(key)) {
+      kept.push(waiting);
+      continue;
+    }
+    if (key !== undefined) keys.add(key);
+    taken.push(waiting);
+    bytes += waiting.bytes;
+  }
+  queue.splice(0, used, ...kept);
+  return taken;
+}
+
+type Later = (waiting: Waiting, delayMs: number) => void;
+
+/** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
+async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promise<void> {
+  const again = flushed.some((waiting) => waiting.again);
+  const rows = flushed.map((waiting) => waiting.row);
+  let results: AcceptedRow[];
+  try {
+    await deps.beforeWrite();
+    results = await acceptSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
+  } catch (error) {
+    await storeFailed(deps, flushed, later, error);
+    return;
+  }
+  const newest = newestStored(rows, results);
+  if (newest !== undefined) {
+    deps.noteStored(newest);
+    deps.wake();
+  }
+  for (const [i, waiting] of flushed.entries()) answer(deps, waiting, results[i], later);
+}
+
+function newestStored(rows: readonly NewSubmission[], results: readonly AcceptedRow[]): Leaf | undefined {
+  let newest: Leaf | undefined;
+  for (const [i, { leafHash }] of rows.entries()) {
+    const { outcome, logIndex } = results[i] ?? {};
+    if (outcome !== AcceptOutcome.STORED || typeof logIndex !== 'number') continue;
+    if (newest === undefined || logIndex > newest.logIndex) newest = { logIndex, leafHash };
+  }
+  return newest;
+}
+
+async function storeFailed(
+  deps: AcceptDeps,
+  flushed: Waiting[],
+  later: Later,
+  error: unknown,
+): Promise<void> {
+  const code = errorCode(error) ?? '';
+  if (error instanceof ApiError) {
+    rejectAll(flushed, error);
+  } else if (code === FROZEN_SQLSTATE) {
+    rejectAll(
+      flushed,
+      unavailable('the log is frozen: its database lacks what was published or acknowledged', 60, error),
+    );
+  } else if (code === DISK_FULL_SQLSTATE) {
+    rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
+  } else if (isDatabaseAway(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
+    for (const waiting of flushed) tryAgain(deps, waiting, later, error);
+  } else if (flushed.length > 1) {
+    const middle = flushed.length >> 1;
+    await store(deps, flushed.slice(0, middle), later);
+    await store(deps, flushed.slice(middle), later);
+  } else {
+    rejectAll(flushed, error as Error);
+  }
+}
+
+function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unknown): void {
+  // The first loss may have taken longer than that to be noticed, and the outcome is worth another look.
+  if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
+  if (deps.clock() >= waiting.deadline) {
+    waiting.reject(
+      unavailable(
+        'the database did not confirm the write; try again with the same Idempotency-Key',
+        2,
+        cause,
+      ),
+    );
+    return;
+  }
+  waiting.again = true;
+  later(waiting, LOST_RETRY_MS);
+}
+
+function answer(deps: AcceptDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
+  if (result === undefined) {
+    waiting.reject(new Error('accept_submissions answered fewer rows than it was given'));
+  } else if (result.outcome !== AcceptOutcome.BUSY) {
+    waiting.resolve(result);
+  } else if (deps.clock() < waiting.deadline) {
+    later(waiting, BUSY_RETRY_MS);
+  } else {
+    waiting.reject(idempotencyInProgress());
+  }
+}
+
+function rejectAll(waiting: readonly Waiting[], error: Error): void {
+  for (const { reject } of waiting) reject(error);
+}

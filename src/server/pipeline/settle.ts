@@ -1,0 +1,25 @@
+/**
+ * Consumes: published batches that evidence now covers, or whose deadline has passed.
+ * Commit point: the statement that changes the status and records the transition.
+ * Emits: a notify job per batch.
+ * A crash leaves: the batch as it was; the reconciler comes back to it.
+ */
+
+import { DONE, type Outcome } from '../queue/outcome.js';
+import { settleOverdue, settleWitnessed, type Transition } from '../store/log/settle.js';
+import { notifyJob } from './jobs/job.js';
+import type { LogPipeline } from './pipeline.js';
+
+const BATCHES_PER_STATEMENT = 1_000;
+
+/** Settles every batch of a log that is due. */
+export async function settle(pipeline: LogPipeline, logId: number): Promise<Outcome> {
+  for (const step of [settleWitnessed, settleOverdue]) {
+    let moved: Transition[];
+    do {
+      moved = await step(pipeline.pool, logId, BATCHES_PER_STATEMENT);
+      for (const { batchId } of moved) pipeline.send(notifyJob(batchId));
+    } while (moved.length === BATCHES_PER_STATEMENT);
+  }
+  return DONE;
+}

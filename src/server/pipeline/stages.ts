@@ -1,0 +1,40 @@
+/**
+ * What happens to a submission after it is accepted, stage by stage. Each stage can be run at any time, by any number
+ * of workers, and again: what is done stays done.
+ *
+ * | stage | file | due when | commit point |
+ * |---|---|---|---|
+ * | accept | accept.ts | a handler has a checked and signed submission | the gathered write |
+ * | seal | seal.ts | the log has leaves behind its newest batch | batch, tiles and checkpoint in one transaction |
+ * | witness | witness.ts | a witness has not vouched for the newest checkpoint | the evidence row |
+ * | settle | settle.ts | evidence covers a batch, or its deadline has passed | the status and its transition row |
+ * | notify | notify.ts | a transition's events are not on their way | a range per subscription, and the mark |
+ * | webhook | deliver.ts | a subscription has events to send or to send again | the record of an attempt |
+ */
+import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
+import type { Outcome } from '../queue/outcome.js';
+import { notify } from './notify.js';
+import type { Pipeline } from './pipeline.js';
+import { seal } from './seal.js';
+import { settle } from './settle.js';
+import { deliver } from './webhooks/deliver.js';
+import { witness } from './witness.js';
+
+/** Runs one job. */
+export async function runJob(pipeline: Pipeline, job: Job): Promise<Outcome> {
+  const { stage } = job;
+  switch (stage.case) {
+    case 'seal':
+      return seal(pipeline, stage.value.logId);
+    case 'witness':
+      return witness(pipeline, stage.value.logId, stage.value.witness);
+    case 'settle':
+      return settle(pipeline, stage.value.logId);
+    case 'notify':
+      return notify(pipeline, stage.value.batchId);
+    case 'webhook':
+      return deliver(pipeline, stage.value.webhookId);
+    default:
+      return { type: 'giveUp', reason: 'the job names no stage that this version knows' };
+  }
+}

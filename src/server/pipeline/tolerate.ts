@@ -1,0 +1,25 @@
+import type { Troubles } from '../core/outage-log.js';
+import { isDatabaseAway } from '../store/database/database-errors.js';
+
+/**
+ * Does some work, by its name. While the database is away that is said at growing intervals and the answer is
+ * `otherwise`: whoever asks comes again. What fails for another reason is thrown.
+ */
+export async function tolerate<T>(
+  troubles: Troubles,
+  work: string,
+  run: () => Promise<T>,
+  otherwise: T,
+): Promise<T> {
+  const trouble = troubles.of(work);
+  try {
+    const result = await run();
+    trouble.worked({ work }, 'the database can be used again');
+    return result;
+  } catch (error) {
+    if (!isDatabaseAway(error)) throw error;
+    const { message: reason } = error as Error;
+    trouble.failed({ work, reason }, 'the database cannot be used now; this is tried again');
+    return otherwise;
+  }
+}

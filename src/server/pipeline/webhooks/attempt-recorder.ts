@@ -1,0 +1,43 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { untilStored } from '../../store/database/database-errors.js';
+import type { RecordedAttempt } from '../../store/webhooks/webhook-attempts.js';
+
+/** Records an attempt; resolves when that is durable. */
+export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
+
+const MAX_ROWS = 500;
+/** So long attempts are gathered: nobody waits for a record, and each statement costs as much as sending ten events. */
+const GATHER_MS = 10;
+
+/**
+ * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together.
+ * One that fails because the database is away is tried again for some seconds, since the receiver has had the event
+ * already.
+ */
+export function createAttemptRecorder(
+  store: (attempts: readonly RecordedAttempt[]) => Promise<void>,
+): AttemptRecorder {
+  type Waiting = { attempt: RecordedAttempt; resolve: () => void; reject: (error: unknown) => void };
+  const queue: Waiting[] = [];
+  let isBusy = false;
+
+  const flush = async () => {
+    isBusy = true;
+    while (queue.length > 0) {
+      if (queue.length < MAX_ROWS) await delay(GATHER_MS);
+      const taken = queue.splice(0, MAX_ROWS);
+      try {
+        await untilStored(() => store(taken.map(({ attempt }) => attempt)));
+        for (const { resolve } of taken) resolve();
+      } catch (error) {
+        for (const { reject } of taken) reject(error);
+      }
+    }
+    isBusy = false;
+  };
+  return (attempt) =>
+    new Promise((resolve, reject) => {
+      queue.push({ attempt, resolve, reject });
+      if (!isBusy) void flush();
+    });
+}

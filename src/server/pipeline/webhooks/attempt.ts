@@ -1,0 +1,98 @@
+import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import type { Pool } from '../../store/database/connect.js';
+import { insertAuditEntry } from '../../store/projects/audit.js';
+import { type RecordedAttempt, recordAttempts } from '../../store/webhooks/webhook-attempts.js';
+import type { ClaimedDelivery } from '../../store/webhooks/webhook-deliveries.js';
+import { disableWebhook } from '../../store/webhooks/webhooks.js';
+import { retryDelayMs } from './retry-schedule.js';
+import type { SendResult } from './send.js';
+
+const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
+const GONE_REASON = 'the endpoint answered 410 Gone';
+const FAILING_REASON = 'every attempt of five days has failed';
+/** An error may quote what the receiver sent, such as all the names in its certificate. */
+const MAX_ERROR_LENGTH = 500;
+
+/** An attempt: under which lease of its subscription, when it was sent, and a random number in [0, 1). */
+export type Attempt = { lease: number; at: Date; random: number };
+
+/** What follows from an attempt for its delivery. A test is tried once. */
+export function attemptOf(
+  row: ClaimedDelivery,
+  { lease, at, random }: Attempt,
+  result: SendResult,
+): RecordedAttempt {
+  const isDelivered = result.outcome === 'delivered';
+  const isTest = row.transition === null;
+  const isOver = isDelivered || isTest;
+  const retryAfterMs = isOver ? undefined : retryDelayMs(row.step, random, result.retryAfterMs);
+  const failed = retryAfterMs === undefined ? DeliveryStatus.FAILED : DeliveryStatus.PENDING;
+  return {
+    webhookId: row.webhookId,
+    deliveryId: row.id,
+    number: row.attempt,
+    lease,
+    at,
+    durationMs: result.durationMs,
+    statusCode: result.status ?? null,
+    error: isDelivered ? null : storable((result.error ?? 'failed').slice(0, MAX_ERROR_LENGTH)),
+    answer: result.status === undefined ? null : storable(result.answer),
+    status: isDelivered ? DeliveryStatus.DELIVERED : failed,
+    isGone: result.gone === true && !isTest,
+    retryAfterMs: retryAfterMs ?? null,
+  };
+}
+
+/** Text as Postgres takes it: without U+0000 and lone surrogates. */
+function storable(text: string): string {
+  return Buffer.from(text.replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
+}
+
+/** What records of attempts are made with. */
+export type AttemptDeps = { pool: Pool; newAuditId: () => string };
+
+/** How many attempts came to what, and how many subscriptions were disabled for it. */
+export type AttemptCounts = { delivered: number; failed: number; disabled: number };
+
+/** Records attempts, then disables the subscriptions that are gone, or of which nothing has succeeded for five days. */
+export async function settleAttempts(
+  deps: AttemptDeps,
+  attempts: readonly RecordedAttempt[],
+): Promise<AttemptCounts> {
+  const failing = await recordAttempts(deps.pool, attempts);
+  const given = new Map<string, Disabling>();
+  for (const { id, lease, failingMs } of failing)
+    if (failingMs >= DISABLE_AFTER_MS) given.set(id, { lease, reason: FAILING_REASON });
+  for (const { webhookId, lease, isGone } of attempts)
+    if (isGone) given.set(webhookId, { lease, reason: GONE_REASON });
+  let disabled = 0;
+  for (const [id, disabling] of given) if (await disable(deps, id, disabling)) disabled++;
+  const delivered = attempts.filter(({ status }) => status === DeliveryStatus.DELIVERED).length;
+  return { delivered, failed: attempts.length - delivered, disabled };
+}
+
+type Disabling = { lease: number; reason: string };
+
+/** Says whether it was active until now, and not changed or leased anew since the attempts that are the reason. */
+async function disable(
+  { pool, newAuditId }: AttemptDeps,
+  id: string,
+  { lease, reason }: Disabling,
+): Promise<boolean> {
+  return pool.begin(async (tx) => {
+    const projectId = await disableWebhook(tx, id, lease, reason);
+    if (projectId === undefined) return false;
+    await insertAuditEntry(tx, {
+      id: newAuditId(),
+      projectId,
+      actorKind: AuditActorKind.SYSTEM,
+      actorId: 'worker',
+      action: AuditAction.WEBHOOK_DISABLED,
+      resourceId: id,
+      requestId: null,
+      detail: { reason },
+    });
+    return true;
+  });
+}

@@ -1,0 +1,164 @@
+/**
+ * Consumes: what a subscription has due: deliveries to be tried again, and ranges of events that have no rows yet.
+ * Commit point: the statement that records an attempt.
+ * Emits: nothing; when something is due next stands in the tables.
+ * A crash leaves: deliveries whose attempt is not recorded; they are due again after a minute, and the receiver may see
+ * the event, under the same id, once more.
+ */
+import { decryptSecret } from '../../keys/encryption.js';
+import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
+import { isDatabaseAway } from '../../store/database/database-errors.js';
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  redeliverFailed,
+  returnClaims,
+} from '../../store/webhooks/webhook-deliveries.js';
+import {
+  type LeasedWebhook,
+  leaseWebhook,
+  releaseWebhook,
+  renewLease,
+} from '../../store/webhooks/webhook-leases.js';
+import { LEASE_MS } from '../lease.js';
+import type { Pipeline, Webhooks } from '../pipeline.js';
+import { attemptOf } from './attempt.js';
+import { type TurnDeps, takeTurn, type Width } from './delivery-loop.js';
+import { eventText } from './event.js';
+import type { SendResult } from './send.js';
+import { findSecretBytes } from './sign.js';
+
+/** After this a claimed delivery is due again: an attempt, and its recording while the database is away. */
+const VISIBLE_MS = 60_000;
+/** What is due so soon is waited for in the queue, not in the tables. */
+const SOON_MS = 1_000;
+const REDELIVER_ROWS = 1_000;
+const BUSY_MS = 1_000;
+const FIRST_WIDTH = 4;
+const MAX_WIDTH = 32;
+/** An endpoint that takes longer gets fewer attempts at a time. */
+const SLOW_MS = 1_000;
+/** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
+const FAST_MS = 20;
+
+/** Sends what is due of one subscription, for one turn. */
+export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
+  if (webhooks.active.size >= webhooks.maxActive) return retryAfter(BUSY_MS);
+  const webhook = await leaseWebhook(webhooks.pool, webhookId, LEASE_MS);
+  if (webhook === undefined) return DONE;
+  webhooks.active.set(webhookId, webhook.lease);
+  try {
+    await startRedelivery(webhooks, webhook);
+    await sendDue(webhooks, webhook);
+  } finally {
+    webhooks.active.delete(webhookId);
+  }
+  const dueMs = await releaseWebhook(webhooks.pool, webhookId, webhook.lease);
+  return dueMs !== undefined && dueMs < SOON_MS && !webhooks.stopping.aborted ? retryAfter(dueMs) : DONE;
+}
+
+async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: LeasedWebhook): Promise<void> {
+  if (redeliverSince === null) return;
+  await pool.begin((tx) => redeliverFailed(tx, id, redeliverSince, REDELIVER_ROWS));
+}
+
+/** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
+async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
+  const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
+  const left: ClaimedDelivery[] = [];
+  const deps: TurnDeps<ClaimedDelivery> = {
+    claim: (most) => claim(webhooks, webhook, most),
+    send: async (row, sent) => {
+      if (!(await send(webhooks, webhook, keys, row, sent))) left.push(row);
+    },
+    stands: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
+    leave: (row) => {
+      webhooks.slots.release(webhook.projectId, 1);
+      left.push(row);
+    },
+    isStopping: () => webhooks.stopping.aborted,
+  };
+  await takeTurn(deps, webhook.isFailing ? 1 : FIRST_WIDTH);
+  if (left.length > 0) await returnClaims(webhooks.pool, webhook.id, left);
+}
+
+function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): Uint8Array {
+  const bytes = findSecretBytes(decryptSecret(keys, secret, webhookId));
+  if (bytes === undefined) throw new Error(`the stored secret of ${webhookId} is none`);
+  return bytes;
+}
+
+/** Takes slots first, then as many deliveries; slots that nothing is due for are given back. */
+async function claim(
+  { pool, slots, newDeliveryId }: Webhooks,
+  { id, lease, projectId }: LeasedWebhook,
+  most: number,
+): Promise<{ rows: ClaimedDelivery[]; wanted: number }> {
+  const wanted = await slots.take(projectId, most);
+  let rows: ClaimedDelivery[] = [];
+  try {
+    const ids = Array.from({ length: wanted }, newDeliveryId);
+    rows = await claimDeliveries(pool, {
+      webhookId: id,
+      lease,
+      leaseMs: LEASE_MS,
+      visibleMs: VISIBLE_MS,
+      ids,
+    });
+    return { rows, wanted };
+  } finally {
+    slots.release(projectId, wanted - rows.length);
+  }
+}
+
+/**
+ * One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects.
+ *
+ * @returns false when the attempt was given up because the worker stops
+ */
+async function send(
+  webhooks: Webhooks,
+  { url, projectId, lease }: LeasedWebhook,
+  keys: readonly Uint8Array[],
+  row: ClaimedDelivery,
+  sent: (next: Width) => void,
+): Promise<boolean> {
+  const at = new Date(webhooks.clock());
+  const result = await post(webhooks, url, keys, row);
+  webhooks.slots.release(projectId, 1);
+  sent(widthAfter(result));
+  try {
+    if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
+    await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
+  } catch (error) {
+    if (!isDatabaseAway(error)) {
+      webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
+    } else {
+      const { message: reason } = error as Error;
+      webhooks.trouble.failed(
+        { work: 'recording attempts', reason },
+        'an attempt was not recorded; it is made again',
+      );
+    }
+  }
+  return true;
+}
+
+async function post(
+  { send: sendRequest, baseUrl }: Webhooks,
+  url: string,
+  keys: readonly Uint8Array[],
+  row: ClaimedDelivery,
+): Promise<SendResult> {
+  try {
+    return await sendRequest({ url, keys, ...eventText(row, baseUrl()) });
+  } catch (error) {
+    return { outcome: 'failed', durationMs: 0, error: (error as Error).message, answer: '' };
+  }
+}
+
+function widthAfter({ outcome, durationMs, gone }: SendResult): Width {
+  if (outcome === 'failed') return () => (gone === true ? 0 : 1);
+  if (durationMs > SLOW_MS) return (width) => Math.ceil(width / 2);
+  return durationMs > FAST_MS ? (width) => Math.min(MAX_WIDTH, width + 1 / width) : (width) => width;
+}

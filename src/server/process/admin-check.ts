@@ -1,0 +1,32 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { unavailable } from '../core/errors.js';
+import type { Soon } from '../core/soon.js';
+
+const WRONG_EVERY_MS = 100;
+const MAX_WAITING = 50;
+const RETRY_SECONDS = 5;
+
+/**
+ * Whether a token is the admin token; without one, none is. The right one is told at once, whatever others send: nobody
+ * can lock the operator out. Wrong ones are told one after the other, ten a second, whoever sends them; those beyond
+ * the 50 that may wait for it learn nothing but that the service is busy.
+ */
+export function adminCheck(adminToken: string | undefined): (token: string) => Soon<boolean> {
+  if (adminToken === undefined) return () => false;
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const wanted = digest(adminToken);
+  let freeMs = 0;
+  let waiting = 0;
+  const tellWrong = async (): Promise<false> => {
+    if (waiting >= MAX_WAITING) throw unavailable('too many wrong admin tokens were sent', RETRY_SECONDS);
+    const nowMs = performance.now();
+    const dueMs = Math.max(nowMs, freeMs);
+    freeMs = dueMs + WRONG_EVERY_MS;
+    waiting++;
+    await delay(dueMs - nowMs);
+    waiting--;
+    return false;
+  };
+  return (token) => (timingSafeEqual(digest(token), wanted) ? true : tellWrong());
+}

@@ -1,0 +1,57 @@
+import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
+import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
+import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
+import type { Config } from '../../config/config.js';
+import { createRandomSource } from '../core/random.js';
+import type { ServiceEntry } from '../http/services.js';
+import { deriveKeyRing } from '../keys/key-ring.js';
+import { announceKeyChange } from '../queue/broadcast.js';
+import type { Queue } from '../queue/jetstream.js';
+import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
+import { auditHandlers } from '../rpc/admin/audit.js';
+import { projectHandlers } from '../rpc/admin/projects.js';
+import { usageHandlers } from '../rpc/admin/usage.js';
+import { witnessHandlers } from '../rpc/admin/witnesses.js';
+import type { Cursors } from '../rpc/cursor.js';
+import type { Principals } from '../rpc/principals.js';
+import type { Pool } from '../store/database/connect.js';
+import { newSecret, SCOPES } from './first-keys.js';
+import { openIdempotency } from './idempotency.js';
+
+/** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
+export type AdminDeps = {
+  config: Config;
+  pool: Pool;
+  cursors: Cursors;
+  principals: Principals;
+  queue: () => Queue | undefined;
+};
+
+/** The services of the admin API; none without an admin token. */
+export function adminServices({ config, pool, cursors, principals, queue }: AdminDeps): ServiceEntry[] {
+  const { adminToken, secretKeys } = config.secrets;
+  if (adminToken === undefined) return [];
+  const apiKeys = deriveKeyRing(secretKeys, 'api-key');
+  const idempotency = openIdempotency(config, pool);
+  const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
+  const changed = (apiKeyId: string) => {
+    principals.forget(apiKeyId);
+    const open = queue();
+    if (open !== undefined) announceKeyChange(open, apiKeyId);
+  };
+  const keys = apiKeyHandlers({
+    ...shared,
+    scopes: SCOPES,
+    newSecret: (environment) => newSecret(apiKeys, environment),
+    changed,
+  });
+  return [
+    { desc: ProjectService, handlers: projectHandlers(shared) },
+    { desc: ApiKeyService, handlers: keys },
+    { desc: UsageService, handlers: usageHandlers(shared) },
+    { desc: AuditService, handlers: auditHandlers(shared) },
+    { desc: WitnessService, handlers: witnessHandlers(shared) },
+  ];
+}

@@ -1,0 +1,138 @@
+import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
+import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
+import type { Config } from '../../config/config.js';
+import type { Logger } from '../core/logger.js';
+import { type ApiServer, createServer, type ServerDeps } from '../http/server.js';
+import type { ServiceEntry } from '../http/services.js';
+import type { Observation } from '../http/socket/requests.js';
+import { deriveKeyRing } from '../keys/key-ring.js';
+import { createReadLimits } from '../limits/read-limits.js';
+import { createSubmissionLimits } from '../limits/submission-limits.js';
+import { checkpointSigners } from '../logs/setup.js';
+import { createDegradationCheck } from '../ops/degradation.js';
+import { createHealthCheck } from '../ops/health-check.js';
+import type { JobSender } from '../pipeline/jobs/job-sender.js';
+import type { Register } from '../pipeline/register/register.js';
+import { batchHandlers } from '../rpc/batches.js';
+import { createCursors } from '../rpc/cursor.js';
+import { infoHandlers } from '../rpc/info.js';
+import type { Principals } from '../rpc/principals.js';
+import { createTrustRootsReader, type TrustRootsReader } from '../rpc/trust-roots.js';
+import type { Pool } from '../store/database/connect.js';
+import { hasClaim } from '../store/idempotency.js';
+import { adminServices } from './admin.js';
+import { adminCheck } from './admin-check.js';
+import { type AttestationParts, attestationService } from './attestation-service.js';
+import { createDatabaseAway } from './database-unavailable.js';
+import { publicRoutes } from './public-routes.js';
+import { standardRpcs } from './standard-rpcs.js';
+import { webhookService } from './webhook-service.js';
+
+/** What an API process is started with; the addresses are read when first asked for, once the port is known. */
+export type ApiOptions = {
+  config: Config;
+  queuePrefix: string;
+  register: Register;
+  log: Logger;
+  baseUrl: () => string;
+  verifyUrl: () => string;
+  /** Whether `/readyz` would say so: for gRPC health. */
+  isReady: () => Promise<boolean>;
+  observe: (observation: Observation) => void;
+};
+
+/** What an API process has opened for its handlers. */
+export type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
+
+/** The servers of a process; the admin API has one of its own where it has a port of its own, and is nowhere else then. */
+export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };
+
+/** The handlers, put together with what they work with, behind the servers of all surfaces. */
+export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
+  const { config, log, register } = options;
+  const { pool, directory, principals, jobs } = parts;
+  const { secretKeys } = config.secrets;
+  const databaseAway = createDatabaseAway(log);
+  const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
+  const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
+  const submissionLimits = createSubmissionLimits(pool);
+  const readLimits = createReadLimits(pool, () => performance.now());
+  const services = [
+    attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
+    { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
+    webhookService(options, pool, cursors),
+    infoService(options, pool, trustRoots),
+  ].map(databaseAway.tellAll);
+  const admin = adminServices({ config, pool, cursors, principals, queue: jobs.connected }).map(
+    databaseAway.tellAll,
+  );
+  const shared: Omit<ServerDeps, 'services'> = {
+    findPrincipal: databaseAway.tell('findPrincipal', principals.find),
+    isAdmin: adminCheck(config.secrets.adminToken),
+    takeReads: databaseAway.tell('takeReads', readLimits.take),
+    oweRead: readLimits.owe,
+    findOverdrawn: readLimits.findOverdrawn,
+    peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
+    hasClaim: databaseAway.tell('hasClaim', ({ apiKeyId: holder }, key) =>
+      hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
+    ),
+    nowMs: Date.now,
+    log,
+    observe: options.observe,
+    limits: config.openLimits,
+    ...(config.tls ? { tls: config.tls } : {}),
+  };
+  const open = {
+    publicRoutes: publicRoutes({
+      pool,
+      directory,
+      trustRoots,
+      baseUrl: options.baseUrl,
+      register,
+      verifyUrl: options.verifyUrl,
+      signerOf: checkpointSigners(config.secrets.log),
+    }),
+    corsOrigins: config.corsOrigins,
+  };
+  return splitServers(options, { services, admin, shared, open });
+}
+
+type ServerParts = {
+  services: ServiceEntry[];
+  admin: ServiceEntry[];
+  /** What both servers work with, and what the public one alone has. */
+  shared: Omit<ServerDeps, 'services'>;
+  open: Partial<ServerDeps>;
+};
+
+function splitServers(options: ApiOptions, { services, admin, shared, open }: ServerParts): ApiServers {
+  const { config, log } = options;
+  if (config.adminPort === undefined) {
+    const all = serve([...services, ...admin], options);
+    return { server: createServer({ ...shared, ...open, ...all }), adminServer: undefined };
+  }
+  const server = createServer({ ...shared, ...open, ...serve(services, options) });
+  const adminLog = log.child({ listener: 'admin' });
+  const adminServer = createServer({ ...shared, ...serve(admin, options), log: adminLog });
+  return { server, adminServer };
+}
+
+function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: TrustRootsReader): ServiceEntry {
+  const monotonicMs = () => performance.now();
+  const findProblems = createHealthCheck({ pool, register, log, monotonicMs });
+  const handlers = infoHandlers({
+    pool,
+    trustRoots,
+    findDegradation: createDegradationCheck(pool, monotonicMs),
+    problem: async (environment) =>
+      (await findProblems()).find((problem) => problem.environment === environment)?.reason,
+    clock: Date.now,
+  });
+  return { desc: InfoService, handlers };
+}
+
+/** Services with what every gRPC server has beside them. */
+function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDeps, 'services' | 'moreRpcs'> {
+  const descs = services.map(({ desc }) => desc);
+  return { services, moreRpcs: standardRpcs(descs, isReady) };
+}

@@ -1,0 +1,206 @@
+import type { Config } from '../../config/config.js';
+import type { Logger } from '../core/logger.js';
+import type { Stops } from '../core/shutdown.js';
+import { atMostEvery } from '../core/throttle.js';
+import type { ApiServer } from '../http/server.js';
+import { deriveKeyRing } from '../keys/key-ring.js';
+import { type Directory, openDirectory } from '../logs/log-cache.js';
+import { getLogDomain } from '../logs/log-domain.js';
+import { createLogGuard, type LogGuard } from '../logs/log-guard.js';
+import { setUpLogs } from '../logs/setup.js';
+import { environmentChecks } from '../ops/environment-checks.js';
+import type { Check } from '../ops/ops-listener.js';
+import { type AcknowledgedLeaves, createAcknowledgedLeaves } from '../pipeline/acknowledged.js';
+import { sealJob } from '../pipeline/jobs/job.js';
+import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
+import { checkRegisters, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
+import { onKeyChange } from '../queue/broadcast.js';
+import { createStatementClock, type StatementClock } from '../rpc/attestations/statement-clock.js';
+import { createPrincipals } from '../rpc/principals.js';
+import { setUpDsseSigners } from '../signing/dsse-signers.js';
+import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
+import { assertMigrated } from '../store/database/migrate.js';
+import { assertSession, readDatabaseMs } from '../store/database/session.js';
+import { noteTailTimes } from '../store/submissions/tail-times.js';
+import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
+import { setUpSecretKeys } from './secret-key-manager.js';
+import { type Accepters, createAccepters } from './sequencers.js';
+
+/** A running API process. */
+export type Api = ApiServers & {
+  jobs: JobSender;
+  pool: Pool;
+  accepters: Accepters;
+  /** How far this machine's clock is ahead of the database's; undefined when that is not known. */
+  offsetSeconds: () => number | undefined;
+  /** What `/readyz` asks. */
+  checks: Check[];
+};
+
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** Of the gathered write. Two calls under way keep the database busy; by measure, more gain nothing. */
+const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
+const PATIENCE_MS = 5_000;
+/** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
+const LIST_CONNECTIONS = 4;
+const REFRESH_MS = 5_000;
+/** A seal job is sent at most this often; one that is waiting already is as good. */
+const WAKE_MS = 100;
+
+/**
+ * Opens the database, keys and queue of an API process and makes its server, which does not listen yet. Whatever it
+ * opens is in `stops`, also when it throws: requests under way are answered first.
+ */
+export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> {
+  const { config, log, register } = options;
+  const pool = openPool(config, stops, { name: 'api', max: config.poolSize });
+  const listPool = openPool(config, stops, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
+  await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  await assertMigrated(pool);
+  await setUpSecretKeys(pool, config.secrets.secretKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets.log);
+  const directory = await openDirectory(pool);
+  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, stops, clock: Date.now });
+  await checkRegisters({ pool, register, log });
+  const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
+  const jobs = createJobSender({
+    url: config.natsUrl,
+    prefix: options.queuePrefix,
+    name: 'attest api',
+    replicas: config.natsReplicas,
+    stages: [],
+    log,
+    onQueue: (queue) => onKeyChange(queue, principals.forget),
+  });
+  stops.add(jobs.close);
+  const acknowledged = createAcknowledgedLeaves();
+  const guard = createLogGuard(register, acknowledged, directory, log);
+  const writePool = openPool(config, stops, {
+    name: 'accept',
+    max: ACCEPT_LIMITS.maxInFlight * 2,
+    onClose: guard.connectionLost,
+  });
+  const clock = await openClock(writePool, log);
+  refresh(stops, async () => {
+    await directory.refresh();
+    await clock.compare();
+    await guard.look(writePool);
+  });
+  refresh(stops, () => noteTails(pool, directory));
+  const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
+  stops.add(accepters.close);
+  const servers = createApiServers(options, {
+    pool,
+    listPool,
+    directory,
+    accepters,
+    principals,
+    jobs,
+    signerOf: signers.signerOf,
+    submissionClock: clock.now,
+  });
+  own(servers, log, stops);
+  const check = async () =>
+    directory.findProblem() ?? guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
+  const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
+  const { offsetSeconds } = clock;
+  const checks = [{ name: 'api', check }, ...logs];
+  return { ...servers, jobs, pool, accepters, offsetSeconds, checks };
+}
+
+function openPool(
+  { databaseUrl }: Config,
+  stops: Stops,
+  options: Pick<PoolOptions, 'name' | 'max' | 'planOnce' | 'onClose'>,
+): Pool {
+  const pool = connectPool({ ...options, url: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  stops.add(() => pool.end({ timeout: 5 }));
+  return pool;
+}
+
+async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
+  const clock = createStatementClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    databaseMs: () => readDatabaseMs(pool),
+    log,
+  });
+  await clock.compare();
+  return clock;
+}
+
+async function noteTails(pool: Pool, directory: Directory): Promise<void> {
+  for (const { id } of directory.knownLogs()) while (await noteTailTimes(pool, id));
+}
+
+/** Runs it again and again; while the database is away, the requests that need it say so. */
+function refresh(stops: Stops, run: () => Promise<void>): void {
+  let isRunning = false;
+  const refreshing = setInterval(() => {
+    if (isRunning) return;
+    isRunning = true;
+    run()
+      .catch(() => {})
+      .finally(() => {
+        isRunning = false;
+      });
+  }, REFRESH_MS).unref();
+  stops.add(async () => clearInterval(refreshing));
+}
+
+/** Closes them at the end, and reads their certificates again when told to. */
+function own({ server: open, adminServer }: ApiServers, log: Logger, stops: Stops): void {
+  for (const server of [open, adminServer]) {
+    if (server === undefined) continue;
+    stops.add(server.close);
+    reloadOnHangUp(server, log, stops);
+  }
+}
+
+function reloadOnHangUp(server: ApiServer, log: Logger, stops: Stops): void {
+  const reloadTls = () => reload(server, log);
+  process.on('SIGHUP', reloadTls);
+  stops.add(async () => process.off('SIGHUP', reloadTls));
+}
+
+/** Certificate and key are read again for new connections; ones that do not fit are left and the old stay in use. */
+function reload(server: ApiServer, log: Logger): void {
+  try {
+    server.reloadTls();
+    log.info('certificate and key were read again');
+  } catch (error) {
+    log.error({ err: error }, 'certificate and key cannot be used; the old ones stay');
+  }
+}
+
+type AccepterParts = {
+  config: Config;
+  pool: Pool;
+  directory: Directory;
+  guard: LogGuard;
+  acknowledged: AcknowledgedLeaves;
+  jobs: JobSender;
+};
+
+function openAccepters({ config, pool, directory, guard, acknowledged, jobs }: AccepterParts): Accepters {
+  return createAccepters(directory, (logId) => ({
+    pool,
+    logId,
+    limits: ACCEPT_LIMITS,
+    retentionMs: config.idempotencyRetentionMs,
+    patienceMs: PATIENCE_MS,
+    clock: () => performance.now(),
+    wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
+    beforeWrite: () => guard.assertWritable(pool, logId),
+    noteStored: (leaf) => acknowledged.note(logId, leaf),
+  }));
+}
+
+/** Why logs take nothing, for this process's operator. */
+async function findProblems(deps: Parameters<typeof findLogProblems>[0]): Promise<LogProblem[]> {
+  try {
+    return await findLogProblems(deps);
+  } catch (error) {
+    throw new Error(`the database cannot be reached: ${(error as Error).message}`);
+  }
+}

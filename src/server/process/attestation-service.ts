@@ -1,0 +1,63 @@
+import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
+import type { Config } from '../../config/config.js';
+import type { Principal } from '../core/principal.js';
+import { createRandomSource } from '../core/random.js';
+import type { ServiceEntry } from '../http/services.js';
+import type { Directory } from '../logs/log-cache.js';
+import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
+import { createBundleReader } from '../rpc/attestations/bundles.js';
+import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
+import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
+import { loadSchemas } from '../schema/registry.js';
+import { gather } from '../store/database/batch-loader.js';
+import type { Pool } from '../store/database/connect.js';
+import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
+import { openIdempotency } from './idempotency.js';
+import type { Accepters } from './sequencers.js';
+
+/** What an API process has opened for AttestationService. */
+export type AttestationParts = {
+  pool: Pool;
+  /** Plans statements once. */
+  listPool: Pool;
+  directory: Directory;
+  accepters: Accepters;
+  signerOf: (environment: Principal['environment']) => DsseSigner;
+  submissionClock: () => number;
+};
+
+const GATHER = { maxKeys: 200, maxInFlight: 4 };
+/** The same few keys for all: the more callers wait for one query, the better. */
+const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
+
+/** AttestationService over an open database. */
+export function attestationService(
+  config: Config,
+  { pool, listPool, directory, accepters, signerOf, submissionClock }: AttestationParts,
+  shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
+): ServiceEntry {
+  const findSubmission = gather(
+    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+    GATHER,
+  );
+  const handlers = attestationHandlers({
+    ...shared,
+    listPool,
+    directory,
+    accepterOf: accepters.of,
+    findSubmission,
+    reader: createSubmissionReader({
+      findSubmission,
+      countChanges: gather((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
+      directory,
+      bundles: createBundleReader(pool, directory, () => performance.now()),
+    }),
+    schemas: loadSchemas({ dir: config.schemaDir }),
+    signerOf,
+    idempotency: openIdempotency(config, pool),
+    clock: Date.now,
+    submissionClock,
+    random: createRandomSource(),
+  });
+  return { desc: AttestationService, handlers };
+}

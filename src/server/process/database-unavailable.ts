@@ -1,0 +1,42 @@
+import { type ApiError, unavailable } from '../core/errors.js';
+import type { Logger } from '../core/logger.js';
+import { createTrouble, type Trouble } from '../core/outage-log.js';
+import { recover, type Soon } from '../core/soon.js';
+import type { ServiceEntry } from '../http/services.js';
+import { isDatabaseAway } from '../store/database/database-errors.js';
+
+const RETRY_SECONDS = 2;
+
+/** Makes functions tell callers to come back while the database is away, in place of the driver's error. */
+export type DatabaseAway = {
+  /** `work` names what is done, for the log. */
+  tell<A extends readonly unknown[], R>(work: string, run: (...args: A) => Soon<R>): (...args: A) => Soon<R>;
+  /** The same for every handler of a service. */
+  tellAll(service: ServiceEntry): ServiceEntry;
+};
+
+/** @param log gets lines at growing intervals, since the caller's answer does not say what failed */
+export function createDatabaseAway(log: Logger): DatabaseAway {
+  const trouble = createTrouble(log, () => performance.now());
+  const tell: DatabaseAway['tell'] =
+    (work, run) =>
+    (...args) =>
+      recover(
+        () => run(...args),
+        (error) => {
+          throw isDatabaseAway(error) ? away(trouble, work, error) : error;
+        },
+      );
+  return {
+    tell,
+    tellAll: ({ desc, handlers }) => ({
+      desc,
+      handlers: Object.fromEntries(Object.entries(handlers).map(([name, run]) => [name, tell(name, run)])),
+    }),
+  };
+}
+
+function away(trouble: Trouble, work: string, error: unknown): ApiError {
+  trouble.failed({ work, reason: (error as Error).message }, 'the database cannot be used now');
+  return unavailable('the service cannot reach its database now', RETRY_SECONDS, error);
+}

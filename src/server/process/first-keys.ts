@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { getOption } from '@bufbuild/protobuf';
+import { ulid } from 'ulid';
+import { rules } from '../../../gen/attestation/options/v1/options_pb.js';
+import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
+import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
+import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
+import type { Principal } from '../core/principal.js';
+import { createApiKey, parseApiKey } from '../keys/api-key.js';
+import { deriveKeyRing, hmacApiKey, type KeyRing } from '../keys/key-ring.js';
+import type { NewSecret } from '../rpc/admin/api-key-deps.js';
+import type { Sql } from '../store/database/connect.js';
+import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../store/projects/api-keys.js';
+import { insertProject } from '../store/projects/projects.js';
+
+/** A key to make. Without scopes it has all; without an expiry it is valid until revoked. */
+export type NewKey = {
+  environment: Principal['environment'];
+  projectId: string;
+  name: string;
+  scopes: readonly string[] | undefined;
+  expiresAt: Date | undefined;
+};
+
+/** Every scope that a method of the API asks for: what a key may have. */
+export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService]
+  .flatMap(({ methods }) => methods.map((method) => getOption(method, rules).scope))
+  .filter((scope, index, all) => all.indexOf(scope) === index)
+  .sort();
+
+/** @param apiKeys sub-keys for API keys; the first hashes new ones */
+export function newSecret(apiKeys: KeyRing, environment: Principal['environment']): NewSecret {
+  const secret = createApiKey(environment, randomBytes);
+  const parts = parseApiKey(secret);
+  if (parts === undefined) throw new Error('a new key does not parse');
+  return { secret, prefix: parts.prefix, last4: parts.last4, hmac: hmacApiKey(apiKeys, secret)[0] };
+}
+
+/** Makes an API key. The key itself is in the answer and nowhere else. Throws when a scope does not exist. */
+export async function makeKey(
+  sql: Sql,
+  secretKeys: KeyRing,
+  wanted: NewKey,
+): Promise<{ key: string; row: ApiKeyRow }> {
+  const scopes = wanted.scopes ?? SCOPES;
+  const unknown = scopes.find((scope) => !SCOPES.includes(scope));
+  if (unknown !== undefined) throw new Error(`there is no scope ${unknown}; there are ${SCOPES.join(', ')}`);
+  const { secret, ...stored } = newSecret(deriveKeyRing(secretKeys, 'api-key'), wanted.environment);
+  const { projectId, environment, name } = wanted;
+  const id = `key_${ulid()}`;
+  const limits = DEFAULT_LIMITS;
+  const expiresAt = wanted.expiresAt ?? null;
+  await insertApiKey(sql, { id, projectId, environment, name, scopes, expiresAt, limits, ...stored });
+  const row = await findApiKey(sql, id);
+  if (row === undefined) throw new Error(`the key ${id} is missing`);
+  return { key: secret, row };
+}
+
+/** Makes a project. @returns its id */
+export async function makeProject(sql: Sql, name: string): Promise<string> {
+  const id = `prj_${ulid()}`;
+  await insertProject(sql, { id, name });
+  return id;
+}

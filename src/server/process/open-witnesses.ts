@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto';
+import type { WitnessConfig } from '../../config/witnesses.js';
+import { fromPem } from '../../proof/asn1/pem.js';
+import type { WitnessSetup } from '../logs/setup.js';
+import { httpTimestampTransport, rfc3161Witness } from '../witness/rfc3161.js';
+
+const TIMEOUT_MS = 20_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** The witnesses that the configuration names, ready to be asked. */
+export function openWitnesses(configs: readonly WitnessConfig[]): WitnessSetup[] {
+  return configs.map((config) => {
+    const { name, kind, environments, required, everyMs, url, operator, policyOid } = config;
+    const chain = config.chainPem.map((pem) => fromPem('CERTIFICATE', pem));
+    const send = httpTimestampTransport({}, { url, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
+    return {
+      witness: rfc3161Witness({ send, randomBytes }, { name, chains: [chain], policyOid }),
+      kind,
+      environments,
+      required,
+      everyMs,
+      authority: { url, operator, certChainPem: [...config.chainPem] },
+    };
+  });
+}

@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify';
+import { TrustRootsSchema } from '../../../gen/attestation/v1/service_pb.js';
+import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
+import { compileWriter } from '../json/writer.js';
+import type { Register } from '../pipeline/register/register.js';
+import type { Pool } from '../store/database/connect.js';
+import type { Log } from '../store/log/logs.js';
+import { createLogPages } from '../tlog/log-page.js';
+import { createLogReader } from '../tlog/log-reader.js';
+import { type MirrorDeps, mirrorRoutes } from '../tlog/routes.js';
+import { apiDocumentRoutes } from '../web/api-documents.js';
+
+/** What the routes without authentication are made of. */
+export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
+  pool: Pool;
+  register: Register;
+  signerOf: (log: Log) => CheckpointSigner;
+  baseUrl: () => string;
+  verifyUrl: () => string;
+};
+
+/** The mirror, and the descriptions of the API. */
+export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
+  const { pool, directory, signerOf } = deps;
+  return async (app) => {
+    apiDocumentRoutes(app, deps);
+    // Apart, as it tells errors of the database.
+    await app.register(async (scope) =>
+      mirrorRoutes(scope, {
+        ...deps,
+        readLogPage: createLogPages({ ...deps, monotonicMs: () => performance.now() }),
+        logs: createLogReader(pool, directory, signerOf),
+        writeTrustRoots: compileWriter(TrustRootsSchema),
+      }),
+    );
+  };
+}

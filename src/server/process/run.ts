@@ -1,0 +1,126 @@
+/** The processes and tools of the service, each put together from `app/`. */
+
+import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
+import { createLogger, flushLogger, type Logger } from '../core/logger.js';
+import { type Stops, withStops } from '../core/shutdown.js';
+import { openLogDomain } from '../logs/log-domain.js';
+import { type LogManager, logManager } from '../logs/log-manager.js';
+import { openRegister } from '../pipeline/register/open-register.js';
+import { connectPool, type Pool } from '../store/database/connect.js';
+import { assertMigrated, migrate } from '../store/database/migrate.js';
+import { assertSession } from '../store/database/session.js';
+import { openWitnesses } from './open-witnesses.js';
+import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
+import { type Ready, startProcess } from './start-process.js';
+import { findConnections, startEmbedded, writeConnections, writeCredentials } from './up.js';
+
+export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
+
+const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
+
+/** Runs everything on this machine until told to stop; throws when a server it started ends by itself. */
+export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): Promise<void> {
+  await withStops(async (stops) => {
+    const log = openLog(upConfig.logLevel, stops);
+    const { config, witnesses, failed } = await startEmbedded(upConfig, log, stops);
+    const pool = openToolPool(config.databaseUrl, stops);
+    await migrate(pool);
+    await writeConnections(config);
+    const { logDomain, isNew } = await openLogDomain(pool, config);
+    const asked = [...witnesses, ...openWitnesses(config.witnesses)];
+    const ready = await startProcess({
+      config: { ...config, logDomain },
+      roles: { api: true, worker: true },
+      witnesses: asked,
+      log,
+      stops,
+    });
+    const { project_id: projectId } = await writeCredentials(pool, config, ready);
+    onReady({ ...ready, projectId, ...(isNew ? { newLogDomain: logDomain } : {}) });
+    await Promise.race([aborted(stop), failed]);
+  });
+}
+
+/** Runs an API process until told to stop. */
+export async function runApi(config: Config, options: RunOptions): Promise<void> {
+  await runRole(config, { api: true, worker: false }, options);
+}
+
+/** Runs a worker process until told to stop. */
+export async function runWorker(config: Config, options: RunOptions): Promise<void> {
+  await runRole(config, { api: false, worker: true }, options);
+}
+
+async function runRole(
+  config: Config,
+  roles: { api: boolean; worker: boolean },
+  { stop, onReady }: RunOptions,
+) {
+  await withStops(async (stops) => {
+    const log = openLog(config.logLevel, stops);
+    const witnesses = roles.worker ? openWitnesses(config.witnesses) : [];
+    onReady(await startProcess({ config, roles, witnesses, log, stops }));
+    await aborted(stop);
+  });
+}
+
+/** Brings the database up to this version. @returns the names of the migrations that ran */
+export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readonly string[]> {
+  return withStops(async (stops) => {
+    const pool = openToolPool(databaseUrl, stops);
+    await assertSession(pool, TOOL);
+    return migrate(pool);
+  });
+}
+
+/** Opens database and register, hands over what can be done with logs, and closes them again. */
+export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T> {
+  return withDatabase(config, async (pool) =>
+    use(logManager(pool, await openRegister(config.checkpointRegister))),
+  );
+}
+
+/** Opens the database, hands over what can be done with the keys of SECRET_KEY, and closes it again. */
+export async function withSecretKeys<T>(
+  config: DatabaseConfig,
+  use: (keys: SecretKeyManager) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, (pool) => use(secretKeyManager(pool)));
+}
+
+async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Promise<T>): Promise<T> {
+  return withStops(async (stops) => {
+    const databaseUrl = config.databaseUrl ?? (await findConnections(config.dataDir))?.databaseUrl;
+    if (databaseUrl === undefined) {
+      throw new Error(
+        `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL`,
+      );
+    }
+    const pool = openToolPool(databaseUrl, stops);
+    await assertSession(pool, TOOL).catch((error: Error) => {
+      const hint = config.databaseUrl === undefined ? ': is attest up running?' : '';
+      throw new Error(`${error.message}${hint}`, { cause: error });
+    });
+    await assertMigrated(pool);
+    return use(pool);
+  });
+}
+
+function openLog(level: Config['logLevel'], stops: Stops): Logger {
+  const log = createLogger({ level, fd: 2 });
+  stops.add(() => flushLogger(log));
+  return log;
+}
+
+function openToolPool(url: string, stops: Stops): Pool {
+  const pool = connectPool({ url, name: 'tool', max: 2, ...TOOL });
+  stops.add(() => pool.end({ timeout: 5 }));
+  return pool;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import type { Config, UpConfig } from '../../config/config.js';
+import { assertPortFree } from '../core/free-port.js';
+import type { Logger } from '../core/logger.js';
+import type { Principal } from '../core/principal.js';
+import { readIfThere } from '../core/read-optional-file.js';
+import type { Stops } from '../core/shutdown.js';
+import { writeFileAtomic } from '../core/write-file-atomic.js';
+import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
+import { EmbeddedError } from '../embedded/embedded-error.js';
+import { type NatsOptions, startNats } from '../embedded/nats.js';
+import { type LocalServer, startPostgres } from '../embedded/postgres.js';
+import { openSecrets } from '../embedded/secrets.js';
+import type { ServerProcess } from '../embedded/server-process.js';
+import type { WitnessSetup } from '../logs/setup.js';
+import type { Pool, Sql } from '../store/database/connect.js';
+import { insertAuditEntry } from '../store/projects/audit.js';
+import { findFirstProject } from '../store/projects/projects.js';
+import { openTimestampAuthority } from '../timestamp-authority/timestamp-authority.js';
+import { rfc3161Witness } from '../witness/rfc3161.js';
+import { makeKey, makeProject } from './first-keys.js';
+import type { Ready } from './start-process.js';
+
+/** The name of the embedded time-stamping authority among the witnesses. */
+const EMBEDDED_WITNESS = 'self-tsa';
+
+/** What scripts find in `<data dir>/credentials.json`. */
+export type Credentials = {
+  base_url: string;
+  verify_url: string;
+  ops_url: string;
+  /** Set where the admin API has a listener of its own. */
+  admin_url?: string;
+  project_id: string;
+  live_key: string;
+  test_key: string;
+  admin_token: string;
+};
+
+/** What `attest up` provides for itself; `failed` rejects when a server it started ends by itself. */
+export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
+
+/** Locks the data directory, starts what no setting names, and makes missing secrets. */
+export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops): Promise<Embedded> {
+  const dataDir = await lockDataDir({ path: config.dataDir });
+  stops.add(() => dataDir.release());
+  await assertPortFree({ host: config.host, port: config.port });
+  await assertPortFree({ host: config.opsHost, port: config.opsPort });
+  if (config.adminPort !== undefined)
+    await assertPortFree({ host: config.adminHost, port: config.adminPort });
+  const secrets = await openSecrets(dataDir.path, config.secrets);
+  const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
+  const options = { dataDir, log, ...cache };
+  const postgres = config.databaseUrl === undefined ? await startPostgres(options) : undefined;
+  if (postgres) stops.add(postgres.stop);
+  const nats = config.natsUrl === undefined ? await startNatsIfThere(options) : undefined;
+  if (nats) stops.add(nats.stop);
+  const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';
+  const natsUrl = config.natsUrl ?? nats?.url;
+  return {
+    config: { ...config, dataDir: dataDir.path, databaseUrl, natsUrl, secrets },
+    witnesses: [await embeddedWitness(dataDir)],
+    failed: firstFailure({ PostgreSQL: postgres, 'nats-server': nats }),
+  };
+}
+
+/** Undefined where there is no nats-server: JetStream moves the work, but the tables know of all of it. */
+async function startNatsIfThere(options: NatsOptions): Promise<LocalServer | undefined> {
+  try {
+    return await startNats(options);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError) || error.code !== 'not_installed') throw error;
+    options.log.warn({ reason: error.message }, 'without JetStream everything works, slower');
+    return undefined;
+  }
+}
+
+/** Rejects when one of the servers ends without having been told to. */
+function firstFailure(servers: Record<string, ServerProcess | undefined>): Promise<never> {
+  const failed = new Promise<never>((_resolve, reject) => {
+    for (const [name, server] of Object.entries(servers)) {
+      void server?.exited.then(({ expected, lastLines }) => {
+        if (!expected)
+          reject(new Error(`${name} has stopped by itself: ${lastLines.at(-1) ?? 'it said nothing'}`));
+      });
+    }
+  });
+  failed.catch(() => {});
+  return failed;
+}
+
+/** The authority that runs in this process: the operator's own clock, and said to be so. */
+async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
+  const dir = join(dataDir.path, 'timestamp-authority');
+  const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
+  const { certChain, certChainPem, policyOid } = authority;
+  const trust = { name: EMBEDDED_WITNESS, chains: [certChain], policyOid };
+  return {
+    witness: rfc3161Witness({ send: authority.respond, randomBytes }, trust),
+    kind: WitnessKind.RFC3161,
+    environments: [Environment.LIVE, Environment.TEST],
+    required: true,
+    everyMs: 0,
+    authority: { url: '', operator: 'self', certChainPem },
+  };
+}
+
+/**
+ * Makes the first project with one live and one test key, once, and writes `credentials.json` anew with the addresses
+ * of this start. The keys are in that file and nowhere else: without it, new ones are made.
+ */
+export async function writeCredentials(pool: Pool, config: Config, ready: Ready): Promise<Credentials> {
+  const path = join(config.dataDir, 'credentials.json');
+  const keys = (await readKeys(path)) ?? (await makeFirstKeys(pool, config));
+  const credentials: Credentials = {
+    base_url: ready.baseUrl ?? '',
+    verify_url: ready.verifyUrl ?? '',
+    ops_url: ready.opsUrl,
+    ...(ready.adminUrl === undefined ? {} : { admin_url: ready.adminUrl }),
+    ...keys,
+    admin_token: config.secrets.adminToken ?? '',
+  };
+  await writeFileAtomic(path, `${JSON.stringify(credentials, null, 2)}\n`);
+  return credentials;
+}
+
+type FirstKeys = Pick<Credentials, 'project_id' | 'live_key' | 'test_key'>;
+
+async function readKeys(path: string): Promise<FirstKeys | undefined> {
+  try {
+    const text = await readIfThere(path);
+    if (text === undefined) return undefined;
+    const { project_id, live_key, test_key } = JSON.parse(text);
+    return { project_id, live_key, test_key };
+  } catch (error) {
+    throw new Error(
+      `${path} cannot be read: ${(error as Error).message}; move it away to have new keys made`,
+    );
+  }
+}
+
+async function makeFirstKeys(pool: Pool, config: Config): Promise<FirstKeys> {
+  return pool.begin(async (tx) => {
+    const known = await findFirstProject(tx);
+    const projectId = known?.id ?? (await makeProject(tx, 'first project'));
+    if (known === undefined) await noteMade(tx, AuditAction.PROJECT_CREATED, projectId, projectId);
+    const make = async (environment: Principal['environment']) => {
+      const wanted = { environment, projectId, name: 'first key', scopes: undefined, expiresAt: undefined };
+      const { key, row } = await makeKey(tx, config.secrets.secretKeys, wanted);
+      await noteMade(tx, AuditAction.API_KEY_CREATED, projectId, row.id);
+      return key;
+    };
+    const live_key = await make(Environment.LIVE);
+    return { project_id: projectId, live_key, test_key: await make(Environment.TEST) };
+  });
+}
+
+async function noteMade(tx: Sql, action: AuditAction, projectId: string, resourceId: string): Promise<void> {
+  await insertAuditEntry(tx, {
+    id: `aud_${ulid()}`,
+    projectId,
+    actorKind: AuditActorKind.SYSTEM,
+    actorId: 'up',
+    action,
+    resourceId,
+    requestId: null,
+    detail: {},
+  });
+}
+
+/** Where commands beside a running `attest up` find its database and queue: a file only its owner can read. */
+const CONNECTIONS_FILE = 'connections.json';
+
+/** How to reach the servers of a running `attest up`. */
+export type Connections = { databaseUrl: string; natsUrl?: string };
+
+/** Writes how to reach the servers of this start, for {@link findConnections}. */
+export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {
+  await writeFileAtomic(join(dataDir, CONNECTIONS_FILE), JSON.stringify({ databaseUrl, natsUrl }));
+}
+
+/** The connections of the `attest up` that runs, or ran last, over a data directory; undefined when none ever did. */
+export async function findConnections(dataDir: string): Promise<Connections | undefined> {
+  const text = await readFile(join(dataDir, CONNECTIONS_FILE), 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as Connections);
+}

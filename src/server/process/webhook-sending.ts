@@ -1,0 +1,95 @@
+import type { Config } from '../../config/config.js';
+import type { Logger } from '../core/logger.js';
+import { createTrouble } from '../core/outage-log.js';
+import { createRandomSource } from '../core/random.js';
+import { deriveKeyRing } from '../keys/key-ring.js';
+import type { Secrets } from '../keys/secrets.js';
+import { guardedConnector } from '../net/destination.js';
+import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
+import type { Webhooks } from '../pipeline/pipeline.js';
+import { type AttemptCounts, settleAttempts } from '../pipeline/webhooks/attempt.js';
+import { createAttemptRecorder } from '../pipeline/webhooks/attempt-recorder.js';
+import { createSlots } from '../pipeline/webhooks/project-slots.js';
+import { openWebhookSender } from '../pipeline/webhooks/send.js';
+import { connectPool } from '../store/database/connect.js';
+import { renewLeases } from '../store/webhooks/webhook-leases.js';
+
+/** What sending webhooks is started with. */
+export type WebhooksOptions = {
+  config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations'> & {
+    secrets: Pick<Secrets, 'secretKeys'>;
+  };
+  /** The API's address as the world sees it; read when an event is sent, once the port is known. */
+  baseUrl: () => string;
+  log: Logger;
+  /** Told of attempts once they are recorded. */
+  observeAttempts: (counts: AttemptCounts) => void;
+};
+
+/** Sending, ready for jobs. */
+export type OpenWebhooks = {
+  webhooks: Webhooks;
+  /** Claims nothing more, and gives what is under way a moment. */
+  stop(): void;
+  /** To be called when no job is running any more. */
+  close(): Promise<void>;
+};
+
+/** Requests under way in one worker, of all projects: each costs a connection. */
+const SLOTS = 512;
+const MAX_ACTIVE = 512;
+const CONNECTIONS = 4;
+const STATEMENT_TIMEOUT_MS = 10_000;
+const GRACE_MS = 2_000;
+
+/** Opens connections for sending and for recording what came of it. */
+export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
+  const { config, baseUrl, log } = options;
+  const pool = connectPool({
+    url: config.databaseUrl,
+    name: 'webhooks',
+    max: CONNECTIONS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  const stopping = new AbortController();
+  const aborting = new AbortController();
+  const connect = guardedConnector({ allowInsecure: config.allowInsecureDestinations });
+  const sender = openWebhookSender({ clock: Date.now, aborting: aborting.signal, connect });
+  const source = createRandomSource();
+  const newAuditId = () => `aud_${source.ulid(Date.now())}`;
+  const webhooks: Webhooks = {
+    pool,
+    log,
+    keys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
+    baseUrl,
+    send: sender.send,
+    record: createAttemptRecorder(async (attempts) =>
+      options.observeAttempts(await settleAttempts({ pool, newAuditId }, attempts)),
+    ),
+    slots: createSlots(SLOTS),
+    active: new Map(),
+    maxActive: MAX_ACTIVE,
+    stopping: stopping.signal,
+    aborting: aborting.signal,
+    newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    trouble: createTrouble(log, () => performance.now()),
+    clock: Date.now,
+    random: Math.random,
+  };
+  const stopRenewing = keepRenewing(async () => {
+    if (webhooks.active.size > 0) await renewLeases(pool, webhooks.active, LEASE_MS);
+  });
+  return {
+    webhooks,
+    stop: () => {
+      stopping.abort();
+      setTimeout(() => aborting.abort(), GRACE_MS).unref();
+    },
+    close: async () => {
+      aborting.abort();
+      await stopRenewing();
+      await sender.close();
+      await pool.end({ timeout: 5 });
+    },
+  };
+}

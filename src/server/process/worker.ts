@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ulid } from 'ulid';
+import type { Config } from '../../config/config.js';
+import type { Logger } from '../core/logger.js';
+import { createTroubles } from '../core/outage-log.js';
+import type { Stops } from '../core/shutdown.js';
+import { getLogDomain } from '../logs/log-domain.js';
+import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../logs/setup.js';
+import { environmentChecks } from '../ops/environment-checks.js';
+import type { Check } from '../ops/ops-listener.js';
+import { consumeStages, STAGES } from '../pipeline/jobs/consumers.js';
+import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
+import { createLocalRunner } from '../pipeline/jobs/reconcile.js';
+import { createReconcilers } from '../pipeline/jobs/reconciler.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+import type { Register } from '../pipeline/register/register.js';
+import {
+  checkRegisters,
+  findLogProblems,
+  findRegisterProblems,
+  type LogProblem,
+} from '../pipeline/register/register-check.js';
+import { type WatchedRegister, watchWrites } from '../pipeline/register/register-writes.js';
+import { tolerate } from '../pipeline/tolerate.js';
+import type { StopConsuming } from '../queue/consume.js';
+import { connectPool, type Pool } from '../store/database/connect.js';
+import { assertMigrated } from '../store/database/migrate.js';
+import { assertSession } from '../store/database/session.js';
+import { forgetWorker, noteWorker } from '../store/workers.js';
+import { prune } from './prune.js';
+import { setUpSecretKeys } from './secret-key-manager.js';
+import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
+
+/** What a worker is started with; `queuePrefix` sets the stream apart from others on the same servers. */
+export type WorkerOptions = WebhooksOptions & {
+  config: Config;
+  queuePrefix: string;
+  register: Register;
+  /** All that are asked: those of the configuration, and an embedded one. */
+  witnesses: readonly WitnessSetup[];
+};
+
+/** A running worker. */
+export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
+
+const RECONCILE_MS = 1_000;
+const PRUNE_MS = 60_000;
+const SIGN_OF_LIFE_MS = 5_000;
+const WITNESS_TIMEOUT_MS = 30_000;
+/** The longest statements seal a batch: 65,536 leaves take half a second. A server silent for half as long again is away. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+const SEALING_MS_PER_LEAF = 0.1;
+
+/**
+ * Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. Whatever it
+ * opens is in `stops`, also when it throws: jobs under way are finished first.
+ */
+export async function startWorker(options: WorkerOptions, stops: Stops): Promise<Worker> {
+  const { config, witnesses, log } = options;
+  const register = watchWrites(options.register);
+  const { log: logKeys } = config.secrets;
+  const pool = await setUp(options, register, stops);
+  const workerId = await beginLife(pool);
+  const { webhooks, ...sending } = openWebhooks(options);
+  const stopping = new AbortController();
+  const troubles = createTroubles(log, () => performance.now());
+  const consuming: StopConsuming[] = [];
+  const jobs = createJobSender({
+    url: config.natsUrl,
+    prefix: options.queuePrefix,
+    name: 'attest worker',
+    replicas: config.natsReplicas,
+    stages: STAGES,
+    log,
+    onQueue: (queue) => {
+      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs, troubles));
+    },
+  });
+  const pipeline: Pipeline = {
+    pool,
+    log,
+    register,
+    witnesses,
+    webhooks,
+    signerOf: checkpointSigners(logKeys),
+    settings: settingsOf(config),
+    aborting: webhooks.aborting,
+    newBatchId: () => `btc_${ulid()}`,
+    random: Math.random,
+    send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
+  };
+  const local = createLocalRunner(pipeline, troubles);
+  const repeat = (ms: number, work: string, run: () => Promise<void>) =>
+    every(ms, stopping.signal, log, () => tolerate(troubles, work, run, undefined));
+  const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
+  const loops = [
+    repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
+    repeat(RECONCILE_MS, 'looking for events and deliveries that are due', lookAtEvents),
+    repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
+    repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => noteWorker(pool, workerId)),
+  ];
+  stops.add(async () => {
+    stopping.abort();
+    sending.stop();
+    await Promise.all([...loops, ...consuming.map((stop) => stop())]);
+    await local.idle();
+    await forgetWorker(pool, workerId).catch(() => {});
+    await sending.close();
+    await jobs.close();
+  });
+  return {
+    pipeline,
+    jobs,
+    checks: environmentChecks('worker', () => findSealingProblems(pipeline, register)),
+  };
+}
+
+/** Opens the database and notes in it what the configuration says. */
+async function setUp(
+  { config, witnesses, log }: WorkerOptions,
+  register: Register,
+  stops: Stops,
+): Promise<Pool> {
+  const pool = await openDatabase(config, stops);
+  const { secretKeys, log: logKeys } = config.secrets;
+  await setUpSecretKeys(pool, secretKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
+  await checkRegisters({ pool, register, log });
+  return pool;
+}
+
+async function openDatabase({ databaseUrl, poolSize, batchMaxLeaves }: Config, stops: Stops): Promise<Pool> {
+  const sealingMs = Math.ceil(batchMaxLeaves * SEALING_MS_PER_LEAF);
+  const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS + sealingMs };
+  const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, ...session });
+  stops.add(() => pool.end({ timeout: 5 }));
+  await assertSession(pool, session);
+  await assertMigrated(pool);
+  return pool;
+}
+
+/** Notes that there is one more worker. @returns its id */
+async function beginLife(pool: Pool): Promise<string> {
+  const id = ulid();
+  await noteWorker(pool, id);
+  return id;
+}
+
+function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']): Pipeline['settings'] {
+  return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
+}
+
+async function findSealingProblems(pipeline: Pipeline, register: WatchedRegister): Promise<LogProblem[]> {
+  return [...(await findLogProblems(pipeline)), ...(await findRegisterProblems(pipeline.pool, register))];
+}
+
+async function every(
+  ms: number,
+  stopping: AbortSignal,
+  log: Logger,
+  run: () => Promise<void>,
+): Promise<void> {
+  while (!stopping.aborted) {
+    await run().catch((error: unknown) =>
+      log.error({ err: error }, 'periodic work failed; it is tried again'),
+    );
+    await delay(ms, undefined, { signal: stopping }).catch(() => {});
+  }
+}

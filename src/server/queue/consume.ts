@@ -1,0 +1,104 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { JsMsg } from 'nats';
+import type { Logger } from '../core/logger.js';
+import type { Queue } from './jetstream.js';
+import type { Outcome } from './outcome.js';
+
+/** One stage's consuming. `handle` says what became of a message; `afterDone` runs once it has been acknowledged. */
+export type Consumption = {
+  stage: string;
+  /** How many messages are worked on at a time. */
+  concurrency: number;
+  handle: (payload: Uint8Array) => Promise<Outcome>;
+  /** A message sent while its like was worked on was refused, so the stage looks here for what came meanwhile. */
+  afterDone: (payload: Uint8Array) => Promise<void>;
+};
+
+/** Stops taking messages; resolves when those under way are finished. */
+export type StopConsuming = () => Promise<void>;
+
+const PULL_MS = 5_000;
+const TROUBLE_PAUSE_MS = 500;
+const LONGEST_RETRY_MS = 30_000;
+
+/**
+ * Takes messages of one stage until stopped. The only place that acknowledges. Whatever happens to the server, the
+ * stream or the consumer, it is made again and consuming goes on.
+ */
+export function consume(queue: Queue, consumption: Consumption, log: Logger): StopConsuming {
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+  const loop = pullForever(queue, consumption, log, stopping.signal, running);
+  return async () => {
+    stopping.abort();
+    await loop;
+    await Promise.all(running);
+  };
+}
+
+async function pullForever(
+  queue: Queue,
+  consumption: Consumption,
+  log: Logger,
+  stopping: AbortSignal,
+  running: Set<Promise<void>>,
+): Promise<void> {
+  await queue.ensure([consumption.stage]).catch(() => {});
+  while (!stopping.aborted) {
+    try {
+      await pull(queue, consumption, log, stopping, running);
+    } catch (error) {
+      if (stopping.aborted) return;
+      const { message: reason } = error as Error;
+      log.debug({ reason, stage: consumption.stage }, 'pulling from JetStream failed');
+      await delay(TROUBLE_PAUSE_MS, undefined, { signal: stopping }).catch(() => {});
+      if (!stopping.aborted) await queue.ensure([consumption.stage]).catch(() => {});
+    }
+  }
+}
+
+/** One pull: up to `concurrency` messages, each worked on as it comes. */
+async function pull(
+  queue: Queue,
+  consumption: Consumption,
+  log: Logger,
+  stopping: AbortSignal,
+  running: Set<Promise<void>>,
+): Promise<void> {
+  while (running.size >= consumption.concurrency) await Promise.race(running);
+  const consumer = await queue.jetstream.consumers.get(queue.stream, consumption.stage);
+  const messages = await consumer.fetch({
+    max_messages: consumption.concurrency - running.size,
+    expires: PULL_MS,
+  });
+  const stop = () => messages.stop();
+  stopping.addEventListener('abort', stop, { once: true });
+  try {
+    for await (const message of messages) {
+      const work = workOn(consumption, message, log).finally(() => running.delete(work));
+      running.add(work);
+      while (running.size >= consumption.concurrency) await Promise.race(running);
+    }
+  } finally {
+    stopping.removeEventListener('abort', stop);
+  }
+}
+
+async function workOn(consumption: Consumption, message: JsMsg, log: Logger): Promise<void> {
+  const { stage, handle, afterDone } = consumption;
+  try {
+    const outcome = await handle(message.data);
+    if (outcome.type === 'retry') {
+      message.nak(outcome.delayMs);
+    } else if (outcome.type === 'giveUp') {
+      log.warn({ stage, subject: message.subject, reason: outcome.reason }, 'a job was given up');
+      message.term();
+    } else {
+      await message.ackAck();
+      await afterDone(message.data);
+    }
+  } catch (error) {
+    log.error({ err: error, stage, subject: message.subject }, 'a job failed');
+    message.nak(Math.min(LONGEST_RETRY_MS, 500 * 2 ** Math.min(message.info.redeliveryCount, 10)));
+  }
+}

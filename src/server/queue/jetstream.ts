@@ -1,0 +1,198 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type JetStreamClient, type NatsConnection, NatsError, nuid } from 'nats';
+import type { Logger } from '../core/logger.js';
+import { createTrouble, type Trouble } from '../core/outage-log.js';
+import { connectNats, type NatsOptions } from './connection.js';
+import { ensureConsumer, ensureStream } from './stream.js';
+
+/**
+ * How JetStream is reached. `prefix` sets the stream and its subjects apart from others on the same servers; `replicas`
+ * is how many servers of a cluster keep the stream. Once `closing` is aborted nothing is tried any more.
+ */
+export type QueueOptions = {
+  url: string;
+  prefix: string;
+  name: string;
+  replicas: number;
+  stages: readonly string[];
+  log: Logger;
+  closing?: AbortSignal;
+};
+
+/** One work-queue stream and the connection to it. */
+export type Queue = {
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamClient;
+  readonly stream: string;
+  /** Subjects below it are plain NATS, outside the stream. */
+  readonly broadcastPrefix: string;
+  /** `<prefix>.<rest>`. */
+  subject(rest: string): string;
+  /** Whether the connection stands now. */
+  isConnected(): boolean;
+  /** Whether JetStream does its work, as far as is known: a publish and a fetch have worked on this connection. */
+  isUp(): boolean;
+  /** Makes the stream and the consumers of these stages, where missing. */
+  ensure(stages: readonly string[]): Promise<void>;
+  /** Hands a message on. Waiting already is as good. Rejects when JetStream does not confirm it. */
+  publish(rest: string, payload: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** A second message on a subject is refused with this code: one is waiting, or being worked on. */
+const ALREADY_WAITING = 10077;
+const CONNECT_TIMEOUT_MS = 5_000;
+const PUBLISH_TIMEOUT_MS = 2_000;
+/** A connection that has just been lost is never drained. */
+const CLOSE_TIMEOUT_MS = 2_000;
+const PROBE_FETCH_MS = 2_000;
+const PROBE_PAUSE_MS = 500;
+/** A cluster that has lost its majority tells nobody. */
+const PROBE_EVERY_MS = 10_000;
+/** The consumer of the messages by which it is found out whether JetStream does its work. */
+const PROBE = 'probe';
+
+/**
+ * Connects to JetStream; the connection is kept up for ever. Resolves when it stands the first time; rejects when the
+ * server cannot be reached now. Whether JetStream works is found out from then on.
+ */
+export async function openQueue(options: QueueOptions): Promise<Queue> {
+  const { prefix, log, stages, replicas } = options;
+  const closing = new AbortController();
+  options.closing?.addEventListener('abort', () => closing.abort(), { once: true });
+  if (options.closing?.aborted) closing.abort();
+  const connection = await connectNats(natsOptions(options, closing.signal));
+  const jetstream = connection.jetstream({ timeout: PUBLISH_TIMEOUT_MS });
+  const stream = prefix.toUpperCase().replaceAll('.', '_');
+  const subject = (rest: string) => `${prefix}.${rest}`;
+  const ensure = async (wanted: readonly string[]) => {
+    const manager = await connection.jetstreamManager({ timeout: PUBLISH_TIMEOUT_MS });
+    await ensureStream(manager, { name: stream, subjects: subject('>'), replicas });
+    for (const stage of wanted) await ensureConsumer(manager, stream, stage, subject(`${stage}.>`));
+  };
+  const state = watch(connection, closing.signal, log, async () => {
+    await ensure([...stages, PROBE]);
+    await probe(jetstream, stream, subject(`${PROBE}.${nuid.next()}`));
+  });
+  return {
+    connection,
+    jetstream,
+    stream,
+    broadcastPrefix: `${prefix}-broadcast`,
+    subject,
+    isConnected: state.isConnected,
+    isUp: state.isUp,
+    ensure,
+    publish: async (rest, payload) => {
+      if (connection.isClosed()) throw new Error('the queue is closed');
+      try {
+        await jetstream.publish(subject(rest), payload);
+      } catch (error) {
+        if (isAlreadyWaiting(error)) return;
+        state.suspect();
+        throw error;
+      }
+    },
+    close: async () => {
+      const late = delay(CLOSE_TIMEOUT_MS, undefined, { ref: false });
+      if (state.isConnected()) await Promise.race([connection.drain().catch(() => {}), late]);
+      closing.abort();
+      await connection.close();
+    },
+  };
+}
+
+function natsOptions({ url, name }: QueueOptions, closing: AbortSignal): NatsOptions {
+  const servers = url.split(',').map((server) => new URL(server));
+  const { username, password } = servers[0] ?? new URL(url);
+  return {
+    servers: servers.map(({ host }) => host),
+    ...(servers.some(({ protocol }) => protocol === 'tls:') ? { tls: {} } : {}),
+    name,
+    timeout: CONNECT_TIMEOUT_MS,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    pingInterval: 10_000,
+    maxPingOut: 2,
+    ...(username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : {}),
+    closing,
+  };
+}
+
+function isAlreadyWaiting(error: unknown): boolean {
+  return error instanceof NatsError && error.api_error?.err_code === ALREADY_WAITING;
+}
+
+/** Publishes a message and has one handed out: this one, or another process's that probes at the same time. */
+async function probe(jetstream: JetStreamClient, stream: string, subject: string): Promise<void> {
+  await jetstream.publish(subject);
+  const consumer = await jetstream.consumers.get(stream, PROBE);
+  const messages = await consumer.fetch({ max_messages: 1, expires: PROBE_FETCH_MS });
+  let fetched = 0;
+  for await (const message of messages) {
+    message.ack();
+    fetched++;
+  }
+  if (fetched === 0) throw new Error('JetStream hands out nothing of what it has taken');
+}
+
+type Watched = Pick<Queue, 'isConnected' | 'isUp'> & {
+  /** A publish was not confirmed: it is found out whether JetStream works. */
+  suspect(): void;
+};
+
+/** Follows the connection, and finds out by `check` whether JetStream works: on each connection, when in doubt, and now and then. */
+function watch(
+  connection: NatsConnection,
+  closing: AbortSignal,
+  log: Logger,
+  check: () => Promise<void>,
+): Watched {
+  const trouble = createTrouble(log, () => performance.now());
+  let connected = true;
+  let up = false;
+  let isChecking = false;
+  const findOut = async () => {
+    if (isChecking) return;
+    isChecking = true;
+    do {
+      up = await works(check, trouble, closing);
+      if (!up) await delay(PROBE_PAUSE_MS, undefined, { signal: closing }).catch(() => {});
+    } while (!up && connected && !closing.aborted);
+    isChecking = false;
+  };
+  void follow(connection, (stands) => {
+    connected = stands;
+    up = false;
+    if (stands) void findOut();
+    else trouble.failed({ reason: 'the connection was lost' }, AWAY);
+  });
+  void findOut();
+  const probing = setInterval(() => connected && void findOut(), PROBE_EVERY_MS).unref();
+  closing.addEventListener('abort', () => clearInterval(probing), { once: true });
+  return {
+    isConnected: () => connected && !connection.isClosed(),
+    isUp: () => up && connected && !connection.isClosed(),
+    suspect: () => void findOut(),
+  };
+}
+
+const AWAY = 'JetStream is away; due work is run from the tables';
+
+async function works(check: () => Promise<void>, trouble: Trouble, closing: AbortSignal): Promise<boolean> {
+  try {
+    await check();
+    trouble.worked({}, 'JetStream is back');
+    return true;
+  } catch (error) {
+    if (!closing.aborted) trouble.failed({ reason: (error as Error).message }, AWAY);
+    return false;
+  }
+}
+
+async function follow(connection: NatsConnection, set: (stands: boolean) => void): Promise<void> {
+  for await (const { type } of connection.status()) {
+    if (type === 'disconnect') set(false);
+    else if (type === 'reconnect') set(true);
+  }
+}

@@ -1,0 +1,99 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import {
+  ListProjectsRequestSchema,
+  ListProjectsResponseSchema,
+  type Project,
+  ProjectSchema,
+  type ProjectService,
+} from '../../../../gen/attestation/admin/v1/projects_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Handlers } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { RandomSource } from '../../core/random.js';
+import type { Pool, Sql } from '../../store/database/connect.js';
+import { insertAuditEntry } from '../../store/projects/audit.js';
+import {
+  findProject,
+  insertProject,
+  listProjects,
+  lockProject,
+  type ProjectRow,
+  renameProject,
+} from '../../store/projects/projects.js';
+import { auditEntry } from '../audit-entry.js';
+import type { Cursors } from '../cursor.js';
+import { changeOnce, type Idempotency } from '../idempotency.js';
+import { pageReader } from '../list-page.js';
+
+/** What the handlers work with. */
+export type ProjectDeps = {
+  pool: Pool;
+  idempotency: Idempotency;
+  cursors: Cursors;
+  clock: () => number;
+  random: RandomSource;
+};
+
+const readPage = pageReader(ListProjectsRequestSchema);
+
+/** The handlers of ProjectService. */
+export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectService> {
+  const { pool, idempotency, cursors, clock, random } = deps;
+  const show = async (sql: Sql, id: string) => projectMessage(await getProject(sql, id));
+  return {
+    createProject: (request, call) =>
+      changeOnce(idempotency, call, request, {
+        make: async (tx) => {
+          const resourceId = `prj_${random.ulid(clock())}`;
+          const { name } = request;
+          await insertProject(tx, { id: resourceId, name });
+          const action = AuditAction.PROJECT_CREATED;
+          const done = { action, projectId: resourceId, resourceId, detail: { name } };
+          await insertAuditEntry(tx, auditEntry(deps, call, done));
+          return resourceId;
+        },
+        show,
+      }),
+    getProject: ({ id }) => show(pool, id),
+    listProjects: async (request) => {
+      const { rows, nextCursor } = await readPage(cursors, request, {
+        query: ['projects'],
+        read: (before, limit) => listProjects(pool, { before: before?.[0], limit }),
+        positionOf: ({ id }) => [id],
+      });
+      return create(ListProjectsResponseSchema, { data: rows.map(projectMessage), nextCursor });
+    },
+    updateProject: (request, call) =>
+      changeOnce(idempotency, call, request, {
+        make: async (tx) => {
+          const { id, name } = await getLockedProject(tx, request.id);
+          if (request.name !== undefined && request.name !== name) {
+            await renameProject(tx, id, request.name);
+            const detail = { name: { from: name, to: request.name } };
+            const done = { action: AuditAction.PROJECT_CHANGED, projectId: id, resourceId: id, detail };
+            await insertAuditEntry(tx, auditEntry(deps, call, done));
+          }
+          return id;
+        },
+        show,
+      }),
+  };
+}
+
+/** The project; throws `project.not_found`. */
+export async function getProject(sql: Sql, id: string): Promise<ProjectRow> {
+  const row = await findProject(sql, id);
+  if (row === undefined) throw new ApiError(ErrorCode.PROJECT_NOT_FOUND, 'there is no project with this id');
+  return row;
+}
+
+async function getLockedProject(tx: Sql, id: string): Promise<ProjectRow> {
+  await lockProject(tx, id);
+  return getProject(tx, id);
+}
+
+function projectMessage({ id, name, createdAt }: ProjectRow): Project {
+  return create(ProjectSchema, { id, name, createdAt: timestampFromDate(createdAt) });
+}

@@ -1,0 +1,75 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import {
+  AskWitnessResponseSchema,
+  ListWitnessesResponseSchema,
+  type WitnessService,
+  type WitnessStanding,
+  WitnessStandingSchema,
+} from '../../../../gen/attestation/admin/v1/witnesses_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Handlers } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { RandomSource } from '../../core/random.js';
+import type { Pool, Sql } from '../../store/database/connect.js';
+import { insertAuditEntry } from '../../store/projects/audit.js';
+import { askAtOnce } from '../../store/witnesses/witness-leases.js';
+import {
+  readWitnessStandings,
+  type WitnessStanding as StandingRow,
+} from '../../store/witnesses/witness-status.js';
+import { auditEntry } from '../audit-entry.js';
+import { changeOnce, type Idempotency } from '../idempotency.js';
+
+/** What the handlers work with. */
+export type WitnessDeps = { pool: Pool; idempotency: Idempotency; clock: () => number; random: RandomSource };
+
+/** The handlers of WitnessService. */
+export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessService> {
+  return {
+    listWitnesses: async () =>
+      create(ListWitnessesResponseSchema, { data: (await readWitnessStandings(deps.pool)).map(message) }),
+    askWitness: (request, call) =>
+      changeOnce(deps.idempotency, call, request, {
+        make: async (tx) => {
+          await getStandings(tx, request.name);
+          await askAtOnce(tx, request.name);
+          const done = { action: AuditAction.WITNESS_ASKED, resourceId: request.name };
+          await insertAuditEntry(tx, auditEntry(deps, call, done));
+          return request.name;
+        },
+        show: async (sql, name) => {
+          const standings = await getStandings(sql, name);
+          return create(AskWitnessResponseSchema, { data: standings.map(message) });
+        },
+      }),
+  };
+}
+
+/** Of one witness; throws `witness.not_found`. */
+async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
+  const standings = (await readWitnessStandings(sql)).filter(({ witness }) => witness === name);
+  if (standings.length === 0)
+    throw new ApiError(ErrorCode.WITNESS_NOT_FOUND, 'no policy in force names this witness');
+  return standings;
+}
+
+function message(row: StandingRow): WitnessStanding {
+  const { lastSuccessAt, lastFailedAt } = row;
+  return create(WitnessStandingSchema, {
+    log: row.origin,
+    environment: row.environment,
+    name: row.witness,
+    kind: row.kind,
+    required: row.required,
+    coveredTreeSize: BigInt(row.coversTreeSize),
+    publishedTreeSize: BigInt(row.publishedTreeSize),
+    ...(lastSuccessAt === null ? {} : { lastSuccessAt: timestampFromDate(lastSuccessAt) }),
+    consecutiveFailures: row.failures,
+    ...(lastFailedAt === null ? {} : { lastFailedAt: timestampFromDate(lastFailedAt) }),
+    lastError: row.lastError ?? '',
+    nextAttemptAt: timestampFromDate(row.nextAttemptAt),
+    beingAsked: row.isAsked,
+  });
+}

@@ -1,0 +1,218 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type AttestationService,
+  type CreateAttestationRequest,
+  type ListAttestationsRequest,
+  ListAttestationsRequestSchema,
+  ListAttestationsResponseSchema,
+  type Submission,
+  SubmissionStatus,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
+import { toHex } from '../../../proof/bytes/encoding.js';
+import { jcs } from '../../../proof/bytes/jcs.js';
+import { tlogProof } from '../../../proof/log/tlog-proof.js';
+import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
+import type { ApiError } from '../../core/errors.js';
+import type { Principal } from '../../core/principal.js';
+import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
+import { andThen } from '../../core/soon.js';
+import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
+import { submissionStates } from '../../limits/rate-windows.js';
+import type { Directory } from '../../logs/log-cache.js';
+import type { Accepter } from '../../pipeline/sequence.js';
+import type { Pool } from '../../store/database/connect.js';
+import {
+  type AcceptedRow,
+  AcceptOutcome,
+  type NewSubmission,
+  type WindowUse,
+} from '../../store/submissions/accept.js';
+import { listSubmissions } from '../../store/submissions/submission-lists.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import type { Cursors } from '../cursor.js';
+import { findEarlier, keyReused, noteReplay } from '../idempotency.js';
+import { pageReader } from '../list-page.js';
+import type { WrittenBundle } from './bundles.js';
+import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
+import { type Prepare, prepareSubmission } from './create-attestation.js';
+import { metadataWarnings } from './metadata.js';
+import { parseStored, shownMessage, submissionMessage } from './submission-message.js';
+import type { SubmissionReader } from './submission-reader.js';
+
+/** What the handlers work with. */
+export type AttestationDeps = Prepare &
+  ChangeDeps & {
+    listPool: Pool;
+    directory: Directory;
+    accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
+    /** A submission of any project, by id. */
+    findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+    reader: SubmissionReader;
+    cursors: Cursors;
+    clock: () => number;
+    /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
+    noteUse: (principal: Principal, use: WindowUse) => void;
+  };
+
+const readPage = pageReader(ListAttestationsRequestSchema);
+
+/** The handlers of AttestationService. */
+export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
+  return {
+    createAttestation: (request, call) => createAttestation(deps, request, call),
+    getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
+    updateAttestation: (request, call) => updateAttestation(deps, request, call),
+    deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
+    listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
+    getBundle: ({ id }, call) =>
+      andThen(deps.reader.readBundle(id, getPrincipal(call)), ({ message }) => message),
+    downloadBundle: async ({ id, format }, call) => {
+      const bundle = await deps.reader.readBundle(id, getPrincipal(call));
+      call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
+      return create(HttpBodySchema, renderBundle(bundle, format));
+    },
+  };
+}
+
+async function createAttestation(
+  deps: AttestationDeps,
+  request: CreateAttestationRequest,
+  call: Call,
+): Promise<Submission> {
+  const principal = getPrincipal(call);
+  // In either case the same digest, and the same request.
+  if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
+  if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
+  const row = await prepareSubmission(deps, request, call);
+  const accepter = await deps.accepterOf(principal.environment);
+  const result = await accepter.accept(row);
+  noteUse(deps, principal, call, result);
+  switch (result.outcome) {
+    case AcceptOutcome.STORED:
+      call.isCounted = true;
+      return storedMessage(row, result, principal);
+    case AcceptOutcome.REPLAYED:
+      return replay(deps, result.resourceId, principal, call);
+    case AcceptOutcome.LIMITED:
+      throw windowSpent(deps, call);
+    default: {
+      // The write compares with the hash under the newest secret key alone.
+      const earlier = await findEarlier(deps.idempotency, call, request);
+      if (earlier?.outcome !== 'replayed') throw keyReused();
+      return replay(deps, earlier.resourceId, principal, call);
+    }
+  }
+}
+
+/** The answer to a creation that was made before, when none can be made: nothing is checked, signed or written. */
+async function replayOnly(
+  deps: AttestationDeps,
+  request: CreateAttestationRequest,
+  principal: Principal,
+  call: Call,
+): Promise<Submission> {
+  const earlier = await findEarlier(deps.idempotency, call, request);
+  if (earlier === undefined) throw windowSpent(deps, call);
+  if (earlier.outcome === 'reused') throw keyReused();
+  return replay(deps, earlier.resourceId, principal, call);
+}
+
+function windowSpent({ clock }: AttestationDeps, { rateStates }: Call): ApiError {
+  const spent = tightestWindow(rateStates);
+  if (spent === undefined) throw new Error('a submission was over the limit of no window');
+  return rateLimitExceeded(spent, clock());
+}
+
+function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
+  if (use === undefined) return;
+  call.rateStates = submissionStates(principal, use, use.second);
+  deps.noteUse(principal, use);
+}
+
+/** The answer to a creation, from the row as it was sent to be stored. */
+function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal: Principal): Submission {
+  const message = shownMessage(
+    {
+      id: row.id,
+      logIndex: logIndex ?? 0,
+      submittedAtMs: row.submittedAtMs,
+      artifactSha256: toHex(row.artifactSha256),
+      schema: row.schema,
+      metadata: row.metadata,
+      metadataState: row.metadataState,
+      metadataErrors: parseStored(row.metadataErrors),
+      attestedMetadata: null,
+      salt: toHex(row.salt),
+      leafSha256: toHex(row.leafHash),
+      redactedAtMs: null,
+      batchId: null,
+      batchStatus: null,
+      witnessedAtMs: null,
+    },
+    principal.environment,
+  );
+  return withWarnings(message, row.schema);
+}
+
+async function replay(
+  deps: AttestationDeps,
+  id: string | null,
+  principal: Principal,
+  call: Call,
+): Promise<Submission> {
+  const row = id === null ? undefined : await deps.findSubmission(id);
+  if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
+  noteReplay(call);
+  return withWarnings(submissionMessage(row, principal.environment), row.schema);
+}
+
+function withWarnings(message: Submission, schema: string): Submission {
+  message.warnings = metadataWarnings(schema, message.metadataErrors);
+  return message;
+}
+
+function renderBundle({ message, bytes, logIndex }: WrittenBundle, format: string) {
+  switch (format) {
+    case 'bundle.json':
+      return { contentType: 'application/json', data: bytes };
+    case 'bundle.sigstore.json':
+      return { contentType: 'application/json', data: Buffer.from(jcs(message.sigstoreBundle ?? {})) };
+    case 'bundle.tlog-proof': {
+      const { note = '', inclusionProof = [] } = message.checkpoints[0] ?? {};
+      return {
+        contentType: 'text/plain; charset=utf-8',
+        data: Buffer.from(tlogProof(logIndex, inclusionProof, note)),
+      };
+    }
+    default:
+      throw new Error(`bundles have no format ${format}`);
+  }
+}
+
+async function listAttestations(
+  deps: AttestationDeps,
+  request: ListAttestationsRequest,
+  principal: Principal,
+) {
+  const { projectId, environment } = principal;
+  const filters = {
+    schema: request.schema === '' ? undefined : request.schema,
+    status: request.status === SubmissionStatus.UNSPECIFIED ? undefined : request.status,
+    submittedAfter: request.submittedAfter && dateOfTimestamp(request.submittedAfter),
+    submittedBefore: request.submittedBefore && dateNotBefore(request.submittedBefore),
+  };
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['attestations', projectId, environment, ...Object.values(filters)],
+    read: async (position, limit) => {
+      const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
+      const logIds = await deps.directory.logIds(environment);
+      return listSubmissions(deps.listPool, { projectId, logIds, ...filters, before, limit });
+    },
+    positionOf: ({ logId, logIndex }) => [logId, logIndex],
+  });
+  return create(ListAttestationsResponseSchema, {
+    data: rows.map((row) => shownMessage(row, environment)),
+    nextCursor,
+  });
+}

@@ -1,0 +1,159 @@
+import { LRUCache } from 'lru-cache';
+import { BatchStatus } from '../../../../gen/attestation/v1/batches_pb.js';
+import { WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
+import {
+  LOG_WITNESS_NAME,
+  type PreparedBatch,
+  prepareBatch,
+  type WitnessParts,
+} from '../../../proof/bundle/bundle.js';
+import { gather } from '../../store/database/batch-loader.js';
+import type { Pool } from '../../store/database/connect.js';
+import { type BatchRow, findBatchesBySize } from '../../store/log/batches.js';
+import type { Log } from '../../store/log/logs.js';
+import { listPolicies, type Policy } from '../../store/witnesses/policies.js';
+import { type Covering, findCoveringEvidence } from '../../store/witnesses/witnesses.js';
+
+/** What the bundles of a batch share. */
+export type BatchProof = {
+  readonly log: Log;
+  readonly treeSize: number;
+  readonly prepared: PreparedBatch;
+  /** Which evidence it holds: evidence is only ever added, and named by its witness and size. */
+  readonly evidence: string;
+  /** Until when nobody looks whether there is more, in milliseconds of the clock. */
+  readonly freshUntilMs: number;
+};
+
+/** Finds what the bundles of the batch that ends at `treeSize` share. */
+export type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof> };
+
+/** Evidence of slow witnesses shows in bundles after at most this long. */
+const OPEN_MS = 5_000;
+/** Nor is anything expected of a batch that each witness of its policy has vouched for; one that is new may, later. */
+const COMPLETE_MS = 60_000;
+/** About 10 KiB each. */
+const BATCHES_CACHED = 200;
+const GATHER = { maxKeys: 50, maxInFlight: 2 };
+
+/** @param clock monotonic milliseconds */
+export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs {
+  const sources = createSources(pool, clock);
+  const known = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
+  const underWay = new Map<string, Promise<BatchProof>>();
+  const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
+    const proof = await readBatchProof(sources, log, treeSize, clock());
+    known.set(key, proof);
+    return proof;
+  };
+  return {
+    async get(log, treeSize) {
+      const key = keyOf({ logId: log.id, treeSize });
+      const cached = known.get(key);
+      if (cached !== undefined && clock() < cached.freshUntilMs) return cached;
+      const reading = underWay.get(key) ?? read(key, log, treeSize).finally(() => underWay.delete(key));
+      underWay.set(key, reading);
+      return reading;
+    },
+  };
+}
+
+/** The tables that it is made from, looked up for several batches at a time. */
+type Sources = {
+  findBatch: (key: string) => Promise<BatchRow | undefined>;
+  findEvidence: (key: string) => Promise<Covering[] | undefined>;
+  policies: () => Promise<Policy[]>;
+};
+
+function createSources(pool: Pool, clock: () => number): Sources {
+  let policies: { rows: Promise<Policy[]>; untilMs: number } | undefined;
+  return {
+    findBatch: gather(
+      async (keys) =>
+        new Map((await findBatchesBySize(pool, keys.map(endOf))).map((row) => [keyOf(row), row])),
+      GATHER,
+    ),
+    findEvidence: gather(async (keys) => {
+      const found = new Map<string, Covering[]>();
+      for (const piece of await findCoveringEvidence(pool, keys.map(endOf))) {
+        const key = keyOf({ logId: piece.logId, treeSize: piece.batchSize });
+        found.set(key, [...(found.get(key) ?? []), piece]);
+      }
+      return found;
+    }, GATHER),
+    policies: () => {
+      if (policies === undefined || clock() >= policies.untilMs) {
+        const rows = listPolicies(pool);
+        policies = { rows, untilMs: clock() + OPEN_MS };
+        rows.catch(() => {
+          policies = undefined;
+        });
+      }
+      return policies.rows;
+    },
+  };
+}
+
+function keyOf({ logId, treeSize }: { logId: number; treeSize: number }): string {
+  return `${logId}/${treeSize}`;
+}
+
+function endOf(key: string) {
+  const [logId = 0, treeSize = 0] = key.split('/').map(Number);
+  return { logId, treeSize };
+}
+
+async function readBatchProof(
+  { findBatch, findEvidence, policies: readPolicies }: Sources,
+  log: Log,
+  treeSize: number,
+  nowMs: number,
+): Promise<BatchProof> {
+  const ofSize = (size: number) => keyOf({ logId: log.id, treeSize: size });
+  const [batch, evidence = [], policies] = await Promise.all([
+    findBatch(ofSize(treeSize)),
+    findEvidence(ofSize(treeSize)),
+    readPolicies(),
+  ]);
+  if (batch === undefined) throw new Error(`log ${log.origin} has no batch that ends at ${treeSize}`);
+  const later = [...new Set(evidence.map((piece) => piece.treeSize))]
+    .filter((size) => size > treeSize)
+    .sort((a, b) => a - b);
+  const laterBatches = await Promise.all(later.map((size) => findBatch(ofSize(size))));
+  const policy = policies.find((p) => p.environment === log.environment && p.version === batch.policyVersion);
+  const isComplete =
+    batch.status === BatchStatus.WITNESSED &&
+    policy?.witnesses.every(({ name, kind }) => hasVouched(name, kind, evidence));
+  return {
+    log,
+    treeSize,
+    prepared: prepareBatch({
+      batch,
+      logKey: log.publicKey,
+      notes: [batch, ...laterBatches.filter((found) => found !== undefined)].map(({ note }) => note),
+      witnesses: [logWitness(batch), ...evidence.map(witnessParts)],
+    }),
+    evidence: evidence.map((piece) => `${piece.witness} ${piece.treeSize}`).join(),
+    freshUntilMs: nowMs + (isComplete ? COMPLETE_MS : OPEN_MS),
+  };
+}
+
+function hasVouched(name: string, kind: number, evidence: readonly { witness: string }[]): boolean {
+  return kind === WitnessKind.TRANSPARENCY_LOG || evidence.some(({ witness }) => witness === name);
+}
+
+function witnessParts({ witness, kind, treeSize, evidence, detail, landedAt }: Covering): WitnessParts {
+  return { name: witness, kind, treeSize, evidence, detail, landedAt };
+}
+
+/** The log's own vouching: its signed checkpoint, which lands when the batch is published. */
+function logWitness(batch: BatchRow): WitnessParts {
+  return {
+    name: LOG_WITNESS_NAME,
+    kind: WitnessKind.TRANSPARENCY_LOG,
+    treeSize: batch.treeSize,
+    evidence: Buffer.from(batch.note),
+    detail: { log_index: batch.firstIndex },
+    landedAt: batch.registeredAt ?? batch.sealedAt,
+  };
+}

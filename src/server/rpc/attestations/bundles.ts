@@ -1,0 +1,124 @@
+import { LRUCache } from 'lru-cache';
+import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { assembleBundle } from '../../../proof/bundle/bundle.js';
+import { toHex } from '../../../proof/bytes/encoding.js';
+import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
+import type { StatementFields } from '../../../proof/statement/statement.js';
+import { environmentName } from '../../../protocol/environment.js';
+import { etagOf } from '../../core/etag.js';
+import type { Principal } from '../../core/principal.js';
+import type { Soon } from '../../core/soon.js';
+import { compileLazyMessage } from '../../json/lazy-message.js';
+import { compileWriter } from '../../json/writer.js';
+import type { Directory } from '../../logs/log-cache.js';
+import type { Pool } from '../../store/database/connect.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import { type BatchProof, createBatchProofs } from './batch-proofs.js';
+import { createTiles, type Tiles } from './tiles.js';
+
+/** A bundle, and the same as REST spells it. */
+export type WrittenBundle = {
+  readonly message: ProofBundle;
+  readonly bytes: Buffer;
+  readonly logIndex: number;
+};
+
+/** Makes proof bundles, and keeps those made last as they are spelled on REST. */
+export type BundleReader = {
+  /** The bundle of a submission whose batch is published. */
+  read(row: SubmissionRow): Promise<WrittenBundle>;
+  /** The same without the submission's row, if it is the caller's and was kept and still stands. */
+  findKept(id: string, caller: Principal): Soon<WrittenBundle | undefined>;
+};
+
+/** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
+type Kept = { bundle: WrittenBundle; of: Omit<BatchProof, 'prepared'>; projectId: string };
+
+const KEPT_BYTES = 16 * 1024 * 1024;
+/** What a kept bundle takes besides its text. */
+const KEPT_OVERHEAD_BYTES = 1_500;
+
+const write = compileWriter(ProofBundleSchema);
+const lazyBundle = compileLazyMessage(ProofBundleSchema);
+
+/**
+ * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
+ * every tree it is long enough for; what a batch's bundles share, which is looked at again after seconds; and whole
+ * bundles, as long as that is the same. A bundle holds nothing that redaction or correction touches.
+ *
+ * @param clock monotonic milliseconds
+ */
+export function createBundleReader(pool: Pool, directory: Directory, clock: () => number): BundleReader {
+  const tiles = createTiles(pool);
+  const proofs = createBatchProofs(pool, clock);
+  const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
+  const lookAgain = async (kept: Kept): Promise<WrittenBundle | undefined> => {
+    const { log, treeSize } = kept.of;
+    return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
+  };
+  return {
+    async read(row) {
+      if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
+      const log = await directory.getLog(row.logId);
+      const proof = await proofs.get(log, row.batchTreeSize);
+      const kept = keptBundles.get(row.id);
+      if (kept !== undefined && stillStands(kept, proof)) return kept.bundle;
+      const bytes = Buffer.from(write(await makeBundle(directory, tiles, row, proof)));
+      const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
+      const size = bytes.length + KEPT_OVERHEAD_BYTES;
+      keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
+      return bundle;
+    },
+    findKept(id, { projectId, environment }) {
+      const kept = keptBundles.get(id);
+      if (kept?.projectId !== projectId || kept.of.log.environment !== environment) return undefined;
+      return clock() < kept.of.freshUntilMs ? kept.bundle : lookAgain(kept);
+    },
+  };
+}
+
+/** Whether a bundle is what would be made of it now; notes what was found, which need not be looked at again soon. */
+function stillStands(kept: Kept, proof: BatchProof): boolean {
+  if (kept.of.evidence !== proof.evidence) return false;
+  kept.of = withoutParts(proof);
+  return true;
+}
+
+function withoutParts({ log, treeSize, evidence, freshUntilMs }: BatchProof): Kept['of'] {
+  return { log, treeSize, evidence, freshUntilMs };
+}
+
+async function makeBundle(
+  directory: Directory,
+  tiles: Tiles,
+  row: SubmissionRow,
+  { log, prepared }: BatchProof,
+): Promise<ProofBundle> {
+  const { logIndex, signature } = row;
+  const sizes = prepared.checkpoints.map(({ size }) => size);
+  const { spki } = await directory.getDsseKey(row.dsseKeyId);
+  const readTile = await tiles.load(
+    log.id,
+    sizes.flatMap((size) => tilesForInclusion(logIndex, size)),
+  );
+  return assembleBundle(prepared, {
+    statement: statementOf(row, log.environment),
+    signature,
+    dsseKey: spki,
+    logIndex,
+    inclusionProofs: sizes.map((size) => inclusionProof(logIndex, size, readTile)),
+  });
+}
+
+/** The statement a submission was attested by. */
+export function statementOf(row: SubmissionRow, environment: number): StatementFields {
+  return {
+    artifactSha256: toHex(row.artifactSha256),
+    submissionId: row.id,
+    project: row.projectId,
+    submittedAt: row.submittedAt.toISOString(),
+    environment: environmentName(environment),
+    schema: row.attestedSchema ?? row.schema,
+    commitment: toHex(row.commitment),
+  };
+}

@@ -1,0 +1,72 @@
+import { create, getOption, type JsonObject } from '@bufbuild/protobuf';
+import { max_bytes as maxBytes } from '../../../../gen/attestation/options/v1/options_pb.js';
+import {
+  CreateAttestationRequestSchema,
+  type Warning,
+  WarningSchema,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { jcs } from '../../../proof/bytes/jcs.js';
+import { ApiError, errorRules } from '../../core/errors.js';
+import { invalidRequest } from '../../json/problems.js';
+import { isDeeperThan } from '../../json/strict-json.js';
+import type { MetadataProblem, MetadataProblems } from '../../schema/problems.js';
+import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
+
+/** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
+export type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
+
+const MAX_METADATA_BYTES = getOption(CreateAttestationRequestSchema.field.metadata, maxBytes);
+const MAX_METADATA_DEPTH = 32;
+
+/**
+ * Reads a request's metadata; throws `request.invalid` when it names no schema or is too large. Texts that cannot be
+ * stored are refused before, on every surface.
+ */
+export function readMetadata(value: JsonObject): ReadMetadata {
+  if (isDeeperThan(value, MAX_METADATA_DEPTH))
+    throw invalid('/metadata', `is more than ${MAX_METADATA_DEPTH} levels deep`);
+  const canonical = jcs(value);
+  if (Buffer.byteLength(canonical) > MAX_METADATA_BYTES)
+    throw invalid('/metadata', `is larger than ${MAX_METADATA_BYTES / 1024} KiB`);
+  const { schema } = value;
+  if (typeof schema !== 'string' || schema === '') {
+    throw invalid('/metadata/schema', schema === undefined ? 'is required' : 'must be the name of a schema');
+  }
+  return { value, canonical, schema };
+}
+
+/**
+ * Where metadata fails the schema it names, undefined when it does not; throws `submission.unknown_schema` when there is
+ * none of that name.
+ */
+export function findMetadataErrors(
+  schemas: SchemaRegistry,
+  metadata: JsonObject,
+): MetadataProblems | undefined {
+  const verdict = validateMetadata(schemas, metadata);
+  if (verdict.ok) return undefined;
+  if (verdict.reason === 'invalid') return verdict;
+  const { known } = verdict;
+  const message = 'no metadata schema has this name; details.known lists those there are';
+  throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
+}
+
+/** The refusal of metadata that fails its schema; `hint` says what the caller can do about it. */
+export function invalidMetadata(schema: string, { errors, total }: MetadataProblems, hint: string): ApiError {
+  const message = `the metadata fails its schema ${schema}; ${hint}`;
+  return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors, total });
+}
+
+/** The warning that a lenient creation answers with, or none. */
+export function metadataWarnings(schema: string, errors: readonly MetadataProblem[]): Warning[] {
+  if (errors.length === 0) return [];
+  const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);
+  const details = { schema, errors: errors.map(({ path, message }) => ({ path, message })) };
+  const message = `the metadata fails its schema ${schema}; it can be corrected`;
+  return [create(WarningSchema, { code, message, details })];
+}
+
+function invalid(path: string, message: string): ApiError {
+  return invalidRequest([{ path, message }]);
+}

@@ -1,0 +1,143 @@
+import { create } from '@bufbuild/protobuf';
+import { LRUCache } from 'lru-cache';
+import {
+  type Submission,
+  SubmissionSchema,
+  SubmissionStatus,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../../core/errors.js';
+import type { Principal } from '../../core/principal.js';
+import { andThen, type Soon } from '../../core/soon.js';
+import { compileLazyMessage } from '../../json/lazy-message.js';
+import { setWritten } from '../../json/serialized.js';
+import { compileWriter } from '../../json/writer.js';
+import type { Directory } from '../../logs/log-cache.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import type { BundleReader, WrittenBundle } from './bundles.js';
+import { submissionNotFound } from './change-metadata.js';
+import { submissionMessage, submissionStatus } from './submission-message.js';
+
+/** Reads single submissions for their owners. Another project's is not found, as one that never was. */
+export type SubmissionReader = {
+  /** The submission, with its bundle once that is ready. */
+  read(id: string, caller: Principal): Promise<Submission>;
+  /** Its bundle; throws `bundle.not_ready` before. */
+  readBundle(id: string, caller: Principal): Soon<WrittenBundle>;
+};
+
+/** What it reads with. Both look-ups are of any project's. */
+export type ReaderDeps = {
+  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+  /** The {@link SubmissionRow.projectChanges} of a project as they are now; undefined is none. */
+  countChanges: (projectId: string) => Promise<number | undefined>;
+  directory: Directory;
+  bundles: BundleReader;
+};
+
+/**
+ * A witnessed submission as it was read: good for as long as its row and its bundle are the same, and its row is for as
+ * long as no submission of its project has changed.
+ */
+type Kept = { message: Submission; version: string; projectChanges: number; bundle: WrittenBundle };
+
+/** As many as bundles are kept; the bundle itself is not kept twice. */
+const SUBMISSIONS_KEPT = 2_200;
+/** So long may metadata that another process has redacted stay in this one's memory; it is never shown. */
+const KEPT_MS = 60_000;
+/** How soon a bundle that is not ready is worth asking for again. */
+const BUNDLE_RETRY_SECONDS = '1';
+/** Stands for the bundle in a submission's text, where JSON holds no such character. */
+const BUNDLE_MARK = '\0';
+
+const write = compileWriter(SubmissionSchema);
+const lazySubmission = compileLazyMessage(SubmissionSchema);
+
+/**
+ * A reader that keeps witnessed submissions as they were read last: what is left of reading one again is to ask
+ * whether any of its project has changed, by correction or redaction, in any process.
+ */
+export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
+  const { bundles } = deps;
+  const keptSubmissions = new LRUCache<string, Kept>({
+    max: SUBMISSIONS_KEPT,
+    ttl: KEPT_MS,
+    ttlAutopurge: true,
+    ttlResolution: 1_000,
+  });
+  const readRow = async (id: string, caller: Principal, kept: Kept | undefined): Promise<Submission> => {
+    const row = await getOwnRow(deps, id, caller);
+    if (!isBundleReady(row)) return submissionMessage(row, caller.environment);
+    const bundle = await bundles.read(row);
+    const { version, projectChanges } = row;
+    if (kept?.version === version && kept.bundle === bundle) {
+      kept.projectChanges = projectChanges;
+      return kept.message;
+    }
+    const message = submissionMessage(row, caller.environment);
+    message.bundle = bundle.message;
+    if (message.status === SubmissionStatus.WITNESSED) {
+      const written = writtenSubmission(message, bundle);
+      keptSubmissions.set(id, { message: written, version, projectChanges, bundle });
+    }
+    return message;
+  };
+  return {
+    async read(id, caller) {
+      const kept = keptSubmissions.get(id);
+      if (kept === undefined) return readRow(id, caller, undefined);
+      const found = bundles.findKept(id, caller);
+      const bundle = found instanceof Promise ? await found : found;
+      if (bundle !== kept.bundle) return readRow(id, caller, undefined);
+      const changes = (await deps.countChanges(caller.projectId)) ?? 0;
+      return changes === kept.projectChanges ? kept.message : readRow(id, caller, kept);
+    },
+    readBundle(id, caller) {
+      const make = async () => bundles.read(await getReadyRow(deps, id, caller));
+      return andThen(bundles.findKept(id, caller), (kept) => kept ?? make());
+    },
+  };
+}
+
+/** The submission as bytes around those of its bundle. */
+function writtenSubmission(message: Submission, { bytes }: WrittenBundle): Submission {
+  const mark = setWritten(create(ProofBundleSchema), { bytes: Buffer.from(BUNDLE_MARK) });
+  const [before = '', behind = ''] = write({ ...message, bundle: mark }).split(BUNDLE_MARK);
+  const parts = [Buffer.from(before), bytes, Buffer.from(behind)];
+  return lazySubmission({
+    get bytes() {
+      return Buffer.concat(parts);
+    },
+  });
+}
+
+async function getOwnRow(
+  { findSubmission, directory }: ReaderDeps,
+  id: string,
+  { projectId, environment }: Principal,
+): Promise<SubmissionRow> {
+  const row = await findSubmission(id);
+  const own = row?.projectId === projectId && (await directory.getLog(row.logId)).environment === environment;
+  if (row === undefined || !own) throw submissionNotFound();
+  return row;
+}
+
+function isBundleReady(row: SubmissionRow): boolean {
+  const status = submissionStatus(row);
+  return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
+}
+
+async function getReadyRow(deps: ReaderDeps, id: string, caller: Principal): Promise<SubmissionRow> {
+  const row = await getOwnRow(deps, id, caller);
+  if (isBundleReady(row)) return row;
+  const failed = submissionStatus(row) === SubmissionStatus.FAILED;
+  throw new ApiError(
+    ErrorCode.BUNDLE_NOT_READY,
+    failed
+      ? 'the batch failed: no required witness vouched for it'
+      : 'the batch of this submission is not witnessed yet; ask again after Retry-After',
+    {},
+    failed ? {} : { 'retry-after': BUNDLE_RETRY_SECONDS },
+  );
+}

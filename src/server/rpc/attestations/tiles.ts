@@ -1,0 +1,51 @@
+import { LRUCache } from 'lru-cache';
+import { HASH_BYTES } from '../../../proof/log/merkle.js';
+import type { ReadTile, TileRef } from '../../../proof/log/tile.js';
+import { gather } from '../../store/database/batch-loader.js';
+import type { Pool } from '../../store/database/connect.js';
+import { findTiles } from '../../store/log/tiles.js';
+
+/** The tiles of all logs, those used last from memory. */
+export type Tiles = {
+  /** Has these tiles of a log at hand, for what is then computed from them without waiting. */
+  load(logId: number, places: readonly TileRef[]): Promise<ReadTile>;
+};
+
+/** 8 KiB each, and as much again for the nodes above its hashes. */
+const TILES_CACHED = 200;
+const GATHER = { maxKeys: 50, maxInFlight: 2 };
+
+/** Tiles only grow, so a cached one serves every tree that it is long enough for. */
+export function createTiles(pool: Pool): Tiles {
+  const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
+  const find = gather(
+    async (keys) =>
+      new Map((await findTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
+    GATHER,
+  );
+  return {
+    async load(logId, places) {
+      const loaded = new Map<string, Uint8Array>();
+      const load = async ({ level, index, width }: TileRef) => {
+        const key = keyOf({ logId, level, index });
+        const cached = cache.get(key);
+        const isLong = cached !== undefined && cached.length >= width * HASH_BYTES;
+        const hashes = isLong ? cached : await find(key);
+        if (hashes === undefined) return;
+        loaded.set(key, hashes);
+        if (!isLong) cache.set(key, hashes);
+      };
+      await Promise.all(places.map(load));
+      return (level, index) => loaded.get(keyOf({ logId, level, index }));
+    },
+  };
+}
+
+function keyOf({ logId, level, index }: { logId: number; level: number; index: number }): string {
+  return `${logId}/${level}/${index}`;
+}
+
+function placeOf(key: string) {
+  const [logId = 0, level = 0, index = 0] = key.split('/').map(Number);
+  return { logId, level, index };
+}

@@ -1,0 +1,161 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Batch,
+  BatchSchema,
+  type BatchService,
+  BatchStatus,
+  type BatchWitnessSchema,
+  ListBatchesRequestSchema,
+  ListBatchesResponseSchema,
+  WitnessStatus,
+} from '../../../gen/attestation/v1/batches_pb.js';
+import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { LOG_WITNESS_NAME } from '../../proof/bundle/bundle.js';
+import { toHex } from '../../proof/bytes/encoding.js';
+import { getPrincipal, type Handlers } from '../core/call.js';
+import { ApiError } from '../core/errors.js';
+import type { Directory } from '../logs/log-cache.js';
+import type { Pool } from '../store/database/connect.js';
+import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/log/batches.js';
+import { listPolicies, type Policy } from '../store/witnesses/policies.js';
+import {
+  type Covering,
+  listCoveringEvidence,
+  listWitnessStates,
+  type WitnessState,
+} from '../store/witnesses/witnesses.js';
+import type { Cursors } from './cursor.js';
+import { pageReader } from './list-page.js';
+
+/** What the handlers work with. */
+export type BatchDeps = { pool: Pool; directory: Directory; cursors: Cursors; clock: () => number };
+
+const readPage = pageReader(ListBatchesRequestSchema);
+
+/** The handlers of BatchService. */
+export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
+  return {
+    getBatch: async ({ id }, call) => {
+      const { projectId, environment } = getPrincipal(call);
+      const batch = await findProjectBatch(deps.pool, projectId, environment, id);
+      if (batch === undefined) {
+        throw new ApiError(
+          ErrorCode.BATCH_NOT_FOUND,
+          "no batch with this id holds a submission of the project in the API key's environment",
+        );
+      }
+      const [message] = await batchMessages(deps, [batch], environment);
+      return message as Batch;
+    },
+    listBatches: async (request, call) => {
+      const { projectId, environment } = getPrincipal(call);
+      const status = request.status === BatchStatus.UNSPECIFIED ? undefined : request.status;
+      const { rows, nextCursor } = await readPage(deps.cursors, request, {
+        query: ['batches', projectId, environment, status],
+        read: async (position, limit) => {
+          const before = position && { logId: Number(position[0]), treeSize: Number(position[1]) };
+          const logIds = await deps.directory.logIds(environment);
+          return listProjectBatches(deps.pool, { projectId, logIds, status, before, limit });
+        },
+        positionOf: ({ logId, treeSize }) => [logId, treeSize],
+      });
+      const data = await batchMessages(deps, rows, environment);
+      return create(ListBatchesResponseSchema, { data, nextCursor });
+    },
+  };
+}
+
+async function batchMessages(
+  { pool, clock }: BatchDeps,
+  batches: readonly BatchRow[],
+  environment: number,
+): Promise<Batch[]> {
+  const logIds = [...new Set(batches.map(({ logId }) => logId))];
+  const [policies, evidence, states] = await Promise.all([
+    listPolicies(pool),
+    listCoveringEvidence(pool, batches),
+    Promise.all(logIds.map((logId) => listWitnessStates(pool, logId))),
+  ]);
+  return batches.map((batch) => {
+    const { logId, treeSize, policyVersion } = batch;
+    const policy = policies.find((p) => p.environment === environment && p.version === policyVersion);
+    const covering = evidence.filter((piece) => piece.logId === logId && piece.batchSize === treeSize);
+    const asked = states.flat().filter((state) => state.logId === logId);
+    return batchMessage(batch, environment, batchWitnesses(batch, policy, covering, asked, clock()));
+  });
+}
+
+function batchMessage(batch: BatchRow, environment: number, witnesses: WitnessInit[]): Batch {
+  return create(BatchSchema, {
+    id: batch.id,
+    environment,
+    status: batch.status,
+    rootHash: toHex(batch.rootHash),
+    firstIndex: BigInt(batch.firstIndex),
+    treeSize: BigInt(batch.treeSize),
+    leafCount: BigInt(batch.treeSize - batch.firstIndex),
+    sealedAt: timestampFromDate(batch.sealedAt),
+    ...(batch.witnessedAt === null ? {} : { witnessedAt: timestampFromDate(batch.witnessedAt) }),
+    checkpoint: batch.note,
+    witnesses,
+  });
+}
+
+type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
+
+/** The log itself first, then those of the batch's policy, then others that vouched all the same. */
+function batchWitnesses(
+  batch: BatchRow,
+  policy: Policy | undefined,
+  evidence: readonly Omit<Covering, 'evidence'>[],
+  states: readonly WitnessState[],
+  nowMs: number,
+): WitnessInit[] {
+  const asked = (policy?.witnesses ?? []).filter(({ kind }) => kind !== WitnessKind.TRANSPARENCY_LOG);
+  const others = evidence.filter((piece) => !asked.some(({ name }) => name === piece.witness));
+  const named = [...asked, ...others.map(({ witness, kind }) => ({ name: witness, kind, required: false }))];
+  return [
+    logWitness(batch),
+    ...named.map(({ name, kind, required }) => {
+      const landed = evidence.find((piece) => piece.witness === name);
+      const state = states.find((candidate) => candidate.witness === name);
+      return {
+        name,
+        kind,
+        required,
+        ...(landed ? landedWitness(landed) : missingWitness(batch, state, nowMs)),
+      };
+    }),
+  ];
+}
+
+function logWitness(batch: BatchRow): WitnessInit {
+  return {
+    name: LOG_WITNESS_NAME,
+    kind: WitnessKind.TRANSPARENCY_LOG,
+    status: WitnessStatus.LANDED,
+    required: true,
+    landedAt: timestampFromDate(batch.registeredAt ?? batch.sealedAt),
+    coversTreeSize: BigInt(batch.treeSize),
+    detail: { log_index: batch.firstIndex },
+  };
+}
+
+function landedWitness({ landedAt, treeSize, detail }: Omit<Covering, 'evidence'>): WitnessInit {
+  return {
+    status: WitnessStatus.LANDED,
+    landedAt: timestampFromDate(landedAt),
+    coversTreeSize: BigInt(treeSize),
+    detail,
+  };
+}
+
+function missingWitness(batch: BatchRow, state: WitnessState | undefined, nowMs: number): WitnessInit {
+  const overdue = nowMs > batch.deadlineAt.getTime();
+  return {
+    status: overdue ? WitnessStatus.FAILED : WitnessStatus.PENDING,
+    ...(state?.lastError ? { lastError: state.lastError } : {}),
+  };
+}

@@ -1,0 +1,110 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  HealthSchema,
+  type InfoService,
+  type Me,
+  MeSchema,
+  type RateLimitSchema,
+} from '../../../gen/attestation/v1/service_pb.js';
+import { type Call, getPrincipal, type Handlers } from '../core/call.js';
+import { unavailable } from '../core/errors.js';
+import { UNIVERSAL_SCOPE } from '../core/principal.js';
+import { submissionStates } from '../limits/rate-windows.js';
+import type { Pool } from '../store/database/connect.js';
+import { findApiKey } from '../store/projects/api-keys.js';
+import { readUsage, type WindowUsage } from '../store/projects/usage.js';
+import type { WindowUse } from '../store/submissions/accept.js';
+import type { TrustRootsReader } from './trust-roots.js';
+import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
+
+/** What the handlers work with. `problem` says why an environment is not operational, or undefined when it is. */
+export type InfoDeps = {
+  pool: Pool;
+  trustRoots: TrustRootsReader;
+  problem: (environment: number) => Promise<string | undefined>;
+  /** Why proofs are late while all else works; undefined when they are not. */
+  findDegradation: () => Promise<string | undefined>;
+  clock: () => number;
+};
+
+/** The handlers of InfoService. */
+export function infoHandlers(deps: InfoDeps): Handlers<typeof InfoService> {
+  return {
+    getTrustRoots: () => deps.trustRoots.read(),
+    getHealth: async (_request, call) => {
+      const problem = await deps.problem(getPrincipal(call).environment);
+      if (problem !== undefined) throw unavailable(problem, 5);
+      const reason = await deps.findDegradation();
+      return create(HealthSchema, reason === undefined ? { status: 'ok' } : { status: 'degraded', reason });
+    },
+    getMe: (_request, call) => readMe(deps, call),
+  };
+}
+
+const DAYS_SHOWN = 30;
+
+async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
+  const principal = getPrincipal(call);
+  const nowSecond = Math.floor(clock() / 1000);
+  const [day, days] = [lastDay(nowSecond), lastDays(DAYS_SHOWN, nowSecond)];
+  const [key, usage] = await Promise.all([
+    findApiKey(pool, principal.apiKeyId),
+    readUsage(pool, { apiKeyId: principal.apiKeyId }, [{ windowSeconds: 1, since: nowSecond }, day, days]),
+  ]);
+  if (key === undefined) throw new Error(`API key ${principal.apiKeyId} is missing`);
+  const last24h = sumUsage(usage, day);
+  return create(MeSchema, {
+    project: { id: key.projectId, name: key.projectName },
+    apiKey: {
+      id: key.id,
+      prefix: key.prefix,
+      last4: key.last4,
+      environment: key.environment,
+      createdAt: timestampFromDate(key.createdAt),
+      ...(key.lastUsedAt === null ? {} : { lastUsedAt: timestampFromDate(key.lastUsedAt) }),
+    },
+    scopes: [...principal.scopes, UNIVERSAL_SCOPE].sort(),
+    rateLimits: rateLimits(call, usage, nowSecond),
+    usage: {
+      submissionsLast24h: BigInt(last24h.submissions),
+      readsLast24h: BigInt(last24h.reads),
+      byDay: usage
+        .filter(({ windowSeconds }) => windowSeconds === days.windowSeconds)
+        .map(({ started, submissions, reads }) => ({
+          date: new Date(started * 1000).toISOString().slice(0, 10),
+          submissions: BigInt(submissions),
+          reads: BigInt(reads),
+        })),
+    },
+  });
+}
+
+/** Every window of the key with what is left of it; of the reads, what the headers of this very answer say. */
+function rateLimits(
+  call: Call,
+  usage: readonly WindowUsage[],
+  nowSecond: number,
+): MessageInitShape<typeof RateLimitSchema>[] {
+  const principal = getPrincipal(call);
+  const windows = [
+    ...submissionStates(principal, submissionsOf(usage, nowSecond), nowSecond),
+    ...call.rateStates,
+  ];
+  return windows.map(({ bucket, windowSeconds, limit, remaining, resetAtMs }) => ({
+    bucket,
+    windowSeconds,
+    limit: BigInt(limit),
+    remaining: BigInt(remaining),
+    resetAt: timestampFromMs(resetAtMs),
+  }));
+}
+
+/** The submissions in the windows that are under way. */
+function submissionsOf(usage: readonly WindowUsage[], nowSecond: number): WindowUse {
+  const inWindow = (seconds: number) =>
+    usage.find(
+      ({ windowSeconds, started }) => windowSeconds === seconds && started === startOf(seconds, nowSecond),
+    )?.submissions ?? 0;
+  return { second: nowSecond, nSecond: inWindow(1), nHour: inWindow(3_600), nDay: inWindow(86_400) };
+}

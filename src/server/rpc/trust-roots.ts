@@ -1,0 +1,172 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type DsseSigningKeySchema,
+  type TimestampAuthoritySchema,
+  type TransparencyLogSchema,
+  type TrustRoots,
+  TrustRootsSchema,
+  type WitnessPolicySchema,
+} from '../../../gen/attestation/v1/service_pb.js';
+import { fromPem, toPem } from '../../proof/asn1/pem.js';
+import { type TrustedLog, type TrustedRoot, trustedRoot } from '../../proof/bundle/trusted-root.js';
+import { toHex } from '../../proof/bytes/encoding.js';
+import { ed25519Spki, sha256 } from '../../proof/bytes/primitives.js';
+import { encodeVerifierKey, noteKey } from '../../proof/log/note.js';
+import { environmentName } from '../../protocol/environment.js';
+import type { Pool } from '../store/database/connect.js';
+import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
+import { type Log, listLogs } from '../store/log/logs.js';
+import { type DatedPolicy, listPolicies } from '../store/witnesses/policies.js';
+import {
+  listTimestampAuthorities,
+  type TimestampAuthorityRow,
+} from '../store/witnesses/timestamp-authorities.js';
+
+/** The trust roots and the tables they are made from. */
+export type TrustRootsReader = {
+  read(): Promise<TrustRoots>;
+  /** One environment's logs and authorities in Sigstore's TrustedRoot form. */
+  readSigstore(environment: number): Promise<TrustedRoot>;
+};
+
+type Sources = {
+  logs: Log[];
+  keys: DsseKey[];
+  authorities: TimestampAuthorityRow[];
+  policies: DatedPolicy[];
+};
+
+const TTL_MS = 5_000;
+
+/** A reader that looks at the tables at most every five seconds. */
+export function createTrustRootsReader(
+  pool: Pool,
+  verifyUrl: () => string,
+  clock: () => number,
+): TrustRootsReader {
+  let cached: { roots: Promise<Roots>; untilMs: number } | undefined;
+  const roots = (): Promise<Roots> => {
+    if (cached === undefined || clock() >= cached.untilMs) {
+      const reading = readRoots(pool, verifyUrl());
+      cached = { roots: reading, untilMs: clock() + TTL_MS };
+      reading.catch(() => {
+        cached = undefined;
+      });
+    }
+    return cached.roots;
+  };
+  return {
+    read: async () => (await roots()).message,
+    readSigstore: async (environment) => sigstoreRoot((await roots()).sources, environment),
+  };
+}
+
+/** The message is frozen, so that it is written once for all who ask. */
+type Roots = { sources: Sources; message: TrustRoots };
+
+async function readRoots(pool: Pool, verifyUrl: string): Promise<Roots> {
+  const sources = await readSources(pool);
+  return { sources, message: Object.freeze(trustRootsMessage(sources, verifyUrl)) };
+}
+
+async function readSources(pool: Pool): Promise<Sources> {
+  const [logs, keys, authorities, policies] = await Promise.all([
+    listLogs(pool),
+    listDsseKeys(pool),
+    listTimestampAuthorities(pool),
+    listPolicies(pool),
+  ]);
+  return { logs, keys, authorities, policies };
+}
+
+function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verifyUrl: string): TrustRoots {
+  const changes = [...keys, ...authorities].flatMap(({ validFrom, validTo }) =>
+    validTo ? [validFrom, validTo] : [validFrom],
+  );
+  const begun = [...policies.map(({ validFrom }) => validFrom), ...logs.map(({ createdAt }) => createdAt)];
+  const times = [...changes, ...begun].map((date) => date.getTime());
+  return create(TrustRootsSchema, {
+    timestampAuthorities: authorities.map(authorityMessage),
+    transparencyLogs: logs.map((log) => logMessage(log, verifyUrl)),
+    dsseSigningKeys: keys.map(keyMessage),
+    policies: policies.map(policyMessage),
+    updatedAt: timestampFromDate(new Date(Math.max(0, ...times))),
+  });
+}
+
+function authorityMessage(row: TimestampAuthorityRow): MessageInitShape<typeof TimestampAuthoritySchema> {
+  const { name, url, operator, certChainPem } = row;
+  return { name, url, operator, certChainPem, ...validity(row) };
+}
+
+function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof TransparencyLogSchema> {
+  return {
+    environment: log.environment,
+    origin: log.origin,
+    verifierKey: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
+    publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
+    url: `${verifyUrl}/log/${logPath(log)}`,
+    ...validity({ validFrom: log.createdAt, validTo: endOf(log) }),
+  };
+}
+
+/** How long after an epoch was closed a witness may vouch for what it signed: a question may have been under way. */
+const CLOSED_LOG_OVERLAP_MS = 60 * 60_000;
+
+function endOf({ closedAt }: Log): Date | null {
+  return closedAt && new Date(closedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
+}
+
+/** A log's folder below `{verify_url}/log/`: the environment, with the epoch's number from the second on. */
+export function logPath(log: Pick<Log, 'environment' | 'epoch'>): string {
+  const name = environmentName(log.environment);
+  return log.epoch === 1 ? name : `${name}-${log.epoch}`;
+}
+
+function keyMessage(key: DsseKey): MessageInitShape<typeof DsseSigningKeySchema> {
+  return {
+    environment: key.environment,
+    fingerprintSha256: toHex(sha256(key.spki)),
+    algorithm: 'ecdsa-p256-sha256',
+    publicKeyPem: toPem('PUBLIC KEY', key.spki),
+    ...validity(key),
+  };
+}
+
+function policyMessage(policy: DatedPolicy): MessageInitShape<typeof WitnessPolicySchema> {
+  return {
+    environment: policy.environment,
+    version: policy.version,
+    required: policy.witnesses.filter(({ required }) => required).map(({ name }) => name),
+    deadline: durationFromMs(policy.deadlineMs),
+    ...validity(policy),
+  };
+}
+
+function validity({ validFrom, validTo }: { validFrom: Date; validTo: Date | null }) {
+  return {
+    validFrom: timestampFromDate(validFrom),
+    ...(validTo === null ? {} : { validTo: timestampFromDate(validTo) }),
+  };
+}
+
+function sigstoreRoot({ logs, authorities }: Sources, environment: number): TrustedRoot {
+  return trustedRoot(
+    logs.filter((log) => log.environment === environment).map(sigstoreLog),
+    authorities.map(({ name, url, operator, certChainPem, validFrom, validTo }) => ({
+      name,
+      operator,
+      uri: url,
+      certChain: certChainPem.map((pem) => fromPem('CERTIFICATE', pem)),
+      validFrom,
+      ...(validTo === null ? {} : { validTo }),
+    })),
+  );
+}
+
+/** Without a beginning: some tools look whether the log was trusted at the entry's integratedTime, which is 0. */
+function sigstoreLog(log: Log): TrustedLog {
+  const validTo = endOf(log);
+  return { origin: log.origin, publicKey: log.publicKey, ...(validTo && { validTo }) };
+}

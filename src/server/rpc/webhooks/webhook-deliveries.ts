@@ -1,0 +1,131 @@
+import { create } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import {
+  DeliveryStatus,
+  type ListWebhookDeliveriesRequest,
+  ListWebhookDeliveriesRequestSchema,
+  ListWebhookDeliveriesResponseSchema,
+  type WebhookDelivery,
+  WebhookSchema,
+  type WebhookService,
+} from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { RandomSource } from '../../core/random.js';
+import { dateOfTimestamp } from '../../json/timestamp.js';
+import type { Pool, Sql } from '../../store/database/connect.js';
+import { listAttempts } from '../../store/webhooks/webhook-attempts.js';
+import {
+  countFailed,
+  type DeliveryRow,
+  findDelivery,
+  insertTestDelivery,
+  listDeliveries,
+  redeliver,
+  requestRedelivery,
+} from '../../store/webhooks/webhook-deliveries.js';
+import type { Cursors } from '../cursor.js';
+import { changeOnce, type Idempotency } from '../idempotency.js';
+import { pageReader } from '../list-page.js';
+import { getWebhook } from './get-webhook.js';
+import { deliveryMessage, webhookMessage } from './webhook-messages.js';
+
+/** What the handlers work with. */
+export type DeliveryDeps = {
+  pool: Pool;
+  idempotency: Idempotency;
+  cursors: Cursors;
+  /** The API's address as the world sees it. */
+  baseUrl: () => string;
+  clock: () => number;
+  random: RandomSource;
+};
+
+type DeliveryMethod =
+  | 'testWebhook'
+  | 'listWebhookDeliveries'
+  | 'getWebhookDelivery'
+  | 'redeliverWebhookDelivery'
+  | 'redeliverFailedWebhookDeliveries';
+
+/** Of what is sent again; an exact count of many would take longer than asking for them. */
+const MOST_COUNTED = 10_000;
+
+const readPage = pageReader(ListWebhookDeliveriesRequestSchema);
+
+/** Those handlers of WebhookService that are about deliveries. */
+export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof WebhookService>, DeliveryMethod> {
+  return {
+    testWebhook: (request, call) =>
+      changeOnce(deps.idempotency, call, request, {
+        make: async (tx) => {
+          const { id } = await getWebhook(tx, request.id, call);
+          const made = `dlv_${deps.random.ulid(deps.clock())}`;
+          await insertTestDelivery(tx, id, made);
+          return made;
+        },
+        show: (sql, deliveryId) => showDelivery(deps, sql, { ...request, deliveryId }, call),
+      }),
+    listWebhookDeliveries: (request, call) => list(deps, request, call),
+    getWebhookDelivery: (request, call) => showDelivery(deps, deps.pool, request, call),
+    redeliverWebhookDelivery: (request, call) =>
+      changeOnce(deps.idempotency, call, request, {
+        make: async (tx) => {
+          const { id } = await getWebhook(tx, request.id, call);
+          if (!(await redeliver(tx, id, request.deliveryId))) throw notFound();
+          return request.deliveryId;
+        },
+        show: (sql) => showDelivery(deps, sql, request, call),
+      }),
+    redeliverFailedWebhookDeliveries: (request, call) => {
+      const { since } = request;
+      if (since === undefined) throw new Error('the request was not validated');
+      return changeOnce(deps.idempotency, call, request, {
+        make: async (tx) => {
+          const { id } = await getWebhook(tx, request.id, call);
+          await requestRedelivery(tx, id, dateOfTimestamp(since));
+          return id;
+        },
+        show: async (sql, id) => {
+          const message = webhookMessage(await getWebhook(sql, id, call), deps.clock());
+          const redelivering = await countFailed(sql, id, dateOfTimestamp(since), MOST_COUNTED);
+          return create(WebhookSchema, { ...message, redelivering });
+        },
+      });
+    },
+  };
+}
+
+async function list(deps: DeliveryDeps, request: ListWebhookDeliveriesRequest, call: Call) {
+  const { id } = await getWebhook(deps.pool, request.id, call);
+  const status = request.status === DeliveryStatus.UNSPECIFIED ? undefined : request.status;
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['deliveries', getPrincipal(call).projectId, id, status],
+    read: (before, limit) => listDeliveries(deps.pool, id, { status, before: before?.[0], limit }),
+    positionOf: (row) => [row.id],
+  });
+  const ids = rows.map((row) => row.id);
+  const attempts = await listAttempts(deps.pool, ids, 1);
+  const attemptsOf = (row: DeliveryRow) => attempts.filter(({ deliveryId }) => deliveryId === row.id);
+  return create(ListWebhookDeliveriesResponseSchema, {
+    data: rows.map((row) => deliveryMessage(row, attemptsOf(row), deps.baseUrl())),
+    nextCursor,
+  });
+}
+
+async function showDelivery(
+  deps: DeliveryDeps,
+  sql: Sql,
+  { id: webhookId, deliveryId }: { id: string; deliveryId: string },
+  call: Call,
+): Promise<WebhookDelivery> {
+  const { id } = await getWebhook(sql, webhookId, call);
+  const row = await findDelivery(sql, id, deliveryId);
+  if (row === undefined) throw notFound();
+  const attempts = await listAttempts(sql, [deliveryId]);
+  return deliveryMessage(row, attempts, deps.baseUrl());
+}
+
+function notFound(): ApiError {
+  return new ApiError(ErrorCode.DELIVERY_NOT_FOUND, 'the subscription has no delivery with this id');
+}

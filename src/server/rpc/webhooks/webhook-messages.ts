@@ -1,0 +1,61 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  DeliveryStatus,
+  type Webhook,
+  type WebhookAttempt,
+  WebhookAttemptSchema,
+  type WebhookDelivery,
+  WebhookDeliverySchema,
+  WebhookSchema,
+} from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { eventOf } from '../../pipeline/webhooks/event.js';
+import type { AttemptRow } from '../../store/webhooks/webhook-attempts.js';
+import type { DeliveryRow } from '../../store/webhooks/webhook-deliveries.js';
+import type { WebhookRow } from '../../store/webhooks/webhooks.js';
+
+/** A subscription as the API shows it. `secret` is given to answers that make one; others never have it. */
+export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string): Webhook {
+  const until = row.previousSecretUntil;
+  return create(WebhookSchema, {
+    id: row.id,
+    url: row.url,
+    events: row.events,
+    environment: row.environment,
+    status: row.status,
+    ...(row.disabledReason === null ? {} : { disabledReason: row.disabledReason }),
+    ...(secret === undefined ? {} : { secret }),
+    createdAt: timestampFromDate(row.createdAt),
+    ...(until === null || until.getTime() <= nowMs ? {} : { previousSecretUntil: timestampFromDate(until) }),
+    ...(row.failingSince === null ? {} : { failingSince: timestampFromDate(row.failingSince) }),
+  });
+}
+
+/** A delivery as the API shows it; `attempts` are its own, in order. */
+export function deliveryMessage(
+  row: DeliveryRow,
+  attempts: readonly AttemptRow[],
+  baseUrl: string,
+): WebhookDelivery {
+  return create(WebhookDeliverySchema, {
+    id: row.id,
+    webhookId: row.webhookId,
+    status: row.status,
+    event: eventOf(row, baseUrl),
+    createdAt: timestampFromDate(row.createdAt),
+    ...(row.status === DeliveryStatus.PENDING ? { nextAttemptAt: timestampFromDate(row.nextAttemptAt) } : {}),
+    ...(row.deliveredAt === null ? {} : { deliveredAt: timestampFromDate(row.deliveredAt) }),
+    attempts: attempts.map(attemptMessage),
+  });
+}
+
+function attemptMessage(row: AttemptRow): WebhookAttempt {
+  return create(WebhookAttemptSchema, {
+    number: row.number,
+    at: timestampFromDate(row.at),
+    durationMs: row.durationMs,
+    ...(row.statusCode === null ? {} : { statusCode: row.statusCode }),
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.answer === null ? {} : { answer: row.answer }),
+  });
+}

@@ -1,0 +1,61 @@
+import type { Sql } from './database/connect.js';
+
+/** What a log's tables say is due now. */
+export type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: string[] };
+
+/**
+ * Everything that is due, found from the tables alone. `seal` does not look at the batch interval. A frozen log is neither
+ * sealed nor shown to witnesses, but batches that it published are settled by what vouched for them before. Costs a few
+ * index look-ups per log.
+ */
+export async function findDueWork(sql: Sql): Promise<DueWork[]> {
+  return sql<DueWork[]>`
+    SELECT l.id AS "logId",
+      l.frozen_at IS NULL AND (coalesce(leaves.size, 0) > coalesce(sealed.size, 0)
+        OR coalesce(sealed.size, 0) > coalesce(published.size, 0)) AS seal,
+      EXISTS (SELECT FROM batch b WHERE b.log_id = l.id AND b.status <> 2 AND b.registered_at IS NOT NULL) AS settle,
+      ARRAY(SELECT w.witness FROM witness_state w
+            WHERE w.log_id = l.id AND l.frozen_at IS NULL AND w.covers_tree_size < published.size AND w.next_attempt_at <= clock_timestamp()
+              AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
+            ORDER BY w.witness) AS witnesses
+    FROM log l
+    LEFT JOIN LATERAL (SELECT max(log_index) + 1 AS size FROM submission WHERE log_id = l.id) leaves ON true
+    LEFT JOIN LATERAL (SELECT max(tree_size) AS size FROM batch WHERE log_id = l.id) sealed ON true
+    LEFT JOIN LATERAL (SELECT tree_size AS size FROM batch WHERE log_id = l.id AND registered_at IS NOT NULL
+                       ORDER BY tree_size DESC LIMIT 1) published ON true
+    ORDER BY l.id`;
+}
+
+/**
+ * How far behind a log is: leaves not sealed, sealed batches not witnessed, those of them that are not even published,
+ * how long the oldest waits, and how long ago the newest was published (null when none ever was). A closed log is one
+ * that a later epoch has taken the place of.
+ */
+export type Backlog = {
+  origin: string;
+  closed: boolean;
+  frozen: boolean;
+  sealed: number;
+  unsealed: number;
+  unsettled: number;
+  unpublished: number;
+  oldestSeconds: number;
+  publishedSeconds: number | null;
+};
+
+/** The backlog of every log. Costs a few index look-ups per log, and one entry per unsettled batch. */
+export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
+  return sql<Backlog[]>`
+    SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,
+      EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) AS closed,
+      coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0) AS sealed,
+      (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
+       - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,
+      (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2) AS unsettled,
+      (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NULL) AS unpublished,
+      coalesce((SELECT extract(epoch FROM clock_timestamp() - min(b.sealed_at)) FROM batch b
+                WHERE b.log_id = l.id AND b.status <> 2), 0)::float8 AS "oldestSeconds",
+      (SELECT extract(epoch FROM clock_timestamp() - b.registered_at)::float8 FROM batch b
+       WHERE b.log_id = l.id AND b.registered_at IS NOT NULL ORDER BY b.tree_size DESC LIMIT 1) AS "publishedSeconds"
+    FROM log l ORDER BY l.id`;
+}

@@ -1,0 +1,88 @@
+import { ulid } from 'ulid';
+import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import type { Pool, Sql } from '../database/connect.js';
+import { insertAuditEntry } from '../projects/audit.js';
+
+/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key; `closedAt` is when the next epoch began. */
+export type Log = {
+  id: number;
+  environment: number;
+  epoch: number;
+  origin: string;
+  publicKey: Uint8Array;
+  createdAt: Date;
+  closedAt: Date | null;
+  frozenAt: Date | null;
+  frozenReason: string | null;
+};
+
+/** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `accept_submissions` as well. */
+export const LogLock = { WRITE: 1, SEAL: 2 } as const;
+
+/** Every log, oldest first. */
+export async function listLogs(sql: Sql): Promise<Log[]> {
+  return sql<Log[]>`
+    SELECT id, environment, epoch, origin, public_key AS "publicKey", created_at AS "createdAt",
+           lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
+           frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
+    FROM log ORDER BY id`;
+}
+
+/** One log; throws when there is none of this id. */
+export async function getLog(sql: Sql, id: number): Promise<Log> {
+  const log = (await listLogs(sql)).find((candidate) => candidate.id === id);
+  if (log === undefined) throw new Error(`there is no log ${id}`);
+  return log;
+}
+
+/** The log that an environment writes to: its newest epoch. */
+export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
+  return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
+}
+
+/** Adds the log of an environment's epoch unless it exists. @returns whether this call did */
+export async function ensureLog(
+  sql: Sql,
+  log: { environment: number; epoch: number; origin: string; publicKey: Uint8Array },
+): Promise<boolean> {
+  const added = await sql`
+    INSERT INTO log (environment, epoch, origin, public_key)
+    VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey})
+    ON CONFLICT DO NOTHING RETURNING id`;
+  return added.length > 0;
+}
+
+/**
+ * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
+ * way. Keeps the first reason, in the audit log as well.
+ *
+ * @param reason the reason, or what finds it by asking the very database that is to be frozen, on the connection that
+ *   freezes it: what was seen on another may have been a standby that lags behind. Without a reason nothing is frozen
+ * @returns whether this call froze it
+ */
+export async function freezeLog(
+  pool: Pool,
+  id: number,
+  reason: string | ((tx: Sql) => Promise<string | undefined>),
+): Promise<boolean> {
+  return pool.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${LogLock.WRITE}, ${id})`;
+    const found = typeof reason === 'string' ? reason : await reason(tx);
+    if (found === undefined) return false;
+    const [frozen] = await tx<{ origin: string }[]>`
+      UPDATE log SET frozen_at = clock_timestamp(), frozen_reason = ${found}
+      WHERE id = ${id} AND frozen_at IS NULL RETURNING origin`;
+    if (frozen === undefined) return false;
+    await insertAuditEntry(tx, {
+      id: `aud_${ulid()}`,
+      projectId: null,
+      actorKind: AuditActorKind.SYSTEM,
+      actorId: 'register',
+      action: AuditAction.LOG_FROZEN,
+      resourceId: frozen.origin,
+      requestId: null,
+      detail: { reason: found },
+    });
+    return true;
+  });
+}

@@ -1,0 +1,96 @@
+import { BatchStatus } from '../../../../gen/attestation/v1/batches_pb.js';
+import type { Sql } from '../database/connect.js';
+
+const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;
+
+/** A change of a batch's status. */
+export type Transition = { batchId: string; treeSize: number; status: number };
+
+/**
+ * Moves every published batch of a log whose required witnesses all cover it to witnessed, at most `limit` a call,
+ * and records each transition, all in one statement. A witness named `log` needs no evidence: publishing is its
+ * vouching. Reads what it moves, however many batches wait: of each policy those up to the size that is covered.
+ */
+export async function settleWitnessed(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
+  return sql<Transition[]>`
+    WITH required AS MATERIALIZED (${requiredWitnesses(sql, logId)}),
+    covered AS MATERIALIZED (
+      SELECT p.version, coalesce(min(r.covers), ${Number.MAX_SAFE_INTEGER}) AS size
+      FROM log l JOIN policy p ON p.environment = l.environment LEFT JOIN required r ON r.version = p.version
+      WHERE l.id = ${logId} GROUP BY p.version),
+    due AS (
+      SELECT b.tree_size FROM covered c CROSS JOIN LATERAL (
+        SELECT b.tree_size FROM batch b
+        WHERE b.log_id = ${logId} AND b.policy_version = c.version AND b.status <> ${WITNESSED}
+          AND b.tree_size <= c.size AND b.registered_at IS NOT NULL
+        ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED) b
+      LIMIT ${limit}),
+    moved AS (
+      UPDATE batch b SET status = ${WITNESSED}, witnessed_at = clock_timestamp() FROM due
+      WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status <> ${WITNESSED}
+      RETURNING b.tree_size, b.id),
+    recorded AS (
+      INSERT INTO batch_transition (log_id, tree_size, status)
+      SELECT ${logId}, tree_size, ${WITNESSED} FROM moved ON CONFLICT DO NOTHING)
+    SELECT id AS "batchId", tree_size AS "treeSize", ${WITNESSED}::smallint AS status FROM moved`;
+}
+
+/**
+ * Moves sealed batches whose deadline has passed to partial, when some required witness covers them, or failed. Only
+ * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing. One that
+ * the newest policy no longer names has failed for good: nobody asks it. The transition keeps which required witnesses
+ * had landed and which were missing. In a frozen log nothing fails until a later epoch has closed it: a newer copy of the
+ * database, in which witnesses did vouch, may take the place of this one. In a closed log nobody is asked any more.
+ */
+export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
+  return sql<Transition[]>`
+    WITH required AS MATERIALIZED (${requiredWitnesses(sql, logId)}),
+    failing AS MATERIALIZED (
+      SELECT version, max(failed_at) + ${NEAR_DEADLINE}::interval AS until FROM required GROUP BY version),
+    due AS (
+      SELECT b.tree_size, r.landed, r.missing,
+             CASE WHEN r.landed = '{}' THEN ${FAILED}::smallint ELSE ${PARTIAL}::smallint END AS status
+      FROM batch b
+      JOIN failing f ON f.version = b.policy_version AND b.deadline_at <= f.until
+      CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(r.witness) FILTER (WHERE r.covers >= b.tree_size), '{}') AS landed,
+               array_agg(r.witness) FILTER (WHERE r.covers < b.tree_size) AS missing,
+               bool_and(r.failed_at >= greatest(b.sealed_at, b.deadline_at - ${NEAR_DEADLINE}::interval))
+                 FILTER (WHERE r.covers < b.tree_size) AS has_failed
+        FROM required r WHERE r.version = b.policy_version
+      ) r
+      WHERE b.log_id = ${logId} AND b.status = ${SEALED} AND b.registered_at IS NOT NULL
+        AND b.deadline_at < clock_timestamp() AND r.has_failed
+      ORDER BY b.tree_size LIMIT ${limit} FOR UPDATE OF b SKIP LOCKED),
+    moved AS (
+      UPDATE batch b SET status = due.status FROM due
+      WHERE b.log_id = ${logId} AND b.tree_size = due.tree_size AND b.status = ${SEALED}
+      RETURNING b.tree_size, b.id, b.status, due.landed, due.missing),
+    recorded AS (
+      INSERT INTO batch_transition (log_id, tree_size, status, landed, missing)
+      SELECT ${logId}, tree_size, status, landed, missing FROM moved ON CONFLICT DO NOTHING)
+    SELECT id AS "batchId", tree_size AS "treeSize", status FROM moved`;
+}
+
+const NEAR_DEADLINE = '10 minutes';
+
+/**
+ * Of each policy of the log's environment the witnesses that it requires: up to which size each covers the log, and when
+ * it failed last.
+ */
+function requiredWitnesses(sql: Sql, logId: number) {
+  return sql`
+    SELECT p.version, r AS witness,
+      coalesce((SELECT max(e.tree_size) FROM evidence e WHERE e.log_id = l.id AND e.witness = r), 0) AS covers,
+      CASE WHEN EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) THEN 'infinity'
+           WHEN l.frozen_at IS NOT NULL THEN '-infinity'
+           WHEN newest.witnesses @> jsonb_build_array(jsonb_build_object('name', r))
+           THEN coalesce(w.last_failed_at, '-infinity') ELSE 'infinity' END AS failed_at
+    FROM log l
+    JOIN policy p ON p.environment = l.environment
+    CROSS JOIN LATERAL (
+      SELECT n.witnesses FROM policy n WHERE n.environment = l.environment ORDER BY n.version DESC LIMIT 1) newest
+    CROSS JOIN LATERAL required_witness(p) r
+    LEFT JOIN witness_state w ON w.log_id = l.id AND w.witness = r
+    WHERE l.id = ${logId}`;
+}

@@ -1,0 +1,145 @@
+import type { Sql } from '../database/connect.js';
+
+/** An API key as stored; the key itself is not. `environment` is a proto Environment number. */
+export type ApiKeyRow = {
+  id: string;
+  projectId: string;
+  projectName: string;
+  environment: number;
+  name: string;
+  prefix: string;
+  last4: string;
+  scopes: string[];
+  submissionsPerSecond: number;
+  submissionsPerHour: number;
+  submissionsPerDay: number;
+  readsPerSecond: number;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  lastUsedAt: Date | null;
+  /** The key that was made of this one by rotation. */
+  successorId: string | null;
+};
+
+/** How many calls a key may make in each window. */
+export type ApiKeyLimits = Pick<
+  ApiKeyRow,
+  'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond'
+>;
+
+/** The limits of a key that was made without its own. */
+export const DEFAULT_LIMITS: ApiKeyLimits = {
+  submissionsPerSecond: 60,
+  submissionsPerHour: 10_000,
+  submissionsPerDay: 100_000,
+  readsPerSecond: 600,
+};
+
+/** What a new key is made of. */
+export type NewApiKey = {
+  id: string;
+  projectId: string;
+  environment: number;
+  name: string;
+  prefix: string;
+  last4: string;
+  hmac: Uint8Array;
+  scopes: readonly string[];
+  expiresAt: Date | null;
+  limits: ApiKeyLimits;
+};
+
+const columns = (sql: Sql) => sql`
+  k.id, k.project_id AS "projectId", p.name AS "projectName", k.environment, k.name, k.prefix, k.last4, k.scopes,
+  k.submissions_per_second AS "submissionsPerSecond", k.submissions_per_hour AS "submissionsPerHour",
+  k.submissions_per_day AS "submissionsPerDay", k.reads_per_second AS "readsPerSecond",
+  k.created_at AS "createdAt", k.expires_at AS "expiresAt", k.revoked_at AS "revokedAt",
+  k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId"`;
+
+/** The key with one of these keyed hashes that is neither revoked nor expired. */
+export async function findUsableApiKey(
+  sql: Sql,
+  hmacs: readonly Uint8Array[],
+): Promise<ApiKeyRow | undefined> {
+  const rows = await sql<ApiKeyRow[]>`
+    SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id
+    WHERE k.hmac IN ${sql(hmacs.map((hmac) => Buffer.from(hmac)))} AND k.revoked_at IS NULL
+      AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())`;
+  return rows[0];
+}
+
+/** Notes that a key was used, to the minute. */
+export async function touchApiKey(sql: Sql, id: string): Promise<void> {
+  await sql`
+    UPDATE api_key SET last_used_at = clock_timestamp()
+    WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')`;
+}
+
+/** One key by id, revoked or not. */
+export async function findApiKey(sql: Sql, id: string): Promise<ApiKeyRow | undefined> {
+  const rows = await sql<ApiKeyRow[]>`
+    SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id WHERE k.id = ${id}`;
+  return rows[0];
+}
+
+/** One key by id, kept from changing until the transaction ends. */
+export async function lockApiKey(tx: Sql, id: string): Promise<ApiKeyRow | undefined> {
+  const rows = await tx<ApiKeyRow[]>`
+    SELECT ${columns(tx)} FROM api_key k JOIN project p ON p.id = k.project_id WHERE k.id = ${id} FOR UPDATE OF k`;
+  return rows[0];
+}
+
+/** Adds a key. */
+export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<void> {
+  const { limits } = key;
+  await sql`
+    INSERT INTO api_key (id, project_id, environment, name, prefix, last4, hmac, scopes, expires_at,
+                         submissions_per_second, submissions_per_hour, submissions_per_day, reads_per_second)
+    VALUES (${key.id}, ${key.projectId}, ${key.environment}, ${key.name}, ${key.prefix}, ${key.last4}, ${key.hmac},
+            ${[...key.scopes]}, ${key.expiresAt}, ${limits.submissionsPerSecond}, ${limits.submissionsPerHour},
+            ${limits.submissionsPerDay}, ${limits.readsPerSecond})`;
+}
+
+/** Keys, newest first, of one project or all, below an id. */
+export async function listApiKeys(
+  sql: Sql,
+  query: { projectId: string | undefined; before: string | undefined; limit: number },
+): Promise<ApiKeyRow[]> {
+  return sql<ApiKeyRow[]>`
+    SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id
+    WHERE true ${query.projectId === undefined ? sql`` : sql`AND k.project_id = ${query.projectId}`}
+      ${query.before === undefined ? sql`` : sql`AND k.id < ${query.before}`}
+    ORDER BY k.id DESC LIMIT ${query.limit}`;
+}
+
+/** Revokes a key for good. @returns whether this call did; revoking again changes nothing */
+export async function revokeApiKey(sql: Sql, id: string): Promise<boolean> {
+  const rows = await sql`
+    UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = ${id} AND revoked_at IS NULL RETURNING id`;
+  return rows.length > 0;
+}
+
+/** What can be changed of a key. */
+export type ApiKeyChange = ApiKeyLimits & Pick<ApiKeyRow, 'name' | 'scopes' | 'expiresAt'>;
+
+/** Gives a key a name, scopes, limits and an expiry. */
+export async function updateApiKey(sql: Sql, id: string, change: ApiKeyChange): Promise<void> {
+  await sql`
+    UPDATE api_key SET name = ${change.name}, scopes = ${change.scopes}, expires_at = ${change.expiresAt},
+      submissions_per_second = ${change.submissionsPerSecond}, submissions_per_hour = ${change.submissionsPerHour},
+      submissions_per_day = ${change.submissionsPerDay}, reads_per_second = ${change.readsPerSecond}
+    WHERE id = ${id}`;
+}
+
+/** Notes a key's successor and lets the key work for `overlapMs` more, or until its own expiry when that is sooner. */
+export async function replaceApiKey(
+  sql: Sql,
+  id: string,
+  { successorId, overlapMs }: { successorId: string; overlapMs: number },
+): Promise<void> {
+  await sql`
+    UPDATE api_key SET successor_id = ${successorId},
+      expires_at = least(expires_at, clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond')
+    WHERE id = ${id}`;
+}

@@ -1,0 +1,45 @@
+import type { Sql } from '../database/connect.js';
+
+/** A project, which owns keys and submissions. */
+export type ProjectRow = { id: string; name: string; createdAt: Date };
+
+/** Adds a project. */
+export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
+  await sql`INSERT INTO project (id, name) VALUES (${project.id}, ${project.name})`;
+}
+
+/** One project by id. */
+export async function findProject(sql: Sql, id: string): Promise<ProjectRow | undefined> {
+  const rows = await sql<
+    ProjectRow[]
+  >`SELECT id, name, created_at AS "createdAt" FROM project WHERE id = ${id}`;
+  return rows[0];
+}
+
+/** Projects, newest first, below an id. */
+export async function listProjects(
+  sql: Sql,
+  { before, limit }: { before: string | undefined; limit: number },
+): Promise<ProjectRow[]> {
+  return sql<ProjectRow[]>`
+    SELECT id, name, created_at AS "createdAt" FROM project
+    ${before === undefined ? sql`` : sql`WHERE id < ${before}`} ORDER BY id DESC LIMIT ${limit}`;
+}
+
+/** The project that was made first. */
+export async function findFirstProject(sql: Sql): Promise<ProjectRow | undefined> {
+  const rows = await sql<
+    ProjectRow[]
+  >`SELECT id, name, created_at AS "createdAt" FROM project ORDER BY id LIMIT 1`;
+  return rows[0];
+}
+
+/** Keeps a project from changing until the transaction ends. */
+export async function lockProject(tx: Sql, id: string): Promise<void> {
+  await tx`SELECT FROM project WHERE id = ${id} FOR NO KEY UPDATE`;
+}
+
+/** Changes a project's name. */
+export async function renameProject(sql: Sql, id: string, name: string): Promise<void> {
+  await sql`UPDATE project SET name = ${name} WHERE id = ${id}`;
+}

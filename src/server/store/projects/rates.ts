@@ -1,0 +1,26 @@
+import type { Sql } from '../database/connect.js';
+import type { WindowUse } from '../submissions/accept.js';
+
+/** Tokens granted, the use of the windows after it, and how long the window of a second still lasts. */
+export type Grant = WindowUse & { granted: number; leftMs: number };
+
+/** Takes up to `wanted` tokens of a key's bucket, as far as its window has room, and says how many it got. */
+export async function takeTokens(
+  sql: Sql,
+  request: { apiKeyId: string; bucket: number; wanted: number; perSecond: number },
+): Promise<Grant> {
+  const [row] = await sql<Grant[]>`
+    SELECT granted, left_ms AS "leftMs", second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay"
+    FROM take_tokens(${request.apiKeyId}, ${request.bucket}::smallint, ${request.wanted}::bigint,
+                     ${request.perSecond}::bigint, NULL, NULL)`;
+  if (row === undefined) throw new Error('take_tokens answered nothing');
+  return row;
+}
+
+/** What a key has used of a bucket in its windows up to its newest second; undefined when never used. */
+export async function findUse(sql: Sql, apiKeyId: string, bucket: number): Promise<WindowUse | undefined> {
+  const rows = await sql<WindowUse[]>`
+    SELECT second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay" FROM rate_counter
+    WHERE api_key_id = ${apiKeyId} AND bucket = ${bucket} ORDER BY second DESC LIMIT 1`;
+  return rows[0];
+}

@@ -1,0 +1,66 @@
+import type { Sql } from '../database/connect.js';
+
+/** A submission with what its batch says of it; the batch members are null until a published batch holds it. */
+export type SubmissionRow = {
+  logId: number;
+  logIndex: number;
+  id: string;
+  projectId: string;
+  submittedAt: Date;
+  artifactSha256: Uint8Array;
+  schema: string;
+  metadata: string | null;
+  /** Proto MetadataState number. */
+  metadataState: number;
+  /** JSON text of `[{path, message}]`. */
+  metadataErrors: string | null;
+  attestedSchema: string | null;
+  attestedMetadata: string | null;
+  salt: Uint8Array | null;
+  commitment: Uint8Array;
+  dsseKeyId: number;
+  signature: Uint8Array;
+  leafHash: Uint8Array;
+  redactedAt: Date | null;
+  batchId: string | null;
+  batchTreeSize: number | null;
+  /** Proto BatchStatus number. */
+  batchStatus: number | null;
+  witnessedAt: Date | null;
+  /** The transaction that wrote the row as it is (xmin): another one after each change. The batch's members do not count. */
+  version: string;
+  /** How often metadata of the project's submissions had been changed when the row was read. */
+  projectChanges: number;
+};
+
+const submissionColumns = (sql: Sql) => sql`
+  s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
+  s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
+  s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
+  s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
+  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
+  b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
+  s.xmin::text AS version,
+  coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
+
+/** Joins the batch `b` that holds a submission `s`, if published: the first that ends behind its index. */
+export const withBatch = (sql: Sql) => sql`
+  LEFT JOIN LATERAL (
+    SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
+  ) b ON b.registered_at IS NOT NULL`;
+
+/** The submissions with these ids that exist, of any project, in no particular order. */
+export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
+  return sql<SubmissionRow[]>`
+    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
+}
+
+/** How often metadata of these projects' submissions has been changed, by project; those without a change are left out. */
+export async function countMetadataChanges(
+  sql: Sql,
+  projectIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await sql<{ id: string; changes: number }[]>`
+    SELECT project_id AS id, changes FROM metadata_change WHERE project_id = ANY(${[...projectIds]})`;
+  return new Map(rows.map(({ id, changes }) => [id, changes]));
+}

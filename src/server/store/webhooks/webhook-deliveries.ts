@@ -1,0 +1,205 @@
+import { encodeTime } from 'ulid';
+import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import type { Sql } from '../database/connect.js';
+
+/**
+ * An event on its way to a subscription. `transition` is a proto BatchStatus number, and null for a test, as
+ * `submissionId` is. `occurredAt` is when the transition was, or the test; `landed` and `missing` are witness names.
+ */
+export type DeliveryRow = {
+  webhookId: string;
+  id: string;
+  submissionId: string | null;
+  transition: number | null;
+  occurredAt: Date;
+  landed: string[] | null;
+  missing: string[] | null;
+  /** Proto DeliveryStatus number. */
+  status: number;
+  attempt: number;
+  step: number;
+  createdAt: Date;
+  nextAttemptAt: Date;
+  deliveredAt: Date | null;
+};
+
+/** What of a delivery its event is made from. */
+export type EventSource = Pick<
+  DeliveryRow,
+  'webhookId' | 'id' | 'submissionId' | 'transition' | 'occurredAt' | 'landed' | 'missing'
+>;
+
+/** What an attempt needs of its delivery. */
+export type ClaimedDelivery = EventSource & Pick<DeliveryRow, 'attempt' | 'step'>;
+
+const { PENDING, FAILED } = DeliveryStatus;
+
+const claimed = (sql: Sql) => sql`
+  d.webhook_id AS "webhookId", d.id, d.submission_id AS "submissionId", d.transition,
+  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.attempt, d.step`;
+
+const columns = (sql: Sql) => sql`
+  ${claimed(sql)}, d.status, d.created_at AS "createdAt", d.next_attempt_at AS "nextAttemptAt",
+  d.delivered_at AS "deliveredAt"`;
+
+const withTransition = (sql: Sql) => sql`
+  LEFT JOIN batch_transition t ON t.log_id = d.log_id AND t.tree_size = d.tree_size AND t.status = d.transition`;
+
+/** What a claim asks for. Times in milliseconds; `ids` name the deliveries that are made, which are at most as many. */
+export type Claim = {
+  webhookId: string;
+  lease: number;
+  leaseMs: number;
+  visibleMs: number;
+  ids: readonly string[];
+};
+
+/**
+ * Takes up to as many due deliveries as there are ids, one project token each, making rows of those that are new; and
+ * extends the lease. Each is due again after `visibleMs`, unless `recordAttempts` comes first. Empty when nothing is
+ * due, the project has no tokens, or the lease is lost.
+ */
+export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDelivery[]> {
+  const { webhookId, lease, leaseMs, visibleMs, ids } = claim;
+  return sql<ClaimedDelivery[]>`
+    SELECT ${claimed(sql)}
+    FROM claim_webhook_deliveries(${webhookId}, ${lease}::bigint, ${leaseMs}::bigint, ${visibleMs}::bigint,
+                                  ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
+}
+
+/**
+ * Makes claimed deliveries due at once whose attempt was not made or came to nothing. Rows that somebody is writing to
+ * are passed over.
+ */
+export async function returnClaims(
+  sql: Sql,
+  webhookId: string,
+  claims: readonly Pick<ClaimedDelivery, 'id' | 'attempt'>[],
+): Promise<void> {
+  await sql`
+    UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp()
+    FROM (SELECT c.id FROM webhook_delivery c
+          JOIN unnest(${claims.map(({ id }) => id)}::text[], ${claims.map(({ attempt }) => attempt)}::integer[])
+            AS claim(id, attempt) ON c.id = claim.id AND c.attempt = claim.attempt
+          WHERE c.webhook_id = ${webhookId} AND c.status = ${PENDING} FOR UPDATE OF c SKIP LOCKED) left_behind
+    WHERE d.webhook_id = ${webhookId} AND d.id = left_behind.id`;
+  await sql`
+    UPDATE webhook SET due_at = least(due_at, clock_timestamp()) WHERE id = ${webhookId} AND status <> 3`;
+}
+
+/** Makes a test of a subscription, due at once. Runs in the caller's transaction, which holds the subscription. */
+export async function insertTestDelivery(tx: Sql, webhookId: string, id: string): Promise<void> {
+  await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;
+  await tx`INSERT INTO webhook_delivery (webhook_id, id) VALUES (${webhookId}, ${id})`;
+}
+
+/** One delivery of a subscription. */
+export async function findDelivery(
+  sql: Sql,
+  webhookId: string,
+  id: string,
+): Promise<DeliveryRow | undefined> {
+  const rows = await sql<DeliveryRow[]>`
+    SELECT ${columns(sql)} FROM webhook_delivery d ${withTransition(sql)}
+    WHERE d.webhook_id = ${webhookId} AND d.id = ${id}`;
+  return rows[0];
+}
+
+/** A subscription's deliveries with ids below `before`, newest first; `status` is a proto DeliveryStatus number. */
+export async function listDeliveries(
+  sql: Sql,
+  webhookId: string,
+  query: { status: number | undefined; before: string | undefined; limit: number },
+): Promise<DeliveryRow[]> {
+  const { status, before, limit } = query;
+  return sql<DeliveryRow[]>`
+    SELECT ${columns(sql)} FROM webhook_delivery d ${withTransition(sql)}
+    WHERE d.webhook_id = ${webhookId}
+      ${status === undefined ? sql`` : sql`AND d.status = ${status}`}
+      ${before === undefined ? sql`` : sql`AND d.id < ${before}`}
+    ORDER BY d.id DESC LIMIT ${limit}`;
+}
+
+/** Has a delivery sent again, on a new schedule. Says whether there is one. Runs in a transaction. */
+export async function redeliver(tx: Sql, webhookId: string, id: string): Promise<boolean> {
+  const updated = await tx`
+    UPDATE webhook_delivery SET status = ${PENDING}, step = 0, delivered_at = NULL, next_attempt_at = clock_timestamp()
+    WHERE webhook_id = ${webhookId} AND id = ${id}`;
+  if (updated.count === 0) return false;
+  await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;
+  return true;
+}
+
+/**
+ * Asks for every failed delivery made at or after `since` to be sent again; the worker does it, in stretches. Of two
+ * requests before that is done the earlier `since` holds.
+ */
+export async function requestRedelivery(sql: Sql, webhookId: string, since: Date): Promise<void> {
+  await sql`
+    UPDATE webhook SET redeliver_since = least(redeliver_since, ${since}), due_at = clock_timestamp()
+    WHERE id = ${webhookId}`;
+}
+
+/** How many deliveries `requestRedelivery` is about as they stand; counts no more than `most`. */
+export async function countFailed(sql: Sql, webhookId: string, since: Date, most: number): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    SELECT count(*) AS n FROM (
+      SELECT FROM webhook_delivery WHERE webhook_id = ${webhookId} AND ${isRedelivered(sql, since)} LIMIT ${most}) f`;
+  return row?.n ?? 0;
+}
+
+/** A test that has been sent again is left out: as it fails at its first attempt, it would be sent for ever. */
+function isRedelivered(sql: Sql, since: Date) {
+  return sql`
+    status = ${FAILED} AND id >= ${firstId(since.getTime() - CLOCKS_APART_MS)} AND created_at >= ${since}
+    AND (transition IS NOT NULL OR attempt = 1)`;
+}
+
+/**
+ * The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. The lock
+ * keeps a request that comes meanwhile from being taken for met.
+ */
+export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, limit: number): Promise<void> {
+  await tx`SELECT FROM webhook WHERE id = ${webhookId} FOR UPDATE`;
+  const updated = await tx`
+    UPDATE webhook_delivery SET status = ${PENDING}, step = 0, next_attempt_at = clock_timestamp()
+    WHERE webhook_id = ${webhookId} AND id IN (
+      SELECT id FROM webhook_delivery
+      WHERE webhook_id = ${webhookId} AND ${isRedelivered(tx, since)}
+      ORDER BY id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`;
+  if (updated.count === limit) return;
+  await tx`UPDATE webhook SET redeliver_since = NULL WHERE id = ${webhookId} AND redeliver_since >= ${since}`;
+}
+
+/**
+ * Deletes deliveries and their attempts that are older than `historyMs`, at most `limit`. Costs a look-up for each
+ * subscription, besides. @returns how many
+ */
+export async function pruneDeliveries(sql: Sql, historyMs: number, limit: number): Promise<number> {
+  const [clock] = await sql<{ before: Date }[]>`
+    SELECT clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond' AS before`;
+  if (clock === undefined) throw new Error('the database tells no time');
+  const { before } = clock;
+  const [row] = await sql<{ n: number }[]>`
+    WITH old AS (
+      DELETE FROM webhook_delivery WHERE ctid IN (
+        SELECT d.ctid FROM webhook w CROSS JOIN LATERAL (
+          SELECT ctid FROM webhook_delivery
+          WHERE webhook_id = w.id AND id < ${firstId(before.getTime())} AND created_at < ${before}
+          LIMIT ${limit} FOR UPDATE SKIP LOCKED) d
+        LIMIT ${limit})
+      RETURNING id),
+    attempts AS (DELETE FROM webhook_attempt a USING old WHERE a.delivery_id = old.id)
+    SELECT count(*) AS n FROM old`;
+  return row?.n ?? 0;
+}
+
+/** How far the clock of a process, which is in ids, may be from the database's. */
+const CLOCKS_APART_MS = 3_600_000;
+const ULID_TIME_LENGTH = 10;
+const ULID_MAX_MS = 2 ** 48 - 1;
+
+/** What ids of deliveries begin with that were made at a time in Unix milliseconds; all before are less. */
+function firstId(timeMs: number): string {
+  return `dlv_${encodeTime(Math.min(Math.max(0, timeMs), ULID_MAX_MS), ULID_TIME_LENGTH)}`;
+}

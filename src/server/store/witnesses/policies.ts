@@ -1,0 +1,56 @@
+import type { Pool, Sql } from '../database/connect.js';
+
+/** A witness as a policy names it; `kind` is a proto WitnessKind number. */
+export type PolicyWitness = { name: string; kind: number; required: boolean };
+
+/** Which witnesses the batches of an environment need. */
+export type Policy = {
+  environment: number;
+  version: number;
+  witnesses: PolicyWitness[];
+  deadlineMs: number;
+};
+
+/** A policy and when it was in force; without an end while it is. */
+export type DatedPolicy = Policy & { validFrom: Date; validTo: Date | null };
+
+/** The newest policy of an environment; throws when there is none. */
+export async function getNewestPolicy(sql: Sql, environment: number): Promise<Policy> {
+  const [policy] = await sql<Policy[]>`
+    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs" FROM policy
+    WHERE environment = ${environment} ORDER BY version DESC LIMIT 1`;
+  if (policy === undefined)
+    throw new Error(`environment ${environment} has no witness policy; start a worker once`);
+  return policy;
+}
+
+/**
+ * Every version of every policy, oldest first. One ends its own deadline after the next has begun: batches that were
+ * sealed under it have until then. The database's clock may have been set back in between.
+ */
+export async function listPolicies(sql: Sql): Promise<DatedPolicy[]> {
+  return sql<DatedPolicy[]>`
+    SELECT environment, version, witnesses, deadline_ms AS "deadlineMs", created_at AS "validFrom",
+           CASE WHEN next_at IS NOT NULL
+                THEN greatest(next_at, created_at) + deadline_ms * interval '1 millisecond' END AS "validTo"
+    FROM (SELECT policy.*, lead(created_at) OVER (PARTITION BY environment ORDER BY version) AS next_at FROM policy) p
+    ORDER BY environment, version`;
+}
+
+/** Makes this the environment's newest policy, as a new version unless the newest says the same. */
+export async function ensurePolicy(
+  pool: Pool,
+  policy: { environment: number; witnesses: PolicyWitness[]; deadlineMs: number },
+): Promise<void> {
+  await pool.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(hashtextextended('policy', ${policy.environment}))`;
+    await tx`
+      INSERT INTO policy (environment, version, witnesses, deadline_ms)
+      SELECT ${policy.environment}, coalesce(max(version), 0) + 1, ${tx.json(policy.witnesses)}, ${policy.deadlineMs}
+      FROM policy WHERE environment = ${policy.environment}
+      HAVING NOT EXISTS (
+        SELECT FROM policy newest
+        WHERE newest.environment = ${policy.environment} AND newest.version = max(policy.version)
+          AND newest.witnesses = ${tx.json(policy.witnesses)} AND newest.deadline_ms = ${policy.deadlineMs})`;
+  });
+}

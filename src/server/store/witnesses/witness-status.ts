@@ -1,0 +1,43 @@
+import type { Sql } from '../database/connect.js';
+
+/** How a witness that an environment's newest policy names stands with its log. Times are of the database's clock. */
+export type WitnessStanding = {
+  logId: number;
+  origin: string;
+  environment: number;
+  witness: string;
+  /** Proto WitnessKind number. */
+  kind: number;
+  required: boolean;
+  /** The size up to which it has vouched, and the newest that is published. */
+  coversTreeSize: number;
+  publishedTreeSize: number;
+  lastSuccessAt: Date | null;
+  failures: number;
+  lastFailedAt: Date | null;
+  lastError: string | null;
+  nextAttemptAt: Date;
+  isAsked: boolean;
+};
+
+/** The witnesses of the logs that are written to. Costs a few index look-ups for each. */
+export async function readWitnessStandings(sql: Sql): Promise<WitnessStanding[]> {
+  return sql<WitnessStanding[]>`
+    SELECT l.id AS "logId", l.origin, l.environment, w.witness, named.kind, named.required,
+      w.covers_tree_size AS "coversTreeSize", coalesce(published.size, 0) AS "publishedTreeSize",
+      (SELECT e.landed_at FROM evidence e WHERE e.log_id = l.id AND e.witness = w.witness
+       ORDER BY e.tree_size DESC LIMIT 1) AS "lastSuccessAt",
+      w.failures, w.last_failed_at AS "lastFailedAt", w.last_error AS "lastError",
+      w.next_attempt_at AS "nextAttemptAt",
+      coalesce(w.leased_until > clock_timestamp(), false) AS "isAsked"
+    FROM log l
+    CROSS JOIN LATERAL (
+      SELECT p.witnesses FROM policy p WHERE p.environment = l.environment ORDER BY p.version DESC LIMIT 1) policy
+    CROSS JOIN LATERAL jsonb_to_recordset(policy.witnesses) AS named(name text, kind smallint, required boolean)
+    JOIN witness_state w ON w.log_id = l.id AND w.witness = named.name
+    LEFT JOIN LATERAL (
+      SELECT b.tree_size AS size FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NOT NULL
+      ORDER BY b.tree_size DESC LIMIT 1) published ON true
+    WHERE NOT EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch)
+    ORDER BY l.id, w.witness`;
+}

@@ -1,0 +1,100 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { Pool, Sql } from '../database/connect.js';
+
+/** The asking of one witness about one log. */
+export type WitnessState = {
+  logId: number;
+  witness: string;
+  failures: number;
+  lastFailedAt: Date | null;
+  lastError: string | null;
+  coversTreeSize: number;
+};
+
+/** What a witness handed over about the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
+export type Evidence = {
+  logId: number;
+  witness: string;
+  treeSize: number;
+  kind: number;
+  evidence: Uint8Array;
+  detail: JsonObject;
+  landedAt: Date;
+};
+
+/** Adds the states of these witnesses for a log, where missing. */
+export async function ensureWitnessStates(
+  sql: Sql,
+  logId: number,
+  witnesses: readonly string[],
+): Promise<void> {
+  await sql`
+    INSERT INTO witness_state (log_id, witness) SELECT ${logId}, unnest(${[...witnesses]}::text[]) ON CONFLICT DO NOTHING`;
+}
+
+/** Stores evidence and ends the lease, in one transaction. Evidence that came after its lease ran out is kept too. */
+export async function recordEvidence(
+  pool: Pool,
+  attempt: number,
+  evidence: Omit<Evidence, 'landedAt'>,
+  nextAfterMs: number,
+): Promise<void> {
+  const { logId, witness, treeSize } = evidence;
+  await pool.begin(async (tx) => {
+    await tx`
+      INSERT INTO evidence (log_id, witness, tree_size, kind, evidence, detail)
+      VALUES (${logId}, ${witness}, ${treeSize}, ${evidence.kind}, ${evidence.evidence}, ${tx.json(evidence.detail)})
+      ON CONFLICT DO NOTHING`;
+    await tx`
+      UPDATE witness_state SET
+        covers_tree_size = greatest(covers_tree_size, ${treeSize}),
+        failures = CASE WHEN attempt = ${attempt} THEN 0 ELSE failures END,
+        last_error = CASE WHEN attempt = ${attempt} THEN NULL ELSE last_error END,
+        leased_until = CASE WHEN attempt = ${attempt} THEN NULL ELSE leased_until END,
+        next_attempt_at = CASE WHEN attempt = ${attempt}
+          THEN clock_timestamp() + ${nextAfterMs}::bigint * interval '1 millisecond' ELSE next_attempt_at END
+      WHERE log_id = ${logId} AND witness = ${witness}`;
+  });
+}
+
+/** The states of all witnesses of a log. */
+export async function listWitnessStates(sql: Sql, logId: number): Promise<WitnessState[]> {
+  return sql<WitnessState[]>`
+    SELECT log_id AS "logId", witness, failures, last_failed_at AS "lastFailedAt", last_error AS "lastError",
+           covers_tree_size AS "coversTreeSize"
+    FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
+}
+
+/** Evidence that covers the batch which ends at `batchSize`. */
+export type Covering = Evidence & { batchSize: number };
+
+type BatchEnd = { logId: number; treeSize: number };
+
+/** Of each witness the evidence that covers a batch first: the one with the smallest tree size from its end on. */
+export async function findCoveringEvidence(sql: Sql, batches: readonly BatchEnd[]): Promise<Covering[]> {
+  return sql<Covering[]>`SELECT ${toldColumns(sql)}, e.evidence ${covering(sql, batches)}`;
+}
+
+/** The same without what the witnesses handed over. */
+export async function listCoveringEvidence(
+  sql: Sql,
+  batches: readonly BatchEnd[],
+): Promise<Omit<Covering, 'evidence'>[]> {
+  return sql<Omit<Covering, 'evidence'>[]>`SELECT ${toldColumns(sql)} ${covering(sql, batches)}`;
+}
+
+const toldColumns = (sql: Sql) => sql`
+  e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
+  b.tree_size AS "batchSize"`;
+
+function covering(sql: Sql, batches: readonly BatchEnd[]) {
+  return sql`
+    FROM unnest(${batches.map(({ logId }) => logId)}::integer[], ${batches.map(({ treeSize }) => treeSize)}::bigint[])
+      AS b(log_id, tree_size)
+    JOIN witness_state w ON w.log_id = b.log_id
+    CROSS JOIN LATERAL (
+      SELECT * FROM evidence e
+      WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= b.tree_size
+      ORDER BY e.tree_size LIMIT 1) e
+    ORDER BY e.witness`;
+}

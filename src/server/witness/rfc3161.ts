@@ -1,0 +1,82 @@
+/** The witness that is an RFC 3161 time-stamping authority: over HTTP, or in this process. */
+import { toHex } from '../../proof/bytes/encoding.js';
+import { sha256 } from '../../proof/bytes/primitives.js';
+import { verifyTimestamp } from '../../proof/rfc3161/verify-timestamp.js';
+import { boundedRequest, type RequestDeps, WitnessRequestError } from './bounded-request.js';
+import { timestampRequest } from './timestamp-request.js';
+import type { Witness, WitnessEvidence } from './witness.js';
+
+/** Carries a TimeStampReq to an authority and its TimeStampResp back, DER both. */
+export type TimestampTransport = (request: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>;
+
+/** Whom to believe: chains are DER, leaf first, as `verifyTimestamp` takes them. */
+export type TimestampTrust = {
+  chains: readonly (readonly Uint8Array[])[];
+  /** Asked for, and required of the stamp; the authority's own default, whichever, when left out. */
+  policyOid?: string | undefined;
+};
+
+export type TimestampQuestion = TimestampTrust & { digest: Uint8Array; nonce: Uint8Array };
+
+export type Rfc3161WitnessDeps = { send: TimestampTransport; randomBytes: (size: number) => Uint8Array };
+
+export type HttpTimestampConfig = { url: string; timeoutMs: number; maxBytes: number };
+
+const NONCE_BYTES = 16;
+
+/** A witness named `name`. Each question has its own random nonce of 128 bits. */
+export function rfc3161Witness(deps: Rfc3161WitnessDeps, config: TimestampTrust & { name: string }): Witness {
+  const { name, chains, policyOid } = config;
+  return {
+    name,
+    kind: 'rfc3161',
+    ask: ({ body }, signal) =>
+      requestTimestamp(
+        deps,
+        { digest: sha256(body), nonce: deps.randomBytes(NONCE_BYTES), chains, policyOid },
+        signal,
+      ),
+  };
+}
+
+/**
+ * Asks for a stamp of `digest` and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
+ * (hex), gen_time (RFC 3339, ms), nonce (hex)}`. Throws TimestampError when the stamp does not verify, and whatever the
+ * transport throws.
+ */
+export async function requestTimestamp(
+  { send }: Pick<Rfc3161WitnessDeps, 'send'>,
+  { digest, nonce, policyOid, chains }: TimestampQuestion,
+  signal: AbortSignal,
+): Promise<WitnessEvidence> {
+  const evidence = await send(timestampRequest({ digest, nonce, certReq: true, policyOid }), signal);
+  const stamp = await verifyTimestamp({ response: evidence, digest, nonce, policyOid, chains });
+  return {
+    evidence,
+    detail: {
+      policy_oid: stamp.policyOid,
+      serial: stamp.serial,
+      gen_time: stamp.genTime.toISOString(),
+      nonce: toHex(nonce),
+    },
+  };
+}
+
+/** Transport over HTTP (RFC 3161, section 3.4). It throws WitnessRequestError, also for another status than 200. */
+export function httpTimestampTransport(deps: RequestDeps, config: HttpTimestampConfig): TimestampTransport {
+  return async (body, signal) => {
+    const headers = { 'content-type': 'application/timestamp-query', accept: 'application/timestamp-reply' };
+    const answer = await boundedRequest(deps, { ...config, method: 'POST', headers, body }, signal);
+    if (answer.status !== 200) {
+      throw new WitnessRequestError('http_status', `the authority answered with status ${answer.status}`);
+    }
+    if (answer.contentType !== 'application/timestamp-reply') {
+      const found = answer.contentType.slice(0, 60) || 'no content type';
+      throw new WitnessRequestError(
+        'content_type',
+        `the authority answered with ${found}, not a time-stamp reply`,
+      );
+    }
+    return answer.body;
+  };
+}

@@ -1,0 +1,425 @@
+import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { type ConfigOf, publicUrls, readConfig } from '../../src/config/config.js';
+import { ConfigError, type Env } from '../../src/config/settings.js';
+import { createAuthorityKeys } from '../../src/server/timestamp-authority/certificate-authority.js';
+
+const pem = (type: 'P-256' | 'P-384' | 'ed25519', form: 'pkcs8' | 'sec1' = 'pkcs8') => {
+  const { privateKey } =
+    type === 'ed25519' ? generateKeyPairSync('ed25519') : generateKeyPairSync('ec', { namedCurve: type });
+  return privateKey.export({ type: form, format: 'pem' }).toString();
+};
+const KEY = randomBytes(32).toString('base64');
+const SERVER = {
+  DATABASE_URL: 'postgres://attest:hunter2hunter2@db:5432/attest',
+  NATS_URL: 'nats://n1:4222,nats://n2:4222',
+  SECRET_KEY: `k1:${KEY}`,
+  ADMIN_TOKEN: 'sesame-sesame-sesame-sesame',
+};
+const authority = createAuthorityKeys({ clock: () => new Date(), randomBytes });
+const chain = authority.chain.map((der) => new X509Certificate(der).toString());
+const CHAIN = chain.join('');
+
+/** A folder with key files and the settings of a server that uses them. */
+function server(t: Test): Record<string, string> & { dir: string } {
+  const dir = t.testdir({
+    'dsse-live.pem': pem('P-256'),
+    'dsse-test.pem': pem('P-256'),
+    'log-live.pem': pem('ed25519'),
+    'log-test.pem': pem('ed25519'),
+    'p384.pem': pem('P-384'),
+    'sec1.pem': pem('P-256', 'sec1'),
+    'broken.pem': '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n',
+    'chain.pem': CHAIN,
+    'tls.pem': CHAIN,
+    'tls-key.pem': authority.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    'big.json': 'x'.repeat(1024 * 1024 + 1),
+    schemas: {},
+  });
+  return {
+    ...SERVER,
+    DSSE_KEY_FILE: `live=${join(dir, 'dsse-live.pem')},test=${join(dir, 'dsse-test.pem')}`,
+    LOG_KEY_FILE: `live=${join(dir, 'log-live.pem')},test=${join(dir, 'log-test.pem')}`,
+    dir,
+  };
+}
+
+/** Every problem as `<name> <problem>`; empty when there is none. */
+function problemsOf(env: Env, process: keyof ConfigOf = 'up'): string[] {
+  try {
+    readConfig(env, { process });
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map(({ name, problem }) => `${name} ${problem}`);
+  }
+}
+
+const OPEN_LIMITS = {
+  maxConnections: 10_000,
+  maxRequests: 4_096,
+  maxHeldBytes: 64 * 1024 * 1024,
+  maxConnectionsPerPeer: 1_000,
+  maxRequestsPerPeer: 1_000,
+  trustedProxies: ['127.0.0.0/8', '::1'],
+};
+
+t.test('nothing set is a complete configuration of `up`, and only of `up`', async (t) => {
+  const config = readConfig({}, { process: 'up' });
+  t.match(config, {
+    host: '127.0.0.1',
+    port: 8080,
+    opsHost: '127.0.0.1',
+    opsPort: 9090,
+    dataDir: join(process.cwd(), '.data'),
+    checkpointRegister: join(process.cwd(), '.data', 'checkpoint-register'),
+    witnesses: [],
+    witnessDeadlineMs: 3_600_000,
+    batchIntervalMs: 1_000,
+    batchMaxLeaves: 65_536,
+    idempotencyRetentionMs: 86_400_000,
+    corsOrigins: [],
+    logLevel: 'info',
+    poolSize: 10,
+    openLimits: OPEN_LIMITS,
+  });
+  for (const name of [
+    'databaseUrl',
+    'natsUrl',
+    'baseUrl',
+    'verifyUrl',
+    'logDomain',
+    'tls',
+    'schemaDir',
+  ] as const) {
+    t.equal(config[name], undefined, name);
+  }
+  const missing = ['DATABASE_URL', 'NATS_URL', 'SECRET_KEY', 'DSSE_KEY_FILE', 'LOG_KEY_FILE'];
+  for (const process of ['api', 'worker'] as const) {
+    t.same(
+      problemsOf({}, process),
+      missing.map((name) => `${name} is not set`),
+      process,
+    );
+  }
+  t.same(problemsOf({}, 'migrate'), ['DATABASE_URL is not set']);
+});
+
+t.test('a complete configuration of `api` and `worker` is read', async (t) => {
+  const { dir, ...env } = server(t);
+  for (const process of ['api', 'worker'] as const) {
+    const config = readConfig({ ...env, DATA_DIR: dir }, { process });
+    t.equal(config.host, '0.0.0.0');
+    t.equal(config.opsHost, '127.0.0.1');
+    t.equal(config.databaseUrl, SERVER.DATABASE_URL);
+    t.equal(config.natsUrl, SERVER.NATS_URL);
+    t.equal(config.secrets.secretKeys[0].id, 'k1');
+    t.equal(config.secrets.dsse.live.asymmetricKeyType, 'ec');
+    t.equal(config.secrets.log.test.asymmetricKeyType, 'ed25519');
+    t.equal(config.secrets.adminToken, SERVER.ADMIN_TOKEN);
+    t.equal(config.checkpointRegister, join(dir, 'checkpoint-register'));
+    t.notMatch(JSON.stringify(config.secrets.secretKeys), KEY, 'keys do not show in JSON');
+  }
+});
+
+t.test('every wrong and missing setting is reported at once, with what it should look like', async (t) => {
+  const env = { PORT: '80a', BATCH_INTERVAL: '1 s', SECRET_KEY: 'k1:short', LOG_DOMAIN: 'Example.com' };
+  try {
+    readConfig(env, { process: 'api' });
+    t.fail('it should throw');
+  } catch (error) {
+    t.equal(
+      (error as Error).message,
+      [
+        '8 settings are wrong:',
+        '  DATABASE_URL is not set, expected a connection string, such as postgres://user:password@host:5432/database',
+        '  NATS_URL is not set, expected a server or several separated by commas, such as nats://host:4222',
+        '  SECRET_KEY is wrong (key 1 is not base64 of 32 bytes), expected <id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
+        '  DSSE_KEY_FILE is not set, expected live=<file>,test=<file>, each with an ECDSA P-256 private key in PKCS#8 PEM',
+        '  LOG_KEY_FILE is not set, expected live=<file>,test=<file>, each with an Ed25519 private key in PKCS#8 PEM',
+        '  PORT is "80a", expected a port from 0 to 65535, where 0 picks a free one',
+        '  LOG_DOMAIN is "Example.com", expected a bare host name in lower case, such as log.example.com',
+        '  BATCH_INTERVAL is "1 s", expected a span of time from 10ms to 1h, a whole number of ms, s, m, h or d',
+      ].join('\n'),
+    );
+  }
+});
+
+t.test('an empty setting is one that is not set', async (t) => {
+  t.equal(readConfig({ PORT: '', WITNESSES: '', SECRET_KEY: '' }, { process: 'up' }).port, 8080);
+  t.same(problemsOf({ DATABASE_URL: '' }, 'migrate'), ['DATABASE_URL is not set']);
+});
+
+t.test('each setting takes what it should', async (t) => {
+  const { dir } = server(t);
+  const good: [name: string, text: string, key: keyof ConfigOf['up'], value: unknown][] = [
+    ['PORT', '0', 'port', 0],
+    ['PORT', '65535', 'port', 65_535],
+    ['OPS_PORT', '9191', 'opsPort', 9_191],
+    ['HOST', '::1', 'host', '::1'],
+    ['HOST', 'api.internal', 'opsHost', '127.0.0.1'],
+    ['OPS_HOST', '10.0.0.1', 'opsHost', '10.0.0.1'],
+    ['ADMIN_PORT', '9191', 'adminPort', 9_191],
+    ['ADMIN_PORT', '9191', 'adminHost', '127.0.0.1'],
+    ['DATA_DIR', dir, 'dataDir', dir],
+    ['CHECKPOINT_REGISTER', '/r', 'checkpointRegister', '/r'],
+    ['BASE_URL', 'https://Attest.example.com/', 'baseUrl', 'https://attest.example.com'],
+    ['BASE_URL', 'https://example.com/attest/', 'baseUrl', 'https://example.com/attest'],
+    ['BASE_URL', 'https://attest.example.com', 'logDomain', undefined],
+    ['VERIFY_URL', 'https://cdn.example.com/v', 'verifyUrl', 'https://cdn.example.com/v'],
+    ['LOG_DOMAIN', 'log.example.com', 'logDomain', 'log.example.com'],
+    ['WITNESS_DEADLINE', '90m', 'witnessDeadlineMs', 5_400_000],
+    ['BATCH_INTERVAL', '10ms', 'batchIntervalMs', 10],
+    ['BATCH_MAX_LEAVES', '1', 'batchMaxLeaves', 1],
+    ['SCHEMA_DIR', join(dir, 'schemas'), 'schemaDir', join(dir, 'schemas')],
+    ['IDEMPOTENCY_RETENTION', '30d', 'idempotencyRetentionMs', 2_592_000_000],
+    ['CORS_ORIGINS', '*', 'corsOrigins', ['*']],
+    ['CORS_ORIGINS', 'https://a.example, http://b:1', 'corsOrigins', ['https://a.example', 'http://b:1']],
+    ['LOG_LEVEL', 'silent', 'logLevel', 'silent'],
+    ['PG_POOL', '500', 'poolSize', 500],
+    ['MAX_REQUESTS', '5', 'openLimits', { ...OPEN_LIMITS, maxRequests: 5 }],
+    ['TRUSTED_PROXIES', 'none', 'openLimits', { ...OPEN_LIMITS, trustedProxies: [] }],
+    [
+      'TRUSTED_PROXIES',
+      '10.0.0.0/8, ::1',
+      'openLimits',
+      { ...OPEN_LIMITS, trustedProxies: ['10.0.0.0/8', '::1'] },
+    ],
+    ['NATS_REPLICAS', '3', 'natsReplicas', 3],
+    ['DATABASE_URL', 'postgresql://h', 'databaseUrl', 'postgresql://h'],
+    [
+      'DATABASE_URL',
+      'postgres://u:p@a:1,b:2/db?sslmode=require',
+      'databaseUrl',
+      'postgres://u:p@a:1,b:2/db?sslmode=require',
+    ],
+    ['NATS_URL', 'tls://nats:4222', 'natsUrl', 'tls://nats:4222'],
+  ];
+  for (const [name, text, key, value] of good) {
+    t.same(readConfig({ [name]: text }, { process: 'up' })[key], value, `${name}=${text}`);
+  }
+});
+
+t.test('each setting refuses what it should not take', async (t) => {
+  const { dir } = server(t);
+  const at = (name: string) => join(dir, name);
+  const bad: [name: string, ...texts: string[]][] = [
+    ['PORT', '65536', '-1', '1.5', '1e3', ' 80', '0x50', '9'.repeat(400)],
+    ['OPS_PORT', 'http'],
+    ['ADMIN_PORT', 'http', '8080', '9090'],
+    ['ADMIN_HOST', '127.0.0.1', '*'],
+    ['HOST', '1.2.3.4:80', 'a b', '300.1.1.1', 'a_b', '-a'],
+    ['OPS_HOST', '*'],
+    ['DATA_DIR', 'a\0b', 'a'.repeat(5000)],
+    [
+      'BASE_URL',
+      'attest.example.com',
+      'ftp://a',
+      'https://u@a',
+      'https://a/?q=1',
+      'https://a/#f',
+      'https://',
+    ],
+    ['VERIFY_URL', '/verify'],
+    ['LOG_DOMAIN', 'https://a.example', 'a.example:80', 'a..b', '.a', 'a.', '10.0.0.1', 'a.1', 'é.example'],
+    ['LOG_DOMAIN', `${'a'.repeat(64)}.example`, `${'a.'.repeat(130)}a`, 'a\nb'],
+    ['WITNESS_DEADLINE', '0s', '59s', '31d', '1h30m', '1.5h', '60', 'h', '-1h', '9999999999999h'],
+    ['BATCH_INTERVAL', '9ms', '61m'],
+    ['BATCH_MAX_LEAVES', '0', '1048577', ''.padEnd(20, '1')],
+    ['SCHEMA_DIR', at('nowhere'), at('chain.pem')],
+    ['IDEMPOTENCY_RETENTION', '59s'],
+    ['CORS_ORIGINS', 'a.example', 'https://a.example/', 'https://a.example,*', 'null', ','],
+    ['LOG_LEVEL', 'verbose', 'INFO'],
+    ['PG_POOL', '1', '501'],
+    ['MAX_CONNECTIONS', '0', '-1', 'many'],
+    ['MAX_BODY_MIB', '3'],
+    ['TRUSTED_PROXIES', 'proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', ',', '::1/129'],
+    ['DATABASE_URL', 'mysql://h/d', 'h/d', 'postgres://', 'postgres://h /d'],
+    ['NATS_URL', 'http://n', 'nats://', 'nats://a,', 'nats://a b'],
+    ['SECRET_KEY', KEY, `:${KEY}`, `k1:${KEY},k1:${KEY}`, `k1:${KEY}x`, `k 1:${KEY}`, `k1:${KEY},`],
+    ['SECRET_KEY', Array.from({ length: 17 }, (_, i) => `k${i}:${KEY}`).join(',')],
+    ['SECRET_KEY', `k1:${KEY.replace(/=$/, '')}`, `k1:${randomBytes(31).toString('base64')}`],
+    ['ADMIN_TOKEN', 'short', 'with spaces with spaces with spaces', 'x'.repeat(257)],
+    ['DSSE_KEY_FILE', at('dsse-live.pem'), `live=${at('dsse-live.pem')}`, `live=${at('a')},test=${at('b')}`],
+    ['DSSE_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('dsse-live.pem')}`],
+    ['DSSE_KEY_FILE', `live=${at('log-live.pem')},test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=${at('p384.pem')},test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=${at('sec1.pem')},test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=${at('broken.pem')},test=${at('dsse-test.pem')}`],
+    ['LOG_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('log-test.pem')}`],
+    ['TLS_CERT_FILE', at('chain.pem')],
+    ['TLS_KEY_FILE', at('dsse-live.pem')],
+    ['WITNESSES', at('nowhere.json'), at('big.json'), at('chain.pem'), '[', '{}', '[1]', '[null]', '[[]]'],
+    ['WITNESSES', JSON.stringify(Array.from({ length: 65 }, () => ({})))],
+  ];
+  for (const [name, ...texts] of bad) {
+    for (const text of texts) {
+      const problems = problemsOf({ [name]: text });
+      t.ok(
+        problems.length > 0 &&
+          problems.every((problem) => /^(TLS_|WITNESSES)/.test(problem) || problem.startsWith(name)),
+        `${name}=${JSON.stringify(text.slice(0, 60))}`,
+        { problems },
+      );
+    }
+  }
+  t.same(problemsOf({ TLS_CERT_FILE: at('chain.pem'), TLS_KEY_FILE: at('log-live.pem') }), [
+    'TLS_CERT_FILE and TLS_KEY_FILE are wrong (they do not belong together)',
+  ]);
+  t.same(problemsOf({ TLS_CERT_FILE: at('log-live.pem'), TLS_KEY_FILE: at('log-live.pem') }), [
+    'TLS_CERT_FILE and TLS_KEY_FILE are wrong (they cannot be read)',
+  ]);
+  t.same(problemsOf({ TLS_CERT_FILE: at('tls.pem'), TLS_KEY_FILE: at('tls-key.pem') }), []);
+});
+
+t.test('no error shows a secret, right or wrong', async (t) => {
+  const secret = 'TOPSECRET';
+  const env = {
+    DATABASE_URL: `mysql://user:${secret}@h/d`,
+    NATS_URL: `nats//:${secret}@h`,
+    SECRET_KEY: `${secret}:${secret}`,
+    ADMIN_TOKEN: `${secret} ${secret} ${secret}`,
+    BASE_URL: `https://user:${secret}@h`,
+    VERIFY_URL: `https://h/?token=${secret}`,
+    WITNESSES: JSON.stringify([
+      { name: 'a', kind: 'rfc3161', url: `https://u:${secret}@h`, chain_pem: secret },
+    ]),
+    PORT: 'x',
+  };
+  for (const process of ['up', 'api', 'worker', 'migrate'] as const) {
+    try {
+      readConfig(env, { process });
+      t.fail('it should throw');
+    } catch (error) {
+      t.notMatch(`${(error as Error).stack}${JSON.stringify(error)}`, secret, process);
+    }
+  }
+});
+
+t.test('witnesses are read from JSON or a file', async (t) => {
+  const { dir } = server(t);
+  const [leaf, root] = chain;
+  const minimal = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
+  const full = {
+    ...minimal,
+    name: 'tsa-2',
+    environments: ['live'],
+    required: false,
+    every: '1h',
+    operator: 'Somebody',
+    policy_oid: '1.3.6.1.4.1.13762.3',
+  };
+  const expected = [
+    {
+      name: 'tsa',
+      kind: WitnessKind.RFC3161,
+      environments: [Environment.LIVE, Environment.TEST],
+      url: 'https://tsa.example/tsr',
+      required: true,
+      everyMs: 0,
+      operator: 'tsa.example',
+      chainPem: [leaf, root],
+      policyOid: undefined,
+    },
+    {
+      name: 'tsa-2',
+      kind: WitnessKind.RFC3161,
+      environments: [Environment.LIVE],
+      url: 'https://tsa.example/tsr',
+      required: false,
+      everyMs: 3_600_000,
+      operator: 'Somebody',
+      chainPem: [leaf, root],
+      policyOid: '1.3.6.1.4.1.13762.3',
+    },
+  ];
+  const inline = ` ${JSON.stringify([minimal, full])}`;
+  t.same(readConfig({ WITNESSES: inline }, { process: 'up' }).witnesses, expected);
+  const { chain_pem: _, ...rest } = full;
+  const beside = t.testdir({
+    'witnesses.json': JSON.stringify([minimal, { ...rest, chain_file: 'chain.pem' }]),
+    'chain.pem': `A chain\n${CHAIN}`,
+  });
+  const file = join(beside, 'witnesses.json');
+  t.same(readConfig({ WITNESSES: file }, { process: 'up' }).witnesses, expected);
+  t.ok(dir);
+});
+
+t.test('a required witness that is asked too seldom for the deadline is refused', async (t) => {
+  const good = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
+  const problems = (change: object, deadline: string) =>
+    problemsOf({ WITNESSES: JSON.stringify([{ ...good, ...change }]), WITNESS_DEADLINE: deadline });
+  t.same(problems({ every: '1h' }, '1h'), [
+    'WITNESSES asks "tsa", which is required, too seldom for WITNESS_DEADLINE',
+  ]);
+  t.same(problems({ every: '1h' }, '60m').length, 1);
+  t.same(problems({ every: '1h' }, '61m'), []);
+  t.same(problems({ every: '1h', required: false }, '1m'), []);
+  t.same(problems({}, '1m'), []);
+});
+
+t.test('each wrong member of a witness is reported under its place', async (t) => {
+  const good = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
+  const table: [change: Record<string, unknown>, problem: RegExp][] = [
+    [{ name: undefined }, /^WITNESSES\[0\]\.name is not set$/],
+    [{ name: 'TSA' }, /^WITNESSES\[0\]\.name is "TSA"$/],
+    [{ name: 'log' }, /^WITNESSES\[0\]\.name is "log"$/],
+    [{ name: 'a'.repeat(33) }, /^WITNESSES\[0\]\.name is "a+"$/],
+    [{ name: 7 }, /^WITNESSES\[0\]\.name is not a text$/],
+    [{ kind: 'evm' }, /^WITNESSES\[0\]\.kind is "evm"$/],
+    [{ url: 'tsa.example' }, /^WITNESSES\[0\]\.url is wrong \(it is not a URL\)$/],
+    [{ url: 'https://u:p@h' }, /^WITNESSES\[0\]\.url is wrong \(it names a user\)$/],
+    [{ environments: [] }, /^WITNESSES\[0\]\.environments is wrong$/],
+    [{ environments: 'live' }, /^WITNESSES\[0\]\.environments is wrong$/],
+    [{ environments: ['live', 'prod'] }, /^WITNESSES\[0\]\.environments is wrong$/],
+    [{ required: 'yes' }, /^WITNESSES\[0\]\.required is wrong$/],
+    [{ every: '1 hour' }, /^WITNESSES\[0\]\.every is "1 hour"$/],
+    [{ operator: 'a\nb' }, /^WITNESSES\[0\]\.operator is "a\\nb"$/],
+    [{ policy_oid: '3.1' }, /^WITNESSES\[0\]\.policy_oid is "3.1"$/],
+    [{ policy_oid: '1.02' }, /^WITNESSES\[0\]\.policy_oid is "1.02"$/],
+    [{ evry: '1h' }, /^WITNESSES\[0\] has a member "evry"$/],
+    [{ chain_pem: undefined }, /^WITNESSES\[0\] needs one of chain_file and chain_pem$/],
+    [{ chain_file: 'a.pem' }, /^WITNESSES\[0\] needs one of chain_file and chain_pem$/],
+    [
+      { chain_pem: chain[0] },
+      /^WITNESSES\[0\]\.chain_pem is wrong \(it holds 1 certificates where 2 to 8 belong\)$/,
+    ],
+    [
+      { chain_pem: [...chain].reverse().join('') },
+      /chain_pem is wrong \(certificate 1 is not issued by the next one\)$/,
+    ],
+    [{ chain_pem: chain[1]!.repeat(9) }, /chain_pem is wrong \(it holds 9 certificates/],
+    [
+      { chain_pem: `${chain[0]}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n` },
+      /chain_pem is wrong \(certificate 2 cannot be read\)$/,
+    ],
+    [
+      { chain_pem: undefined, chain_file: 'nowhere.pem' },
+      /^WITNESSES\[0\]\.chain_file is "nowhere.pem" \(.*ENOENT\)$/,
+    ],
+  ];
+  for (const [change, problem] of table) {
+    const problems = problemsOf({ WITNESSES: JSON.stringify([{ ...good, ...change }]) });
+    t.equal(problems.length, 1, JSON.stringify(problems));
+    t.match(problems[0], problem);
+  }
+  t.same(problemsOf({ WITNESSES: JSON.stringify([good, { ...good, url: 'https://other.example' }]) }), [
+    'WITNESSES has two named "tsa"',
+  ]);
+  t.equal(problemsOf({ WITNESSES: '[{},{}]' }).length, 8, 'those of every witness');
+});
+
+t.test('the public addresses follow the listening port unless they are set', async (t) => {
+  const bare = readConfig({ PORT: '0' }, { process: 'up' });
+  t.same(publicUrls(bare, 41_234), {
+    baseUrl: 'http://localhost:41234',
+    verifyUrl: 'http://localhost:41234/verify',
+  });
+  const named = readConfig({ BASE_URL: 'https://a.example/x/' }, { process: 'up' });
+  t.same(publicUrls(named, 1), { baseUrl: 'https://a.example/x', verifyUrl: 'https://a.example/x/verify' });
+  const tls = { ...bare, tls: { certFile: 'c', keyFile: 'k' } };
+  t.equal(publicUrls(tls, 8443).baseUrl, 'https://localhost:8443');
+});

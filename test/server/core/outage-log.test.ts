@@ -1,0 +1,53 @@
+/** What goes on failing is said at growing intervals. */
+import t from 'tap';
+import { createTrouble, createTroubles } from '../../../src/server/core/outage-log.js';
+
+type Line = Record<string, unknown> & { at: number; message: string };
+
+function setUp() {
+  let nowMs = 1_000;
+  const lines: Line[] = [];
+  const write = (fields: object, message?: string) =>
+    void lines.push({ at: (nowMs - 1_000) / 1_000, message: message ?? '', ...fields });
+  const log = { info: write, warn: write } as never;
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { log, lines, pass, clock: () => nowMs };
+}
+
+t.test('lines come at once, then after growing pauses, and once more when it is over', async (t) => {
+  const { log, lines, pass, clock } = setUp();
+  const trouble = createTrouble(log, clock);
+  trouble.worked({}, 'never failed');
+  for (let second = 0; second < 3_600; second++) {
+    trouble.failed({ work: 'seal' }, 'away');
+    pass(1_000);
+  }
+  trouble.worked({ work: 'seal' }, 'back');
+  trouble.worked({ work: 'seal' }, 'said already');
+  t.same(
+    lines.map(({ at }) => at),
+    [0, 5, 15, 35, 75, 155, 315, 635, 1235, 1835, 2435, 3035, 3600],
+  );
+  t.match(lines[3], { work: 'seal', message: 'away', failures: 36, seconds: 35 });
+  t.match(lines.at(-1), { work: 'seal', message: 'back', failures: 3_600, seconds: 3_600 });
+});
+
+t.test(
+  'what has not failed for a minute begins anew, and each piece of work has lines of its own',
+  async (t) => {
+    const { log, lines, pass, clock } = setUp();
+    const troubles = createTroubles(log, clock);
+    troubles.of('seal').failed({}, 'seal');
+    troubles.of('settle').failed({}, 'settle');
+    pass(1_000);
+    troubles.of('seal').failed({}, 'seal');
+    pass(61_000);
+    troubles.of('seal').failed({}, 'seal');
+    t.same(
+      lines.map(({ at, message }) => `${message} ${at}`),
+      ['seal 0', 'settle 0', 'seal 62'],
+    );
+  },
+);

@@ -1,0 +1,97 @@
+/** The gathered write: in order, exactly once, and each submission answered for itself. */
+import t from 'tap';
+import { createAccepter } from '../../../src/server/pipeline/sequence.js';
+import { AcceptOutcome, type NewSubmission } from '../../../src/server/store/submissions/accept.js';
+import { finish, keyed, openAccepter, outcomes } from '../../support/accepter.js';
+
+t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
+  const scene = await openAccepter(t);
+  const results = await scene.accept(scene.makeRows(120));
+  t.same(new Set(outcomes(results)), new Set([AcceptOutcome.STORED]));
+  const indexes = scene.acknowledged.map(({ logIndex }) => logIndex).sort((a, b) => a - b);
+  t.same(
+    indexes,
+    Array.from({ length: 120 }, (_, i) => i),
+  );
+  await finish(t, scene);
+});
+
+t.test('a retry with the same key after a lost answer gets the first submission', async (t) => {
+  const scene = await openAccepter(t);
+  const [row] = scene.makeRows(1, keyed('once'));
+  await scene.accept([row as NewSubmission]);
+  const [again, other] = [
+    ...scene.makeRows(1, keyed('once')),
+    ...scene.makeRows(1, keyed('once', 'another')),
+  ];
+  const [replayed] = await scene.accept([again as NewSubmission]);
+  t.match(replayed, { value: { outcome: AcceptOutcome.REPLAYED, resourceId: row?.id } });
+  t.same(outcomes(await scene.accept([other as NewSubmission])), [AcceptOutcome.KEY_REUSED]);
+  await finish(t, scene);
+});
+
+t.test('of concurrent requests with one key one is stored and the others replay it', async (t) => {
+  const scene = await openAccepter(t);
+  const second = await openAccepter(t);
+  const rows = scene.makeRows(8, keyed('raced'));
+  const results = await scene.accept(rows);
+  t.same(outcomes(results).sort(), [AcceptOutcome.STORED, ...Array(7).fill(AcceptOutcome.REPLAYED)]);
+  const ids = results.map((result) => result.status === 'fulfilled' && result.value.resourceId);
+  t.equal(new Set(ids).size, 1);
+  await finish(t, scene);
+  await finish(t, second);
+});
+
+t.test('a request waits for a duplicate that is under way, and gets what that made', async (t) => {
+  const scene = await openAccepter(t, { patienceMs: 10_000 });
+  const holder = await scene.hold(
+    (sql) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test slow'}, 0))`,
+  );
+  const waiting = scene.accept(scene.makeRows(1, keyed('slow')));
+  const [stranger] = await scene.accept(scene.makeRows(1));
+  t.match(stranger, { value: { outcome: AcceptOutcome.STORED } });
+  await holder.release();
+  t.same(outcomes(await waiting), [AcceptOutcome.STORED]);
+  await finish(t, scene);
+});
+
+t.test('more than can wait is refused at once, and what waits is stored', async (t) => {
+  const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
+  const scene = await openAccepter(t, { limits });
+  const results = outcomes(await scene.accept(scene.makeRows(50)));
+  t.equal(results.filter((outcome) => outcome === AcceptOutcome.STORED).length, 30);
+  t.equal(results.filter((outcome) => outcome === 'SERVICE_UNAVAILABLE').length, 20);
+  await finish(t, scene);
+});
+
+t.test('closing waits for what was taken in', async (t) => {
+  const scene = await openAccepter(t);
+  const accepted = scene.accept(scene.makeRows(30));
+  await scene.accepter.close();
+  t.same(new Set(outcomes(await accepted)), new Set([AcceptOutcome.STORED]));
+  await finish(t, scene);
+});
+
+t.test('the limits of a key hold exactly over two processes', async (t) => {
+  const scene = await openAccepter(t);
+  const other = createAccepter({
+    pool: scene.pool,
+    logId: scene.logId,
+    limits: { maxRows: 7, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
+    retentionMs: 86_400_000,
+    patienceMs: 2_000,
+    clock: Date.now,
+    wake: () => {},
+    beforeWrite: async () => {},
+    noteStored: () => {},
+  });
+  const limits = { perSecond: 1_000_000, perHour: 1_000_000, perDay: 25 };
+  const [here, there] = await Promise.all([
+    scene.accept(scene.makeRows(40, { limits })),
+    Promise.all(scene.makeRows(40, { limits }).map((row) => other.accept(row))),
+  ]);
+  const all = [...outcomes(here), ...there.map(({ outcome }) => outcome)];
+  t.equal(all.filter((outcome) => outcome === AcceptOutcome.STORED).length, 25);
+  t.equal(all.filter((outcome) => outcome === AcceptOutcome.LIMITED).length, 55);
+  await finish(t, scene);
+});

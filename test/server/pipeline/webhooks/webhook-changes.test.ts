@@ -1,0 +1,137 @@
+/** A subscription that is changed while its events are being sent. */
+import { randomBytes } from 'node:crypto';
+import t, { type Test } from 'tap';
+import { DeliveryStatus, WebhookStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { encryptSecret } from '../../../../src/server/keys/encryption.js';
+import { formatSecret } from '../../../../src/server/pipeline/webhooks/sign.js';
+import {
+  deleteWebhook,
+  rotateWebhookSecret,
+  updateWebhook,
+} from '../../../../src/server/store/webhooks/webhooks.js';
+import { letPass } from '../../../support/database-clock.js';
+import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
+import { openPipeline } from '../../../support/pipeline-state.js';
+import { answering, type Behaviour, type Receiver, startReceiver } from '../../../support/receiver.js';
+import { until } from '../../../support/until.js';
+import {
+  statusesOf,
+  submissionsIn,
+  submitFor,
+  subscribe,
+  type TestWebhook,
+  webhookOf,
+} from '../../../support/webhooks.js';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** How many requests an endpoint gets at a time before it has answered any. */
+const FIRST = 4;
+
+const witness = await makeWitness(t, 'w');
+
+type Scene = { test: TestPipeline; receiver: Receiver; webhook: TestWebhook; ids: string[] };
+
+/** Thirty events on their way to an endpoint, which has the first ones and answers as told, once `change` is made. */
+async function changing(
+  t: Test,
+  change: (scene: Scene) => Promise<unknown>,
+  answer: Behaviour = answering(204),
+): Promise<Scene> {
+  const test = await openPipeline(t, [witness]);
+  const receiver = await startReceiver(t);
+  const webhook = await subscribe(test, receiver);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  receiver.behave((response, received) => void held.then(() => answer(response, received)));
+  const scene = { test, receiver, webhook, ids: await submitFor(test, webhook.projectId, 30) };
+  const running = drain(test.pipeline);
+  await until('the endpoint has the first events', () => receiver.received.length === FIRST);
+  await change(scene);
+  release();
+  await running;
+  return scene;
+}
+
+const set = ({ test, webhook }: Scene, more: { url?: string; status?: WebhookStatus }) =>
+  updateWebhook(test.pool, webhook, webhook.id, {
+    url: more.url,
+    events: undefined,
+    status: more.status,
+    disabledReason: 'a test',
+  });
+
+t.test('at a new address it gets what the old one has not had, and the old one nothing more', async (t) => {
+  const next = await startReceiver(t);
+  const { test, receiver, webhook, ids } = await changing(t, (scene) => {
+    next.trust(scene.webhook.secret);
+    return set(scene, { url: next.url });
+  });
+  t.equal(receiver.received.length, FIRST);
+  await letPass(test, 2 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.equal(receiver.received.length, FIRST);
+  t.same([...submissionsIn(receiver.received), ...submissionsIn(next.received)].sort(), ids.sort());
+  t.ok((await statusesOf(test, webhook)).every((status) => status === DeliveryStatus.DELIVERED));
+});
+
+for (const [what, answer] of [
+  ['410', answering(410)],
+  ['a failure after five days of them', answering(500)],
+] as const) {
+  t.test(`${what} from an address that is its own no more does not disable it`, async (t) => {
+    const next = await startReceiver(t);
+    const { test, webhook, ids } = await changing(
+      t,
+      async (scene) => {
+        next.trust(scene.webhook.secret);
+        await scene.test.pool`UPDATE webhook SET failing_since = clock_timestamp() - interval '6 days'`;
+        await set(scene, { url: next.url });
+      },
+      answer,
+    );
+    t.match(await webhookOf(test, webhook), { status: WebhookStatus.ACTIVE, failingSince: null });
+    await letPass(test, 2 * MINUTE_MS);
+    await drain(test.pipeline);
+    t.same(submissionsIn(next.received), ids.sort(), 'the new one gets all of it');
+  });
+}
+
+t.test('what is sent after a rotation is signed by the new secret as well', async (t) => {
+  const { test, receiver, ids } = await changing(t, async ({ test, webhook, receiver }) => {
+    const secret = formatSecret(randomBytes(32));
+    const stored = encryptSecret(test.pipeline.webhooks.keys, secret, webhook.id);
+    await rotateWebhookSecret(test.pool, webhook, webhook.id, stored, DAY_MS);
+    receiver.trust(secret);
+    receiver.distrust(webhook.secret);
+  });
+  await letPass(test, 2 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.same([...new Set(submissionsIn(receiver.received))], ids.sort());
+});
+
+for (const [what, change] of [
+  ['deleted', ({ test, webhook }: Scene) => deleteWebhook(test.pool, webhook, webhook.id)],
+  ['disabled', (scene: Scene) => set(scene, { status: WebhookStatus.DISABLED })],
+] as const) {
+  t.test(`once it is ${what}, nothing more is sent, whatever was claimed`, async (t) => {
+    const { test, receiver } = await changing(t, change);
+    await letPass(test, 2 * MINUTE_MS);
+    await drain(test.pipeline);
+    t.equal(receiver.received.length, FIRST);
+  });
+}
+
+t.test('after 410 nothing more is sent, and what waits goes on when it is active again', async (t) => {
+  const scene = await changing(t, async () => {}, answering(410));
+  const { test, receiver, webhook, ids } = scene;
+  t.equal(receiver.received.length, FIRST);
+  t.match(await webhookOf(test, webhook), { status: WebhookStatus.DISABLED, disabledReason: /410/ });
+  receiver.behave(answering(204));
+  await set(scene, { status: WebhookStatus.ACTIVE });
+  await letPass(test, 2 * MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(submissionsIn(receiver.received.slice(FIRST)), ids.sort());
+});

@@ -1,0 +1,157 @@
+/** What a worker had leased when it died, stopped or lost the database is taken up again within seconds. */
+import type { ServerResponse } from 'node:http';
+import t from 'tap';
+import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
+import { DeliveryStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
+import { guardedConnector } from '../../../src/server/net/destination.js';
+import { sealJob, webhookJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
+import { LEASE_MS } from '../../../src/server/pipeline/lease.js';
+import { runJob } from '../../../src/server/pipeline/stages.js';
+import { openWebhookSender } from '../../../src/server/pipeline/webhooks/send.js';
+import { leaseWebhook } from '../../../src/server/store/webhooks/webhook-leases.js';
+import { leaseWitness } from '../../../src/server/store/witnesses/witness-leases.js';
+import { letPass } from '../../support/database-clock.js';
+import { drain, makeWitness, type TestPipeline } from '../../support/pipeline.js';
+import { openPipeline, statuses } from '../../support/pipeline-state.js';
+import { startReceiver } from '../../support/receiver.js';
+import { until } from '../../support/until.js';
+import { notifyAll, statusesOf, submissionsIn, submitFor, subscribe } from '../../support/webhooks.js';
+
+const { SEALED, WITNESSED } = BatchStatus;
+const { DELIVERED } = DeliveryStatus;
+/** Nearly the time of a lease, and a moment more than what is left of it. */
+const MOST_OF_LEASE_MS = LEASE_MS - 1_000;
+
+/** Until the lease was renewed after most of it had passed. */
+async function untilRenewed({ pool }: TestPipeline, table: string): Promise<void> {
+  await until('the lease is renewed', async () => {
+    const [row] = await pool<{ ms: number }[]>`
+      SELECT (extract(epoch FROM leased_until - clock_timestamp()) * 1000)::float8 AS ms FROM ${pool(table)}
+      WHERE leased_until IS NOT NULL`;
+    return row !== undefined && row.ms > 2_000;
+  });
+}
+
+t.test('a lease is of seconds: nobody waits longer for a worker that died with it', async (t) => {
+  t.ok(LEASE_MS <= 5_000);
+  const witness = await makeWitness(t, 'tsa');
+  const test = await openPipeline(t, [witness]);
+  await test.submit(1);
+  await runJob(test.pipeline, sealJob(test.logId));
+  await leaseWitness(test.pool, test.logId, 'tsa', LEASE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [SEALED]);
+  await letPass(test, 5_000);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
+});
+
+t.test('while a slow witness is asked its lease is renewed', async (t) => {
+  const witness = await makeWitness(t, 'slow');
+  let answerNow = () => {};
+  witness.manner = async (answer) => {
+    await new Promise<void>((resolve) => {
+      answerNow = resolve;
+    });
+    return answer();
+  };
+  const test = await openPipeline(t, [witness]);
+  await test.submit(1);
+  await runJob(test.pipeline, sealJob(test.logId));
+  const asking = runJob(test.pipeline, witnessJob(test.logId, 'slow'));
+  await until('it is asked', () => witness.asked === 1);
+  for (let round = 0; round < 3; round++) {
+    await letPass(test, MOST_OF_LEASE_MS);
+    await untilRenewed(test, 'witness_state');
+    await runJob(test.another(), witnessJob(test.logId, 'slow'));
+  }
+  t.equal(witness.asked, 1);
+  answerNow();
+  await asking;
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
+  const [state] =
+    await test.pool`SELECT leased_until FROM witness_state WHERE witness = 'slow' AND log_id = 1`;
+  t.equal(state?.leased_until, null);
+});
+
+t.test('a worker that stops gives a witness that is silent back, and it counts as no failure', async (t) => {
+  const witness = await makeWitness(t, 'silent');
+  const aborting = new AbortController();
+  witness.manner = () => new Promise(() => {});
+  const test = await openPipeline(t, [witness]);
+  await test.submit(1);
+  await runJob(test.pipeline, sealJob(test.logId));
+  const stopping = test.another({ aborting: aborting.signal });
+  const asking = runJob(stopping, witnessJob(test.logId, 'silent'));
+  await until('it is asked', () => witness.asked === 1);
+  aborting.abort();
+  await asking;
+  const [state] = await test.pool`
+    SELECT leased_until, failures FROM witness_state WHERE witness = 'silent' AND log_id = 1`;
+  t.same(state, { leased_until: null, failures: 0 });
+});
+
+t.test('a subscription is sent to again as soon after its worker died', async (t) => {
+  const test = await openPipeline(t, [await makeWitness(t, 'tsa')]);
+  const receiver = await startReceiver(t);
+  const webhook = await subscribe(test, receiver);
+  await submitFor(test, webhook.projectId, 1);
+  await notifyAll(test);
+  await leaseWebhook(test.pool, webhook.id, LEASE_MS);
+  await runJob(test.pipeline, webhookJob(webhook.id));
+  t.equal(receiver.received.length, 0);
+  await letPass(test, 5_000);
+  await runJob(test.pipeline, webhookJob(webhook.id));
+  t.equal(receiver.received.length, 1);
+});
+
+t.test('while a slow endpoint is sent to, the lease of its subscription is renewed', async (t) => {
+  const test = await openPipeline(t, [await makeWitness(t, 'tsa')]);
+  const receiver = await startReceiver(t);
+  const held: ServerResponse[] = [];
+  receiver.behave((response) => void held.push(response));
+  const webhook = await subscribe(test, receiver);
+  await submitFor(test, webhook.projectId, 1);
+  await notifyAll(test);
+  const sending = runJob(test.pipeline, webhookJob(webhook.id));
+  await until('it is sent', () => held.length === 1);
+  for (let round = 0; round < 2; round++) {
+    await letPass(test, MOST_OF_LEASE_MS);
+    await untilRenewed(test, 'webhook');
+  }
+  t.equal(await leaseWebhook(test.pool, webhook.id, LEASE_MS), undefined);
+  for (const response of held) response.writeHead(204).end();
+  await sending;
+  t.same(await statusesOf(test, webhook), [DELIVERED]);
+});
+
+t.test('deliveries that a stopping worker has claimed and not sent are due at once', async (t) => {
+  const test = await openPipeline(t, [await makeWitness(t, 'tsa')]);
+  const receiver = await startReceiver(t);
+  const held: ServerResponse[] = [];
+  receiver.behave((response) => void held.push(response));
+  const webhook = await subscribe(test, receiver);
+  const ids = await submitFor(test, webhook.projectId, 40);
+  await notifyAll(test);
+  const { webhooks } = test.pipeline;
+  const aborting = new AbortController();
+  const connect = guardedConnector({ allowInsecure: true });
+  const sender = openWebhookSender({ clock: Date.now, aborting: aborting.signal, connect });
+  t.teardown(sender.close);
+  const stopping = { ...webhooks, active: new Map(), send: sender.send, aborting: aborting.signal };
+  const sending = runJob(
+    test.another({ webhooks: { ...stopping, stopping: aborting.signal } }),
+    webhookJob(webhook.id),
+  );
+  await until('some are sent', () => held.length > 0);
+  aborting.abort();
+  await sending;
+  const [due] = await test.pool`
+    SELECT count(*)::int AS n, min(due_at) <= clock_timestamp() AS due FROM webhook_delivery d
+    JOIN webhook w ON w.id = d.webhook_id WHERE d.status = 1 AND d.next_attempt_at > clock_timestamp() GROUP BY w.id`;
+  t.equal(due, undefined, 'none waits to be given up for lost');
+  receiver.behave((response) => void response.writeHead(204).end());
+  await runJob(test.pipeline, webhookJob(webhook.id));
+  t.same(new Set(submissionsIn(receiver.received)), new Set(ids));
+});

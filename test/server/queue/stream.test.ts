@@ -1,0 +1,68 @@
+/** The stream of jobs as an operator has it: taken where it does what is needed, put right where it does not. */
+import { connect, type JetStreamManager, NatsError, RetentionPolicy } from 'nats';
+import t, { type Test } from 'tap';
+import { ensureConsumer, ensureStream, type StreamWish } from '../../../src/server/queue/stream.js';
+import { testNatsPrefix, testServers } from '../../support/servers.js';
+
+async function open(test: Test): Promise<{ manager: JetStreamManager; wish: StreamWish }> {
+  const { host, username, password } = new URL((await testServers()).natsUrl);
+  const connection = await connect({ servers: host, user: username, pass: password });
+  const name = testNatsPrefix(test);
+  test.teardown(() => connection.close());
+  return {
+    manager: await connection.jetstreamManager(),
+    wish: { name, subjects: `${name}.>`, replicas: 1 },
+  };
+}
+
+t.test('a stream that somebody changed is left as it is while it does what is needed', async (t) => {
+  const { manager, wish } = await open(t);
+  await ensureStream(manager, wish);
+  const { config } = await manager.streams.info(wish.name);
+  const changed = { ...config, description: 'mine', max_age: 86_400e9, max_msgs_per_subject: 4 };
+  await manager.streams.update(wish.name, changed);
+  await ensureStream(manager, wish);
+  const { config: after } = await manager.streams.info(wish.name);
+  t.match(after, { description: 'mine', max_age: 86_400e9, max_msgs_per_subject: 4 });
+  await ensureConsumer(manager, wish.name, 'seal', `${wish.name}.seal.>`);
+  await manager.consumers.update(wish.name, 'seal', { ack_wait: 30e9 });
+  await ensureConsumer(manager, wish.name, 'seal', `${wish.name}.seal.>`);
+  t.equal((await manager.consumers.info(wish.name, 'seal')).config.ack_wait, 30e9);
+});
+
+t.test('what keeps it from doing that is put right, and nothing else', async (t) => {
+  const { manager, wish } = await open(t);
+  await ensureStream(manager, wish);
+  const { config } = await manager.streams.info(wish.name);
+  await manager.streams.update(wish.name, {
+    ...config,
+    description: 'mine',
+    subjects: [`${wish.name}.other`],
+    discard_new_per_subject: false,
+    max_msgs_per_subject: -1,
+  });
+  await ensureStream(manager, wish);
+  t.match((await manager.streams.info(wish.name)).config, {
+    description: 'mine',
+    subjects: [`${wish.name}.>`],
+    max_msgs_per_subject: 1,
+  });
+});
+
+t.test('a stream that cannot be put right is named, with what is wrong', async (t) => {
+  const { manager, wish } = await open(t);
+  await manager.streams.add({
+    name: wish.name,
+    subjects: [wish.subjects],
+    retention: RetentionPolicy.Limits,
+    max_msgs_per_subject: 1,
+  });
+  await t.rejects(ensureStream(manager, wish), {
+    message: new RegExp(`^the stream ${wish.name} cannot be used as it is \\(retention\\): `),
+  });
+});
+
+t.test('a single server keeps no three copies, and says so', async (t) => {
+  const { manager, wish } = await open(t);
+  await t.rejects(ensureStream(manager, { ...wish, replicas: 3 }), NatsError);
+});

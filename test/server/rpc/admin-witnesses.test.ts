@@ -1,0 +1,76 @@
+/** The operator sees how the witnesses stand, and has one asked. */
+import t from 'tap';
+import { AuditAction, AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
+import { adminOf } from '../../support/admin.js';
+import { startApp } from '../../support/app.js';
+import { runHere } from '../../support/run-cli.js';
+import { newKey } from '../../support/test-keys.js';
+import { until } from '../../support/until.js';
+import { submitWitnessed } from './submitting.js';
+
+const { listWitnesses, askWitness } = WitnessService.method;
+const app = await startApp(t, { witnesses: ['one', 'two'] });
+const admin = adminOf(app);
+const owner = await newKey(app);
+
+type Standing = Record<string, unknown> & { name: string; log: string };
+
+async function standings(): Promise<Standing[]> {
+  return (await admin.ask(listWitnesses, {})).data as Standing[];
+}
+
+const attest = (...args: string[]) =>
+  runHere(['witnesses', ...args], { env: { ATTEST_URL: app.baseUrl, ATTEST_ADMIN_TOKEN: admin.token } });
+
+t.test('each witness, with each log: what it covers, when it did, and when it is asked next', async (t) => {
+  await submitWitnessed(app, owner);
+  const live = (await standings()).filter(({ log }) => log.startsWith('live.'));
+  t.same(
+    live.map(({ name }) => name),
+    ['one', 'two'],
+  );
+  const [row] = await app.pool`SELECT max(tree_size) AS size FROM batch WHERE log_id = 1`;
+  const size = String(row?.size);
+  for (const standing of live) {
+    t.match(standing, { coveredTreeSize: size, publishedTreeSize: size });
+    t.match(standing, {
+      environment: 'ENVIRONMENT_LIVE',
+      kind: 'WITNESS_KIND_RFC3161',
+      required: true,
+      lastSuccessAt: /Z$/,
+      nextAttemptAt: /Z$/,
+    });
+  }
+  const { code, stdout } = await attest('list');
+  t.equal(code, 0);
+  t.match(
+    stdout,
+    /^NAME +LOG +REQUIRED .*\none +live\.\S+ +yes +\d+ of \d+ +\d{4}-\S+Z +0 +when there is something new\n/,
+  );
+});
+
+t.test('one that is left alone after failures is asked at once, and the audit log says so', async (t) => {
+  await app.pool`
+    UPDATE witness_state SET failures = 9, covers_tree_size = 0, last_error = 'a test',
+                             next_attempt_at = clock_timestamp() + interval '1 hour' WHERE log_id = 1`;
+  t.match((await attest('list')).stdout, /\none .* 0 of \d+ .* 9 +\d{4}-\S+Z +a test\n/);
+  const asked = JSON.parse((await attest('ask', 'one', '--json')).stdout) as Standing[];
+  t.match(asked[0], { name: 'one', environment: 'live' });
+  const size = String(asked[0]?.published_tree_size);
+  await until('it has vouched', async () =>
+    (await standings()).every(
+      ({ name, log, coveredTreeSize }) =>
+        name !== 'one' || !log.startsWith('live.') || coveredTreeSize === size,
+    ),
+  );
+  const { data } = await admin.ask(AuditService.method.listAuditEntries, {
+    action: AuditAction.WITNESS_ASKED,
+  });
+  t.match(data, [{ action: 'AUDIT_ACTION_WITNESS_ASKED', resourceId: 'one' }]);
+});
+
+t.test('a name that no policy has is told', async (t) => {
+  t.match(await admin.call(askWitness, { name: 'nobody' }), { code: 'witness.not_found', grpcCode: 5 });
+  t.match(await attest('ask', 'nobody'), { code: 1, stderr: /witness\.not_found/ });
+});

@@ -1,0 +1,82 @@
+import t from 'tap';
+import { startApp } from '../../support/app.js';
+import { assertNoLeaks } from '../../support/recorder.js';
+import { publicMethods, rpcName } from '../../support/rpcs.js';
+import { newKey } from '../../support/test-keys.js';
+import { until } from '../../support/until.js';
+import { type Known, makeChangeable, makeWebhooks, sampleOf } from './samples.js';
+import { submitWitnessed } from './submitting.js';
+
+const app = await startApp(t, { isProxied: true });
+const surfaces = app.surfaces();
+const methods = await publicMethods();
+const owner = await newKey(app);
+/** What a call is answered with, or one that another has gone before: it did not get its answer, or had it elsewhere. */
+const DONE = ['ok', 'webhook.not_found', 'submission.not_correctable'];
+const MIRRORED = [
+  'trust_roots.json',
+  'trusted_root.json',
+  'log/live/checkpoint',
+  'log/live/tile/0/000.p/1',
+  'log/live/tile/entries/000.p/1',
+];
+
+t.test(
+  'while the database is away everything says that it is unavailable, and goes on once it is back',
+  async (t) => {
+    const { id, artifactSha256 } = await submitWitnessed(app, owner);
+    const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
+    const [rest] = surfaces;
+    if (rest === undefined) throw new Error('there is no REST surface');
+    const known: Known = {
+      artifactSha256,
+      submissionId: id,
+      batchId: String(json.batch_id),
+      ...(await makeChangeable(rest, owner.key)),
+      ...(await makeWebhooks(rest, owner.key)),
+    };
+    const unseen = await newKey(app, { projectId: owner.projectId });
+
+    app.databaseProxy?.setOpen(false);
+    app.databaseProxy?.cut();
+    const refusals = methods.flatMap((method) =>
+      surfaces.flatMap(({ name, call }) =>
+        [owner, unseen].map(async ({ key }) => {
+          const outcome = await call(method, sampleOf(method, known), key);
+          return { what: `${rpcName(method)} by ${name}`, name, outcome };
+        }),
+      ),
+    );
+    for (const { what, name, outcome } of await Promise.all(refusals)) {
+      // What a process remembers, it can still say, but not that it is well.
+      if (outcome.code === 'ok' && !what.startsWith('InfoService/GetHealth')) continue;
+      t.equal(outcome.code, 'service.unavailable', what);
+      t.equal(name === 'REST' ? outcome.status : outcome.grpcCode, name === 'REST' ? 503 : 14);
+      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/, what);
+    }
+    for (const path of MIRRORED) {
+      const { status, headers } = await app.rest(`/verify/${path}`);
+      // Trust roots are remembered for a while, a log never.
+      if (status === 200 && !path.startsWith('log/')) continue;
+      t.equal(status, 503, path);
+      t.match(headers['retry-after'], /^[1-9]\d?$/);
+    }
+    const wrong = await app.rest('/v1/attestations', { apiKey: 'svc_live_x' });
+    t.equal(wrong.status, 401, 'what needs no database is answered all the same');
+
+    app.databaseProxy?.setOpen(true);
+    for (const method of methods) {
+      for (const { name, call } of surfaces) {
+        await until(`${rpcName(method)} by ${name} goes on`, async () => {
+          const { code } = await call(method, sampleOf(method, known), owner.key);
+          return DONE.includes(code);
+        });
+      }
+    }
+    for (const path of MIRRORED) t.equal((await app.rest(`/verify/${path}`)).status, 200, path);
+  },
+);
+
+t.test('nothing secret was logged, or answered with an error', async (t) => {
+  assertNoLeaks(t, app.recorder, true);
+});

@@ -1,0 +1,128 @@
+/** A good request for every RPC. An RPC that is added without one here fails the tests that go through all of them. */
+import type { DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AttestationService,
+  type CreateAttestationRequestSchema,
+  ValidationMode,
+} from '../../../gen/attestation/v1/attestations_pb.js';
+import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
+import { CANARY } from '../../support/recorder.js';
+import type { Surface } from '../../support/rpc-clients.js';
+import { rpcName } from '../../support/rpcs.js';
+
+/** What requests name. */
+export type Known = {
+  artifactSha256: string;
+  submissionId: string;
+  /** A submission whose metadata is invalid, which nothing but its correction names. */
+  correctableId: string;
+  /** One that nothing but its redaction names. */
+  redactableId: string;
+  batchId: string;
+  webhookId: string;
+  /** Of that subscription. */
+  deliveryId: string;
+  /** Another subscription, which nothing but its deletion names. */
+  deletableWebhookId: string;
+};
+
+/** Ids of what never was. */
+export const NOTHING: Known = {
+  artifactSha256: '5'.repeat(64),
+  submissionId: 'sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ',
+  correctableId: 'sub_01JX5WQ8ZZZZZZZZZZZZZZZZZZ',
+  redactableId: 'sub_01JX5WQ9ZZZZZZZZZZZZZZZZZZ',
+  batchId: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ',
+  webhookId: 'whk_01JX5WQ5ZZZZZZZZZZZZZZZZZZ',
+  deliveryId: 'dlv_01JX5WQ6ZZZZZZZZZZZZZZZZZZ',
+  deletableWebhookId: 'whk_01JX5WQ7ZZZZZZZZZZZZZZZZZZ',
+};
+
+/** Nobody listens there. */
+const WEBHOOK = { url: 'http://127.0.0.1:9/hook', events: [EventType.ATTESTATION_WITNESSED] };
+
+/** Metadata that passes its schema and leaves a trace wherever it should not be. */
+export const METADATA = { schema: 'purl', purl: `pkg:npm/${CANARY}@1.0.0` };
+
+/** The same for metadata that fails its schema. */
+export const INVALID = { schema: 'purl', note: CANARY };
+
+const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>>> = {
+  'AttestationService/CreateAttestation': ({ artifactSha256 }) => creation(artifactSha256),
+  'AttestationService/GetAttestation': ({ submissionId }) => ({ id: submissionId }),
+  'AttestationService/UpdateAttestation': ({ correctableId }) => ({ id: correctableId, metadata: METADATA }),
+  'AttestationService/DeleteAttestation': ({ redactableId }) => ({ id: redactableId }),
+  'AttestationService/ListAttestations': () => ({ limit: 200 }),
+  'AttestationService/GetBundle': ({ submissionId }) => ({ id: submissionId }),
+  'AttestationService/DownloadBundle': ({ submissionId }) => ({ id: submissionId, format: 'bundle.json' }),
+  'BatchService/GetBatch': ({ batchId }) => ({ id: batchId }),
+  'BatchService/ListBatches': () => ({ limit: 200 }),
+  'WebhookService/CreateWebhook': () => WEBHOOK,
+  'WebhookService/GetWebhook': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/ListWebhooks': () => ({ limit: 200 }),
+  'WebhookService/UpdateWebhook': ({ webhookId }) => ({ id: webhookId, ...WEBHOOK }),
+  'WebhookService/DeleteWebhook': ({ deletableWebhookId }) => ({ id: deletableWebhookId }),
+  'WebhookService/RotateWebhookSecret': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/TestWebhook': ({ webhookId }) => ({ id: webhookId }),
+  'WebhookService/ListWebhookDeliveries': ({ webhookId }) => ({ id: webhookId, limit: 200 }),
+  'WebhookService/GetWebhookDelivery': ({ webhookId, deliveryId }) => ({ id: webhookId, deliveryId }),
+  'WebhookService/RedeliverWebhookDelivery': ({ webhookId, deliveryId }) => ({ id: webhookId, deliveryId }),
+  'WebhookService/RedeliverFailedWebhookDeliveries': ({ webhookId }) => ({
+    id: webhookId,
+    since: timestampFromMs(0),
+  }),
+  'InfoService/GetTrustRoots': () => ({}),
+  'InfoService/GetHealth': () => ({}),
+  'InfoService/GetMe': () => ({}),
+};
+
+/** The request for a method; throws when there is none. */
+export function sampleOf(method: DescMethodUnary, known: Known): Record<string, unknown> {
+  const sample = SAMPLES[rpcName(method)];
+  if (sample === undefined) throw new Error(`test/rpc/samples.ts has no request for ${rpcName(method)}`);
+  return sample(known);
+}
+
+/** The methods that there is a request for. */
+export const SAMPLED: readonly string[] = Object.keys(SAMPLES);
+
+/** A good creation. */
+export function creation(
+  artifactSha256: string,
+  metadata: JsonObject = METADATA,
+): { artifact: { sha256: string }; metadata: JsonObject } {
+  return { artifact: { sha256: artifactSha256 }, metadata };
+}
+
+/** A creation whose metadata fails its schema, and is recorded all the same. */
+export function invalidCreation(artifactSha256: string, metadata: JsonObject = INVALID) {
+  return { ...creation(artifactSha256, metadata), validation: ValidationMode.LENIENT };
+}
+
+/** Makes what correction and redaction name, by REST. */
+export async function makeChangeable(
+  { call }: Surface,
+  apiKey: string,
+): Promise<Pick<Known, 'correctableId' | 'redactableId'>> {
+  const { createAttestation } = AttestationService.method;
+  const make = (message: MessageInitShape<typeof CreateAttestationRequestSchema>) =>
+    call(createAttestation, message, apiKey);
+  const first = await make(invalidCreation('6'.repeat(64)));
+  const second = await make(creation('7'.repeat(64)));
+  return { correctableId: String(first.response.id), redactableId: String(second.response.id) };
+}
+
+/** Makes what webhook RPCs name, by REST: two subscriptions, the first with a delivery. */
+export async function makeWebhooks(
+  { call }: Surface,
+  apiKey: string,
+  headers: Record<string, string> = {},
+): Promise<Pick<Known, 'webhookId' | 'deliveryId' | 'deletableWebhookId'>> {
+  const { createWebhook, testWebhook } = WebhookService.method;
+  const first = await call(createWebhook, WEBHOOK, apiKey, headers);
+  const second = await call(createWebhook, WEBHOOK, apiKey);
+  const webhookId = String(first.response.id);
+  const test = await call(testWebhook, { id: webhookId }, apiKey);
+  return { webhookId, deliveryId: String(test.response.id), deletableWebhookId: String(second.response.id) };
+}

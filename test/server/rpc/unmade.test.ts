@@ -1,0 +1,236 @@
+/** Creations that make nothing, because they are refused or were made before, and changes: what they count as. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import t from 'tap';
+import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
+import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
+import type { Principal } from '../../../src/server/core/principal.js';
+import { methodRules } from '../../../src/server/http/call/method-rules.js';
+import { createReadLimits } from '../../../src/server/limits/read-limits.js';
+import type { Pool } from '../../../src/server/store/database/connect.js';
+import { startApp } from '../../support/app.js';
+import { withinOneHour } from '../../support/fixed-clock.js';
+import { assertNoLeaks } from '../../support/recorder.js';
+import { publicMethods, rpcName } from '../../support/rpcs.js';
+import type { Outcome } from '../../support/surfaces.js';
+import { newKey, type TestKey } from '../../support/test-keys.js';
+import { until } from '../../support/until.js';
+import { creation, type Known, makeChangeable, makeWebhooks, NOTHING, sampleOf } from './samples.js';
+
+const app = await startApp(t, { apis: 2 });
+const surfaces = app.surfaces();
+/** Every surface of every process. */
+const everywhere = app.baseUrls.flatMap((baseUrl) => app.surfaces(baseUrl));
+const { createAttestation, getAttestation } = AttestationService.method;
+const { getMe } = InfoService.method;
+const ARTIFACT = 'ab'.repeat(32);
+const OTHER = 'cd'.repeat(32);
+const PRINCIPAL: Omit<Principal, 'apiKeyId'> = {
+  projectId: 'prj_x',
+  environment: Environment.TEST,
+  scopes: [],
+  submissionWindows: [],
+  readWindow: { windowSeconds: 1, limit: 600 },
+};
+const TWELVE = Array.from({ length: 12 }, (_, i) => i);
+
+async function readsOf({ id }: TestKey): Promise<number> {
+  const [row] = await app.pool<{ n: number }[]>`
+    SELECT coalesce(sum(n_second), 0)::int AS n FROM rate_counter
+    WHERE api_key_id = ${id} AND bucket = ${Bucket.READS}`;
+  return row?.n ?? 0;
+}
+
+const isOfReads = ({ code, details }: Outcome) =>
+  code === 'rate_limit.exceeded' && details.bucket === 'reads';
+
+/** Sends until one of many at once finds the reads of its second used up. */
+function untilReadsAreSpent(what: string, send: (at: number) => Promise<Outcome>): Promise<Outcome> {
+  return until(what, async () => {
+    const outcomes = await Promise.all(TWELVE.map(send));
+    return outcomes.find(isOfReads);
+  });
+}
+
+/** Ways to be refused, with the code. */
+const REFUSED = [
+  ['request.invalid', creation('x')],
+  ['submission.invalid_metadata', creation(ARTIFACT, { schema: 'purl' })],
+  ['submission.unknown_schema', creation(ARTIFACT, { schema: 'none' })],
+] as const;
+
+t.test('a refused creation counts as a read, and beyond the reads of a second there is 429', async (t) => {
+  for (const { name, call } of surfaces) {
+    const few = await newKey(app, { limits: { readsPerSecond: 3 } });
+    for (const [code, message] of REFUSED) {
+      const what = `${code} by ${name}`;
+      const one = await newKey(app);
+      t.equal((await call(createAttestation, message, one.key)).code, code, what);
+      await until(`${what} is counted`, async () => (await readsOf(one)) === 1);
+    }
+    const refused = await untilReadsAreSpent(name, (at) =>
+      call(createAttestation, REFUSED[at % REFUSED.length]![1], few.key),
+    );
+    t.match(refused.details, { bucket: 'reads', window: 1, limit: 3 }, name);
+    t.match(refused.headers, { 'retry-after': '1', 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '0' });
+  }
+});
+
+t.test('however many are refused at once, they are counted before as many more are', async (t) => {
+  const key = await newKey(app);
+  let statements = 0;
+  const counted = ((...query: Parameters<Pool>) => {
+    statements++;
+    return app.pool(...query);
+  }) as Pool;
+  const limits = createReadLimits(counted, () => performance.now());
+  const principal = { ...PRINCIPAL, apiKeyId: key.id };
+  for (let i = 0; i < 500; i++) limits.owe(principal);
+  await until('all are counted', async () => (await readsOf(key)) >= 500);
+  t.ok(statements <= 5, `by ${statements} statements`);
+  await until('more than a second has room for', async () => {
+    for (let i = 0; i < 1_500; i++) limits.owe(principal);
+    return limits.findOverdrawn(principal) !== undefined;
+  });
+});
+
+t.test('so does what never becomes a message, or is hung up on', async (t) => {
+  const key = await newKey(app);
+  await app.rest('/v1/attestations', { apiKey: key.key, body: '{' });
+  await until('a malformed body is counted', async () => (await readsOf(key)) === 1);
+  const { port } = new URL(app.baseUrl);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.write(
+    `POST /v1/attestations HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key.key}\r\n` +
+      'content-type: application/json\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\n',
+  );
+  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 100 /);
+  socket.destroy();
+  await until('a body that never came is counted', async () => (await readsOf(key)) > 1);
+});
+
+t.test(
+  'what is created counts as no read, and reads that are used up keep nobody from creating',
+  async (t) => {
+    const key = await newKey(app, { limits: { readsPerSecond: 2 } });
+    for (const { call } of everywhere) {
+      await untilReadsAreSpent('reads are used up', () => call(getMe, {}, key.key));
+      const before = await readsOf(key);
+      const outcomes = await Promise.all(
+        TWELVE.map(() => call(createAttestation, creation(ARTIFACT), key.key)),
+      );
+      t.same(new Set(outcomes.map(({ code }) => code)), new Set(['ok']));
+      t.equal(await readsOf(key), before);
+    }
+  },
+);
+
+for (const window of ['perSecond', 'perHour', 'perDay'] as const) {
+  t.test(`what was created is answered again when ${window} is used up, and nothing else is`, async (t) => {
+    const seen = await withinOneHour(async () => {
+      const key = await newKey(app, { limits: { [window]: 1 } });
+      const send = (at: number, artifact = ARTIFACT, idempotencyKey?: string) =>
+        everywhere[at % everywhere.length]!.call(
+          createAttestation,
+          creation(artifact),
+          key.key,
+          idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+        );
+      const first = await send(0, ARTIFACT, 'made-before');
+      t.equal(first.code, 'ok');
+      const again: Outcome[] = [];
+      const others: string[][] = [];
+      for (const at of everywhere.keys()) {
+        await until(
+          'the window is used up',
+          async () => (await send(at, OTHER)).code === 'rate_limit.exceeded',
+        );
+        again.push(await send(at, ARTIFACT, 'made-before'));
+        if (window === 'perSecond') continue;
+        others.push([
+          (await send(at, OTHER, 'made-before')).code,
+          (await send(at, ARTIFACT, 'never-seen')).code,
+          (await send(at, ARTIFACT, 'x'.repeat(256))).code,
+          (await send(at)).code,
+        ]);
+      }
+      return { first, again, others };
+    });
+    for (const [at, outcome] of seen.again.entries()) {
+      const { name } = everywhere[at]!;
+      t.equal(outcome.code, 'ok', name);
+      t.equal(outcome.response.id, seen.first.response.id, name);
+      t.equal(outcome.headers['idempotent-replayed'], 'true', name);
+      t.equal(outcome.status, name === 'REST' ? 201 : 0, name);
+    }
+    const limited = 'rate_limit.exceeded';
+    for (const codes of seen.others) t.same(codes, ['idempotency.key_reused', limited, limited, limited]);
+  });
+}
+
+t.test('what is answered again counts as a read, whether anything new could be created or not', async (t) => {
+  for (const perDay of [1, 1_000]) {
+    await withinOneHour(async () => {
+      const key = await newKey(app, { limits: { perDay, readsPerSecond: 4 } });
+      for (const { name, call } of surfaces) {
+        const again = () =>
+          call(createAttestation, creation(ARTIFACT), key.key, { 'idempotency-key': 'one-for-all' });
+        const what = `${perDay} a day, by ${name}`;
+        const spent = await untilReadsAreSpent(what, again);
+        t.match(spent.details, { limit: 4, window: 1 }, what);
+        await until(what, async () => (await again()).code === 'ok');
+      }
+    });
+  }
+});
+
+/** The methods that change something, save creating submissions. */
+const changes = (await publicMethods()).filter((method) => {
+  const { idempotentByKey, bucket } = methodRules(method);
+  return idempotentByKey && bucket === Bucket.READS;
+});
+
+t.test('a change counts as ten reads, on every surface', async (t) => {
+  t.ok(changes.length >= 9);
+  for (const surface of surfaces) {
+    const key = await newKey(app, { limits: { readsPerSecond: 10 } });
+    const other = await newKey(app, { projectId: key.projectId });
+    const known: Known = {
+      ...NOTHING,
+      ...(await makeChangeable(surface, other.key)),
+      ...(await makeWebhooks(surface, other.key)),
+    };
+    for (const method of changes) {
+      const call = () => surface.call(method, sampleOf(method, known), key.key);
+      // The whole of a second's reads: one that was used before lets it wait for the next.
+      const done = await until(rpcName(method), async () => {
+        const outcome = await call();
+        return isOfReads(outcome) ? undefined : outcome;
+      });
+      t.equal(done.code, 'ok', `${rpcName(method)} by ${surface.name}`);
+    }
+    t.equal(await readsOf(key), 10 * changes.length, surface.name);
+    const one = await newKey(app, { projectId: key.projectId, limits: { readsPerSecond: 3 } });
+    const { code } = await surface.call(getAttestation, { id: known.redactableId }, one.key);
+    t.equal(code, 'ok', 'and a read as one');
+    t.equal(await readsOf(one), 1);
+  }
+});
+
+t.test('a key with fewer reads than that can change something all the same', async (t) => {
+  const key = await newKey(app, { limits: { readsPerSecond: 3 } });
+  const { webhookId } = await makeWebhooks(
+    surfaces[0]!,
+    (await newKey(app, { projectId: key.projectId })).key,
+  );
+  const update = changes.find(({ name }) => name === 'UpdateWebhook')!;
+  const { code } = await surfaces[0]!.call(update, sampleOf(update, { ...NOTHING, webhookId }), key.key);
+  t.equal(code, 'ok');
+  t.equal(await readsOf(key), 3);
+});
+
+t.test('nothing secret was logged, or answered with an error', async (t) => {
+  assertNoLeaks(t, app.recorder);
+});

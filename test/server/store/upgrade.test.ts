@@ -1,0 +1,152 @@
+/** Databases of released versions under this one: their data is carried on, and their processes can go on beside it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { ulid } from 'ulid';
+import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
+import { migrate } from '../../../src/server/store/database/migrate.js';
+import { keepAuditPartitions, listAuditEntries } from '../../../src/server/store/projects/audit.js';
+import { assertConsistent } from '../../support/consistent.js';
+import { drain, makePipeline, makeWitness } from '../../support/pipeline.js';
+import { testDatabase } from '../../support/servers.js';
+
+/** The newest migration of each release. */
+const RELEASED = ['0001_log.sql', '0005_webhooks.sql'];
+const MIGRATIONS = new URL('../../../src/server/store/migrations/', import.meta.url);
+
+/** A database as a release left it. */
+async function openReleased(t: Test, newest: string): Promise<{ url: string; pool: Pool }> {
+  const url = await testDatabase(t, { empty: true });
+  const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  await pool`CREATE TABLE migration (name text PRIMARY KEY, ran_at timestamptz NOT NULL DEFAULT now())`;
+  const names = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && name <= newest);
+  for (const name of names.sort()) {
+    await pool.unsafe(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
+    await pool`INSERT INTO migration (name) VALUES (${name})`;
+  }
+  return { url, pool };
+}
+
+type Column = { place: string; type: string; optional: boolean };
+
+/** Columns, keys and functions: what a process's statements rely on. */
+async function describe(pool: Pool) {
+  const columns = await pool<Column[]>`
+    SELECT table_name || '.' || column_name AS place, data_type || ' ' || is_nullable AS type,
+           is_nullable = 'YES' OR column_default IS NOT NULL OR is_identity = 'YES' OR is_generated = 'ALWAYS' AS optional
+    FROM information_schema.columns WHERE table_schema = 'public'`;
+  const keys = await pool<{ key: string }[]>`
+    SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) AS key
+    FROM pg_constraint WHERE contype IN ('p', 'u') AND connamespace = 'public'::regnamespace`;
+  const functions = await pool<{ signature: string }[]>`
+    SELECT oid::regprocedure || ' returns ' || pg_get_function_result(oid) AS signature
+    FROM pg_proc WHERE pronamespace = 'public'::regnamespace`;
+  return {
+    columns: new Map(columns.map((column) => [column.place, column])),
+    keys: keys.map(({ key }) => key),
+    functions: functions.map(({ signature }) => signature),
+  };
+}
+
+for (const release of RELEASED) {
+  t.test(`what was submitted under ${release} is witnessed after the upgrade`, async (t) => {
+    const { url, pool } = await openReleased(t, release);
+    const before = await makePipeline(t, { databaseUrl: url, witnesses: [await makeWitness(t, 'tsa')] });
+    const acknowledged = await before.submit(20);
+    const ran = await migrate(pool);
+    t.not(ran.length, 0);
+    acknowledged.push(...(await before.submit(20)));
+    await drain(before.pipeline);
+    const seen = await assertConsistent(t, { pool, acknowledged, register: before.register });
+    t.match(seen, { leaves: 40, verified: 40 });
+  });
+
+  t.test(`processes of ${release} find all they know after the upgrade`, async (t) => {
+    const { pool } = await openReleased(t, release);
+    const old = await describe(pool);
+    await migrate(pool);
+    const now = await describe(pool);
+    for (const { place, type } of old.columns.values()) t.equal(now.columns.get(place)?.type, type, place);
+    const tables = new Set([...old.columns.keys()].map((place) => place.split('.')[0]));
+    const added = [...now.columns.values()].filter(
+      ({ place }) => !old.columns.has(place) && tables.has(place.split('.')[0]),
+    );
+    for (const { place, optional } of added) t.ok(optional, `${place} may be left out of an INSERT`);
+    for (const key of old.keys) t.ok(now.keys.includes(key), key);
+    for (const signature of old.functions) t.ok(now.functions.includes(signature), signature);
+  });
+}
+
+t.test(
+  'what the first release gathered of metadata for the planner is forgotten, and gathered no more',
+  async (t) => {
+    const { url, pool } = await openReleased(t, '0001_log.sql');
+    const old = await makePipeline(t, { databaseUrl: url, witnesses: [] });
+    await old.submit(20);
+    const known = async () => {
+      await pool`ANALYZE submission`;
+      return (
+        await pool`
+      SELECT FROM pg_stats WHERE schemaname = 'public' AND tablename = 'submission'
+        AND attname IN ('metadata', 'metadata_errors', 'attested_metadata', 'salt')`
+      ).length;
+    };
+    t.ok((await known()) > 0);
+    await migrate(pool);
+    t.equal(await known(), 0);
+  },
+);
+
+t.test('entries of the audit log stay, and the version before goes on with them', async (t) => {
+  const { pool } = await openReleased(t, '0005_webhooks.sql');
+  const now = new Date();
+  const ids = [0, 1, 2, 3, 4].map((n) => `aud_${ulid(now.getTime() + n)}`);
+  const id = (n: number) => ids[n] ?? '';
+  // As the release before writes and reads them.
+  const write = (n: number) => pool`
+    INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail)
+    VALUES (${id(n)}, NULL, 1, 'operator', 1, 'a resource', NULL, ${'{"n":1}'}::text::jsonb)`;
+  const read = async () =>
+    (await pool`SELECT id FROM audit_entry WHERE resource_id = 'a resource' ORDER BY id`).map(
+      (row) => row.id,
+    );
+  for (const n of [1, 2]) await write(n);
+  const before = await pool`SELECT * FROM audit_entry ORDER BY id`;
+  await migrate(pool);
+  t.strictSame(await pool`SELECT * FROM audit_entry ORDER BY id`, before);
+  await write(3);
+  t.strictSame(await read(), [1, 2, 3].map(id), 'before months are added');
+  await keepAuditPartitions(pool, 400 * 86_400_000, now);
+  await write(4);
+  t.strictSame(await read(), [1, 2, 3, 4].map(id), 'and after');
+  const query = { projectId: undefined, action: undefined, after: undefined, before: undefined };
+  const listed = await listAuditEntries(pool, {
+    ...query,
+    resourceId: 'a resource',
+    belowId: undefined,
+    limit: 9,
+  });
+  t.strictSame(
+    listed.map((entry) => entry.id),
+    [4, 3, 2, 1].map(id),
+  );
+  await t.rejects(pool`DELETE FROM audit_entry`);
+  await t.rejects(write(1), 'an id is given once');
+});
+
+t.test('a database of a newer version is refused, and left as it is', async (t) => {
+  const url = await testDatabase(t);
+  const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  await pool`INSERT INTO migration (name) VALUES ('9999_later.sql')`;
+  await t.rejects(migrate(pool), /newer version \(it has 9999_later\.sql\)/);
+});
+
+t.test('two processes that upgrade at once run each migration once', async (t) => {
+  const { url, pool } = await openReleased(t, '0001_log.sql');
+  const other = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
+  t.teardown(() => other.end({ timeout: 1 }));
+  const ran = await Promise.all([migrate(pool), migrate(other)]);
+  t.equal(new Set(ran.flat()).size, ran.flat().length);
+  t.not(ran.flat().length, 0);
+});

@@ -1,0 +1,86 @@
+/** Connections over sockets of our own: over TLS, to one of several hosts, and given up when the server is silent. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import t, { type Test } from 'tap';
+import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
+import { isConnectionLost } from '../../../src/server/store/database/database-errors.js';
+import { makeServerTls } from '../../support/server-tls.js';
+import { testDatabase } from '../../support/servers.js';
+import { until } from '../../support/until.js';
+
+const databaseUrl = new URL(await testDatabase(t, { empty: true }));
+
+function open(t: Test, url: string): Pool {
+  const pool = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 300 });
+  t.teardown(() => pool.end({ timeout: 1 }));
+  return pool;
+}
+
+/** The database behind TLS, as it offers it itself where it has a certificate; passes on what is sent while it is not `silent`. */
+async function startTlsFront(t: Test) {
+  const { tls } = await makeServerTls(t);
+  const front = { silent: false, port: 0 };
+  const server = createServer((client) => {
+    // SSLRequest, to which one byte is the answer.
+    client.once('data', () => {
+      client.write('S');
+      const secure = new TLSSocket(client, { isServer: true, ...tls });
+      const upstream = connect(Number(databaseUrl.port), databaseUrl.hostname);
+      secure.on('data', (sent) => front.silent || upstream.write(sent));
+      upstream.on('data', (answer) => secure.write(answer));
+      for (const socket of [secure, upstream]) {
+        socket.on('error', () => {});
+        socket.on('close', () => [secure, upstream].forEach((each) => void each.destroy()));
+      }
+    });
+  }).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  front.port = (server.address() as AddressInfo).port;
+  return front;
+}
+
+t.test('over TLS a server that falls silent is given up, and found again', async (t) => {
+  const front = await startTlsFront(t);
+  const url = new URL(databaseUrl);
+  url.hostname = '127.0.0.1';
+  url.port = String(front.port);
+  const pool = open(t, `${url.href}?sslmode=require`);
+  t.same(await pool`SELECT 1 AS one`, [{ one: 1 }]);
+  front.silent = true;
+  const error = await pool`SELECT 2`.catch((failed: unknown) => failed);
+  t.ok(isConnectionLost(error), String(error));
+  front.silent = false;
+  await until('it is back', () => pool`SELECT 3`.catch(() => undefined));
+});
+
+t.test('a server that falls silent is given up however much goes on being asked of it', async (t) => {
+  const front = await startTlsFront(t);
+  const url = new URL(databaseUrl);
+  url.hostname = '127.0.0.1';
+  url.port = String(front.port);
+  const pool = open(t, `${url.href}?sslmode=require`);
+  await pool`SELECT 1`;
+  front.silent = true;
+  let asked = 0;
+  const asking = setInterval(() => {
+    asked++;
+    pool`SELECT 1`.catch(() => {});
+  }, 50);
+  t.teardown(() => clearInterval(asking));
+  t.ok(isConnectionLost(await pool`SELECT 2`.catch((failed: unknown) => failed)));
+  // The driver sends a hundred statements ahead; from then on nothing would be written any more.
+  t.ok(asked < 100, `given up after ${asked} more statements`);
+});
+
+t.test('of several hosts the next is tried when one is away', async (t) => {
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  closed.close();
+  await once(closed, 'close');
+  const { username, password, host, pathname } = databaseUrl;
+  const pool = open(t, `postgres://${username}:${password}@127.0.0.1:${port},${host}${pathname}`);
+  t.same(await until('it is found', () => pool`SELECT 1 AS one`.catch(() => undefined)), [{ one: 1 }]);
+});

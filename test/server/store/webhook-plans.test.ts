@@ -1,0 +1,44 @@
+import t from 'tap';
+import { ulid } from 'ulid';
+import { pruneDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
+import { openPlanner } from '../../support/plans.js';
+import { testDatabase } from '../../support/servers.js';
+
+const WEBHOOKS = 20;
+const DAYS = 30;
+const PER_DAY = 20;
+const DAY_MS = 86_400_000;
+
+const planner = openPlanner(await testDatabase(t));
+t.teardown(planner.close);
+const { sql } = planner;
+
+/** A day's deliveries of every subscription, so many days ago. */
+async function fillDay(daysAgo: number): Promise<void> {
+  const atMs = Date.now() - daysAgo * DAY_MS;
+  const rows = Array.from({ length: WEBHOOKS * PER_DAY }, (_, i) => ({
+    webhook_id: `whk_${i % WEBHOOKS}`,
+    id: `dlv_${ulid(atMs)}`,
+    created_at: new Date(atMs),
+  }));
+  await sql`INSERT INTO webhook_delivery ${sql(rows)}`;
+}
+
+t.test('pruning reads what it deletes, though new rows take the place of old ones', async (t) => {
+  await sql`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
+  await sql`
+    INSERT INTO webhook (id, project_id, environment, url, events, secret)
+    SELECT 'whk_' || i, 'prj', 1, '', '{1}', '' FROM generate_series(0, ${WEBHOOKS - 1}) i`;
+  for (let day = 2 * DAYS; day > DAYS; day--) await fillDay(day);
+  await sql`VACUUM (ANALYZE) webhook_delivery`;
+  for (let day = DAYS; day > 0; day--) {
+    t.equal(await pruneDeliveries(sql, (day + DAYS - 0.5) * DAY_MS, 10_000), WEBHOOKS * PER_DAY);
+    await sql`VACUUM webhook_delivery`;
+    await fillDay(day);
+  }
+  await sql`VACUUM (ANALYZE)`;
+  for (const planFor of ['these', 'any'] as const) {
+    const nothing = await planner.explain(() => pruneDeliveries(sql, (DAYS + 1) * DAY_MS, 10_000), planFor);
+    t.ok(nothing.rows <= 2 * WEBHOOKS, `${planFor}: ${nothing.rows} rows, by ${nothing.scans}`);
+  }
+});

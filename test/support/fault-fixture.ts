@@ -1,0 +1,47 @@
+/** The usual scene of a fault test: private servers, a foreign authority, an installation, a key. */
+import type { Test } from 'tap';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import { assertConsistent, type Consistency } from './consistent.js';
+import { type FaultTsa, startFaultTsa } from './fault-tsa.js';
+import { type PrivateServers, type ServerDirs, startPrivateServers } from './private-servers.js';
+import { type Installation, makeInstallation, makeUnlimitedKey } from './service.js';
+
+export type Scene = {
+  servers: PrivateServers;
+  tsa: FaultTsa;
+  installation: Installation;
+  /** The test's own connection, past every proxy; valid while Postgres is not restarted elsewhere. */
+  pool: Pool;
+  apiKey: string;
+  assertConsistent(t: Test, acknowledged: Consistency['acknowledged']): ReturnType<typeof assertConsistent>;
+};
+
+/** Sets it up until the test ends. `env` adds settings of the processes. */
+export async function setScene(
+  test: Test,
+  { env = {}, dirs }: { env?: Record<string, string>; dirs?: ServerDirs } = {},
+): Promise<Scene> {
+  const servers = await startPrivateServers(test, dirs);
+  const tsa = await startFaultTsa(test);
+  const installation = await makeInstallation(
+    test,
+    { databaseUrl: servers.postgres.url, natsUrl: servers.nats.url },
+    { WITNESSES: JSON.stringify([tsa.setting('foreign')]), ...env },
+  );
+  const verified = new Set<string>();
+  const pool = testPool(servers.postgres.url);
+  test.teardown(() => pool.end({ timeout: 1 }));
+  return {
+    servers,
+    tsa,
+    installation,
+    pool,
+    apiKey: await makeUnlimitedKey(pool),
+    assertConsistent: (t, acknowledged) =>
+      assertConsistent(t, { pool, acknowledged, register: installation.register, verified }),
+  };
+}
+
+function testPool(url: string): Pool {
+  return connectPool({ url, name: 'test', max: 4, statementTimeoutMs: 60_000 });
+}
