@@ -9,9 +9,9 @@ const AT_ONCE = 200;
 const STALLED_MS = 3_000;
 
 /** Opens connections of HTTP/1.1, held until everything is measured. Those that the server closes are no error. */
-export async function openSockets({ port, stops }: Target, count: number): Promise<Socket[]> {
+export async function openSockets({ port, hooks }: Target, count: number): Promise<Socket[]> {
   const sockets: Socket[] = [];
-  stops.add(async () => {
+  hooks.add(async () => {
     for (const socket of sockets) socket.destroy();
   });
   while (sockets.length < count) {
@@ -22,10 +22,10 @@ export async function openSockets({ port, stops }: Target, count: number): Promi
 }
 
 /** Opens a connection of HTTP/2, held until everything is measured. */
-export async function openSession({ baseUrl, stops }: Target): Promise<ClientHttp2Session> {
+export async function openSession({ baseUrl, hooks }: Target): Promise<ClientHttp2Session> {
   const session = connectHttp2(baseUrl);
   session.on('error', () => {});
-  stops.add(async () => session.destroy());
+  hooks.add(async () => session.destroy());
   await once(session, 'remoteSettings');
   return session;
 }

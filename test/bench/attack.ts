@@ -1,4 +1,4 @@
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import type { Services } from './services.js';
 
 /** The service under attack: an `attest api` of its own, just started. */
@@ -13,7 +13,7 @@ export type Target = {
   /** Makes an API key with the limits that keys have by default. */
   makeKey: () => Promise<string>;
   /** For connections that are to be held until everything is measured. */
-  stops: Stops;
+  hooks: ShutdownHooks;
 };
 
 /** Something that a stranger or a tenant could do. A file of `attacks/` exports `attacks`: each is a row of the table. */

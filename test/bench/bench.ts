@@ -1,7 +1,7 @@
 // Measures the service, each figure beside its own limit in the same run. `--help` says what can be chosen.
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { createStops, type Stops } from '../../src/server/core/shutdown.js';
+import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
 import { explainLists } from './lists.js';
@@ -26,7 +26,7 @@ import { startServices } from './services.js';
 import { measureWebhooks } from './webhooks.js';
 import { measureWitnessed } from './witnessed.js';
 
-const stops = createStops();
+const hooks = createShutdownHooks();
 let interrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
@@ -34,7 +34,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     interrupted = true;
     // What is being measured ends with the process; what was started before is stopped in order.
     void stopAll()
-      .then(() => stops.run())
+      .then(() => hooks.run())
       .finally(() => process.exit(128 + constants.signals[signal]));
   });
 }
@@ -42,19 +42,19 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 try {
   const options = readOptions(process.argv.slice(2));
   if (options === undefined) console.log(HELP);
-  else await bench(options, stops);
+  else await bench(options, hooks);
 } catch (error) {
   if (!interrupted) console.error((error as Error).message);
   process.exitCode = 1;
 } finally {
-  if (!interrupted) await stops.run();
+  if (!interrupted) await hooks.run();
 }
 
-async function bench(options: Options, stops: Stops): Promise<void> {
+async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   const generator = await openLoadGenerator();
   const machine = describeMachine(generator);
   console.log(machineLine(machine));
-  const services = await startServices(stops);
+  const services = await startServices(hooks);
   const deps = { services, generator, options };
   const filled = await fillService(services, options.rows);
   console.log(filledLine(options.rows, filled));

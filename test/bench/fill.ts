@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { generateSubmissions, openLiveLog } from './prefill.js';
 import { runSeal, SMALL_BATCH } from './seal.js';
@@ -14,14 +14,14 @@ const WITNESSED = 2;
  * Returns what sealing them took.
  */
 export async function fillService(services: Services, rows: number): Promise<SealResult> {
-  return withStops(async (stops) => {
+  return withShutdownHooks(async (hooks) => {
     const { dir, projectId, databaseUrl, env } = services;
-    const pool = openPool(databaseUrl, stops);
+    const pool = openPool(databaseUrl, hooks);
     await generateSubmissions({ pool, dir, projectId }, rows);
     const registerDir = env.CHECKPOINT_REGISTER ?? '';
     const sealed = await runSeal({ databaseUrl, dir, registerDir, batchMaxLeaves: SMALL_BATCH });
     const worker = await startRole(services, 'worker');
-    stops.add(worker.stop);
+    hooks.add(worker.stop);
     const { logId } = await openLiveLog({ pool, dir });
     await waitUntilWitnessed(pool, logId);
     await copyEvidence(pool, logId);
@@ -56,8 +56,8 @@ export async function pickIds(
   rows: number,
   count: number,
 ): Promise<string[]> {
-  return withStops(async (stops) => {
-    const pool = openPool(databaseUrl, stops);
+  return withShutdownHooks(async (hooks) => {
+    const pool = openPool(databaseUrl, hooks);
     const { logId } = await openLiveLog({ pool, dir });
     const indexes = Array.from({ length: count }, () => Math.floor(Math.random() * rows));
     const found = await pool<{ id: string }[]>`

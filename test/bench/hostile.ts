@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { makeKey } from '../../src/server/process/first-keys.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
@@ -56,12 +56,12 @@ async function loadAttacks(): Promise<Attack[]> {
 }
 
 async function measureAttack(services: Services, options: Options, attack: Attack): Promise<HostileRow> {
-  return withStops(async (stops) => {
-    const pool = openPool(services.databaseUrl, stops);
+  return withShutdownHooks(async (hooks) => {
+    const pool = openPool(services.databaseUrl, hooks);
     const opsPort = await findFreePort();
     const env = { ...services.env, OPS_PORT: String(opsPort), OPS_HOST: '127.0.0.1' };
     const api = await startNode([options.program ?? ATTEST, 'api'], { env });
-    stops.add(api.stop);
+    hooks.add(api.stop);
     const baseUrl = readyUrl(api);
     const target = {
       services,
@@ -70,7 +70,7 @@ async function measureAttack(services: Services, options: Options, attack: Attac
       opsPort,
       rows: options.rows,
       makeKey: () => makeLimitedKey(services, pool),
-      stops,
+      hooks,
     };
     await warmUp(target);
     const databaseCpuMs = () => postgresCpuMs(pool);

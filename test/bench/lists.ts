@@ -1,6 +1,6 @@
 import { SubmissionStatus } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { listLogs } from '../../src/server/store/log/logs.js';
 import {
   listSubmissions,
@@ -19,8 +19,8 @@ const LIMIT = 50;
 
 /** Lists by the filters that could cost more than a page; everything is witnessed, the rare schema one in 100,000. */
 export async function listCases({ databaseUrl, projectId }: Services): Promise<ListCase[]> {
-  return withStops(async (stops) => {
-    const pool = openPool(databaseUrl, stops);
+  return withShutdownHooks(async (hooks) => {
+    const pool = openPool(databaseUrl, hooks);
     const logIds = (await listLogs(pool))
       .filter(({ environment }) => environment === Environment.LIVE)
       .map(({ id }) => id);

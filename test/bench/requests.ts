@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { pickIds } from './fill.js';
 import { listCases } from './lists.js';
 import { type LoadGenerator, type LoadResult, sampleLoad } from './load.js';
@@ -42,15 +42,15 @@ async function withRoles(
   }>,
 ): Promise<Measurement> {
   const profileDir = options.profileDir && join(options.profileDir, name);
-  const measurement = await withStops(async (stops) => {
+  const measurement = await withShutdownHooks(async (hooks) => {
     const worker = await startRole(services, 'worker');
-    stops.add(worker.stop);
+    hooks.add(worker.stop);
     const nodeArgs = profileDir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDir];
     const api = await startRole(services, 'api', nodeArgs);
-    stops.add(api.stop);
+    hooks.add(api.stop);
     const start = async (args: string[]) => {
       const started = await startNode(args);
-      stops.add(started.stop);
+      hooks.add(started.stop);
       return started;
     };
     const { contenders, bytes } = await contend({ api, worker }, start);

@@ -1,4 +1,4 @@
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import type { Options } from './options.js';
 import { appendSubmissions } from './prefill.js';
 import { benchScript, runNode } from './process.js';
@@ -15,9 +15,9 @@ export const SMALL_BATCH = 2_000;
 
 /** Sealing in a process of its own, beside the hashing of the tree alone. */
 export async function measureSeal(services: Services, options: Options): Promise<SealMeasurement> {
-  return withStops(async (stops) => {
+  return withShutdownHooks(async (hooks) => {
     const { dir, projectId, databaseUrl, env } = services;
-    const pool = openPool(databaseUrl, stops);
+    const pool = openPool(databaseUrl, hooks);
     const registerDir = env.CHECKPOINT_REGISTER ?? '';
     let workerMib: number | undefined;
     const run = async (task: SealTask) => {

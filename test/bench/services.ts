@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { makeKey, makeProject } from '../../src/server/process/first-keys.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
@@ -33,25 +33,25 @@ const LIMIT = 1_000_000_000;
 const WITNESS = 'bench-tsa';
 
 /** Starts Postgres and nats-server and prepares secrets, a witness and a key. */
-export async function startServices(stops: Stops): Promise<Services> {
+export async function startServices(hooks: ShutdownHooks): Promise<Services> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-bench-'));
-  stops.add(() => rm(dir, { recursive: true, force: true }));
+  hooks.add(() => rm(dir, { recursive: true, force: true }));
   const servers = await startLocalServers();
-  stops.add(servers.stop);
+  hooks.add(servers.stop);
   const createDatabase = (name: string) => makeDatabase(servers.databaseUrl, name);
   const databaseUrl = await createDatabase('service');
   const secrets = await openSecrets(dir);
   const env = {
     DATABASE_URL: databaseUrl,
     NATS_URL: servers.natsUrl,
-    WITNESSES: JSON.stringify([await startAuthority(dir, stops)]),
+    WITNESSES: JSON.stringify([await startAuthority(dir, hooks)]),
     CHECKPOINT_REGISTER: join(dir, 'register'),
     LOG_DOMAIN: 'localhost',
     DATA_DIR: dir,
     ...(await secretsEnv(dir)),
     ...PROCESS_ENV,
   };
-  const pool = openPool(databaseUrl, stops);
+  const pool = openPool(databaseUrl, hooks);
   await migrate(pool);
   const projectId = await makeProject(pool, 'benchmark');
   const wanted = {
@@ -90,9 +90,9 @@ export async function liftLimits(pool: Pool): Promise<void> {
 }
 
 /** A pool for preparing and looking, closed at the end. */
-export function openPool(url: string, stops: Stops): Pool {
+export function openPool(url: string, hooks: ShutdownHooks): Pool {
   const pool = connectPool({ url, name: 'bench', max: 4, statementTimeoutMs: 3_600_000 });
-  stops.add(() => pool.end({ timeout: 5 }));
+  hooks.add(() => pool.end({ timeout: 5 }));
   return pool;
 }
 
@@ -117,7 +117,7 @@ async function secretsEnv(dir: string): Promise<Record<string, string>> {
 }
 
 /** The authority that `attest up` embeds, over HTTP, as an entry of WITNESSES. */
-async function startAuthority(dir: string, stops: Stops): Promise<object> {
+async function startAuthority(dir: string, hooks: ShutdownHooks): Promise<object> {
   const authority = await openTimestampAuthority({
     dir: join(dir, 'timestamp-authority'),
     clock: () => new Date(),
@@ -130,7 +130,7 @@ async function startAuthority(dir: string, stops: Stops): Promise<object> {
     res.end(await authority.respond(Buffer.concat(chunks)));
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  stops.add(async () => {
+  hooks.add(async () => {
     server.closeAllConnections();
     server.close();
   });

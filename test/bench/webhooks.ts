@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { EventType } from '../../gen/attestation/v1/webhooks_pb.js';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { encryptSecret } from '../../src/server/keys/encryption.js';
 import { deriveKeyRing } from '../../src/server/keys/key-ring.js';
@@ -42,8 +42,8 @@ const UNLIMITED = 1_000_000_000;
 
 /** Sending by one process, to one endpoint and to many, beside a bare loop that signs and posts the same bytes. */
 export async function measureWebhooks(services: Services, options: Options): Promise<WebhooksMeasurement> {
-  return withStops(async (stops) => {
-    const pool = openPool(services.databaseUrl, stops);
+  return withShutdownHooks(async (hooks) => {
+    const pool = openPool(services.databaseUrl, hooks);
     await pool`
       UPDATE project SET webhook_deliveries_per_second = ${UNLIMITED}, webhook_deliveries_burst = ${UNLIMITED}`;
     const count = Math.min(options.deliveries, options.rows);
@@ -62,7 +62,7 @@ export async function measureWebhooks(services: Services, options: Options): Pro
     let fanOut: Summary[] = [];
     for (const endpoints of ENDPOINTS) {
       const receiver = await startNode([benchScript('webhook-receiver'), String(endpoints)]);
-      stops.add(receiver.stop);
+      hooks.add(receiver.stop);
       const urls = JSON.parse(receiver.ready) as string[];
       const webhookIds = await subscribe(pool, services, urls);
       const width = endpoints === 1 ? WIDTH_OF_ONE : WIDTH_OF_MANY;

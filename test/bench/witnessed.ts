@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withStops } from '../../src/server/core/shutdown.js';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { type Credentials, findConnections } from '../../src/server/process/up.js';
 import type { Options } from './options.js';
 import type { PacedLoad, PacedResult } from './paced-load.js';
@@ -17,12 +17,12 @@ export async function measureWitnessed(
   { dir }: Pick<Services, 'dir'>,
   options: Options,
 ): Promise<WitnessedMeasurement> {
-  return withStops(async (stops) => {
+  return withShutdownHooks(async (hooks) => {
     const dataDir = join(dir, 'up');
     const up = await startNode([ATTEST, 'up', '--json'], { env: { ...PROCESS_ENV, DATA_DIR: dataDir } });
-    stops.add(up.stop);
+    hooks.add(up.stop);
     const connections = await findConnections(dataDir);
-    await liftLimits(openPool(connections?.databaseUrl ?? '', stops));
+    await liftLimits(openPool(connections?.databaseUrl ?? '', hooks));
     const credentials = JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')) as Credentials;
     const load: PacedLoad = {
       baseUrl: credentials.base_url,

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { certificatePem } from '../../src/server/timestamp-authority/authority-file.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { makeOpensslTsa, serve } from '../support/openssl-tsa.js';
@@ -16,22 +16,27 @@ export type Authority = { name: string; mood: AuthorityMood; setting: Record<str
 
 const SLOW_MS = 4_000;
 
-/** Serves both until `stops`; required witnesses of both environments. */
-export async function openAuthorities(dir: string, stops: Stops): Promise<Authority[]> {
+/** Serves both until `hooks`; required witnesses of both environments. */
+export async function openAuthorities(dir: string, hooks: ShutdownHooks): Promise<Authority[]> {
   const dirs = ['openssl', 'embedded'].map((name) => join(dir, `authority-${name}`));
   for (const each of dirs) mkdirSync(each, { recursive: true });
   const foreign = await makeOpensslTsa({ dir: dirs[0]!, curve: 'P-256', signerDigest: 'sha256' });
   const own = await openTimestampAuthority({ dir: dirs[1]!, clock: () => new Date(), randomBytes });
   const foreignChain = foreign.chain.map((der) => certificatePem(der));
   return Promise.all([
-    openAuthority('foreign', (query) => foreign.reply(query), foreignChain, stops),
-    openAuthority('own', (query) => own.respond(query), own.certChainPem, stops),
+    openAuthority('foreign', (query) => foreign.reply(query), foreignChain, hooks),
+    openAuthority('own', (query) => own.respond(query), own.certChainPem, hooks),
   ]);
 }
 
 type Reply = (query: Uint8Array) => Promise<Uint8Array>;
 
-async function openAuthority(name: string, reply: Reply, chain: string[], stops: Stops): Promise<Authority> {
+async function openAuthority(
+  name: string,
+  reply: Reply,
+  chain: string[],
+  hooks: ShutdownHooks,
+): Promise<Authority> {
   const earlier: { answer?: Uint8Array } = {};
   const server = await serve(async (request, response) => {
     try {
@@ -41,7 +46,7 @@ async function openAuthority(name: string, reply: Reply, chain: string[], stops:
       response.destroy();
     }
   });
-  stops.add(server.close);
+  hooks.add(server.close);
   const setting = { name, kind: 'rfc3161', url: server.url, chain_pem: chain.join(''), required: true };
   const authority: Authority = { name, mood: 'answers', setting };
   return authority;

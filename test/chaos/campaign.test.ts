@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { createStops } from '../../src/server/core/shutdown.js';
+import { createShutdownHooks } from '../../src/server/core/shutdown.js';
 import { runCampaign } from './campaign.js';
 import { chooseKinds } from './faults.js';
 import { proveChecker } from './prove.js';
@@ -29,16 +29,16 @@ const KINDS = [
 
 const dir = await mkdtemp(join(tmpdir(), 'attest-chaos-'));
 await chmod(dir, 0o711);
-const stops = createStops();
+const hooks = createShutdownHooks();
 t.teardown(async () => {
-  await stops.run();
+  await hooks.run();
   await rm(dir, { recursive: true, force: true });
 });
 
 const lines: string[] = [];
 const teller = { say: (line: string) => void lines.push(line), progress: () => {} };
 const options = { dir, minutes: 0.4, seed: 'a test', rate: 15, clients: 8, kinds: chooseKinds(KINDS) };
-const result = await runCampaign(options, teller, stops);
+const result = await runCampaign(options, teller, hooks);
 
 t.test('nothing is lost, doubled, forked, shown to strangers or left behind', async (t) => {
   t.comment(lines.join('\n'));

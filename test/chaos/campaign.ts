@@ -1,7 +1,7 @@
 /** A campaign from beginning to end: faults while clients are at work, calm, and then everything is checked. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { type BundlesChecked, checkBundles } from './bundles.js';
 import { call } from './call.js';
 import { calmDown } from './calm.js';
@@ -55,13 +55,17 @@ export type Result = {
 const RSS_BOUND_MIB = 600;
 const DESCRIPTOR_BOUND = 150;
 
-/** Runs it in `dir`. What was started runs on until `stops`. */
-export async function runCampaign(options: CampaignOptions, teller: Teller, stops: Stops): Promise<Result> {
+/** Runs it in `dir`. What was started runs on until `hooks`. */
+export async function runCampaign(
+  options: CampaignOptions,
+  teller: Teller,
+  hooks: ShutdownHooks,
+): Promise<Result> {
   const chosen = options.kinds;
   teller.progress('starting Postgres, nats-server, two authorities, two api and two worker processes');
   const scene = await openScene(
     options.dir,
-    stops,
+    hooks,
     chosen.some(({ needsDisks }) => needsDisks),
   );
   const kinds = chosen.filter(({ needsDisks }) => !needsDisks || scene.disks !== undefined);
@@ -71,8 +75,8 @@ export async function runCampaign(options: CampaignOptions, teller: Teller, stop
   writeFileSync(join(options.dir, 'roots.json'), JSON.stringify(roots));
   const random = createRandom(options.seed);
   const creator = createCreator(scene, random.fork('creations'));
-  stops.add(async () => creator.abandon());
-  const { rounds, ...others } = await playRounds({ scene, creator, kinds, options, teller, stops });
+  hooks.add(async () => creator.abandon());
+  const { rounds, ...others } = await playRounds({ scene, creator, kinds, options, teller, hooks });
   const calm = await calmDown(scene, creator, teller.progress);
   const holdings = scene.processes.flatMap((each) => holdingsOf(each) ?? []);
   const bundles = await checkBundles(scene, roots, readRecord(scene.record.path).acknowledged, (done, of) =>
@@ -121,16 +125,16 @@ type Playing = {
   kinds: readonly FaultKind[];
   options: CampaignOptions;
   teller: Teller;
-  stops: Stops;
+  hooks: ShutdownHooks;
 };
 
-async function playRounds({ scene, creator, kinds, options, teller, stops }: Playing) {
+async function playRounds({ scene, creator, kinds, options, teller, hooks }: Playing) {
   const random = createRandom(options.seed);
   const { rate, clients: count } = options;
   const clients = startClients(scene, creator, { random: random.fork('clients'), rate, clients: count });
   const watch = startWatch(scene);
   let isOver = false;
-  stops.add(async () => {
+  hooks.add(async () => {
     isOver = true;
   });
   const rounds: RoundDone[] = [];
@@ -139,7 +143,7 @@ async function playRounds({ scene, creator, kinds, options, teller, stops }: Pla
   const say = (line: string) => teller.say(`${((performance.now() - begun) / 1000).toFixed(1)} s  ${line}`);
   for (const round of planRounds(random.fork('faults'), kinds)) {
     if (isOver || performance.now() >= end) break;
-    const done = await playRound({ scene, creator, stops, isOver: () => isOver, say }, round);
+    const done = await playRound({ scene, creator, hooks, isOver: () => isOver, say }, round);
     rounds.push(done);
     const { acknowledged } = creator.counts;
     const left = Math.max(0, (end - performance.now()) / 60_000).toFixed(1);

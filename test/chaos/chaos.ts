@@ -3,21 +3,21 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStops, type Stops } from '../../src/server/core/shutdown.js';
+import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { runCampaign, type Teller } from './campaign.js';
 import { chooseKinds, FAULT_KINDS } from './faults.js';
 import { HELP, type Options, readOptions, UsageError } from './options.js';
 import { proveChecker, provenLines } from './prove.js';
 import { reportLines, summarize } from './report.js';
 
-const stops = createStops();
+const hooks = createShutdownHooks();
 let interrupted: NodeJS.Signals | undefined;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (interrupted !== undefined) return;
     interrupted = signal;
     console.error('\nstopping everything');
-    void stops.run().finally(() => process.exit(128 + constants.signals[signal]));
+    void hooks.run().finally(() => process.exit(128 + constants.signals[signal]));
   });
 }
 
@@ -25,36 +25,36 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 process.on('unhandledRejection', (error) => {
   if (interrupted !== undefined) return;
   console.error(error);
-  void stops.run().finally(() => process.exit(2));
+  void hooks.run().finally(() => process.exit(2));
 });
 
 try {
   const options = readOptions(process.argv.slice(2));
   if (options === 'help') console.log(HELP);
   else if (options === 'list') for (const { name } of FAULT_KINDS) console.log(name);
-  else process.exitCode = await run(options, stops);
+  else process.exitCode = await run(options, hooks);
 } catch (error) {
   if (interrupted === undefined) {
     console.error(error instanceof UsageError ? `${error.message}\n\n${HELP}` : error);
     process.exitCode = 2;
   }
 } finally {
-  if (interrupted === undefined) await stops.run();
+  if (interrupted === undefined) await hooks.run();
 }
 
-async function run(options: Options, stops: Stops): Promise<number> {
+async function run(options: Options, hooks: ShutdownHooks): Promise<number> {
   const kinds = chooseKinds(options.only);
   const dir = mkdtempSync(join(tmpdir(), 'attest-chaos-'));
   // Postgres runs as another user where this one is root.
   chmodSync(dir, 0o711);
   let held = false;
-  stops.add(async () => {
+  hooks.add(async () => {
     if (options.keep || (!held && interrupted === undefined)) console.error(`kept: ${dir}`);
     else await rm(dir, { recursive: true, force: true });
   });
   const teller = createTeller();
   teller.say(`seed ${options.seed}`);
-  const result = await runCampaign({ ...options, kinds, dir }, teller, stops);
+  const result = await runCampaign({ ...options, kinds, dir }, teller, hooks);
   if (!options.json) console.log(reportLines(result));
   const proven = options.proveChecker ? await proveChecker(result) : [];
   if (options.json) console.log(JSON.stringify({ ...summarize(result), proven }, null, 2));

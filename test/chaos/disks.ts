@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 
 export type Disk = {
   path: string;
@@ -23,27 +23,27 @@ export type DiskName = 'postgres' | 'nats' | 'register';
 const MEGABYTES: Record<DiskName, number> = { postgres: 16_384, nats: 64, register: 8 };
 const NAMES = Object.keys(MEGABYTES) as DiskName[];
 
-/** Makes the three file systems below `dir` if they are wanted and can be had, unmounted by `stops`. */
-export function openDisks(dir: string, stops: Stops, wanted: boolean): Disks {
+/** Makes the three file systems below `dir` if they are wanted and can be had, unmounted by `hooks`. */
+export function openDisks(dir: string, hooks: ShutdownHooks, wanted: boolean): Disks {
   const each = <T>(make: (name: DiskName) => T) =>
     Object.fromEntries(NAMES.map((name) => [name, make(name)])) as Record<DiskName, T>;
   const paths = each((name) => join(dir, name));
   for (const path of Object.values(paths)) mkdirSync(path, { mode: 0o711 });
   if (!wanted || process.geteuid?.() !== 0) return { paths, disks: undefined };
   try {
-    return { paths, disks: each((name) => mountDisk(dir, paths[name], MEGABYTES[name], stops)) };
+    return { paths, disks: each((name) => mountDisk(dir, paths[name], MEGABYTES[name], hooks)) };
   } catch {
     return { paths, disks: undefined };
   }
 }
 
-function mountDisk(dir: string, path: string, megabytes: number, stops: Stops): Disk {
+function mountDisk(dir: string, path: string, megabytes: number, hooks: ShutdownHooks): Disk {
   const image = join(dir, `${path.split('/').at(-1)}.img`);
   const run = (file: string, ...args: string[]) => execFileSync(file, args, { stdio: 'pipe' });
   run('truncate', '-s', `${megabytes}M`, image);
   run('mkfs.ext4', '-q', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1', image);
   run('mount', '-o', 'loop,noatime', image, path);
-  stops.add(async () => run('umount', '--lazy', path));
+  hooks.add(async () => run('umount', '--lazy', path));
   rmSync(join(path, 'lost+found'), { recursive: true, force: true });
   const ballast = join(path, 'ballast');
   return {

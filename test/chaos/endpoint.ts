@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { serve } from '../support/openssl-tsa.js';
 import type { RecordWriter } from './record.js';
 
@@ -18,8 +18,8 @@ export type Endpoint = {
 
 const SLOW_MS = 3_000;
 
-/** Listens until `stops`. */
-export async function openEndpoint(record: RecordWriter, stops: Stops): Promise<Endpoint> {
+/** Listens until `hooks`. */
+export async function openEndpoint(record: RecordWriter, hooks: ShutdownHooks): Promise<Endpoint> {
   const secrets = new Map<string, string>();
   const server = await serve(async (request, response) => {
     try {
@@ -46,7 +46,7 @@ export async function openEndpoint(record: RecordWriter, stops: Stops): Promise<
       response.destroy();
     }
   });
-  stops.add(server.close);
+  hooks.add(server.close);
   const endpoint: Endpoint = {
     mood: 'takes',
     urlFor: (owner) => `${server.url}${owner}`,

@@ -1,7 +1,7 @@
 /** The processes of the service: each is started again when it has ended, as a supervisor does. */
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { type LogLine, type ServiceProcess, startService } from '../support/service.js';
 
 export type Role = 'api' | 'worker';
@@ -45,7 +45,7 @@ const RETRY_MS = 300;
 export function supervise(
   what: { name: string; role: Role; env: Record<string, string>; logFile: string },
   report: (problem: string) => void,
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Supervised {
   const { name, role, env, logFile } = what;
   const onLine = (line: LogLine) => appendFileSync(logFile, `${JSON.stringify(line)}\n`);
@@ -59,7 +59,7 @@ export function supervise(
     state.wanted = false;
   };
   const teardown = (stop: () => Promise<unknown>) =>
-    stops.add(() => {
+    hooks.add(() => {
       close();
       return stop();
     });
@@ -98,7 +98,7 @@ export function supervise(
     state.up = undefined;
     return up;
   };
-  stops.add(async () => close());
+  hooks.add(async () => close());
   return {
     name,
     role,

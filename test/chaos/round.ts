@@ -1,6 +1,6 @@
 /** One round of a campaign: its faults begin and end, and then everything has to recover. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { call } from './call.js';
 import type { Creator } from './creations.js';
 import type { PlannedFault, Round } from './plan.js';
@@ -21,7 +21,7 @@ export type RoundDeps = {
   scene: Scene;
   creator: Creator;
   /** Faults that have not ended are ended by them, should the campaign be broken off. */
-  stops: Stops;
+  hooks: ShutdownHooks;
   /** Whether the campaign is broken off: then no fault begins any more. */
   isOver: () => boolean;
   say: (line: string) => void;
@@ -39,13 +39,13 @@ export async function playRound(deps: RoundDeps, round: Round): Promise<RoundDon
   return { faults: round.faults, recovery };
 }
 
-async function playFault({ scene, stops, isOver, say }: RoundDeps, fault: PlannedFault): Promise<void> {
+async function playFault({ scene, hooks, isOver, say }: RoundDeps, fault: PlannedFault): Promise<void> {
   const { kind, target, afterMs, durationMs } = fault;
   await delay(afterMs);
   if (isOver()) return;
   say(`${kind.name}: ${target}, ${(durationMs / 1000).toFixed(1)} s`);
   const end = once(await kind.begin(scene, target));
-  stops.add(end);
+  hooks.add(end);
   await delay(durationMs);
   await end();
 }

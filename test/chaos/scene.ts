@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { EnvironmentName } from '../../src/protocol/environment.js';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { makeInstallation, makeUnlimitedKey } from '../support/service.js';
@@ -57,25 +57,25 @@ const SETTINGS = {
 };
 
 /**
- * Sets it up in `dir`, processes started, until `stops`.
+ * Sets it up in `dir`, processes started, until `hooks`.
  *
  * @param withDisks whether servers are to have file systems of their own, where they can be mounted
  */
-export async function openScene(dir: string, stops: Stops, withDisks: boolean): Promise<Scene> {
+export async function openScene(dir: string, hooks: ShutdownHooks, withDisks: boolean): Promise<Scene> {
   const record = openRecord(join(dir, 'record.jsonl'));
-  const { paths, disks } = openDisks(dir, stops, withDisks);
+  const { paths, disks } = openDisks(dir, hooks, withDisks);
   const users = PROCESSES.map(({ name }) => name);
-  const database = await openServer('postgres', paths.postgres, users, stops);
-  const nats = await openServer('nats', paths.nats, users, stops);
-  const authorities = await openAuthorities(dir, stops);
-  const endpoint = await openEndpoint(record, stops);
-  const env = await prepare(database, { paths, authorities }, stops);
+  const database = await openServer('postgres', paths.postgres, users, hooks);
+  const nats = await openServer('nats', paths.nats, users, hooks);
+  const authorities = await openAuthorities(dir, hooks);
+  const endpoint = await openEndpoint(record, hooks);
+  const env = await prepare(database, { paths, authorities }, hooks);
   const owners = await makeOwners(database);
   const report = (problem: string) => record.write({ what: 'wrong', problem });
   const processes = PROCESSES.map(({ name, role }) => {
     const urls = { DATABASE_URL: database.urlFor(name), NATS_URL: nats.urlFor(name) };
     const logFile = join(dir, `${name}.log`);
-    return supervise({ name, role, env: { ...env, ...urls }, logFile }, report, stops);
+    return supervise({ name, role, env: { ...env, ...urls }, logFile }, report, hooks);
   });
   await Promise.all(processes.map((each) => each.start()));
   return {
@@ -115,14 +115,14 @@ export async function withDatabase<T>(url: string, use: (sql: postgres.Sql) => P
 async function prepare(
   database: Server,
   { paths, authorities }: Pick<Disks, 'paths'> & { authorities: readonly Authority[] },
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Promise<Record<string, string>> {
   const pool = connectPool({ url: database.url(), name: 'chaos', max: 1, statementTimeoutMs: 60_000 });
   await migrate(pool).finally(() => pool.end());
   const register = join(paths.register, 'register');
   mkdirSync(register, { mode: 0o700 });
   const { env } = await makeInstallation(
-    { teardown: (stop: () => Promise<unknown>) => stops.add(stop) },
+    { teardown: (stop: () => Promise<unknown>) => hooks.add(stop) },
     { databaseUrl: database.url(), natsUrl: '' },
     {
       ...SETTINGS,

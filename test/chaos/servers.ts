@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Stops } from '../../src/server/core/shutdown.js';
+import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { lockDataDir } from '../../src/server/embedded/data-dir.js';
 import { startNats } from '../../src/server/embedded/nats.js';
 import { type LocalServer, startPostgres } from '../../src/server/embedded/postgres.js';
@@ -45,10 +45,10 @@ export async function openServer(
   name: ServerName,
   dir: string,
   users: readonly string[],
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Promise<Server> {
   const dataDir = await lockDataDir({ path: dir });
-  stops.add(() => dataDir.release());
+  hooks.add(() => dataDir.release());
   const options = { dataDir, log: SILENT };
   const launch = () =>
     name === 'postgres' ? startPostgres(options) : startNats({ ...options, randomPassword: () => 'chaos' });
@@ -60,7 +60,7 @@ export async function openServer(
     crashes: 0,
     links: new Map(),
   };
-  stops.add(async () => {
+  hooks.add(async () => {
     state.closed = true;
     state.wanted = false;
     await state.starting?.catch(() => {});
@@ -69,7 +69,7 @@ export async function openServer(
   await start(state);
   for (const user of users) {
     const link = await startLink(targetOf(state.server!.url));
-    stops.add(link.close);
+    hooks.add(link.close);
     state.links.set(user, link);
   }
   return {

@@ -9,7 +9,7 @@ import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type Config, readConfig } from '../../src/config/config.js';
 import { createLogger, type Logger } from '../../src/server/core/logger.js';
-import { createStops, type Stops } from '../../src/server/core/shutdown.js';
+import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import type { WitnessSetup } from '../../src/server/logs/setup.js';
 import { type Check, isReady } from '../../src/server/ops/ops-listener.js';
@@ -93,12 +93,12 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const databaseUrl = await testDatabase(t);
   const queuePrefix = testNatsPrefix(t);
   const dir = await mkdtemp(join(tmpdir(), 'attest-app-'));
-  const stops = createStops();
+  const hooks = createShutdownHooks();
   t.teardown(async () => {
-    await stops.run();
+    await hooks.run();
     await rm(dir, { recursive: true });
   });
-  const { proxy, url } = await proxied(databaseUrl, options.isProxied === true, stops);
+  const { proxy, url } = await proxied(databaseUrl, options.isProxied === true, hooks);
   const made = await makeConfig(dir, { databaseUrl: url, natsUrl }, options.env ?? {});
   const config = options.isWithoutAdmin ? withoutAdmin(made) : made;
   const recorder = createRecorder();
@@ -107,8 +107,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const shared = { config, queuePrefix, register, log };
   const startWitnessed = async (wanted: readonly string[], keysOf: Record<string, string> = {}) => {
     const { names, setups } = await makeWitnesses(dir, wanted, keysOf);
-    const own = createStops();
-    stops.add(own.run);
+    const own = createShutdownHooks();
+    hooks.add(own.run);
     const worker = await startTestWorker(shared, setups, options, own);
     own.add(async () => {
       for (const witness of names) witness.release();
@@ -117,10 +117,10 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   };
   let running = await startWitnessed(options.witnesses ?? ['self-tsa']);
   const baseUrls: string[] = [];
-  for (let i = 0; i < (options.apis ?? 1); i++) baseUrls.push(await listen(shared, stops));
+  for (let i = 0; i < (options.apis ?? 1); i++) baseUrls.push(await listen(shared, hooks));
   const [baseUrl = ''] = baseUrls;
   const pool = connectPool({ url: databaseUrl, name: 'test', max: 4, statementTimeoutMs: 60_000 });
-  stops.add(() => pool.end({ timeout: 1 }));
+  hooks.add(() => pool.end({ timeout: 1 }));
   const app: App = {
     config,
     baseUrl,
@@ -135,7 +135,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     rest: (path, request) => rest(baseUrl, recorder, path, request),
     surfaces: (of = baseUrl) => {
       const surfaces = surfacesOf(of, recorder);
-      for (const { close } of surfaces) stops.add(async () => close());
+      for (const { close } of surfaces) hooks.add(async () => close());
       return surfaces;
     },
     drain: () => drain(running.worker),
@@ -159,12 +159,12 @@ type Shared = {
 async function proxied(
   databaseUrl: string,
   isWanted: boolean,
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Promise<{ proxy: TcpProxy | undefined; url: string }> {
   if (!isWanted) return { proxy: undefined, url: databaseUrl };
   const url = new URL(databaseUrl);
   const proxy = await startProxy({ host: url.hostname, port: Number(url.port) });
-  stops.add(proxy.close);
+  hooks.add(proxy.close);
   url.host = `127.0.0.1:${proxy.port}`;
   return { proxy, url: url.href };
 }
@@ -190,7 +190,7 @@ function withoutAdmin(config: Config): Config {
   return { ...config, secrets: { ...config.secrets, adminToken: undefined } };
 }
 
-async function listen({ config, queuePrefix, register, log }: Shared, stops: Stops): Promise<string> {
+async function listen({ config, queuePrefix, register, log }: Shared, hooks: ShutdownHooks): Promise<string> {
   let baseUrl = '';
   const checks: Check[] = [];
   const options = {
@@ -203,7 +203,7 @@ async function listen({ config, queuePrefix, register, log }: Shared, stops: Sto
     isReady: () => isReady(checks),
     observe: () => {},
   };
-  const api = await startApi(options, stops);
+  const api = await startApi(options, hooks);
   checks.push(...api.checks);
   const { port } = await api.server.listen({ host: config.host, port: 0 });
   baseUrl = `http://localhost:${port}`;
@@ -214,7 +214,7 @@ function startTestWorker(
   { config, queuePrefix, register, log }: Shared,
   witnesses: readonly WitnessSetup[],
   { witnessDeadlineMs = config.witnessDeadlineMs }: AppOptions,
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Promise<Worker> {
   const options = {
     config: { ...config, witnessDeadlineMs },
@@ -225,7 +225,7 @@ function startTestWorker(
     log,
     observeAttempts: () => {},
   };
-  return startWorker(options, stops);
+  return startWorker(options, hooks);
 }
 
 /** Time-stamping authorities like the one of `attest up`, each with its own CA. */

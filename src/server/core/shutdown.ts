@@ -1,12 +1,12 @@
-/** What has been started, in order, so that it can be stopped the other way round. */
-export type Stops = {
+/** What to stop at shutdown, in the order in which it was started. */
+export type ShutdownHooks = {
   add(stop: () => Promise<unknown>): void;
-  /** Stops everything, the last started first. One that fails does not keep the others from being stopped. */
+  /** Stops everything, the last started first. If one fails, the others are stopped nevertheless; throws its error. */
   run(): Promise<void>;
 };
 
-/** Nothing to stop yet. */
-export function createStops(): Stops {
+/** Returns an empty list of hooks. */
+export function createShutdownHooks(): ShutdownHooks {
   const started: (() => Promise<unknown>)[] = [];
   return {
     add: (stop) => started.push(stop),
@@ -19,12 +19,12 @@ export function createStops(): Stops {
   };
 }
 
-/** Runs something that starts things and ends; stops what it started, however it ends. */
-export async function withStops<T>(run: (stops: Stops) => Promise<T>): Promise<T> {
-  const stops = createStops();
+/** Runs `run`, then its hooks, also if it throws. */
+export async function withShutdownHooks<T>(run: (hooks: ShutdownHooks) => Promise<T>): Promise<T> {
+  const hooks = createShutdownHooks();
   try {
-    return await run(stops);
+    return await run(hooks);
   } finally {
-    await stops.run();
+    await hooks.run();
   }
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
-import type { Stops } from '../core/shutdown.js';
+import type { ShutdownHooks } from '../core/shutdown.js';
 import { atMostEvery } from '../core/throttle.js';
 import type { ApiServer } from '../http/server.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
@@ -49,18 +49,18 @@ const WAKE_MS = 100;
 
 /**
  * Opens the database, keys and queue of an API process and makes its server, which does not listen yet. Whatever it
- * opens is in `stops`, also when it throws: requests under way are answered first.
+ * opens is in `hooks`, also when it throws: requests under way are answered first.
  */
-export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> {
+export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promise<Api> {
   const { config, log, register } = options;
-  const pool = openPool(config, stops, { name: 'api', max: config.poolSize });
-  const listPool = openPool(config, stops, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
+  const pool = openPool(config, hooks, { name: 'api', max: config.poolSize });
+  const listPool = openPool(config, hooks, { name: 'list', max: LIST_CONNECTIONS, planOnce: true });
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets.log);
   const directory = await openDirectory(pool);
-  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, stops, clock: Date.now });
+  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, hooks, clock: Date.now });
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
@@ -72,23 +72,23 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     log,
     onQueue: (queue) => onKeyChange(queue, principals.forget),
   });
-  stops.add(jobs.close);
+  hooks.add(jobs.close);
   const acknowledged = createAcknowledgedLeaves();
   const guard = createLogGuard(register, acknowledged, directory, log);
-  const writePool = openPool(config, stops, {
+  const writePool = openPool(config, hooks, {
     name: 'accept',
     max: ACCEPT_LIMITS.maxInFlight * 2,
     onClose: guard.connectionLost,
   });
   const clock = await openClock(writePool, log);
-  refresh(stops, async () => {
+  refresh(hooks, async () => {
     await directory.refresh();
     await clock.compare();
     await guard.look(writePool);
   });
-  refresh(stops, () => noteTails(pool, directory));
+  refresh(hooks, () => noteTails(pool, directory));
   const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
-  stops.add(accepters.close);
+  hooks.add(accepters.close);
   const servers = createApiServers(options, {
     pool,
     listPool,
@@ -99,7 +99,7 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
     signerOf: signers.signerOf,
     submissionClock: clock.now,
   });
-  own(servers, log, stops);
+  own(servers, log, hooks);
   const check = async () =>
     directory.findProblem() ?? guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
@@ -110,11 +110,11 @@ export async function startApi(options: ApiOptions, stops: Stops): Promise<Api> 
 
 function openPool(
   { databaseUrl }: Config,
-  stops: Stops,
+  hooks: ShutdownHooks,
   options: Pick<PoolOptions, 'name' | 'max' | 'planOnce' | 'onClose'>,
 ): Pool {
   const pool = connectPool({ ...options, url: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
-  stops.add(() => pool.end({ timeout: 5 }));
+  hooks.add(() => pool.end({ timeout: 5 }));
   return pool;
 }
 
@@ -134,7 +134,7 @@ async function noteTails(pool: Pool, directory: Directory): Promise<void> {
 }
 
 /** Runs it again and again; while the database is away, the requests that need it say so. */
-function refresh(stops: Stops, run: () => Promise<void>): void {
+function refresh(hooks: ShutdownHooks, run: () => Promise<void>): void {
   let isRunning = false;
   const refreshing = setInterval(() => {
     if (isRunning) return;
@@ -145,22 +145,22 @@ function refresh(stops: Stops, run: () => Promise<void>): void {
         isRunning = false;
       });
   }, REFRESH_MS).unref();
-  stops.add(async () => clearInterval(refreshing));
+  hooks.add(async () => clearInterval(refreshing));
 }
 
 /** Closes them at the end, and reads their certificates again when told to. */
-function own({ server: open, adminServer }: ApiServers, log: Logger, stops: Stops): void {
+function own({ server: open, adminServer }: ApiServers, log: Logger, hooks: ShutdownHooks): void {
   for (const server of [open, adminServer]) {
     if (server === undefined) continue;
-    stops.add(server.close);
-    reloadOnHangUp(server, log, stops);
+    hooks.add(server.close);
+    reloadOnHangUp(server, log, hooks);
   }
 }
 
-function reloadOnHangUp(server: ApiServer, log: Logger, stops: Stops): void {
+function reloadOnHangUp(server: ApiServer, log: Logger, hooks: ShutdownHooks): void {
   const reloadTls = () => reload(server, log);
   process.on('SIGHUP', reloadTls);
-  stops.add(async () => process.off('SIGHUP', reloadTls));
+  hooks.add(async () => process.off('SIGHUP', reloadTls));
 }
 
 /** Certificate and key are read again for new connections; ones that do not fit are left and the old stay in use. */

@@ -2,7 +2,7 @@
 
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
-import { type Stops, withStops } from '../core/shutdown.js';
+import { type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
 import { openLogDomain } from '../logs/log-domain.js';
 import { type LogManager, logManager } from '../logs/log-manager.js';
 import { openRegister } from '../pipeline/register/open-register.js';
@@ -20,10 +20,10 @@ const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
 
 /** Runs everything on this machine until told to stop; throws when a server it started ends by itself. */
 export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): Promise<void> {
-  await withStops(async (stops) => {
-    const log = openLog(upConfig.logLevel, stops);
-    const { config, witnesses, failed } = await startEmbedded(upConfig, log, stops);
-    const pool = openToolPool(config.databaseUrl, stops);
+  await withShutdownHooks(async (hooks) => {
+    const log = openLog(upConfig.logLevel, hooks);
+    const { config, witnesses, failed } = await startEmbedded(upConfig, log, hooks);
+    const pool = openToolPool(config.databaseUrl, hooks);
     await migrate(pool);
     await writeConnections(config);
     const { logDomain, isNew } = await openLogDomain(pool, config);
@@ -33,7 +33,7 @@ export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): 
       roles: { api: true, worker: true },
       witnesses: asked,
       log,
-      stops,
+      hooks,
     });
     const { project_id: projectId } = await writeCredentials(pool, config, ready);
     onReady({ ...ready, projectId, ...(isNew ? { newLogDomain: logDomain } : {}) });
@@ -56,18 +56,18 @@ async function runRole(
   roles: { api: boolean; worker: boolean },
   { stop, onReady }: RunOptions,
 ) {
-  await withStops(async (stops) => {
-    const log = openLog(config.logLevel, stops);
+  await withShutdownHooks(async (hooks) => {
+    const log = openLog(config.logLevel, hooks);
     const witnesses = roles.worker ? openWitnesses(config.witnesses) : [];
-    onReady(await startProcess({ config, roles, witnesses, log, stops }));
+    onReady(await startProcess({ config, roles, witnesses, log, hooks }));
     await aborted(stop);
   });
 }
 
 /** Brings the database up to this version. @returns the names of the migrations that ran */
 export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readonly string[]> {
-  return withStops(async (stops) => {
-    const pool = openToolPool(databaseUrl, stops);
+  return withShutdownHooks(async (hooks) => {
+    const pool = openToolPool(databaseUrl, hooks);
     await assertSession(pool, TOOL);
     return migrate(pool);
   });
@@ -89,14 +89,14 @@ export async function withSecretKeys<T>(
 }
 
 async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Promise<T>): Promise<T> {
-  return withStops(async (stops) => {
+  return withShutdownHooks(async (hooks) => {
     const databaseUrl = config.databaseUrl ?? (await findConnections(config.dataDir))?.databaseUrl;
     if (databaseUrl === undefined) {
       throw new Error(
         `no service has run over ${config.dataDir}: start one with attest up, or set DATABASE_URL`,
       );
     }
-    const pool = openToolPool(databaseUrl, stops);
+    const pool = openToolPool(databaseUrl, hooks);
     await assertSession(pool, TOOL).catch((error: Error) => {
       const hint = config.databaseUrl === undefined ? ': is attest up running?' : '';
       throw new Error(`${error.message}${hint}`, { cause: error });
@@ -106,15 +106,15 @@ async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Prom
   });
 }
 
-function openLog(level: Config['logLevel'], stops: Stops): Logger {
+function openLog(level: Config['logLevel'], hooks: ShutdownHooks): Logger {
   const log = createLogger({ level, fd: 2 });
-  stops.add(() => flushLogger(log));
+  hooks.add(() => flushLogger(log));
   return log;
 }
 
-function openToolPool(url: string, stops: Stops): Pool {
+function openToolPool(url: string, hooks: ShutdownHooks): Pool {
   const pool = connectPool({ url, name: 'tool', max: 2, ...TOOL });
-  stops.add(() => pool.end({ timeout: 5 }));
+  hooks.add(() => pool.end({ timeout: 5 }));
   return pool;
 }
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
-import type { Stops } from '../core/shutdown.js';
+import type { ShutdownHooks } from '../core/shutdown.js';
 import type { WitnessSetup } from '../logs/setup.js';
 import { addClockGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
 import { createMetrics } from '../ops/metrics.js';
@@ -41,7 +41,7 @@ export type ProcessOptions = {
   roles: { api: boolean; worker: boolean };
   witnesses: readonly WitnessSetup[];
   log: Logger;
-  stops: Stops;
+  hooks: ShutdownHooks;
 };
 
 /**
@@ -49,7 +49,7 @@ export type ProcessOptions = {
  * other way round: requests under way are answered, then jobs under way are finished. A process loads only what it is:
  * the API's part takes 0.3 s to load, which no worker has to wait for.
  */
-export async function startProcess({ config, roles, witnesses, log, stops }: ProcessOptions): Promise<Ready> {
+export async function startProcess({ config, roles, witnesses, log, hooks }: ProcessOptions): Promise<Ready> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
   const register = await openRegister(config.checkpointRegister);
   const metrics = createMetrics();
@@ -59,7 +59,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   let phase = 'the process is starting';
   const checks: Check[] = [{ name: 'process', check: async () => phase || undefined }];
   const ops = createOps({ checks, metrics, log });
-  stops.add(ops.close);
+  hooks.add(ops.close);
   const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
   const opsUrl = `http://localhost:${opsPort}`;
   let apiPort = config.port;
@@ -70,7 +70,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
   if (roles.worker) {
     const { startWorker } = await import('./worker.js');
     const options = { ...shared, witnesses, observeAttempts: attemptCounters(metrics) };
-    const worker = await startWorker(options, stops);
+    const worker = await startWorker(options, hooks);
     checks.push(...worker.checks);
     clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
@@ -84,7 +84,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
       isReady: () => isReady(checks),
       observe: metrics.observeRequest,
     };
-    const api = await startApi(options, stops);
+    const api = await startApi(options, hooks);
     checks.push(...api.checks);
     clients.set('api', api.jobs);
     addApiGauges(metrics, api.pool, api.accepters.queued);
@@ -96,7 +96,7 @@ export async function startProcess({ config, roles, witnesses, log, stops }: Pro
     apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
   }
   phase = '';
-  stops.add(async () => {
+  hooks.add(async () => {
     phase = 'the process is stopping';
   });
   return roles.api ? { ...urls(), opsUrl, ...admin } : { opsUrl };

@@ -10,7 +10,7 @@ import { assertPortFree } from '../core/free-port.js';
 import type { Logger } from '../core/logger.js';
 import type { Principal } from '../core/principal.js';
 import { readIfThere } from '../core/read-optional-file.js';
-import type { Stops } from '../core/shutdown.js';
+import type { ShutdownHooks } from '../core/shutdown.js';
 import { writeFileAtomic } from '../core/write-file-atomic.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
 import { EmbeddedError } from '../embedded/embedded-error.js';
@@ -47,9 +47,9 @@ export type Credentials = {
 export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
 
 /** Locks the data directory, starts what no setting names, and makes missing secrets. */
-export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops): Promise<Embedded> {
+export async function startEmbedded(config: UpConfig, log: Logger, hooks: ShutdownHooks): Promise<Embedded> {
   const dataDir = await lockDataDir({ path: config.dataDir });
-  stops.add(() => dataDir.release());
+  hooks.add(() => dataDir.release());
   await assertPortFree({ host: config.host, port: config.port });
   await assertPortFree({ host: config.opsHost, port: config.opsPort });
   if (config.adminPort !== undefined)
@@ -58,9 +58,9 @@ export async function startEmbedded(config: UpConfig, log: Logger, stops: Stops)
   const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
   const options = { dataDir, log, ...cache };
   const postgres = config.databaseUrl === undefined ? await startPostgres(options) : undefined;
-  if (postgres) stops.add(postgres.stop);
+  if (postgres) hooks.add(postgres.stop);
   const nats = config.natsUrl === undefined ? await startNatsIfThere(options) : undefined;
-  if (nats) stops.add(nats.stop);
+  if (nats) hooks.add(nats.stop);
   const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';
   const natsUrl = config.natsUrl ?? nats?.url;
   return {

@@ -3,7 +3,7 @@ import { ulid } from 'ulid';
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import { createTroubles } from '../core/outage-log.js';
-import type { Stops } from '../core/shutdown.js';
+import type { ShutdownHooks } from '../core/shutdown.js';
 import { getLogDomain } from '../logs/log-domain.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../logs/setup.js';
 import { environmentChecks } from '../ops/environment-checks.js';
@@ -53,13 +53,13 @@ const SEALING_MS_PER_LEAF = 0.1;
 
 /**
  * Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. Whatever it
- * opens is in `stops`, also when it throws: jobs under way are finished first.
+ * opens is in `hooks`, also when it throws: jobs under way are finished first.
  */
-export async function startWorker(options: WorkerOptions, stops: Stops): Promise<Worker> {
+export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
   const { config, witnesses, log } = options;
   const register = watchWrites(options.register);
   const { log: logKeys } = config.secrets;
-  const pool = await setUp(options, register, stops);
+  const pool = await setUp(options, register, hooks);
   const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
   const stopping = new AbortController();
@@ -99,7 +99,7 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
     repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
     repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => noteWorker(pool, workerId)),
   ];
-  stops.add(async () => {
+  hooks.add(async () => {
     stopping.abort();
     sending.stop();
     await Promise.all([...loops, ...consuming.map((stop) => stop())]);
@@ -119,9 +119,9 @@ export async function startWorker(options: WorkerOptions, stops: Stops): Promise
 async function setUp(
   { config, witnesses, log }: WorkerOptions,
   register: Register,
-  stops: Stops,
+  hooks: ShutdownHooks,
 ): Promise<Pool> {
-  const pool = await openDatabase(config, stops);
+  const pool = await openDatabase(config, hooks);
   const { secretKeys, log: logKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
@@ -130,11 +130,14 @@ async function setUp(
   return pool;
 }
 
-async function openDatabase({ databaseUrl, poolSize, batchMaxLeaves }: Config, stops: Stops): Promise<Pool> {
+async function openDatabase(
+  { databaseUrl, poolSize, batchMaxLeaves }: Config,
+  hooks: ShutdownHooks,
+): Promise<Pool> {
   const sealingMs = Math.ceil(batchMaxLeaves * SEALING_MS_PER_LEAF);
   const session = { statementTimeoutMs: STATEMENT_TIMEOUT_MS + sealingMs };
   const pool = connectPool({ url: databaseUrl, name: 'worker', max: poolSize, ...session });
-  stops.add(() => pool.end({ timeout: 5 }));
+  hooks.add(() => pool.end({ timeout: 5 }));
   await assertSession(pool, session);
   await assertMigrated(pool);
   return pool;

@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
-import type { Stops } from '../core/shutdown.js';
+import type { ShutdownHooks } from '../core/shutdown.js';
 import type { SigningKeys } from '../keys/secrets.js';
 import type { Directory } from '../logs/log-cache.js';
 import { keyOf } from '../logs/setup.js';
@@ -34,10 +34,10 @@ type Signer = DsseSigner & { environment: Principal['environment'] };
 export async function setUpDsseSigners(
   pool: Pool,
   keys: SigningKeys,
-  deps: { directory: Directory; stops: Stops; clock: () => number },
+  deps: { directory: Directory; hooks: ShutdownHooks; clock: () => number },
 ): Promise<DsseSigners> {
   const signer = createBatchSigner(ENVIRONMENTS.map((number) => keyOf(keys, number)));
-  deps.stops.add(signer.close);
+  deps.hooks.add(signer.close);
   const signers: Signer[] = [];
   for (const [place, environment] of ENVIRONMENTS.entries()) {
     const spki = createPublicKey(keyOf(keys, environment)).export({ type: 'spki', format: 'der' });

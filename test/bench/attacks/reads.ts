@@ -47,8 +47,8 @@ async function readPages(target: Target): Promise<number> {
 }
 
 /** The newest submissions of the key's project; they are in no batch, and what Postgres takes for them is counted. */
-async function addLarge({ services, stops }: Target): Promise<void> {
-  const pool = openPool(services.databaseUrl, stops);
+async function addLarge({ services, hooks }: Target): Promise<void> {
+  const pool = openPool(services.databaseUrl, hooks);
   await pool`
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
                             metadata_state, commitment, dsse_key_id, signature, leaf_hash)
