@@ -17,7 +17,12 @@ import { type ApiServer, createServer, type ServerDeps } from '../../src/server/
 import type { Observation } from '../../src/server/http/socket/requests.js';
 
 export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 250);
-export const KEYS = { all: 'svc_test_all', noScopes: 'svc_test_none', spent: 'svc_test_spent' };
+export const KEYS = {
+  all: 'svc_test_all',
+  other: 'svc_test_other',
+  noScopes: 'svc_test_none',
+  spent: 'svc_test_spent',
+};
 /** What a handler's failure says; no answer may hold it. */
 export const SECRET_FAILURE = 'relation "secret_table" does not exist';
 
@@ -171,6 +176,7 @@ function principal(apiKeyId: string, scopes: readonly string[]): Principal {
 
 const PRINCIPALS: ReadonlyMap<string, Principal> = new Map([
   [KEYS.all, principal('key_all', ['attestations:read', 'attestations:write', 'batches:read'])],
+  [KEYS.other, principal('key_other', ['attestations:read', 'attestations:write', 'batches:read'])],
   [KEYS.noScopes, principal('key_none', [])],
   [KEYS.spent, principal('key_spent', ['attestations:write', 'batches:read'])],
 ]);

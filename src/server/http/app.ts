@@ -12,6 +12,7 @@ import { internalError } from './call/failure.js';
 import { connectContext } from './connect/connect.js';
 import { dropEndlessDeadline } from './connect/rpc-deadline.js';
 import { sendError } from './rest/envelope.js';
+import type { HoldAnswer } from './socket/answer-memory.js';
 import type { Limits } from './socket/limits.js';
 import type { RequestRecord } from './socket/requests.js';
 import { boundStreams } from './socket/streams.js';
@@ -24,6 +25,8 @@ export type AppDeps = {
   /** RPCs that anyone may call and that may stream: health, reflection. */
   moreRpcs?: (router: ConnectRouter) => void;
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
+  /** Counts the bytes of answers while they are held. */
+  holdAnswer: HoldAnswer;
   /** Answers what has no route here. */
   notFound: (record: RequestRecord) => void;
   /** Aborted when the server begins to close: ends streams that would not end by themselves. */
@@ -58,8 +61,7 @@ export function createApp(deps: AppDeps): App {
   };
   const fastify = createFastify(deps, getRecord);
   registerRpcs(fastify, deps, getRecord);
-  const { publicRoutes } = deps;
-  if (publicRoutes !== undefined) fastify.register(async (scope) => publicRoutes(scope));
+  registerPublicRoutes(fastify, deps, getRecord);
   return {
     ready: async () => void (await fastify.ready()),
     serve(record) {
@@ -116,6 +118,21 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     acceptCompression: [],
     shutdownSignal: deps.closing,
     interceptors: [boundStreams(deps.limits, deps.closing)],
+  });
+}
+
+function registerPublicRoutes(
+  fastify: FastifyInstance,
+  { publicRoutes, holdAnswer }: AppDeps,
+  getRecord: GetRecord,
+): void {
+  if (publicRoutes === undefined) return;
+  fastify.register(async (scope) => {
+    scope.addHook('onSend', async (request, _reply, payload) => {
+      const isBody = typeof payload === 'string' || payload instanceof Uint8Array;
+      if (isBody && request.method !== 'HEAD') holdAnswer(getRecord(request), payload.length);
+    });
+    await publicRoutes(scope);
   });
 }
 

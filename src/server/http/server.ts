@@ -19,6 +19,7 @@ import { normalizeTarget, surfaceFor } from './request-target.js';
 import { sendError } from './rest/envelope.js';
 import { restSurface } from './rest/rest-surface.js';
 import { assertUnambiguous } from './socket/ambiguous-headers.js';
+import { createAnswerMemory } from './socket/answer-memory.js';
 import { createBodyMemory } from './socket/body-memory.js';
 import { refuseMalformed } from './socket/client-error.js';
 import { drain, endAfterAnswer } from './socket/drain.js';
@@ -70,18 +71,20 @@ export function createServer(deps: ServerDeps): ApiServer {
     },
   });
   const holdFor = createBodyMemory(limits.maxHeldBytes);
-  const rest = restSurface({ ...deps, ...limits, interceptors, holdFor });
+  const peers = createPeers(limits);
+  const holdAnswer = createAnswerMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
+  const rest = restSurface({ ...deps, ...limits, interceptors, holdFor, holdAnswer });
   const closing = new AbortController();
   const app = createApp({
     ...deps,
     limits,
-    routes: connectRoutes({ ...deps, ...limits, interceptors }),
+    holdAnswer,
+    routes: connectRoutes({ ...deps, ...limits, interceptors, holdAnswer }),
     notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest.serve(record)),
     closing: closing.signal,
   });
   const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
   const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
-  const peers = createPeers(limits);
   const listener = createListener({
     limits,
     tls: deps.tls,

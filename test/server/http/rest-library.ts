@@ -82,6 +82,7 @@ export async function startLibrary(
     conclude: () => [],
     maxBodyBytes: 2 ** 20,
     holdFor: () => () => {},
+    holdAnswer: () => {},
     onInternalError: (error) => failures.push(error),
     ...options,
   });

@@ -19,6 +19,7 @@ t.test(
     const library = await startLibrary(t, {
       maxBodyBytes: 100,
       holdFor: () => () => {},
+      holdAnswer: () => {},
       admit: async (call) => {
         admitted++;
         call.responseHeaders.set('x-ratelimit-remaining', '3');
@@ -145,6 +146,7 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
       conclude: () => [],
       maxBodyBytes: 1,
       holdFor: () => () => {},
+      holdAnswer: () => {},
       onInternalError: () => {},
     });
   t.throws(make(refused.StreamingService), /library\.v1\.StreamingService\.Watch: a streaming RPC/);
@@ -168,6 +170,7 @@ t.test('the routes are listed as the protos have them', async (t) => {
     conclude: () => [],
     maxBodyBytes: 1,
     holdFor: () => () => {},
+    holdAnswer: () => {},
     onInternalError: () => {},
   });
   t.equal(routes.length, 18);

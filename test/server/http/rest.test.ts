@@ -192,6 +192,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     conclude: () => [],
     maxBodyBytes: 1000,
     holdFor: () => () => {},
+    holdAnswer: () => {},
     onInternalError: (error) => t.fail(String(error)),
   });
   const server = createHttp2Server(

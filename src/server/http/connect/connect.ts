@@ -8,23 +8,28 @@ import {
 } from '@connectrpc/connect';
 import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/connect/protocol';
 import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { compileMessageCheck } from '../../json/check-message.js';
 import { asApiError } from '../call/failure.js';
 import type { Interceptors } from '../call/interceptors.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
+import type { HoldAnswer } from '../socket/answer-memory.js';
 import { inPieces } from '../socket/pieces.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { connectError } from './connect-error.js';
 import { surfaceOf } from './message-form.js';
 import { completeError, noSuchRpc } from './protocol-error.js';
-import { addConclusion } from './refuse.js';
+import { addConclusion, refusalAnswer } from './refuse.js';
 import { beforeDeadline, within } from './rpc-deadline.js';
+import type { RpcAnswer } from './write-response.js';
 
 export type ConnectDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;
+  /** Counts the bytes of answers while they are held. */
+  holdAnswer: HoldAnswer;
   /** For calls that come without a deadline of their own. */
   answerTimeoutMs: number;
 };
@@ -62,7 +67,8 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
           if (message !== undefined) for (const name of OF_THE_BODY_AS_SENT) request.header.delete(name);
           // From here on the id goes the way of the call's other metadata, lest it arrives twice.
           record.res.removeHeader('x-request-id');
-          return piecemeal(await completeError(await handler(read), record, handler.allowedMethods));
+          const response = await completeError(await handler(read), record, handler.allowedMethods);
+          return hold(deps.holdAnswer, record, response);
         },
         {
           service: handler.service,
@@ -77,8 +83,44 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
   };
 }
 
-function piecemeal(response: UniversalServerResponse): UniversalServerResponse {
-  return response.body === undefined ? response : { ...response, body: inPieces(response.body) };
+/** The answer in pieces, its bytes counted; or the refusal, when no more can be held. All of a message is one chunk. */
+async function hold(
+  holdAnswer: HoldAnswer,
+  record: RequestRecord,
+  response: UniversalServerResponse,
+): Promise<UniversalServerResponse> {
+  if (response.body === undefined) return response;
+  const chunks = response.body[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  try {
+    if (!first.done) holdAnswer(record, first.value.length);
+    return { ...response, body: inPieces(resumed(first, chunks)) };
+  } catch (error) {
+    if (!(error instanceof ApiError) || record.call === undefined) throw error;
+    void chunks.return?.();
+    return universal(refusalAnswer(record, record.call, error));
+  }
+}
+
+/** What an iterator gives, the first result of which was taken from it. */
+async function* resumed<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>): AsyncIterable<T> {
+  try {
+    for (let result = first; !result.done; result = await iterator.next()) yield result.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+function universal({ status, headers, body, trailer }: RpcAnswer): UniversalServerResponse {
+  const header = new Headers();
+  for (let i = 0; i < headers.length; i += 2) header.append(headers[i] as string, headers[i + 1] as string);
+  if (body !== undefined) header.set('content-length', String(body.byteLength));
+  return {
+    status,
+    header,
+    ...(body !== undefined && { body: createAsyncIterable([body]) }),
+    ...(trailer !== undefined && { trailer }),
+  };
 }
 
 type Check = (message: Message) => void;

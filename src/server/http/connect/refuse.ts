@@ -5,6 +5,7 @@ import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
+import type { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { asApiError } from '../call/failure.js';
 import type { Interceptors } from '../call/interceptors.js';
@@ -23,12 +24,17 @@ export function refuseCall(
 ): void {
   if (thrown instanceof ClientGone) return;
   const error = asApiError(log, thrown, call);
-  record.error = error.code;
   addConclusion(interceptors, call);
+  sendWhileReading(record.req, record.res, refusalAnswer(record, call, error));
+}
+
+/** The answer to a call that is refused, in the form of its protocol; the record is told of the error. */
+export function refusalAnswer(record: RequestRecord, call: Call, error: ApiError): RpcAnswer {
+  record.error = error.code;
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
   const isUnknownEncoding = error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE;
   const told = connectError(error, call, isUnknownEncoding ? Code.Unimplemented : undefined);
-  sendWhileReading(record.req, record.res, statusAnswer(record, told));
+  return statusAnswer(record, told);
 }
 
 /** Adds what the headers of every answer say of a call to those of its own. */

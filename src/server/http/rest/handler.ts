@@ -7,6 +7,7 @@ import { boundBy } from '../../json/bound.js';
 import { internalError } from '../call/failure.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
+import type { HoldAnswer } from '../socket/answer-memory.js';
 import type { Holder } from '../socket/body-memory.js';
 import { ClientGone, type HoldBytes } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
@@ -30,6 +31,8 @@ export type RestOptions = {
   maxBodyBytes: number;
   /** Counts the bytes of bodies while they are held. */
   holdFor: (holder: Holder) => HoldBytes;
+  /** Counts the bytes of answers while they are held. */
+  holdAnswer: HoldAnswer;
   /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
   onInternalError: (error: unknown, requestId: string) => void;
 };
@@ -63,7 +66,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
     })),
     handle: (exchange) =>
       recover(
-        () => andThen(answer(options, router, exchange), (found) => sendNegotiated(exchange, found)),
+        () => andThen(answer(options, router, exchange), (found) => sendNegotiated(options, exchange, found)),
         (error) => sendError(options, exchange, error),
       ),
     refuse: (exchange, error) => sendError(options, exchange, error),
@@ -94,7 +97,8 @@ function callHeaders({ conclude }: RestOptions, call: Call): string[] {
   return headers;
 }
 
-function sendNegotiated(exchange: Exchange, found: Answer): Soon<void> {
+function sendNegotiated({ holdAnswer }: RestOptions, exchange: Exchange, found: Answer): Soon<void> {
+  if (exchange.req.method !== 'HEAD') holdAnswer(exchange, found.body?.byteLength ?? 0);
   return andThen(negotiate(exchange, found), (ready) => send(exchange.req, exchange.res, ready));
 }
 

@@ -10,6 +10,7 @@ export type RestSurfaceDeps = {
   interceptors: Interceptors;
   maxBodyBytes: number;
   holdFor: RestOptions['holdFor'];
+  holdAnswer: RestOptions['holdAnswer'];
   log: Logger;
 };
 

@@ -6,6 +6,8 @@ export type Limits = {
   maxPublicBytes: number;
   /** Of all request bodies that are held at a time. */
   maxHeldBytes: number;
+  /** Of all large answers that clients have not taken. */
+  maxUnreadBytes: number;
   /** Of all request headers together. */
   maxHeaderBytes: number;
   /** Beyond it new connections are closed at once. */
@@ -51,6 +53,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxBodyBytes: 1024 * 1024,
   maxPublicBytes: 4 * 1024,
   maxHeldBytes: 64 * 1024 * 1024,
+  maxUnreadBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 10_000,
   maxRequests: 4_096,

@@ -12,6 +12,8 @@ export type PeerLimits = Pick<
 export type Peers = {
   /** Counts a connection until it closes, or closes it at once when its address has too many. */
   addConnection: (socket: Socket) => void;
+  /** The address or network that a connection counts for; undefined when it is a trusted proxy's. */
+  find: (socket: Socket) => string | undefined;
   /** Counts a request until its answer has ended; the refusal of one too many. */
   addRequest: (record: RequestRecord) => ApiError | undefined;
 };
@@ -31,6 +33,7 @@ export function createPeers(limits: PeerLimits): Peers {
     return isTrusted(trusted, address) ? undefined : peerOf(address);
   };
   return {
+    find: findPeer,
     addConnection(socket) {
       const peer = findPeer(socket);
       if (peer === undefined) return;

@@ -1,0 +1,73 @@
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { unavailable } from '../../core/errors.js';
+import type { NodeResponse, RequestRecord } from './requests.js';
+
+/** An answer and whom it is for. */
+export type Answered = Pick<RequestRecord, 'req' | 'res' | 'call'>;
+
+/**
+ * Counts the bytes of an answer until it closes. Throws `service.unavailable` when no more can be held, except for
+ * calls with side effects: they are done already, and their callers need the answer.
+ */
+export type HoldAnswer = (answered: Answered, bytes: number) => void;
+
+/** Answers of at most this many bytes are bounded by the number of open requests. */
+const UNCOUNTED_BYTES = 64 * 1024;
+/** No API key gets more than this part, and no address without one. */
+const SHARE_OF_ONE = 0.25;
+/** All callers without an API key together get no more than this part. */
+const SHARE_WITHOUT_KEY = 0.5;
+const WITHOUT_KEY = 'without a key';
+const RETRY_SECONDS = 1;
+
+/**
+ * Bounds the bytes of all large answers that are rendered and not yet taken by their clients. A caller that holds none
+ * gets an answer larger than its part.
+ *
+ * @param findPeer the address that requests without an API key count for; undefined when many clients share it
+ */
+export function createAnswerMemory(
+  maxBytes: number,
+  findPeer: (req: RequestRecord['req']) => string | undefined,
+): HoldAnswer {
+  const held = new Map<string, number>();
+  const total = { name: 'all', max: maxBytes };
+  const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
+  const sharesOf = ({ req, call }: Answered) => {
+    const apiKeyId = call?.principal?.apiKeyId;
+    if (apiKeyId !== undefined) return [total, one(apiKeyId)];
+    const peer = findPeer(req);
+    const strangers = { name: WITHOUT_KEY, max: maxBytes * SHARE_WITHOUT_KEY };
+    return peer === undefined ? [total, strangers] : [total, strangers, one(peer)];
+  };
+  const change = (name: string, by: number) => {
+    const bytes = (held.get(name) ?? 0) + by;
+    if (bytes === 0) held.delete(name);
+    else held.set(name, bytes);
+  };
+  return (answered, bytes) => {
+    if (bytes <= UNCOUNTED_BYTES || isOver(answered.res)) return;
+    const shares = sharesOf(answered);
+    const isFull = shares.some(({ name, max }) => {
+      const before = held.get(name) ?? 0;
+      return before > 0 && before + bytes > max;
+    });
+    if (isFull && !hasSideEffects(answered)) {
+      throw unavailable('too many large answers wait to be read', RETRY_SECONDS);
+    }
+    for (const { name } of shares) change(name, bytes);
+    answered.res.once('close', () => {
+      for (const { name } of shares) change(name, -bytes);
+    });
+  };
+}
+
+function hasSideEffects({ call }: Answered): boolean {
+  return call !== undefined && call.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+}
+
+/** Whether nothing more is sent, so that no `close` may follow. */
+function isOver(res: NodeResponse): boolean {
+  if (res.writableEnded) return true;
+  return 'stream' in res ? res.stream.destroyed : res.destroyed;
+}
