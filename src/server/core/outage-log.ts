@@ -1,15 +1,15 @@
 import type { Logger } from './logger.js';
 
 /** What says that something fails: at once, then at growing intervals while it goes on, and when it is over. */
-export type Trouble = {
+export type OutageLog = {
   /** It failed; `fields` and `message` are written now or not at all. */
   failed(fields: object, message: string): void;
   /** It worked; this is written when it had failed before. */
-  worked(fields: object, message: string): void;
+  recovered(fields: object, message: string): void;
 };
 
 /** One for each piece of work, by its name. */
-export type Troubles = { of(work: string): Trouble };
+export type OutageLogs = { for(work: string): OutageLog };
 
 const FIRST_PAUSE_MS = 5_000;
 const LAST_PAUSE_MS = 10 * 60_000;
@@ -17,7 +17,7 @@ const LAST_PAUSE_MS = 10 * 60_000;
 const OVER_MS = 60_000;
 
 /** Of one piece of work: lines about it come at once, after 5 s, 10 s, 20 s and so on, every ten minutes at last. */
-export function createTrouble(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): Trouble {
+export function createOutageLog(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): OutageLog {
   let sinceMs: number | undefined;
   let lastMs = 0;
   let failures = 0;
@@ -40,7 +40,7 @@ export function createTrouble(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: (
       nextMs = nowMs + pauseMs;
       pauseMs = Math.min(LAST_PAUSE_MS, 2 * pauseMs);
     },
-    worked(fields, message) {
+    recovered(fields, message) {
       if (sinceMs === undefined) return;
       log.info({ ...fields, ...told(monotonicMs()) }, message);
       sinceMs = undefined;
@@ -49,13 +49,13 @@ export function createTrouble(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: (
 }
 
 /** Makes each when it is first asked for. */
-export function createTroubles(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): Troubles {
-  const troubles = new Map<string, Trouble>();
+export function createOutageLogs(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): OutageLogs {
+  const outageLogs = new Map<string, OutageLog>();
   return {
-    of(work) {
-      const trouble = troubles.get(work) ?? createTrouble(log, monotonicMs);
-      troubles.set(work, trouble);
-      return trouble;
+    for(work) {
+      const outageLog = outageLogs.get(work) ?? createOutageLog(log, monotonicMs);
+      outageLogs.set(work, outageLog);
+      return outageLog;
     },
   };
 }

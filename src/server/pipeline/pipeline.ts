@@ -1,7 +1,7 @@
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
 import type { Logger } from '../core/logger.js';
-import type { Trouble } from '../core/outage-log.js';
+import type { OutageLog } from '../core/outage-log.js';
 import type { KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
@@ -43,7 +43,7 @@ export type Webhooks = {
   aborting: AbortSignal;
   newDeliveryId: () => string;
   /** Told of attempts that were not recorded. */
-  trouble: Trouble;
+  outageLog: OutageLog;
   clock: () => number;
   random: () => number;
 };

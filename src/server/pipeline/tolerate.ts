@@ -1,4 +1,4 @@
-import type { Troubles } from '../core/outage-log.js';
+import type { OutageLogs } from '../core/outage-log.js';
 import { isDatabaseAway } from '../store/database/database-errors.js';
 
 /**
@@ -6,20 +6,20 @@ import { isDatabaseAway } from '../store/database/database-errors.js';
  * `otherwise`: whoever asks comes again. What fails for another reason is thrown.
  */
 export async function tolerate<T>(
-  troubles: Troubles,
+  outageLogs: OutageLogs,
   work: string,
   run: () => Promise<T>,
   otherwise: T,
 ): Promise<T> {
-  const trouble = troubles.of(work);
+  const outageLog = outageLogs.for(work);
   try {
     const result = await run();
-    trouble.worked({ work }, 'the database can be used again');
+    outageLog.recovered({ work }, 'the database can be used again');
     return result;
   } catch (error) {
     if (!isDatabaseAway(error)) throw error;
     const { message: reason } = error as Error;
-    trouble.failed({ work, reason }, 'the database cannot be used now; this is tried again');
+    outageLog.failed({ work, reason }, 'the database cannot be used now; this is tried again');
     return otherwise;
   }
 }

@@ -1,6 +1,6 @@
 import { type ApiError, unavailable } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import { createTrouble, type Trouble } from '../core/outage-log.js';
+import { createOutageLog, type OutageLog } from '../core/outage-log.js';
 import { recover, type Soon } from '../core/soon.js';
 import type { ServiceEntry } from '../http/services.js';
 import { isDatabaseAway } from '../store/database/database-errors.js';
@@ -17,14 +17,14 @@ export type DatabaseAway = {
 
 /** @param log gets lines at growing intervals, since the caller's answer does not say what failed */
 export function createDatabaseAway(log: Logger): DatabaseAway {
-  const trouble = createTrouble(log, () => performance.now());
+  const outageLog = createOutageLog(log, () => performance.now());
   const tell: DatabaseAway['tell'] =
     (work, run) =>
     (...args) =>
       recover(
         () => run(...args),
         (error) => {
-          throw isDatabaseAway(error) ? away(trouble, work, error) : error;
+          throw isDatabaseAway(error) ? away(outageLog, work, error) : error;
         },
       );
   return {
@@ -36,7 +36,7 @@ export function createDatabaseAway(log: Logger): DatabaseAway {
   };
 }
 
-function away(trouble: Trouble, work: string, error: unknown): ApiError {
-  trouble.failed({ work, reason: (error as Error).message }, 'the database cannot be used now');
+function away(outageLog: OutageLog, work: string, error: unknown): ApiError {
+  outageLog.failed({ work, reason: (error as Error).message }, 'the database cannot be used now');
   return unavailable('the service cannot reach its database now', RETRY_SECONDS, error);
 }

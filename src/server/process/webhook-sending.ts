@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
-import { createTrouble } from '../core/outage-log.js';
+import { createOutageLog } from '../core/outage-log.js';
 import { createRandomSource } from '../core/random.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import type { Secrets } from '../keys/secrets.js';
@@ -72,7 +72,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     stopping: stopping.signal,
     aborting: aborting.signal,
     newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
-    trouble: createTrouble(log, () => performance.now()),
+    outageLog: createOutageLog(log, () => performance.now()),
     clock: Date.now,
     random: Math.random,
   };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
-import { createTroubles } from '../core/outage-log.js';
+import { createOutageLogs } from '../core/outage-log.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { getLogDomain } from '../logs/log-domain.js';
 import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../logs/setup.js';
@@ -63,7 +63,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
   const stopping = new AbortController();
-  const troubles = createTroubles(log, () => performance.now());
+  const outageLogs = createOutageLogs(log, () => performance.now());
   const consuming: StopConsuming[] = [];
   const jobs = createJobSender({
     url: config.natsUrl,
@@ -73,7 +73,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     stages: STAGES,
     log,
     onQueue: (queue) => {
-      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs, troubles));
+      if (!stopping.signal.aborted) consuming.push(...consumeStages(pipeline, queue, jobs, outageLogs));
     },
   });
   const pipeline: Pipeline = {
@@ -89,9 +89,9 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     random: Math.random,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
-  const local = createLocalRunner(pipeline, troubles);
+  const local = createLocalRunner(pipeline, outageLogs);
   const repeat = (ms: number, work: string, run: () => Promise<void>) =>
-    every(ms, stopping.signal, log, () => tolerate(troubles, work, run, undefined));
+    every(ms, stopping.signal, log, () => tolerate(outageLogs, work, run, undefined));
   const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
   const loops = [
     repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type JetStreamClient, type NatsConnection, NatsError, nuid } from 'nats';
 import type { Logger } from '../core/logger.js';
-import { createTrouble, type Trouble } from '../core/outage-log.js';
+import { createOutageLog, type OutageLog } from '../core/outage-log.js';
 import { connectNats, type NatsOptions } from './connection.js';
 import { ensureConsumer, ensureStream } from './stream.js';
 
@@ -148,7 +148,7 @@ function watch(
   log: Logger,
   check: () => Promise<void>,
 ): Watched {
-  const trouble = createTrouble(log, () => performance.now());
+  const outageLog = createOutageLog(log, () => performance.now());
   let connected = true;
   let up = false;
   let isChecking = false;
@@ -156,7 +156,7 @@ function watch(
     if (isChecking) return;
     isChecking = true;
     do {
-      up = await works(check, trouble, closing);
+      up = await works(check, outageLog, closing);
       if (!up) await delay(PROBE_PAUSE_MS, undefined, { signal: closing }).catch(() => {});
     } while (!up && connected && !closing.aborted);
     isChecking = false;
@@ -165,7 +165,7 @@ function watch(
     connected = stands;
     up = false;
     if (stands) void findOut();
-    else trouble.failed({ reason: 'the connection was lost' }, AWAY);
+    else outageLog.failed({ reason: 'the connection was lost' }, AWAY);
   });
   void findOut();
   const probing = setInterval(() => connected && void findOut(), PROBE_EVERY_MS).unref();
@@ -179,13 +179,17 @@ function watch(
 
 const AWAY = 'JetStream is away; due work is run from the tables';
 
-async function works(check: () => Promise<void>, trouble: Trouble, closing: AbortSignal): Promise<boolean> {
+async function works(
+  check: () => Promise<void>,
+  outageLog: OutageLog,
+  closing: AbortSignal,
+): Promise<boolean> {
   try {
     await check();
-    trouble.worked({}, 'JetStream is back');
+    outageLog.recovered({}, 'JetStream is back');
     return true;
   } catch (error) {
-    if (!closing.aborted) trouble.failed({ reason: (error as Error).message }, AWAY);
+    if (!closing.aborted) outageLog.failed({ reason: (error as Error).message }, AWAY);
     return false;
   }
 }

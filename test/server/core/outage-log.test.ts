@@ -1,6 +1,6 @@
 /** What goes on failing is said at growing intervals. */
 import t from 'tap';
-import { createTrouble, createTroubles } from '../../../src/server/core/outage-log.js';
+import { createOutageLog, createOutageLogs } from '../../../src/server/core/outage-log.js';
 
 type Line = Record<string, unknown> & { at: number; message: string };
 
@@ -18,14 +18,14 @@ function setUp() {
 
 t.test('lines come at once, then after growing pauses, and once more when it is over', async (t) => {
   const { log, lines, pass, clock } = setUp();
-  const trouble = createTrouble(log, clock);
-  trouble.worked({}, 'never failed');
+  const outageLog = createOutageLog(log, clock);
+  outageLog.recovered({}, 'never failed');
   for (let second = 0; second < 3_600; second++) {
-    trouble.failed({ work: 'seal' }, 'away');
+    outageLog.failed({ work: 'seal' }, 'away');
     pass(1_000);
   }
-  trouble.worked({ work: 'seal' }, 'back');
-  trouble.worked({ work: 'seal' }, 'said already');
+  outageLog.recovered({ work: 'seal' }, 'back');
+  outageLog.recovered({ work: 'seal' }, 'said already');
   t.same(
     lines.map(({ at }) => at),
     [0, 5, 15, 35, 75, 155, 315, 635, 1235, 1835, 2435, 3035, 3600],
@@ -38,13 +38,13 @@ t.test(
   'what has not failed for a minute begins anew, and each piece of work has lines of its own',
   async (t) => {
     const { log, lines, pass, clock } = setUp();
-    const troubles = createTroubles(log, clock);
-    troubles.of('seal').failed({}, 'seal');
-    troubles.of('settle').failed({}, 'settle');
+    const outageLogs = createOutageLogs(log, clock);
+    outageLogs.for('seal').failed({}, 'seal');
+    outageLogs.for('settle').failed({}, 'settle');
     pass(1_000);
-    troubles.of('seal').failed({}, 'seal');
+    outageLogs.for('seal').failed({}, 'seal');
     pass(61_000);
-    troubles.of('seal').failed({}, 'seal');
+    outageLogs.for('seal').failed({}, 'seal');
     t.same(
       lines.map(({ at, message }) => `${message} ${at}`),
       ['seal 0', 'settle 0', 'seal 62'],

@@ -1,5 +1,5 @@
 import type { Job } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
-import type { Troubles } from '../../core/outage-log.js';
+import type { OutageLogs } from '../../core/outage-log.js';
 import { consume, type StopConsuming } from '../../queue/consume.js';
 import type { Queue } from '../../queue/jetstream.js';
 import { type Outcome, retryAfter } from '../../queue/outcome.js';
@@ -29,16 +29,16 @@ export function consumeStages(
   pipeline: Pipeline,
   queue: Queue,
   jobs: JobSender,
-  troubles: Troubles,
+  outageLogs: OutageLogs,
 ): StopConsuming[] {
-  return STAGES.map((stage) => consumeStage(pipeline, queue, jobs, troubles, stage));
+  return STAGES.map((stage) => consumeStage(pipeline, queue, jobs, outageLogs, stage));
 }
 
 function consumeStage(
   pipeline: Pipeline,
   queue: Queue,
   jobs: JobSender,
-  troubles: Troubles,
+  outageLogs: OutageLogs,
   stage: Stage,
 ): StopConsuming {
   const { log } = pipeline;
@@ -49,10 +49,10 @@ function consumeStage(
       stage,
       concurrency: CONCURRENCY[stage],
       handle: (payload) =>
-        tolerate<Outcome>(troubles, stage, () => runJob(pipeline, readJob(payload)), later),
+        tolerate<Outcome>(outageLogs, stage, () => runJob(pipeline, readJob(payload)), later),
       afterDone: LOOKED_AT_AGAIN.includes(stage)
         ? (payload) =>
-            tolerate(troubles, stage, () => sendAgainIfDue(pipeline, jobs, readJob(payload)), undefined)
+            tolerate(outageLogs, stage, () => sendAgainIfDue(pipeline, jobs, readJob(payload)), undefined)
         : async () => {},
     },
     log,

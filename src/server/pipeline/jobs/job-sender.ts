@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Job, JobSchema } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
-import { createTrouble } from '../../core/outage-log.js';
+import { createOutageLog } from '../../core/outage-log.js';
 import { openQueue, type Queue, type QueueOptions } from '../../queue/jetstream.js';
 import { jobSubject } from './job.js';
 
@@ -73,7 +73,7 @@ async function connectForEver(
   opened: (queue: Queue) => void,
 ): Promise<void> {
   const { closing, log } = options;
-  const trouble = createTrouble(log, () => performance.now());
+  const outageLog = createOutageLog(log, () => performance.now());
   while (!closing.aborted) {
     try {
       opened(await openQueue(options));
@@ -81,7 +81,7 @@ async function connectForEver(
     } catch (error) {
       const { message: reason } = error as Error;
       if (!closing.aborted)
-        trouble.failed({ reason }, 'JetStream cannot be reached; due work is run from the tables');
+        outageLog.failed({ reason }, 'JetStream cannot be reached; due work is run from the tables');
       await delay(RECONNECT_MS, undefined, { signal: closing }).catch(() => {});
     }
   }

@@ -6,7 +6,7 @@
  */
 
 import type { Job } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
-import type { Troubles } from '../../core/outage-log.js';
+import type { OutageLogs } from '../../core/outage-log.js';
 import { DONE } from '../../queue/outcome.js';
 import { findDueWork } from '../../store/due-jobs.js';
 import { findDueWebhooks } from '../../store/webhooks/webhook-leases.js';
@@ -54,13 +54,13 @@ export type LocalRunner = {
 };
 
 /** A runner over the stages; what fails is logged, and found again by the reconciler. */
-export function createLocalRunner(pipeline: Pipeline, troubles: Troubles): LocalRunner {
+export function createLocalRunner(pipeline: Pipeline, outageLogs: OutageLogs): LocalRunner {
   const running = new Map<string, Promise<void>>();
   return {
     run(job) {
       const subject = jobSubject(job);
       if (running.has(subject)) return;
-      const work = tolerate(troubles, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
+      const work = tolerate(outageLogs, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
         .then(() => {})
         .catch((error: unknown) => pipeline.log.error({ err: error, job: subject }, 'a job failed'))
         .finally(() => running.delete(subject));

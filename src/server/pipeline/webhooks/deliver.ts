@@ -135,7 +135,7 @@ async function send(
       webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
     } else {
       const { message: reason } = error as Error;
-      webhooks.trouble.failed(
+      webhooks.outageLog.failed(
         { work: 'recording attempts', reason },
         'an attempt was not recorded; it is made again',
       );
