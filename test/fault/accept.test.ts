@@ -3,15 +3,15 @@ import t from 'tap';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';
 import { AcceptOutcome } from '../../src/server/store/submissions/accept.js';
-import { type AcceptScene, finish, keyed, openAccepter, outcomes } from '../support/accepter.js';
 import { assertConsistent } from '../support/consistent.js';
 import { drain } from '../support/pipeline.js';
 import type { Break } from '../support/proxy.js';
+import { finish, keyed, openSequencer, outcomes, type SequencerScene } from '../support/sequencer.js';
 import { until } from '../support/until.js';
 
 for (const when of ['before the request arrives', 'before the answer arrives'] as Break[]) {
   t.test(`a connection cut ${when} costs no submission and makes none twice`, async (t) => {
-    const scene = await openAccepter(t);
+    const scene = await openSequencer(t);
     await scene.accept(scene.makeRows(2));
     const rows = [
       ...scene.makeRows(10),
@@ -33,14 +33,14 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
 }
 
 /** Tries until so many are all stored: on a slow machine one try may take longer than the patience of the scene. */
-async function untilStored(scene: AcceptScene, count: number): Promise<void> {
+async function untilStored(scene: SequencerScene, count: number): Promise<void> {
   await until(`${count} are stored`, async () =>
     outcomes(await scene.accept(scene.makeRows(count))).every((outcome) => outcome === AcceptOutcome.STORED),
   );
 }
 
 t.test('one bad row fails alone, and the others of its flush are stored', async (t) => {
-  const scene = await openAccepter(t);
+  const scene = await openSequencer(t);
   await scene.pool`ALTER TABLE submission ADD CHECK (schema <> 'bad')`;
   const rows = scene.makeRows(40);
   const bad = rows[17];
@@ -54,7 +54,7 @@ t.test('one bad row fails alone, and the others of its flush are stored', async 
 });
 
 t.test('a stuck idempotency key harms no stranger, and its own caller is told after a while', async (t) => {
-  const scene = await openAccepter(t, { patienceMs: 200 });
+  const scene = await openSequencer(t, { patienceMs: 200 });
   const lock = (sql: Pool) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test stuck'}, 0))`;
   const holder = await scene.hold(lock);
   const rows = [
@@ -70,7 +70,7 @@ t.test('a stuck idempotency key harms no stranger, and its own caller is told af
 });
 
 t.test('a log lock that nobody releases is answered with unavailable, and nothing is stored', async (t) => {
-  const scene = await openAccepter(t, { patienceMs: 300 }, 150);
+  const scene = await openSequencer(t, { patienceMs: 300 }, 150);
   const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
   const results = await scene.accept(scene.makeRows(5));
   t.same(new Set(outcomes(results)), new Set(['SERVICE_UNAVAILABLE']));
@@ -81,7 +81,7 @@ t.test('a log lock that nobody releases is answered with unavailable, and nothin
 });
 
 t.test('a write that takes too long once is tried again', async (t) => {
-  const scene = await openAccepter(t, { patienceMs: 10_000 }, 150);
+  const scene = await openSequencer(t, { patienceMs: 10_000 }, 150);
   const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
   const waiting = scene.accept(scene.makeRows(3));
   const cancelled = scene.proxy.breakNext('before the request arrives', (sent) => sent.includes('sub_'));
@@ -92,7 +92,7 @@ t.test('a write that takes too long once is tried again', async (t) => {
 });
 
 t.test('while the database is away callers are told to come back, and afterwards all goes on', async (t) => {
-  const scene = await openAccepter(t, { patienceMs: 300 });
+  const scene = await openSequencer(t, { patienceMs: 300 });
   await scene.accept(scene.makeRows(3));
   scene.proxy.setOpen(false);
   const results = await scene.accept(scene.makeRows(4));
@@ -109,13 +109,13 @@ t.test('a check before the write that fails for the database is tried again too'
   const beforeWrite = async () => {
     if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
   };
-  const scene = await openAccepter(t, { beforeWrite });
+  const scene = await openSequencer(t, { beforeWrite });
   t.same(outcomes(await scene.accept(scene.makeRows(2))), [AcceptOutcome.STORED, AcceptOutcome.STORED]);
   await finish(t, scene);
 });
 
 t.test('a frozen log takes nothing', async (t) => {
-  const scene = await openAccepter(t);
+  const scene = await openSequencer(t);
   await scene.accept(scene.makeRows(3));
   await drain(scene.pipeline);
   t.equal(await freezeLog(scene.pool, scene.logId, 'a test'), true);

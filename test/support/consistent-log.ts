@@ -6,7 +6,7 @@ import { rootOfLeafHashes } from '../../src/proof/log/merkle.js';
 import { noteKey } from '../../src/proof/log/note.js';
 import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
 import { statementBytes } from '../../src/proof/statement/statement.js';
-import type { Directory } from '../../src/server/logs/log-cache.js';
+import type { LogCache } from '../../src/server/logs/log-cache.js';
 import { statementOf } from '../../src/server/rpc/attestations/bundles.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { type BatchRow, batchColumns } from '../../src/server/store/log/batches.js';
@@ -19,7 +19,7 @@ export type LogFindings = { leaves: SubmissionRow[]; batches: BatchRow[]; proble
 
 export type LogCheck = {
   pool: Pool;
-  directory: Directory;
+  logCache: LogCache;
   /** Folder of the checkpoint register. */
   register: string;
   /** Whether every leaf must be sealed and published. */
@@ -41,7 +41,7 @@ export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings
   const leaves = await readLeaves(pool, log);
   const batches = await readBatches(pool, log);
   const problems = [
-    await findLeafProblems(check.directory, log, leaves),
+    await findLeafProblems(check.logCache, log, leaves),
     await findBatchProblems(check, log, leaves, batches),
     findRegisterProblems(check, log, batches),
     await findContentProblems(pool, log, batches),
@@ -53,14 +53,14 @@ export async function inspectLog(check: LogCheck, log: Log): Promise<LogFindings
 
 /** Indexes without gap or duplicate; each leaf is the hash of the statement rebuilt from its row. */
 async function findLeafProblems(
-  directory: Directory,
+  logCache: LogCache,
   log: Log,
   leaves: readonly SubmissionRow[],
 ): Promise<string[]> {
   const problems: string[] = [];
   for (const [i, leaf] of leaves.entries()) {
     if (leaf.logIndex !== i) problems.push(`${log.origin} has index ${leaf.logIndex} at place ${i}`);
-    const { spki } = await directory.getDsseKey(leaf.dsseKeyId);
+    const { spki } = await logCache.getDsseKey(leaf.dsseKeyId);
     const { hash } = rebuildLeaf(statementBytes(statementOf(leaf, log.environment)), leaf.signature, spki);
     if (Buffer.compare(hash, leaf.leafHash) !== 0)
       problems.push(`${leaf.id} has another leaf than its row makes`);

@@ -5,7 +5,7 @@ import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { toHex } from '../../src/proof/bytes/encoding.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { compileWriter } from '../../src/server/json/writer.js';
-import { type Directory, openDirectory } from '../../src/server/logs/log-cache.js';
+import { type LogCache, openLogCache } from '../../src/server/logs/log-cache.js';
 import { createBundleReader, statementOf } from '../../src/server/rpc/attestations/bundles.js';
 import { createTrustRootsReader } from '../../src/server/rpc/trust-roots.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
@@ -40,12 +40,12 @@ export async function assertConsistent(
   options: Consistency,
 ): Promise<{ leaves: number; batches: number; verified: number }> {
   const { pool, register, sealed = true, verified = new Set() } = options;
-  const directory = await openDirectory(pool);
+  const logCache = await openLogCache(pool);
   const problems: string[] = [];
   const seen = { leaves: 0, batches: 0, verified: 0 };
   const submissions = new Map<string, SubmissionRow>();
   for (const log of await listLogs(pool)) {
-    const found = await inspectLog({ pool, directory, register, sealed }, log);
+    const found = await inspectLog({ pool, logCache, register, sealed }, log);
     for (const leaf of found.leaves) submissions.set(leaf.id, leaf);
     problems.push(...found.problems);
     seen.leaves += found.leaves.length;
@@ -54,7 +54,7 @@ export async function assertConsistent(
   problems.push(...findLost(options.acknowledged, submissions));
   problems.push(...(await findKeyProblems(pool, options.acknowledged)));
   const ready = [...submissions.values()].filter((row) => isReady(row) && !verified.has(row.id));
-  problems.push(...(await verifyBundles(pool, directory, ready)));
+  problems.push(...(await verifyBundles(pool, logCache, ready)));
   for (const { id } of ready) verified.add(id);
   t.same(problems.slice(0, 20), [], `${seen.leaves} leaves, ${seen.batches} batches are consistent`);
   return { ...seen, verified: ready.length };
@@ -107,15 +107,15 @@ function isReady({ batchStatus }: SubmissionRow): boolean {
  */
 async function verifyBundles(
   pool: Pool,
-  directory: Directory,
+  logCache: LogCache,
   submissions: readonly SubmissionRow[],
 ): Promise<string[]> {
-  const bundles = createBundleReader(pool, directory, () => performance.now());
+  const bundles = createBundleReader(pool, logCache, () => performance.now());
   const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
   const trustRoots = JSON.parse(compileWriter(TrustRootsSchema)(await reader.read()));
   const problems: string[] = [];
   for (const row of submissions) {
-    const log = await directory.getLog(row.logId);
+    const log = await logCache.getLog(row.logId);
     const evidence = await findCoveringEvidence(pool, [{ logId: log.id, treeSize: row.batchTreeSize ?? 0 }]);
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
     const required = await readRequired(pool, row);

@@ -3,9 +3,9 @@ import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { findActiveLog, type Log, listLogs } from '../store/log/logs.js';
 
 /** The logs and signing keys there are: few, rarely new, looked up all the time. */
-export type Directory = {
+export type LogCache = {
   /** Every log as the tables were read last. */
-  knownLogs(): readonly Log[];
+  allLogs(): readonly Log[];
   getLog(id: number): Promise<Log>;
   /** The log an environment writes to now. */
   getActiveLog(environment: number): Promise<Log>;
@@ -20,11 +20,11 @@ export type Directory = {
    */
   refresh(): Promise<void>;
   /** Why the tables cannot be those of this service; undefined while they can. */
-  findProblem(): string | undefined;
+  unreadyReason(): string | undefined;
 };
 
-/** A directory that reads the tables when asked for something it does not know, or to refresh. */
-export async function openDirectory(pool: Pool): Promise<Directory> {
+/** A cache that reads the tables when asked for something it does not know, or to refresh. */
+export async function openLogCache(pool: Pool): Promise<LogCache> {
   let logs = await listLogs(pool);
   let keys = await listDsseKeys(pool);
   let problem: string | undefined;
@@ -44,7 +44,7 @@ export async function openDirectory(pool: Pool): Promise<Directory> {
     return found;
   };
   return {
-    knownLogs: () => logs,
+    allLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     getActiveLog: (environment) =>
       get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
@@ -52,7 +52,7 @@ export async function openDirectory(pool: Pool): Promise<Directory> {
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     refresh,
-    findProblem: () => problem,
+    unreadyReason: () => problem,
   };
 }
 

@@ -5,12 +5,12 @@ import { checkRegister, type Register } from '../pipeline/register/register.js';
 import type { Pool } from '../store/database/connect.js';
 import { findUnsafeSetting } from '../store/database/session.js';
 import type { Log } from '../store/log/logs.js';
-import type { Directory } from './log-cache.js';
+import type { LogCache } from './log-cache.js';
 
 /** Keeps a process from writing to a database that is not, or no longer, the one that has all. */
 export type LogGuard = {
   /** Told that a connection of the pool that writes was lost: what answers next may be another database. */
-  connectionLost(): void;
+  onConnectionLost(): void;
   /**
    * Checks the log at first and once after each loss; throws, and freezes the log, when the database lacks what was
    * published or acknowledged. It asks over the pool that writes, so that there is a connection whose loss is noticed.
@@ -20,9 +20,9 @@ export type LogGuard = {
    * Checks all logs that are written to, and whether the server keeps what it confirms, whether anybody writes or not;
    * what it finds, the log lines say.
    */
-  look(pool: Pool): Promise<void>;
+  checkLogs(pool: Pool): Promise<void>;
   /** Why nothing is taken though no log is frozen, for this process's operator; undefined when all is. */
-  findProblem(): string | undefined;
+  unreadyReason(): string | undefined;
 };
 
 const FROZEN_RETRY_SECONDS = 60;
@@ -33,7 +33,7 @@ const UNSAFE = 'the database would not keep what is acknowledged';
 export function createLogGuard(
   register: Register,
   acknowledged: AcknowledgedLeaves,
-  directory: Directory,
+  logCache: LogCache,
   log: Logger,
 ): LogGuard {
   let losses = 0;
@@ -53,25 +53,25 @@ export function createLogGuard(
     return contradiction;
   };
   return {
-    connectionLost: () => {
+    onConnectionLost: () => {
       losses++;
     },
     assertWritable: async (pool, logId) => {
       if (unsafe !== undefined) throw unavailable(UNSAFE, UNSAFE_RETRY_SECONDS, new Error(unsafe));
       if (checkedAt.get(logId) === losses) return;
-      const contradiction = await check(pool, await directory.getLog(logId));
+      const contradiction = await check(pool, await logCache.getLog(logId));
       if (contradiction !== undefined) {
         throw unavailable(`the log is frozen: ${contradiction}`, FROZEN_RETRY_SECONDS);
       }
     },
-    look: async (pool) => {
+    checkLogs: async (pool) => {
       const found = await findUnsafeSetting(pool);
       if (found !== undefined && unsafe === undefined) log.error({ reason: found }, 'nothing is taken');
       unsafe = found;
-      for (const row of await directory.activeLogs()) {
+      for (const row of await logCache.activeLogs()) {
         if (row.frozenAt === null) await check(pool, row);
       }
     },
-    findProblem: () => unsafe,
+    unreadyReason: () => unsafe,
   };
 }

@@ -17,13 +17,18 @@ import {
 import type { Leaf } from './acknowledged.js';
 
 /** Bounds of the gathering: per call, calls under way, and what may wait. */
-export type AcceptLimits = { maxRows: number; maxBytes: number; maxInFlight: number; maxQueuedRows: number };
+export type SequencerLimits = {
+  maxRows: number;
+  maxBytes: number;
+  maxInFlight: number;
+  maxQueuedRows: number;
+};
 
 /** What gathering needs. `pool` is used by nobody else, so that no reader's query delays a write. */
-export type AcceptDeps = {
+export type SequencerDeps = {
   pool: Pool;
   logId: number;
-  limits: AcceptLimits;
+  limits: SequencerLimits;
   retentionMs: number;
   /** How long a row is tried again while its idempotency key is busy or the database is away. */
   patienceMs: number;
@@ -37,9 +42,9 @@ export type AcceptDeps = {
 };
 
 /** Gathers concurrent submissions of one log and stores them together. */
-export type Accepter = {
+export type Sequencer = {
   /** Resolves once the row is durable, or found to be a replay; rejects with what the caller should be told. */
-  accept(row: NewSubmission): Promise<AcceptedRow>;
+  add(row: NewSubmission): Promise<AcceptedRow>;
   /** How many rows wait to be written. */
   queued(): number;
   /** Resolves when nothing is waiting or under way; nothing may be added after. */
@@ -63,7 +68,7 @@ const UNIQUE_VIOLATION_SQLSTATE = '23505';
 const LOST_RETRY_MS = 100;
 
 /** Starts gathering for one log. While a call is under way, what arrives waits for the next one. */
-export function createAccepter(deps: AcceptDeps): Accepter {
+export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: Waiting[] = [];
   let inFlight = 0;
   let delayed = 0;
@@ -96,7 +101,7 @@ export function createAccepter(deps: AcceptDeps): Accepter {
   };
 
   return {
-    accept: (row) =>
+    add: (row) =>
       new Promise((resolve, reject) => {
         if (queue.length + delayed >= deps.limits.maxQueuedRows) {
           reject(unavailable('too many submissions are waiting to be written', 1));
@@ -123,7 +128,7 @@ export function createAccepter(deps: AcceptDeps): Accepter {
 }
 
 /** Takes the next rows off the queue; of several with one idempotency key the first, the others wait for its outcome. */
-function takeFlush(queue: Waiting[], limits: AcceptLimits): Waiting[] {
+function takeFlush(queue: Waiting[], limits: SequencerLimits): Waiting[] {
   const taken: Waiting[] = [];
   const kept: Waiting[] = [];
   const keys = new Set<string>();
@@ -150,7 +155,7 @@ function takeFlush(queue: Waiting[], limits: AcceptLimits): Waiting[] {
 type Later = (waiting: Waiting, delayMs: number) => void;
 
 /** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
-async function store(deps: AcceptDeps, flushed: Waiting[], later: Later): Promise<void> {
+async function store(deps: SequencerDeps, flushed: Waiting[], later: Later): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
   let results: AcceptedRow[];
@@ -180,7 +185,7 @@ function newestStored(rows: readonly NewSubmission[], results: readonly Accepted
 }
 
 async function storeFailed(
-  deps: AcceptDeps,
+  deps: SequencerDeps,
   flushed: Waiting[],
   later: Later,
   error: unknown,
@@ -206,7 +211,7 @@ async function storeFailed(
   }
 }
 
-function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unknown): void {
+function tryAgain(deps: SequencerDeps, waiting: Waiting, later: Later, cause: unknown): void {
   // The first loss may have taken longer than that to be noticed, and the outcome is worth another look.
   if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
   if (deps.clock() >= waiting.deadline) {
@@ -223,7 +228,7 @@ function tryAgain(deps: AcceptDeps, waiting: Waiting, later: Later, cause: unkno
   later(waiting, LOST_RETRY_MS);
 }
 
-function answer(deps: AcceptDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
+function answer(deps: SequencerDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
   if (result === undefined) {
     waiting.reject(new Error('accept_submissions answered fewer rows than it was given'));
   } else if (result.outcome !== AcceptOutcome.BUSY) {

@@ -50,7 +50,7 @@ export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined
 /** The handlers, put together with what they work with, behind the servers of all surfaces. */
 export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
   const { config, log, register } = options;
-  const { pool, directory, principals, jobs } = parts;
+  const { pool, logCache, principals, jobs } = parts;
   const { secretKeys } = config.secrets;
   const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
@@ -59,7 +59,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const readLimits = createReadLimits(pool, () => performance.now());
   const services = [
     attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
-    { desc: BatchService, handlers: batchHandlers({ pool, directory, cursors, clock: Date.now }) },
+    { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     infoService(options, pool, trustRoots),
   ].map(databaseAway.tellAll);
@@ -85,7 +85,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const open = {
     publicRoutes: publicRoutes({
       pool,
-      directory,
+      logCache,
       trustRoots,
       baseUrl: options.baseUrl,
       register,

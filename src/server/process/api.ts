@@ -4,7 +4,7 @@ import type { ShutdownHooks } from '../core/shutdown.js';
 import { atMostEvery } from '../core/throttle.js';
 import type { ApiServer } from '../http/server.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
-import { type Directory, openDirectory } from '../logs/log-cache.js';
+import { type LogCache, openLogCache } from '../logs/log-cache.js';
 import { getLogDomain } from '../logs/log-domain.js';
 import { createLogGuard, type LogGuard } from '../logs/log-guard.js';
 import { setUpLogs } from '../logs/setup.js';
@@ -24,13 +24,13 @@ import { assertSession, readDatabaseMs } from '../store/database/session.js';
 import { noteTailTimes } from '../store/submissions/tail-times.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
-import { type Accepters, createAccepters } from './sequencers.js';
+import { createSequencers, type Sequencers } from './sequencers.js';
 
 /** A running API process. */
 export type Api = ApiServers & {
   jobs: JobSender;
   pool: Pool;
-  accepters: Accepters;
+  sequencers: Sequencers;
   /** How far this machine's clock is ahead of the database's; undefined when that is not known. */
   offsetSeconds: () => number | undefined;
   /** What `/readyz` asks. */
@@ -39,7 +39,7 @@ export type Api = ApiServers & {
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Of the gathered write. Two calls under way keep the database busy; by measure, more gain nothing. */
-const ACCEPT_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
+const SEQUENCER_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
 const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
 const LIST_CONNECTIONS = 4;
@@ -59,8 +59,8 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets.log);
-  const directory = await openDirectory(pool);
-  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { directory, hooks, clock: Date.now });
+  const logCache = await openLogCache(pool);
+  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { logCache, hooks, clock: Date.now });
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
@@ -74,26 +74,26 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   hooks.add(jobs.close);
   const acknowledged = createAcknowledgedLeaves();
-  const guard = createLogGuard(register, acknowledged, directory, log);
+  const guard = createLogGuard(register, acknowledged, logCache, log);
   const writePool = openPool(config, hooks, {
     name: 'accept',
-    max: ACCEPT_LIMITS.maxInFlight * 2,
-    onClose: guard.connectionLost,
+    max: SEQUENCER_LIMITS.maxInFlight * 2,
+    onClose: guard.onConnectionLost,
   });
   const clock = await openClock(writePool, log);
   refresh(hooks, async () => {
-    await directory.refresh();
+    await logCache.refresh();
     await clock.compare();
-    await guard.look(writePool);
+    await guard.checkLogs(writePool);
   });
-  refresh(hooks, () => noteTails(pool, directory));
-  const accepters = openAccepters({ config, pool: writePool, directory, guard, acknowledged, jobs });
-  hooks.add(accepters.close);
+  refresh(hooks, () => noteTails(pool, logCache));
+  const sequencers = openSequencers({ config, pool: writePool, logCache, guard, acknowledged, jobs });
+  hooks.add(sequencers.close);
   const servers = createApiServers(options, {
     pool,
     listPool,
-    directory,
-    accepters,
+    logCache,
+    sequencers,
     principals,
     jobs,
     signerOf: signers.signerOf,
@@ -101,11 +101,11 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   own(servers, log, hooks);
   const check = async () =>
-    directory.findProblem() ?? guard.findProblem() ?? clock.findProblem() ?? signers.findProblem();
+    logCache.unreadyReason() ?? guard.unreadyReason() ?? clock.unreadyReason() ?? signers.unreadyReason();
   const logs = environmentChecks('api', () => findProblems({ pool, register, log }));
   const { offsetSeconds } = clock;
   const checks = [{ name: 'api', check }, ...logs];
-  return { ...servers, jobs, pool, accepters, offsetSeconds, checks };
+  return { ...servers, jobs, pool, sequencers, offsetSeconds, checks };
 }
 
 function openPool(
@@ -129,8 +129,8 @@ async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
   return clock;
 }
 
-async function noteTails(pool: Pool, directory: Directory): Promise<void> {
-  for (const { id } of directory.knownLogs()) while (await noteTailTimes(pool, id));
+async function noteTails(pool: Pool, logCache: LogCache): Promise<void> {
+  for (const { id } of logCache.allLogs()) while (await noteTailTimes(pool, id));
 }
 
 /** Runs it again and again; while the database is away, the requests that need it say so. */
@@ -173,20 +173,20 @@ function reload(server: ApiServer, log: Logger): void {
   }
 }
 
-type AccepterParts = {
+type SequencerParts = {
   config: Config;
   pool: Pool;
-  directory: Directory;
+  logCache: LogCache;
   guard: LogGuard;
   acknowledged: AcknowledgedLeaves;
   jobs: JobSender;
 };
 
-function openAccepters({ config, pool, directory, guard, acknowledged, jobs }: AccepterParts): Accepters {
-  return createAccepters(directory, (logId) => ({
+function openSequencers({ config, pool, logCache, guard, acknowledged, jobs }: SequencerParts): Sequencers {
+  return createSequencers(logCache, (logId) => ({
     pool,
     logId,
-    limits: ACCEPT_LIMITS,
+    limits: SEQUENCER_LIMITS,
     retentionMs: config.idempotencyRetentionMs,
     patienceMs: PATIENCE_MS,
     clock: () => performance.now(),

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.js';
 import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
 import type { ServiceEntry } from '../http/services.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
 import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
@@ -13,15 +13,15 @@ import { gather } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
 import { openIdempotency } from './idempotency.js';
-import type { Accepters } from './sequencers.js';
+import type { Sequencers } from './sequencers.js';
 
 /** What an API process has opened for AttestationService. */
 export type AttestationParts = {
   pool: Pool;
   /** Plans statements once. */
   listPool: Pool;
-  directory: Directory;
-  accepters: Accepters;
+  logCache: LogCache;
+  sequencers: Sequencers;
   signerOf: (environment: Principal['environment']) => DsseSigner;
   submissionClock: () => number;
 };
@@ -33,7 +33,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 /** AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, listPool, directory, accepters, signerOf, submissionClock }: AttestationParts,
+  { pool, listPool, logCache, sequencers, signerOf, submissionClock }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
 ): ServiceEntry {
   const findSubmission = gather(
@@ -43,14 +43,14 @@ export function attestationService(
   const handlers = attestationHandlers({
     ...shared,
     listPool,
-    directory,
-    accepterOf: accepters.of,
+    logCache,
+    sequencerOf: sequencers.of,
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
       countChanges: gather((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
-      directory,
-      bundles: createBundleReader(pool, directory, () => performance.now()),
+      logCache,
+      bundles: createBundleReader(pool, logCache, () => performance.now()),
     }),
     schemas: loadSchemas({ dir: config.schemaDir }),
     signerOf,

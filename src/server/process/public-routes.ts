@@ -11,7 +11,7 @@ import { type MirrorDeps, mirrorRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** What the routes without authentication are made of. */
-export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
+export type PublicRoutesDeps = Pick<MirrorDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
   signerOf: (log: Log) => CheckpointSigner;
@@ -21,7 +21,7 @@ export type PublicRoutesDeps = Pick<MirrorDeps, 'directory' | 'trustRoots'> & {
 
 /** The mirror, and the descriptions of the API. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
-  const { pool, directory, signerOf } = deps;
+  const { pool, logCache, signerOf } = deps;
   return async (app) => {
     apiDocumentRoutes(app, deps);
     // Apart, as it tells errors of the database.
@@ -29,7 +29,7 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
       mirrorRoutes(scope, {
         ...deps,
         readLogPage: createLogPages({ ...deps, monotonicMs: () => performance.now() }),
-        logs: createLogReader(pool, directory, signerOf),
+        logs: createLogReader(pool, logCache, signerOf),
         writeTrustRoots: compileWriter(TrustRootsSchema),
       }),
     );

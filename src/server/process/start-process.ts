@@ -87,7 +87,7 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
     const api = await startApi(options, hooks);
     checks.push(...api.checks);
     clients.set('api', api.jobs);
-    addApiGauges(metrics, api.pool, api.accepters.queued);
+    addApiGauges(metrics, api.pool, api.sequencers.queued);
     addClockGauge(metrics, api.offsetSeconds);
     if (api.adminServer !== undefined && config.adminPort !== undefined) {
       const { port } = await api.adminServer.listen({ host: config.adminHost, port: config.adminPort });

@@ -16,7 +16,7 @@ import { LOG_WITNESS_NAME } from '../../proof/bundle/bundle.js';
 import { toHex } from '../../proof/bytes/encoding.js';
 import { getPrincipal, type Handlers } from '../core/call.js';
 import { ApiError } from '../core/errors.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import type { Pool } from '../store/database/connect.js';
 import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/log/batches.js';
 import { listPolicies, type Policy } from '../store/witnesses/policies.js';
@@ -30,7 +30,7 @@ import type { Cursors } from './cursor.js';
 import { pageReader } from './list-page.js';
 
 /** What the handlers work with. */
-export type BatchDeps = { pool: Pool; directory: Directory; cursors: Cursors; clock: () => number };
+export type BatchDeps = { pool: Pool; logCache: LogCache; cursors: Cursors; clock: () => number };
 
 const readPage = pageReader(ListBatchesRequestSchema);
 
@@ -56,7 +56,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
         query: ['batches', projectId, environment, status],
         read: async (position, limit) => {
           const before = position && { logId: Number(position[0]), treeSize: Number(position[1]) };
-          const logIds = await deps.directory.logIds(environment);
+          const logIds = await deps.logCache.logIds(environment);
           return listProjectBatches(deps.pool, { projectId, logIds, status, before, limit });
         },
         positionOf: ({ logId, treeSize }) => [logId, treeSize],

@@ -4,7 +4,7 @@ import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { SigningKeys } from '../keys/secrets.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import { keyOf } from '../logs/setup.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import type { Pool } from '../store/database/connect.js';
@@ -13,12 +13,12 @@ import { createBatchSigner } from './batch-signer.js';
 
 /**
  * The DSSE keys of a process: the signing by them, off the main thread, and why they are to sign no more, as soon as
- * the directory says that they were replaced.
+ * the log cache says that they were replaced.
  */
 export type DsseSigners = {
   signerOf(environment: Principal['environment']): DsseSigner;
   /** For the operator; undefined while all is well. */
-  findProblem(): Promise<string | undefined>;
+  unreadyReason(): Promise<string | undefined>;
 };
 
 /** A statement is trusted when a witness vouches for it before its key's end: this is the time left to do so. */
@@ -34,7 +34,7 @@ type Signer = DsseSigner & { environment: Principal['environment'] };
 export async function setUpDsseSigners(
   pool: Pool,
   keys: SigningKeys,
-  deps: { directory: Directory; hooks: ShutdownHooks; clock: () => number },
+  deps: { logCache: LogCache; hooks: ShutdownHooks; clock: () => number },
 ): Promise<DsseSigners> {
   const signer = createBatchSigner(ENVIRONMENTS.map((number) => keyOf(keys, number)));
   deps.hooks.add(signer.close);
@@ -51,7 +51,7 @@ export async function setUpDsseSigners(
     signers.push({ environment, keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
   const findProblemOf = async ({ keyId }: Signer) =>
-    findReplaced(await deps.directory.getDsseKey(keyId), deps.clock());
+    findReplaced(await deps.logCache.getDsseKey(keyId), deps.clock());
   return {
     signerOf: (environment) => {
       const found = signers.find((one) => one.environment === environment);
@@ -64,7 +64,7 @@ export async function setUpDsseSigners(
       };
       return { keyId: found.keyId, spki: found.spki, sign };
     },
-    findProblem: async () => {
+    unreadyReason: async () => {
       const problems = await Promise.all(signers.map(findProblemOf));
       return problems.find((problem) => problem !== undefined);
     },

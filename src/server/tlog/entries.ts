@@ -5,7 +5,7 @@ import { IN_TOTO_PAYLOAD_TYPE } from '../../proof/statement/dsse.js';
 import { leafRecordText } from '../../proof/statement/leaf.js';
 import { statementText } from '../../proof/statement/statement.js';
 import { type EnvironmentName, environmentName } from '../../protocol/environment.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import type { Pool } from '../store/database/connect.js';
 import { type LeafRow, readLeafRows } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
@@ -13,7 +13,7 @@ import type { Log } from '../store/log/logs.js';
 /** The leaf records of `[first, end)`, rebuilt from the rows that their submissions keep, as an entry bundle. */
 export async function readEntries(
   pool: Pool,
-  directory: Directory,
+  logCache: LogCache,
   log: Log,
   first: number,
   end: number,
@@ -24,7 +24,7 @@ export async function readEntries(
   }
   const keys = new Map<number, string>();
   for (const { dsseKeyId } of rows) {
-    if (!keys.has(dsseKeyId)) keys.set(dsseKeyId, toBase64((await directory.getDsseKey(dsseKeyId)).spki));
+    if (!keys.has(dsseKeyId)) keys.set(dsseKeyId, toBase64((await logCache.getDsseKey(dsseKeyId)).spki));
   }
   const environment = environmentName(log.environment);
   return encodeEntries(rows.map((row) => leafRecordOf(row, environment, keys.get(row.dsseKeyId) ?? '')));

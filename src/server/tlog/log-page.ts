@@ -1,6 +1,6 @@
 import { encodeVerifierKey, noteKey } from '../../proof/log/note.js';
 import { environmentName } from '../../protocol/environment.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import type { Register } from '../pipeline/register/register.js';
 import { logPath } from '../rpc/trust-roots.js';
 import type { Pool } from '../store/database/connect.js';
@@ -11,7 +11,7 @@ import type { Log } from '../store/log/logs.js';
 /** What the page of a log is made from. */
 export type LogPageDeps = {
   pool: Pool;
-  directory: Directory;
+  logCache: LogCache;
   register: Pick<Register, 'read'>;
   /** The mirror's address as the world sees it. */
   verifyUrl: () => string;
@@ -37,10 +37,10 @@ export function createLogPages(deps: LogPageDeps): (log: Log) => Promise<string>
   };
 }
 
-async function readPage({ pool, directory, register, verifyUrl }: LogPageDeps, log: Log) {
+async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, log: Log) {
   const published = await findNewestPublishedBatch(pool, log.id);
   const state = log.closedAt !== null ? 'closed' : log.frozenAt !== null ? 'frozen' : 'open';
-  const logs = directory.knownLogs();
+  const logs = logCache.allLogs();
   const next = logs.find(
     ({ environment, epoch }) => environment === log.environment && epoch === log.epoch + 1,
   );

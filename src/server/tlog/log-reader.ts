@@ -4,7 +4,7 @@ import { emptyRoot, HASH_BYTES } from '../../proof/log/merkle.js';
 import { tileWidth } from '../../proof/log/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../../proof/log/tile-path.js';
 import { etagOf } from '../core/etag.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import { gather } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { findNewestPublishedBatch } from '../store/log/batches.js';
@@ -38,7 +38,7 @@ const GATHER = { maxKeys: 10, maxInFlight: 2 };
  */
 export function createLogReader(
   pool: Pool,
-  directory: Directory,
+  logCache: LogCache,
   signerOf: (log: Log) => CheckpointSigner,
 ): LogReader {
   const kept = createKeptTiles();
@@ -75,7 +75,7 @@ export function createLogReader(
       if (widest < address.width) return undefined;
       const whole = { ...address, width: widest };
       const name = `${log.id}/${address.level}/${address.index}`;
-      const tile = await kept.get(name, address.width, widest, () => read(pool, directory, log, whole));
+      const tile = await kept.get(name, address.width, widest, () => read(pool, logCache, log, whole));
       return tile.width === address.width ? tile : cut(tile, address);
     },
   };
@@ -95,12 +95,12 @@ function cut({ bytes }: KeptTile, { level, width }: TileAddress): PublicTile {
 /** What is served is kept by caches for ever, so a part is never taken for the whole, whatever became of the tables. */
 async function read(
   pool: Pool,
-  directory: Directory,
+  logCache: LogCache,
   log: Log,
   { level, index, width }: TileAddress,
 ): Promise<Uint8Array> {
   const first = index * TILE_WIDTH;
-  if (level === 'entries') return readEntries(pool, directory, log, first, first + width);
+  if (level === 'entries') return readEntries(pool, logCache, log, first, first + width);
   const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
   const hashes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
   if (hashes.length === width * HASH_BYTES) return hashes;

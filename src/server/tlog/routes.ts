@@ -3,7 +3,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../core/errors.js';
 import { answerOtherMethods, type PublicBody, sendPublic } from '../core/public-response.js';
-import type { Directory } from '../logs/log-cache.js';
+import type { LogCache } from '../logs/log-cache.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
 import { isDatabaseAway } from '../store/database/database-errors.js';
 import type { Log } from '../store/log/logs.js';
@@ -11,7 +11,7 @@ import type { LogReader } from './log-reader.js';
 
 /** What the public mirror is made of. */
 export type MirrorDeps = {
-  directory: Directory;
+  logCache: LogCache;
   trustRoots: TrustRootsReader;
   logs: LogReader;
   /** A log's own page. */
@@ -83,8 +83,8 @@ function jsonBody(bytes: string): PublicBody {
   return { bytes, contentType: 'application/json', cacheControl: TRUST };
 }
 
-function findLog({ directory }: MirrorDeps, path: string): Log | undefined {
-  return directory.knownLogs().find((log) => logPath(log) === path);
+function findLog({ logCache }: MirrorDeps, path: string): Log | undefined {
+  return logCache.allLogs().find((log) => logPath(log) === path);
 }
 
 function notFound(reply: FastifyReply): FastifyReply {

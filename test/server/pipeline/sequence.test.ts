@@ -1,11 +1,11 @@
 /** The gathered write: in order, exactly once, and each submission answered for itself. */
 import t from 'tap';
-import { createAccepter } from '../../../src/server/pipeline/sequence.js';
+import { createSequencer } from '../../../src/server/pipeline/sequence.js';
 import { AcceptOutcome, type NewSubmission } from '../../../src/server/store/submissions/accept.js';
-import { finish, keyed, openAccepter, outcomes } from '../../support/accepter.js';
+import { finish, keyed, openSequencer, outcomes } from '../../support/sequencer.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
-  const scene = await openAccepter(t);
+  const scene = await openSequencer(t);
   const results = await scene.accept(scene.makeRows(120));
   t.same(new Set(outcomes(results)), new Set([AcceptOutcome.STORED]));
   const indexes = scene.acknowledged.map(({ logIndex }) => logIndex).sort((a, b) => a - b);
@@ -17,7 +17,7 @@ t.test('concurrent submissions get the indexes behind the last one, each once', 
 });
 
 t.test('a retry with the same key after a lost answer gets the first submission', async (t) => {
-  const scene = await openAccepter(t);
+  const scene = await openSequencer(t);
   const [row] = scene.makeRows(1, keyed('once'));
   await scene.accept([row as NewSubmission]);
   const [again, other] = [
@@ -31,8 +31,8 @@ t.test('a retry with the same key after a lost answer gets the first submission'
 });
 
 t.test('of concurrent requests with one key one is stored and the others replay it', async (t) => {
-  const scene = await openAccepter(t);
-  const second = await openAccepter(t);
+  const scene = await openSequencer(t);
+  const second = await openSequencer(t);
   const rows = scene.makeRows(8, keyed('raced'));
   const results = await scene.accept(rows);
   t.same(outcomes(results).sort(), [AcceptOutcome.STORED, ...Array(7).fill(AcceptOutcome.REPLAYED)]);
@@ -43,7 +43,7 @@ t.test('of concurrent requests with one key one is stored and the others replay 
 });
 
 t.test('a request waits for a duplicate that is under way, and gets what that made', async (t) => {
-  const scene = await openAccepter(t, { patienceMs: 10_000 });
+  const scene = await openSequencer(t, { patienceMs: 10_000 });
   const holder = await scene.hold(
     (sql) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test slow'}, 0))`,
   );
@@ -57,7 +57,7 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
 
 t.test('more than can wait is refused at once, and what waits is stored', async (t) => {
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
-  const scene = await openAccepter(t, { limits });
+  const scene = await openSequencer(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));
   t.equal(results.filter((outcome) => outcome === AcceptOutcome.STORED).length, 30);
   t.equal(results.filter((outcome) => outcome === 'SERVICE_UNAVAILABLE').length, 20);
@@ -65,16 +65,16 @@ t.test('more than can wait is refused at once, and what waits is stored', async 
 });
 
 t.test('closing waits for what was taken in', async (t) => {
-  const scene = await openAccepter(t);
+  const scene = await openSequencer(t);
   const accepted = scene.accept(scene.makeRows(30));
-  await scene.accepter.close();
+  await scene.sequencer.close();
   t.same(new Set(outcomes(await accepted)), new Set([AcceptOutcome.STORED]));
   await finish(t, scene);
 });
 
 t.test('the limits of a key hold exactly over two processes', async (t) => {
-  const scene = await openAccepter(t);
-  const other = createAccepter({
+  const scene = await openSequencer(t);
+  const other = createSequencer({
     pool: scene.pool,
     logId: scene.logId,
     limits: { maxRows: 7, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
@@ -88,7 +88,7 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
   const limits = { perSecond: 1_000_000, perHour: 1_000_000, perDay: 25 };
   const [here, there] = await Promise.all([
     scene.accept(scene.makeRows(40, { limits })),
-    Promise.all(scene.makeRows(40, { limits }).map((row) => other.accept(row))),
+    Promise.all(scene.makeRows(40, { limits }).map((row) => other.add(row))),
   ]);
   const all = [...outcomes(here), ...there.map(({ outcome }) => outcome)];
   t.equal(all.filter((outcome) => outcome === AcceptOutcome.STORED).length, 25);

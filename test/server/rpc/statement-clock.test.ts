@@ -47,7 +47,7 @@ t.test('beyond five seconds either way it tells none, and says so once', async (
     times.wall = times.database + ahead;
     for (let n = 0; n < 3; n++) await clock.compare();
     t.throws(clock.now, REFUSED);
-    t.match(clock.findProblem(), `this machine's clock is ${ahead / 1000} s ahead of the database's`);
+    t.match(clock.unreadyReason(), `this machine's clock is ${ahead / 1000} s ahead of the database's`);
     times.wall = times.database;
     await clock.compare();
     t.equal(clock.now(), times.wall);
@@ -79,8 +79,8 @@ t.test('a database that answers late says nothing against the clock', async (t) 
   const { clock, times } = makeClock();
   times.answerMs = 40_000;
   await clock.compare();
-  t.equal(clock.findProblem(), undefined);
+  t.equal(clock.unreadyReason(), undefined);
   times.wall += 30_000;
   await clock.compare();
-  t.match(clock.findProblem(), /ahead/);
+  t.match(clock.unreadyReason(), /ahead/);
 });

@@ -19,8 +19,8 @@ import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import { andThen } from '../../core/soon.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
 import { submissionStates } from '../../limits/rate-windows.js';
-import type { Directory } from '../../logs/log-cache.js';
-import type { Accepter } from '../../pipeline/sequence.js';
+import type { LogCache } from '../../logs/log-cache.js';
+import type { Sequencer } from '../../pipeline/sequence.js';
 import type { Pool } from '../../store/database/connect.js';
 import {
   type AcceptedRow,
@@ -44,8 +44,8 @@ import type { SubmissionReader } from './submission-reader.js';
 export type AttestationDeps = Prepare &
   ChangeDeps & {
     listPool: Pool;
-    directory: Directory;
-    accepterOf: (environment: Principal['environment']) => Promise<Accepter>;
+    logCache: LogCache;
+    sequencerOf: (environment: Principal['environment']) => Promise<Sequencer>;
     /** A submission of any project, by id. */
     findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
     reader: SubmissionReader;
@@ -85,8 +85,8 @@ async function createAttestation(
   if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
   if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
   const row = await prepareSubmission(deps, request, call);
-  const accepter = await deps.accepterOf(principal.environment);
-  const result = await accepter.accept(row);
+  const sequencer = await deps.sequencerOf(principal.environment);
+  const result = await sequencer.add(row);
   noteUse(deps, principal, call, result);
   switch (result.outcome) {
     case AcceptOutcome.STORED:
@@ -206,7 +206,7 @@ async function listAttestations(
     query: ['attestations', projectId, environment, ...Object.values(filters)],
     read: async (position, limit) => {
       const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
-      const logIds = await deps.directory.logIds(environment);
+      const logIds = await deps.logCache.logIds(environment);
       return listSubmissions(deps.listPool, { projectId, logIds, ...filters, before, limit });
     },
     positionOf: ({ logId, logIndex }) => [logId, logIndex],

@@ -10,7 +10,7 @@ import type { Principal } from '../../core/principal.js';
 import type { Soon } from '../../core/soon.js';
 import { compileLazyMessage } from '../../json/lazy-message.js';
 import { compileWriter } from '../../json/writer.js';
-import type { Directory } from '../../logs/log-cache.js';
+import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
@@ -48,7 +48,7 @@ const lazyBundle = compileLazyMessage(ProofBundleSchema);
  *
  * @param clock monotonic milliseconds
  */
-export function createBundleReader(pool: Pool, directory: Directory, clock: () => number): BundleReader {
+export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => number): BundleReader {
   const tiles = createTiles(pool);
   const proofs = createBatchProofs(pool, clock);
   const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
@@ -59,11 +59,11 @@ export function createBundleReader(pool: Pool, directory: Directory, clock: () =
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
-      const log = await directory.getLog(row.logId);
+      const log = await logCache.getLog(row.logId);
       const proof = await proofs.get(log, row.batchTreeSize);
       const kept = keptBundles.get(row.id);
       if (kept !== undefined && stillStands(kept, proof)) return kept.bundle;
-      const bytes = Buffer.from(write(await makeBundle(directory, tiles, row, proof)));
+      const bytes = Buffer.from(write(await makeBundle(logCache, tiles, row, proof)));
       const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
       const size = bytes.length + KEPT_OVERHEAD_BYTES;
       keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
@@ -89,14 +89,14 @@ function withoutParts({ log, treeSize, evidence, freshUntilMs }: BatchProof): Ke
 }
 
 async function makeBundle(
-  directory: Directory,
+  logCache: LogCache,
   tiles: Tiles,
   row: SubmissionRow,
   { log, prepared }: BatchProof,
 ): Promise<ProofBundle> {
   const { logIndex, signature } = row;
   const sizes = prepared.checkpoints.map(({ size }) => size);
-  const { spki } = await directory.getDsseKey(row.dsseKeyId);
+  const { spki } = await logCache.getDsseKey(row.dsseKeyId);
   const readTile = await tiles.load(
     log.id,
     sizes.flatMap((size) => tilesForInclusion(logIndex, size)),

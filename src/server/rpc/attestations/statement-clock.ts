@@ -13,7 +13,7 @@ export type StatementClock = {
   /** How far this machine's clock is ahead of the database's, as of the last comparison; undefined before the first. */
   offsetSeconds(): number | undefined;
   /** Why no time can be told, for this process's operator; undefined when it can. */
-  findProblem(): string | undefined;
+  unreadyReason(): string | undefined;
 };
 
 /** What a clock is made of; times in milliseconds, `wallMs` and `databaseMs` since 1970. */
@@ -70,6 +70,6 @@ export function createStatementClock({
       note(isFar ? `this machine's clock is ${seconds} s ahead of the database's` : undefined);
     },
     offsetSeconds: () => (offsetMs === undefined ? undefined : offsetMs / 1000),
-    findProblem: () => problem,
+    unreadyReason: () => problem,
   };
 }

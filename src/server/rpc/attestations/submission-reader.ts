@@ -13,7 +13,7 @@ import { andThen, type Soon } from '../../core/soon.js';
 import { compileLazyMessage } from '../../json/lazy-message.js';
 import { setWritten } from '../../json/serialized.js';
 import { compileWriter } from '../../json/writer.js';
-import type { Directory } from '../../logs/log-cache.js';
+import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { BundleReader, WrittenBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
@@ -32,7 +32,7 @@ export type ReaderDeps = {
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
   /** The {@link SubmissionRow.projectChanges} of a project as they are now; undefined is none. */
   countChanges: (projectId: string) => Promise<number | undefined>;
-  directory: Directory;
+  logCache: LogCache;
   bundles: BundleReader;
 };
 
@@ -113,12 +113,12 @@ function writtenSubmission(message: Submission, { bytes }: WrittenBundle): Submi
 }
 
 async function getOwnRow(
-  { findSubmission, directory }: ReaderDeps,
+  { findSubmission, logCache }: ReaderDeps,
   id: string,
   { projectId, environment }: Principal,
 ): Promise<SubmissionRow> {
   const row = await findSubmission(id);
-  const own = row?.projectId === projectId && (await directory.getLog(row.logId)).environment === environment;
+  const own = row?.projectId === projectId && (await logCache.getLog(row.logId)).environment === environment;
   if (row === undefined || !own) throw submissionNotFound();
   return row;
 }

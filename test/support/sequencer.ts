@@ -1,8 +1,8 @@
-/** An accepter over a database of its own, reached through a proxy. */
+/** A sequencer over a database of its own, reached through a proxy. */
 import type { Test } from 'tap';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../src/server/core/errors.js';
-import { type AcceptDeps, type Accepter, createAccepter } from '../../src/server/pipeline/sequence.js';
+import { createSequencer, type Sequencer, type SequencerDeps } from '../../src/server/pipeline/sequence.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { errorCode } from '../../src/server/store/database/database-errors.js';
 import {
@@ -15,9 +15,9 @@ import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from
 import { startProxy, type TcpProxy } from './proxy.js';
 import { testDatabase } from './servers.js';
 
-export type AcceptScene = TestPipeline & {
+export type SequencerScene = TestPipeline & {
   proxy: TcpProxy;
-  accepter: Accepter;
+  sequencer: Sequencer;
   /** Stores rows at once and notes what was acknowledged. */
   accept(rows: readonly NewSubmission[]): Promise<PromiseSettledResult<AcceptedRow>[]>;
   acknowledged: Acknowledged[];
@@ -25,11 +25,11 @@ export type AcceptScene = TestPipeline & {
   hold(run: (sql: Pool) => Promise<unknown>): Promise<{ release: () => Promise<void> }>;
 };
 
-export async function openAccepter(
+export async function openSequencer(
   t: Test,
-  change: Partial<AcceptDeps> = {},
+  change: Partial<SequencerDeps> = {},
   statementTimeoutMs = 5_000,
-): Promise<AcceptScene> {
+): Promise<SequencerScene> {
   const databaseUrl = new URL(await testDatabase(t));
   const test = await makePipeline(t, {
     databaseUrl: databaseUrl.href,
@@ -41,7 +41,7 @@ export async function openAccepter(
   proxied.port = String(proxy.port);
   const pool = connectPool({ url: proxied.href, name: 'accept', max: 4, statementTimeoutMs });
   t.teardown(() => pool.end({ timeout: 1 }));
-  const accepter = createAccepter({
+  const sequencer = createSequencer({
     pool,
     logId: test.logId,
     limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
@@ -54,8 +54,8 @@ export async function openAccepter(
     ...change,
   });
   const acknowledged: Acknowledged[] = [];
-  const accept: AcceptScene['accept'] = async (rows) => {
-    const results = await Promise.allSettled(rows.map((row) => accepter.accept(row)));
+  const accept: SequencerScene['accept'] = async (rows) => {
+    const results = await Promise.allSettled(rows.map((row) => sequencer.add(row)));
     for (const [i, result] of results.entries()) {
       const row = rows[i];
       if (row !== undefined && result.status === 'fulfilled' && result.value.outcome === AcceptOutcome.STORED)
@@ -63,7 +63,7 @@ export async function openAccepter(
     }
     return results;
   };
-  const hold: AcceptScene['hold'] = async (run) => {
+  const hold: SequencerScene['hold'] = async (run) => {
     const session = connectPool({
       url: databaseUrl.href,
       name: 'holder',
@@ -74,7 +74,7 @@ export async function openAccepter(
     await run(session);
     return { release: () => session.end({ timeout: 1 }) };
   };
-  return { ...test, proxy, accepter, accept, acknowledged, hold };
+  return { ...test, proxy, sequencer, accept, acknowledged, hold };
 }
 
 export const outcomes = (results: readonly PromiseSettledResult<AcceptedRow>[]) =>
@@ -84,7 +84,7 @@ function codeOf(error: unknown): string {
   return error instanceof ApiError ? (ErrorCode[error.code] ?? '') : (errorCode(error) ?? String(error));
 }
 
-export async function finish(t: Test, scene: AcceptScene): Promise<void> {
+export async function finish(t: Test, scene: SequencerScene): Promise<void> {
   await drain(scene.pipeline);
   await assertConsistent(t, scene);
 }
