@@ -57,12 +57,12 @@ export async function startApiServer(
       { desc: AttestationService, handlers: attestationHandlers(calls) },
     ],
     findPrincipal: async (token) => PRINCIPALS.get(token),
-    isAdmin: (token) => token === 'admin',
+    isAdmin: async (token) => token === 'admin',
     takeReads: takeRead,
     oweRead: () => {},
     findOverdrawn: () => undefined,
-    hasClaim: () => false,
-    peekSubmissions: (principal) => submissionStates(isSpent(principal) ? 0 : 9_000),
+    hasClaim: async () => false,
+    peekSubmissions: async (principal) => submissionStates(isSpent(principal) ? 0 : 9_000),
     nowMs: () => NOW_MS,
     log: createLogger({ level: 'debug', destination: lineCollector(lines) }),
     observe: (observation) => {
@@ -185,7 +185,7 @@ function isSpent({ apiKeyId }: Principal): boolean {
   return apiKeyId === 'key_spent';
 }
 
-function takeRead(principal: Principal): RateState {
+async function takeRead(principal: Principal): Promise<RateState> {
   const remaining = isSpent(principal) ? 0 : 599;
   const state = { bucket: Bucket.READS, windowSeconds: 1, limit: 600, remaining, resetAtMs: NOW_MS + 750 };
   if (remaining === 0) throw rateLimitExceeded(state, NOW_MS);

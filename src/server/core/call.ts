@@ -1,7 +1,6 @@
 import type { DescMessage, DescMethodUnary, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { Principal } from './principal.js';
 import type { RateState } from './rate-window.js';
-import type { Soon } from './soon.js';
 
 /**
  * One RPC under way, whichever surface it came by. The server makes it, interceptors fill it in, the handler reads
@@ -35,7 +34,7 @@ export type Handlers<S extends DescService> = {
     input: infer I extends DescMessage;
     output: infer O extends DescMessage;
   }
-    ? (request: MessageShape<I>, call: Call) => Soon<MessageShape<O>>
+    ? (request: MessageShape<I>, call: Call) => Promise<MessageShape<O>>
     : never;
 };
 

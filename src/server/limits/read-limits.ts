@@ -1,7 +1,6 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded } from '../core/rate-window.js';
-import { recover, type Soon } from '../core/soon.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Grant, takeTokens } from '../store/projects/rates.js';
 import { readState } from './rate-windows.js';
@@ -9,7 +8,7 @@ import { readState } from './rate-windows.js';
 /** Counts reads of API keys. */
 export type ReadLimits = {
   /** Counts a call as `count` reads, or as all that a key has where that is less; throws the error of a spent window. */
-  take(principal: Principal, count: number): Soon<RateState>;
+  take(principal: Principal, count: number): Promise<RateState>;
   /** Counts a read that was made already. */
   owe(principal: Principal): void;
   /** The window in which more reads are owed than it has; undefined when none are. */
@@ -59,23 +58,34 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
     await renew(principal, count);
     return takeHeld(principal, count) ?? takeLeased(principal, count);
   };
-  const take: ReadLimits['take'] = (principal, wanted) => {
+  const take: ReadLimits['take'] = async (principal, wanted) => {
     const count = Math.max(1, Math.min(wanted, principal.readWindow.limit));
     return takeHeld(principal, count) ?? takeLeased(principal, count);
   };
-  const noteOverdrawn = (principal: Principal) => {
+  const recordOverdrawn = (principal: Principal) => {
     const held = findHeld(principal);
     if (held?.isFull) held.isOverdrawn = true;
   };
   return {
     take,
-    owe: createDebts((principal, count) =>
-      // Nobody is there to be told that the database is away; the next call is.
-      recover<unknown>(
-        () => take(principal, count),
-        () => noteOverdrawn(principal),
-      ),
-    ),
+    owe: createDebts({
+      payHeld(principal) {
+        try {
+          return takeHeld(principal, 1) !== undefined;
+        } catch {
+          recordOverdrawn(principal);
+          return true;
+        }
+      },
+      async payLeased(principal, count) {
+        try {
+          await take(principal, count);
+        } catch {
+          // The call is over: if the database is unavailable, the next call reports it.
+          recordOverdrawn(principal);
+        }
+      },
+    }),
     findOverdrawn(principal) {
       const held = findHeld(principal);
       return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
@@ -83,27 +93,30 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   };
 }
 
+/** How debts are paid: `payHeld` out of the lease that is held, if it has tokens or none can be leased. */
+type Payment = {
+  payHeld: (principal: Principal) => boolean;
+  payLeased: (principal: Principal, count: number) => Promise<void>;
+};
+
 /**
- * What is owed while a key's earlier debts are paid is paid in one afterwards: one by one, from small leases, debts are
- * paid later than they are made, and nobody is found to have overdrawn.
+ * Debts incurred while a lease is being requested are paid together afterwards. Paid one by one out of small leases,
+ * they would be paid more slowly than they are incurred, and no key would ever be overdrawn.
  */
-function createDebts(pay: (principal: Principal, count: number) => Soon<unknown>): ReadLimits['owe'] {
+function createDebts({ payHeld, payLeased }: Payment): ReadLimits['owe'] {
   const owed = new Map<string, number>();
-  const payAll = (principal: Principal, count: number): void => {
+  const payAll = async (principal: Principal): Promise<void> => {
     const { apiKeyId } = principal;
-    const paying = pay(principal, count);
-    if (!(paying instanceof Promise)) return;
-    owed.set(apiKeyId, 0);
-    void paying.then(() => {
-      const more = owed.get(apiKeyId) ?? 0;
-      owed.delete(apiKeyId);
-      if (more > 0) payAll(principal, more);
-    });
+    for (let count = 1; count > 0; count = owed.get(apiKeyId) ?? 0) {
+      owed.set(apiKeyId, 0);
+      await payLeased(principal, count);
+    }
+    owed.delete(apiKeyId);
   };
   return (principal) => {
     const waiting = owed.get(principal.apiKeyId);
-    if (waiting === undefined) payAll(principal, 1);
-    else owed.set(principal.apiKeyId, waiting + 1);
+    if (waiting !== undefined) owed.set(principal.apiKeyId, waiting + 1);
+    else if (!payHeld(principal)) void payAll(principal);
   };
 }
 

@@ -1,7 +1,6 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import type { RateState } from '../core/rate-window.js';
-import { andThen, type Soon } from '../core/soon.js';
 import type { Pool } from '../store/database/connect.js';
 import { findUse } from '../store/projects/rates.js';
 import type { WindowUse } from '../store/submissions/accept.js';
@@ -12,7 +11,7 @@ export type SubmissionLimits = {
   /** Told what a write has counted. */
   note(principal: Principal, use: WindowUse): void;
   /** The windows of a key as last seen; the database is asked about a key that has not written here. */
-  peek(principal: Principal, nowMs: number): Soon<readonly RateState[]>;
+  peek(principal: Principal, nowMs: number): Promise<readonly RateState[]>;
 };
 
 const KEYS_REMEMBERED = 10_000;
@@ -33,9 +32,9 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
   };
   return {
     note: ({ apiKeyId }, use) => note(apiKeyId, use),
-    peek: (principal, nowMs) => {
-      const use = seen.get(principal.apiKeyId) ?? find(principal);
-      return andThen(use, (known) => submissionStates(principal, known, Math.floor(nowMs / 1000)));
+    peek: async (principal, nowMs) => {
+      const use = seen.get(principal.apiKeyId) ?? (await find(principal));
+      return submissionStates(principal, use, Math.floor(nowMs / 1000));
     },
   };
 }

@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { unavailable } from '../core/errors.js';
-import type { Soon } from '../core/soon.js';
 
 const WRONG_EVERY_MS = 100;
 const MAX_WAITING = 50;
@@ -12,13 +11,13 @@ const RETRY_SECONDS = 5;
  * can lock the operator out. Wrong ones are told one after the other, ten a second, whoever sends them; those beyond
  * the 50 that may wait for it learn nothing but that the service is busy.
  */
-export function adminCheck(adminToken: string | undefined): (token: string) => Soon<boolean> {
-  if (adminToken === undefined) return () => false;
+export function adminCheck(adminToken: string | undefined): (token: string) => Promise<boolean> {
+  if (adminToken === undefined) return async () => false;
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const wanted = digest(adminToken);
   let freeMs = 0;
   let waiting = 0;
-  const tellWrong = async (): Promise<false> => {
+  const delayWrong = async (): Promise<false> => {
     if (waiting >= MAX_WAITING) throw unavailable('too many wrong admin tokens were sent', RETRY_SECONDS);
     const nowMs = performance.now();
     const dueMs = Math.max(nowMs, freeMs);
@@ -28,5 +27,5 @@ export function adminCheck(adminToken: string | undefined): (token: string) => S
     waiting--;
     return false;
   };
-  return (token) => (timingSafeEqual(digest(token), wanted) ? true : tellWrong());
+  return async (token) => timingSafeEqual(digest(token), wanted) || delayWrong();
 }

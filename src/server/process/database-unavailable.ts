@@ -1,7 +1,6 @@
 import { type ApiError, unavailable } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog, type OutageLog } from '../core/outage-log.js';
-import { recover, type Soon } from '../core/soon.js';
 import type { ServiceEntry } from '../http/services.js';
 import { isDatabaseAway } from '../store/database/database-errors.js';
 
@@ -10,7 +9,10 @@ const RETRY_SECONDS = 2;
 /** Makes functions tell callers to come back while the database is away, in place of the driver's error. */
 export type DatabaseAway = {
   /** `work` names what is done, for the log. */
-  tell<A extends readonly unknown[], R>(work: string, run: (...args: A) => Soon<R>): (...args: A) => Soon<R>;
+  tell<A extends readonly unknown[], R>(
+    work: string,
+    run: (...args: A) => Promise<R>,
+  ): (...args: A) => Promise<R>;
   /** The same for every handler of a service. */
   tellAll(service: ServiceEntry): ServiceEntry;
 };
@@ -20,13 +22,13 @@ export function createDatabaseAway(log: Logger): DatabaseAway {
   const outageLog = createOutageLog(log, () => performance.now());
   const tell: DatabaseAway['tell'] =
     (work, run) =>
-    (...args) =>
-      recover(
-        () => run(...args),
-        (error) => {
-          throw isDatabaseAway(error) ? away(outageLog, work, error) : error;
-        },
-      );
+    async (...args) => {
+      try {
+        return await run(...args);
+      } catch (error) {
+        throw isDatabaseAway(error) ? away(outageLog, work, error) : error;
+      }
+    };
   return {
     tell,
     tellAll: ({ desc, handlers }) => ({

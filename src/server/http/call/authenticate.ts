@@ -3,15 +3,14 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
-import { andThen, type Soon } from '../../core/soon.js';
 import { parseApiKey } from '../../keys/api-key.js';
 
 /** Who can tell what a token is. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
-  findPrincipal: (token: string) => Soon<Principal | undefined>;
+  findPrincipal: (token: string) => Promise<Principal | undefined>;
   /** Whether a token is the operator's; may let who sends a wrong one wait. */
-  isAdmin: (token: string) => Soon<boolean>;
+  isAdmin: (token: string) => Promise<boolean>;
 };
 
 const MAX_TOKEN_CHARACTERS = 512;
@@ -27,18 +26,16 @@ const API_KEY: Wanted = {
 const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
-export function authenticate(deps: Credentials, call: Call, rules: MethodRules): Soon<void> {
+export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
   if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
   if (rules.access === Access.ADMIN) {
     const given = bearerToken(authorization, ADMIN_TOKEN);
-    return andThen(deps.isAdmin(given), (isAdmin) => assertAdmin(isAdmin, given));
+    return assertAdmin(await deps.isAdmin(given), given);
   }
-  const token = bearerToken(authorization, API_KEY);
-  return andThen(deps.findPrincipal(token), (principal) => {
-    if (principal === undefined) throw invalidKey(API_KEY);
-    call.principal = principal;
-  });
+  const principal = await deps.findPrincipal(bearerToken(authorization, API_KEY));
+  if (principal === undefined) throw invalidKey(API_KEY);
+  call.principal = principal;
 }
 
 /** An API key is refused by its form, so that nothing is told of whether it exists. */

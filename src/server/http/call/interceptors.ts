@@ -2,7 +2,6 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import type { Call } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
-import { andThen, type Soon } from '../../core/soon.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
 import { readIdempotencyKey } from './idempotency-key.js';
@@ -23,9 +22,9 @@ export type InterceptorDeps = Credentials &
 /** A call's way to its handler, the same for every surface. */
 export type Interceptors = {
   /** The refusals that need no message, in the order of the API: 401, 403, 429. */
-  admit: (call: Call) => Soon<void>;
+  admit: (call: Call) => Promise<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
-  invoke: (call: Call, message: Message) => Soon<Message>;
+  invoke: (call: Call, message: Message) => Promise<Message>;
   /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
   conclude: (call: Call) => string[];
   /** Counts what nothing has counted yet, once the call is over, answered or not. */
@@ -37,16 +36,14 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   for (const method of unaryMethods(deps.services)) methodRules(method);
   return {
-    admit(call) {
+    async admit(call) {
       const rules = methodRules(call.method);
-      return andThen(authenticate(deps, call, rules), () => {
-        const refusal = findScopeRefusal(call, rules);
-        return refusal === undefined
-          ? countCall(deps, call, rules, deps.nowMs())
-          : refuseCounted(deps, call, rules, refusal);
-      });
+      await authenticate(deps, call, rules);
+      const refusal = findScopeRefusal(call, rules);
+      if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
+      await countCall(deps, call, rules, deps.nowMs());
     },
-    invoke(call, message) {
+    async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
       readIdempotencyKey(call, methodRules(call.method));

@@ -4,29 +4,33 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { type RateState, rateLimitExceeded } from '../../core/rate-window.js';
-import { andThen, recover, type Soon } from '../../core/soon.js';
 import { findIdempotencyKey } from './idempotency-key.js';
 
 /** Who counts calls. */
 export type RateLimits = {
   /** Counts a call that takes so many reads; throws the error of a spent window. */
-  takeReads: (principal: Principal, count: number) => Soon<RateState>;
+  takeReads: (principal: Principal, count: number) => Promise<RateState>;
   /** Counts a read that is known only once it was answered; what the window lacks is `findOverdrawn` from then on. */
   oweRead: (principal: Principal) => void;
   /** The read window, when more is owed than it had. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
-  peekSubmissions: (principal: Principal, nowMs: number) => Soon<readonly RateState[]>;
+  peekSubmissions: (principal: Principal, nowMs: number) => Promise<readonly RateState[]>;
   /** Whether anything was done under an idempotency key. */
-  hasClaim: (principal: Principal, idempotencyKey: string) => Soon<boolean>;
+  hasClaim: (principal: Principal, idempotencyKey: string) => Promise<boolean>;
 };
 
 /** Counts the call in its bucket, or refuses it where the window is known to be spent. */
-export function countCall(deps: RateLimits, call: Call, rules: MethodRules, nowMs: number): Soon<void> {
+export async function countCall(
+  deps: RateLimits,
+  call: Call,
+  rules: MethodRules,
+  nowMs: number,
+): Promise<void> {
   const { principal } = call;
   if (principal === undefined) return;
-  if (rules.bucket === Bucket.READS) return countReads(deps, call, principal, rules.cost || 1, nowMs);
-  if (rules.bucket === Bucket.SUBMISSIONS) return countCreation(deps, call, principal, rules, nowMs);
+  if (rules.bucket === Bucket.READS) await countReads(deps, call, principal, rules.cost || 1, nowMs);
+  if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
 }
 
 /**
@@ -40,23 +44,22 @@ export function countUnmade(deps: RateLimits, call: Call, { bucket }: MethodRule
   deps.oweRead(principal);
 }
 
-function countCreation(
+async function countCreation(
   deps: RateLimits,
   call: Call,
   principal: Principal,
   rules: MethodRules,
   nowMs: number,
-): Soon<void> {
+): Promise<void> {
   const overdrawn = deps.findOverdrawn(principal);
   if (overdrawn !== undefined) {
     call.rateStates = [overdrawn];
-    return refuse(call, overdrawn, nowMs);
+    refuse(call, overdrawn, nowMs);
   }
-  return andThen(deps.peekSubmissions(principal, nowMs), (states) => {
-    call.rateStates = states;
-    const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
-    if (spent !== undefined) return admitReplay(deps, call, principal, rules, { spent, nowMs });
-  });
+  const states = await deps.peekSubmissions(principal, nowMs);
+  call.rateStates = states;
+  const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
+  if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
 }
 
 /** A refusal that took nothing but a look costs nothing. */
@@ -82,22 +85,20 @@ async function admitReplay(
   call.isReplayOnly = true;
 }
 
-function countReads(
+async function countReads(
   deps: RateLimits,
   call: Call,
   principal: Principal,
   count: number,
   nowMs: number,
-): Soon<void> {
+): Promise<void> {
   call.isCounted = true;
-  const take = () =>
-    andThen(deps.takeReads(principal, count), (state) => {
-      call.rateStates = [state];
-    });
-  return recover(take, (error) => {
+  try {
+    call.rateStates = [await deps.takeReads(principal, count)];
+  } catch (error) {
     if (isSpentWindow(error)) call.rateStates = [spentReadWindow(principal, error, nowMs)];
     throw error;
-  });
+  }
 }
 
 /** Whether a call was refused because a window is spent. */

@@ -10,12 +10,12 @@ const NO_BODY = new Uint8Array();
  * Reads a request's body. Throws `request.too_large` and `request.unsupported_media_type` before it reads anything
  * where the headers tell, `request.invalid` when there is a body where none is wanted, ClientGone.
  */
-export function readBody(
+export async function readBody(
   req: NodeRequest,
   kind: BodyKind,
   maxBytes: number,
   hold: HoldBytes,
-): Promise<Uint8Array> | Uint8Array {
+): Promise<Uint8Array> {
   const length = bodyLength(req);
   if (length === 0) return NO_BODY;
   if (kind === 'none') return refuseBody(req, length, hold);

@@ -7,13 +7,12 @@ import type { Answer } from './send.js';
 const compress = promisify(gzip);
 
 /**
- * The answer as a client gets it that may take gzip: the same object, or a promise of its compressed
- * form. Entity tags are over the bytes that are not compressed, so the compressed form has a weak one (8.8.1).
+ * The answer as a client gets it that may take gzip: the same object, or its compressed form. Entity tags are over the bytes that are not compressed, so the compressed form has a weak one (8.8.1).
  */
-export function negotiate(
+export async function negotiate(
   { req, res }: Pick<RequestRecord, 'req' | 'res'>,
   answer: Answer,
-): Answer | Promise<Answer> {
+): Promise<Answer> {
   const { status, headers, body } = answer;
   if (status !== 304 && (body === undefined || body.byteLength < MIN_COMPRESSED_BYTES)) return answer;
   const vary = res.getHeader('vary');

@@ -2,7 +2,6 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
-import { andThen, recover, type Soon } from '../../core/soon.js';
 import { boundBy } from '../../json/bound.js';
 import { internalError } from '../call/failure.js';
 import { closeSignal, newCall } from '../call/new-call.js';
@@ -22,9 +21,9 @@ import { type Answer, send } from './send.js';
 export type RestOptions = {
   services: readonly ServiceEntry[];
   /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
-  admit: (call: Call) => Soon<void>;
+  admit: (call: Call) => Promise<void>;
   /** Checks the message and calls the handler. */
-  invoke: (call: Call, message: Message) => Soon<Message>;
+  invoke: (call: Call, message: Message) => Promise<Message>;
   /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
   conclude: (call: Call) => string[];
   /** Of the body of any request; less where its message can need less. Larger ones are 413. */
@@ -39,8 +38,8 @@ export type RestOptions = {
 
 /** The REST surface of some services. */
 export type RestHandler = {
-  /** Answers a request, 404 included, at once where nothing has to be waited for. Neither throws nor rejects. */
-  handle: (exchange: Exchange) => Soon<void>;
+  /** Answers a request, 404 included. Never rejects. */
+  handle: (exchange: Exchange) => Promise<void>;
   /** Answers with an error in place of the answer that is under way, which comes to nothing then. */
   refuse: (exchange: Exchange, error: ApiError) => void;
   /** What it serves: HTTP method, path template, RPC. */
@@ -64,16 +63,20 @@ export function createRestHandler(options: RestOptions): RestHandler {
       path: binding.template.source,
       rpc: method,
     })),
-    handle: (exchange) =>
-      recover(
-        () => andThen(answer(options, router, exchange), (found) => sendNegotiated(options, exchange, found)),
-        (error) => sendError(options, exchange, error),
-      ),
+    async handle(exchange) {
+      try {
+        const found = await answer(options, router, exchange);
+        if (exchange.req.method !== 'HEAD') options.holdAnswer(exchange, found.body?.byteLength ?? 0);
+        send(exchange.req, exchange.res, await negotiate(exchange, found));
+      } catch (error) {
+        sendError(options, exchange, error);
+      }
+    },
     refuse: (exchange, error) => sendError(options, exchange, error),
   };
 }
 
-function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Soon<Answer> {
+async function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Promise<Answer> {
   const { req, res } = exchange;
   const url = req.url ?? '';
   const mark = url.indexOf('?');
@@ -83,11 +86,10 @@ function answer(options: RestOptions, router: Router<Route>, exchange: Exchange)
   const route = match.target;
   const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
-  const read = () => readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
-  const invoke = (message: Message) => options.invoke(call, message);
-  return andThen(andThen(andThen(options.admit(call), read), invoke), (response) =>
-    successAnswer(route, req.method, callHeaders(options, call), call, response),
-  );
+  await options.admit(call);
+  const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
+  const response = await options.invoke(call, message);
+  return successAnswer(route, req.method, callHeaders(options, call), call, response);
 }
 
 /** The headers that a call gives its answer, names and values in turns. */
@@ -95,11 +97,6 @@ function callHeaders({ conclude }: RestOptions, call: Call): string[] {
   const headers = conclude(call);
   for (const [name, value] of call.responseHeaders) headers.push(name, value);
   return headers;
-}
-
-function sendNegotiated({ holdAnswer }: RestOptions, exchange: Exchange, found: Answer): Soon<void> {
-  if (exchange.req.method !== 'HEAD') holdAnswer(exchange, found.body?.byteLength ?? 0);
-  return andThen(negotiate(exchange, found), (ready) => send(exchange.req, exchange.res, ready));
 }
 
 /** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
@@ -124,18 +121,17 @@ function noRoute(router: Router<Route>, path: string): ApiError {
   return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
 }
 
-function readMessage(
+async function readMessage(
   { maxBodyBytes, holdFor }: RestOptions,
   { target, segments }: Match<Route>,
   { req, res, call }: Exchange,
   query: string,
-): Soon<Message> {
+): Promise<Message> {
   const { bodyKind, read } = target.request;
   const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
   const hold = holdFor({ res, apiKeyId: call?.principal?.apiKeyId });
-  return andThen(readBody(req, bodyKind, maxBytes, hold), (body) =>
-    read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues }),
-  );
+  const body = await readBody(req, bodyKind, maxBytes, hold);
+  return read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues });
 }
 
 function sendError(options: RestOptions, exchange: Exchange, error: unknown): void {

@@ -16,7 +16,6 @@ import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
-import { andThen } from '../../core/soon.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
 import { submissionStates } from '../../limits/rate-windows.js';
 import type { LogCache } from '../../logs/log-cache.js';
@@ -65,8 +64,7 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
-    getBundle: ({ id }, call) =>
-      andThen(deps.reader.readBundle(id, getPrincipal(call)), ({ message }) => message),
+    getBundle: async ({ id }, call) => (await deps.reader.readBundle(id, getPrincipal(call))).message,
     downloadBundle: async ({ id, format }, call) => {
       const bundle = await deps.reader.readBundle(id, getPrincipal(call));
       call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);

@@ -7,7 +7,6 @@ import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import { etagOf } from '../../core/etag.js';
 import type { Principal } from '../../core/principal.js';
-import type { Soon } from '../../core/soon.js';
 import { compileLazyMessage } from '../../json/lazy-message.js';
 import { compileWriter } from '../../json/writer.js';
 import type { LogCache } from '../../logs/log-cache.js';
@@ -28,7 +27,7 @@ export type BundleReader = {
   /** The bundle of a submission whose batch is published. */
   read(row: SubmissionRow): Promise<WrittenBundle>;
   /** The same without the submission's row, if it is the caller's and was kept and still stands. */
-  findKept(id: string, caller: Principal): Soon<WrittenBundle | undefined>;
+  findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
 };
 
 /** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
@@ -69,7 +68,7 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
       return bundle;
     },
-    findKept(id, { projectId, environment }) {
+    async findKept(id, { projectId, environment }) {
       const kept = keptBundles.get(id);
       if (kept?.projectId !== projectId || kept.of.log.environment !== environment) return undefined;
       return clock() < kept.of.freshUntilMs ? kept.bundle : lookAgain(kept);

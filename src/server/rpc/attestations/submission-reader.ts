@@ -9,7 +9,6 @@ import { ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
-import { andThen, type Soon } from '../../core/soon.js';
 import { compileLazyMessage } from '../../json/lazy-message.js';
 import { setWritten } from '../../json/serialized.js';
 import { compileWriter } from '../../json/writer.js';
@@ -24,7 +23,7 @@ export type SubmissionReader = {
   /** The submission, with its bundle once that is ready. */
   read(id: string, caller: Principal): Promise<Submission>;
   /** Its bundle; throws `bundle.not_ready` before. */
-  readBundle(id: string, caller: Principal): Soon<WrittenBundle>;
+  readBundle(id: string, caller: Principal): Promise<WrittenBundle>;
 };
 
 /** What it reads with. Both look-ups are of any project's. */
@@ -87,15 +86,14 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
     async read(id, caller) {
       const kept = keptSubmissions.get(id);
       if (kept === undefined) return readRow(id, caller, undefined);
-      const found = bundles.findKept(id, caller);
-      const bundle = found instanceof Promise ? await found : found;
+      const bundle = await bundles.findKept(id, caller);
       if (bundle !== kept.bundle) return readRow(id, caller, undefined);
       const changes = (await deps.countChanges(caller.projectId)) ?? 0;
       return changes === kept.projectChanges ? kept.message : readRow(id, caller, kept);
     },
-    readBundle(id, caller) {
-      const make = async () => bundles.read(await getReadyRow(deps, id, caller));
-      return andThen(bundles.findKept(id, caller), (kept) => kept ?? make());
+    async readBundle(id, caller) {
+      const kept = await bundles.findKept(id, caller);
+      return kept ?? bundles.read(await getReadyRow(deps, id, caller));
     },
   };
 }
