@@ -3,7 +3,7 @@ import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { createRandomSource } from '../../src/server/core/random.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
-import { setUpLogs } from '../../src/server/logs/setup.js';
+import { setUpLogs } from '../../src/server/logs/set-up-logs.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';

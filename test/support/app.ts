@@ -11,7 +11,7 @@ import { type Config, readConfig } from '../../src/config/config.js';
 import { createLogger, type Logger } from '../../src/server/core/logger.js';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
-import type { WitnessSetup } from '../../src/server/logs/setup.js';
+import type { WitnessSetup } from '../../src/server/logs/set-up-witnesses.js';
 import { type Check, isReady } from '../../src/server/ops/ops-listener.js';
 import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';

@@ -14,12 +14,8 @@ import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
 import { metadataCommitment, statementBytes } from '../../src/proof/statement/statement.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
-import {
-  checkpointSigners,
-  setUpLogs,
-  setUpWitnesses,
-  type WitnessSetup,
-} from '../../src/server/logs/setup.js';
+import { setUpLogs } from '../../src/server/logs/set-up-logs.js';
+import { setUpWitnesses, type WitnessSetup } from '../../src/server/logs/set-up-witnesses.js';
 import { jobSubject } from '../../src/server/pipeline/jobs/job.js';
 import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
 import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
@@ -27,6 +23,7 @@ import { openRegister } from '../../src/server/pipeline/register/open-register.j
 import { runJob } from '../../src/server/pipeline/stages.js';
 import type { AttemptCounts } from '../../src/server/pipeline/webhooks/attempt.js';
 import { openWebhooks } from '../../src/server/process/webhook-sending.js';
+import { checkpointSigners } from '../../src/server/signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';

@@ -1,8 +1,22 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { environmentName } from '../../protocol/environment.js';
 import type { KeyRing } from './key-ring.js';
 
 /** The private keys of one use, by environment. */
 export type SigningKeys = { readonly live: KeyObject; readonly test: KeyObject };
+
+/** The private key of an environment, by its proto number. */
+export function signingKeyOf(keys: SigningKeys, environment: number): KeyObject {
+  return keys[environmentName(environment)];
+}
+
+/** A raw Ed25519 public key is the end of its SPKI. */
+const RAW_ED25519_BYTES = 32;
+
+/** The public half of an Ed25519 key: its 32 raw bytes. */
+export function rawEd25519PublicKey(key: KeyObject): Uint8Array {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-RAW_ED25519_BYTES);
+}
 
 /** Everything secret that a server process works with. */
 export type Secrets = {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Config } from '../../config/config.js';
 import { environmentName } from '../../protocol/environment.js';
 import { version } from '../core/version.js';
-import type { WitnessSetup } from '../logs/setup.js';
+import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import type { Pool } from '../store/database/connect.js';
 import { readPoolUse } from '../store/database/pool-use.js';
 import { listDsseKeys } from '../store/dsse-keys.js';

@@ -7,7 +7,7 @@ import { deriveKeyRing } from '../keys/key-ring.js';
 import { type LogCache, openLogCache } from '../logs/log-cache.js';
 import { getLogDomain } from '../logs/log-domain.js';
 import { createLogGuard, type LogGuard } from '../logs/log-guard.js';
-import { setUpLogs } from '../logs/setup.js';
+import { setUpLogs } from '../logs/set-up-logs.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
 import { type AcknowledgedLeaves, createAcknowledgedLeaves } from '../pipeline/acknowledged.js';

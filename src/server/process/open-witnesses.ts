@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WitnessConfig } from '../../config/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
-import type { WitnessSetup } from '../logs/setup.js';
+import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { httpTimestampTransport, rfc3161Witness } from '../witness/rfc3161.js';
 
 const TIMEOUT_MS = 20_000;

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { type Config, publicUrls } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import type { WitnessSetup } from '../logs/setup.js';
+import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { addClockGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
 import { createMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';

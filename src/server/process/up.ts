@@ -18,7 +18,7 @@ import { type NatsOptions, startNats } from '../embedded/nats.js';
 import { type LocalServer, startPostgres } from '../embedded/postgres.js';
 import { openSecrets } from '../embedded/secrets.js';
 import type { ServerProcess } from '../embedded/server-process.js';
-import type { WitnessSetup } from '../logs/setup.js';
+import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { insertAuditEntry } from '../store/projects/audit.js';
 import { findFirstProject } from '../store/projects/projects.js';

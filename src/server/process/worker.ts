@@ -5,7 +5,8 @@ import type { Logger } from '../core/logger.js';
 import { createOutageLogs } from '../core/outage-log.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { getLogDomain } from '../logs/log-domain.js';
-import { checkpointSigners, setUpLogs, setUpWitnesses, type WitnessSetup } from '../logs/setup.js';
+import { setUpLogs } from '../logs/set-up-logs.js';
+import { setUpWitnesses, type WitnessSetup } from '../logs/set-up-witnesses.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
 import { consumeStages, STAGES } from '../pipeline/jobs/consumers.js';
@@ -23,6 +24,7 @@ import {
 import { type WatchedRegister, watchWrites } from '../pipeline/register/register-writes.js';
 import { tolerate } from '../pipeline/tolerate.js';
 import type { StopConsuming } from '../queue/consume.js';
+import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';

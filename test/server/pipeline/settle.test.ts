@@ -1,7 +1,7 @@
 /** Settling: what evidence covers, what deadlines do, and that each transition happens once. */
 import t, { type Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
-import { setUpWitnesses } from '../../../src/server/logs/setup.js';
+import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { ensureLog, freezeLog, getLog } from '../../../src/server/store/log/logs.js';

@@ -1,7 +1,7 @@
 /** Asking witnesses: when, how often, by whom, and what becomes of what they say. */
 import t from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
-import { setUpWitnesses } from '../../../src/server/logs/setup.js';
+import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { backoffMs } from '../../../src/server/pipeline/witness.js';
