@@ -3,7 +3,7 @@ import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.j
 import { errorRules } from '../server/core/errors.js';
 
 /** Where the page is, from the root of the repository. */
-export const ERRORS_PAGE = 'ERRORS.md';
+export const ERRORS_PAGE = 'docs/errors.md';
 
 const HEAD = `# Errors
 

@@ -1,4 +1,4 @@
-/** The package as a project has it that installs it, and the programs that the README shows. */
+/** The package as a project has it that installs it, and the programs that the documents show. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -14,8 +14,10 @@ import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 
 const execute = promisify(execFile);
-const [submit = '', receive = ''] = await codeBlocks('README.md', 'ts');
-const files = { 'package.json': '{"type": "module"}', 'submit.ts': submit, 'receive.ts': receive };
+const [short = ''] = await codeBlocks('README.md', 'ts');
+const [submit = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
+const programs = { 'short.ts': short, 'submit.ts': submit, 'receive.ts': receive };
+const files = { 'package.json': '{"type": "module"}', ...programs };
 const dir = t.testdir(files);
 const installed = join(dir, 'node_modules/attestation-service');
 
@@ -41,7 +43,7 @@ t.test('the client needs what the package depends on, and nothing of the server'
   });
   const inputs = Object.entries(metafile.inputs);
   t.ok(inputs.length > 50);
-  const mayBeIn = /^dist\/(?:gen|src\/(?:client|proof)|src(?=\/[^/]+$))\//;
+  const mayBeIn = /^dist\/(?:gen|src\/(?:client|proof|protocol))\//;
   t.same(
     inputs.map(([file]) => file).filter((file) => !mayBeIn.test(file)),
     [],
@@ -62,23 +64,27 @@ t.test('the package brings the database driver with the patches that it has here
   t.equal(await readFile(join(installed, driver), 'utf8'), await readFile(driver, 'utf8'));
 });
 
-t.test("the README's programs are correctly typed, however the package is found", async (t) => {
-  const programs = ['submit.ts', 'receive.ts'].map((name) => join(dir, name));
-  t.same(compile(programs, 'bundler'), []);
-  t.same(compile(programs, 'node'), []);
+t.test('the programs are correctly typed, however the package is found', async (t) => {
+  const paths = Object.keys(programs).map((name) => join(dir, name));
+  t.same(compile(paths, 'bundler'), []);
+  t.same(compile(paths, 'node'), []);
 });
 
-t.test("the README's client submits a file, waits, and verifies the bundle", async (t) => {
+t.test('the clients of README and docs/client.md submit, wait, and verify the bundle', async (t) => {
   const app = await startApp(t);
   const { key } = await newKey(app);
-  await writeFile(join(dir, 'left-pad-1.3.0.tgz'), randomBytes(1_000));
+  for (const name of ['report.json', 'left-pad-1.3.0.tgz'])
+    await writeFile(join(dir, name), randomBytes(1_000));
   await writeFile(join(dir, 'trust_roots.json'), (await app.rest('/verify/trust_roots.json')).body);
   const env = { ATTEST_URL: app.baseUrl, ATTEST_API_KEY: key };
-  const { stdout } = await execute(process.execPath, ['submit.js'], { cwd: dir, env });
+  const introduction = await execute(process.execPath, ['short.js'], { cwd: dir, env });
+  t.match(introduction.stdout, /^verified This artifact was attested under sub_/);
+  const other = { ...env, ATTEST_API_KEY: (await newKey(app)).key };
+  const { stdout } = await execute(process.execPath, ['submit.js'], { cwd: dir, env: other });
   t.match(stdout, /^sub_\w{26}\nverified This artifact was attested under sub_/);
 });
 
-t.test("the README's receiver takes what the service signs, and nothing else", async (t) => {
+t.test('the receiver of docs/client.md takes what the service signs, and nothing else', async (t) => {
   const [key, other] = [randomBytes(32), randomBytes(32)];
   const port = String(await findFreePort());
   const env = { PORT: port, WEBHOOK_SECRETS: `${formatSecret(randomBytes(32))},${formatSecret(key)}` };

@@ -20,8 +20,7 @@ import { newKey } from '../support/test-keys.js';
 const execute = promisify(execFile);
 const app = await startApp(t);
 const owner = await newKey(app);
-const [go = ''] = await codeBlocks('README.md', 'yaml');
-const [javaAndPython = '', typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
+const [go = '', javaAndPython = '', typescript = ''] = await codeBlocks('docs/sdks.md', 'yaml');
 const [typescriptClient = ''] = await codeBlocks('docs/sdks.md', 'ts');
 const [generatePython = '', pythonClient = ''] = await codeBlocks('docs/sdks.md', 'python');
 

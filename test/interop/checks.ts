@@ -7,24 +7,23 @@ import { run } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
 import { cosign } from './sigstore-checks.js';
-import { build, CHECKOUT, MODULE, paste, readmeScripts, TOOLS_PATH, tool } from './tools.js';
+import { build, CHECKOUT, MODULE, paste, TOOLS_PATH, tool, verifyingScripts } from './tools.js';
 
-/** The lines of README, as pasted into a shell, for a witness of the batch's checkpoint and for one that came later. */
-export async function checkReadme({ dir, laterDir, projectId }: Scene): Promise<Row[]> {
-  const [attestLine = '', foreignLines = '', sigstoreLine = '', ...more] = await readmeScripts();
-  if (sigstoreLine === '' || more.length > 0)
-    throw new Error('README’s section on verifying has other blocks');
+/** The lines of docs/verifying.md, as pasted into a shell, for a witness of the batch's checkpoint and for one that came later. */
+export async function checkPastedLines({ dir, laterDir, projectId }: Scene): Promise<Row[]> {
+  const [attestLine = '', foreignLines = '', sigstoreLine = '', ...more] = await verifyingScripts();
+  if (sigstoreLine === '' || more.length > 0) throw new Error('docs/verifying.md has other blocks');
   const foreign = [/^Verification: OK$/m, /^Verified OK$/m];
   return [
-    accepting('README', 'attest verify', await paste(attestLine.replace('prj_…', projectId), dir), [
+    accepting('docs', 'attest verify', await paste(attestLine.replace('prj_…', projectId), dir), [
       /existed no later than/,
     ]),
-    accepting('README', 'jq, openssl and cosign', await paste(foreignLines, dir), foreign),
-    accepting('README', 'the same, a later witness', await paste(foreignLines, laterDir), foreign),
-    accepting('README', 'attest verify-sigstore', await paste(sigstoreLine, dir), [
+    accepting('docs', 'jq, openssl and cosign', await paste(foreignLines, dir), foreign),
+    accepting('docs', 'the same, a later witness', await paste(foreignLines, laterDir), foreign),
+    accepting('docs', 'attest verify-sigstore', await paste(sigstoreLine, dir), [
       /is signed by the given key/,
     ]),
-    refusing('README', 'cosign, told to want a time stamp', await cosign(dir, {}, '--use-signed-timestamps')),
+    refusing('docs', 'cosign, told to want a time stamp', await cosign(dir, {}, '--use-signed-timestamps')),
   ];
 }
 
@@ -65,9 +64,9 @@ export async function checkPublicLog({ dir, service, bundle }: Scene): Promise<R
   ];
 }
 
-/** README's template and the client of docs/sdks.md, generated, compiled and run beside genproto. */
+/** The template for Go and the client of docs/sdks.md, generated, compiled and run beside genproto. */
 export async function checkClient({ dir, service, apiKey }: Scene): Promise<Row[]> {
-  const [template = ''] = await codeBlocks(join(CHECKOUT, 'README.md'), 'yaml');
+  const [template = ''] = await codeBlocks(join(CHECKOUT, 'docs/sdks.md'), 'yaml');
   const [program = ''] = await codeBlocks(join(CHECKOUT, 'docs/sdks.md'), 'go');
   await writeFile(join(MODULE, 'buf.gen.yaml'), template);
   const descriptor = await fetch(`${service.baseUrl}/descriptor.binpb`);

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkClient, checkPublicLog, checkReadme, checkTimestamps } from './checks.js';
+import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { type Row, tableOf } from './rows.js';
 import { openScene } from './scene.js';
@@ -40,8 +40,8 @@ async function runChecks(dir: string): Promise<Row[]> {
     console.log('starting a service and attesting two files');
     const scene = await openScene(dir, stops);
     const rows: Row[] = [];
-    // README's lines come first: they write the files that the other checks read.
-    for (const check of [checkReadme, checkSigstore, checkTimestamps, checkPublicLog, checkClient]) {
+    // The pasted lines come first: they write the files that the other checks read.
+    for (const check of [checkPastedLines, checkSigstore, checkTimestamps, checkPublicLog, checkClient]) {
       rows.push(...(await check(scene)));
     }
     return rows;

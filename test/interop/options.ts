@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 
 export const HELP = `npm run interop -- [options]
 
-Gives what this service makes to programs that were not written for it: the lines of README's section on verifying
+Gives what this service makes to programs that were not written for it: the lines of docs/verifying.md
 (openssl, jq, cosign), sigstore-go, Sigstore's timestamp-authority, Tessera's client and fsck, a gRPC client in Go that
-buf and protoc-gen-go make with README's buf.gen.yaml, and a table of tampered bundles. Starts a service of its own.
-Prints a table; ends with 1 when any program does other than it should.
+buf and protoc-gen-go make with the buf.gen.yaml of docs/sdks.md, and a table of tampered bundles. Starts its own
+service. Prints a table; ends with 1 if any program does other than it should.
 
 Needs Go 1.25.8 or newer, jq and openssl on the PATH. Installs, through the Go module proxy, cosign, protoc-gen-go,
 protoc-gen-go-grpc and the programs of test/interop/go into .interop/ of this checkout, which git ignores; modules go

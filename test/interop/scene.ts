@@ -18,8 +18,8 @@ export type Bundle = {
 };
 
 /**
- * `dir` holds the files that README's lines name; `laterDir` the same, but the bundle's only witness vouched for a
- * later checkpoint than the batch's.
+ * `dir` holds the files that the lines of docs/verifying.md name; `laterDir` the same, but the bundle's only witness
+ * attested to a later checkpoint than the batch's.
  */
 export type Scene = {
   service: Up;

@@ -6,9 +6,9 @@ import { run, type Said } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
 import { REDUNDANT, TAMPERINGS, type Tampering, tampered } from './tampered.js';
-import { paste, readmeScripts, tool } from './tools.js';
+import { paste, tool, verifyingScripts } from './tools.js';
 
-/** Files to take in the places of those that README's lines name. */
+/** Files to take in the places of those that the lines of docs/verifying.md name. */
 type Instead = Record<string, string>;
 
 /** Every verifier accepts the good bundle and refuses each tampered one. */
@@ -68,16 +68,16 @@ async function allRefuse(dir: string, what: string, instead: Instead): Promise<R
   ];
 }
 
-/** README's line of cosign, with other files in the places of some. */
+/** The line of cosign, with other files in the places of some. */
 export async function cosign(dir: string, instead: Instead, flag = ''): Promise<Said> {
-  const scripts = (await readmeScripts()).join('\n');
+  const scripts = (await verifyingScripts()).join('\n');
   const [line] = /^cosign verify-blob-attestation(?:.*\\\n)*.*/m.exec(scripts) ?? [''];
   return paste(`${withFiles(line, instead)} ${flag}`, dir);
 }
 
-/** README's line of `attest verify-sigstore`, in the same way. */
+/** The line of `attest verify-sigstore`, in the same way. */
 async function ours(dir: string, instead: Instead): Promise<Said> {
-  const scripts = (await readmeScripts()).join('\n');
+  const scripts = (await verifyingScripts()).join('\n');
   const [line] = /^attest verify-sigstore.*/m.exec(scripts) ?? [''];
   return paste(withFiles(line, instead), dir);
 }

@@ -1,7 +1,8 @@
 /** The foreign programs: where they come from, which versions, and how they are built. */
-import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { codeBlocks } from '../support/pages.js';
 import { PROGRAM } from '../support/run-cli.js';
 import { run, runOrThrow, type Said } from './command.js';
 
@@ -68,11 +69,9 @@ export async function build(programs: readonly string[]): Promise<void> {
   await runOrThrow('go', ['build', '-o', BIN, ...programs.map((name) => `./${name}`)], { cwd: MODULE });
 }
 
-/** The shell lines of README's section on verifying, a script for each block. */
-export async function readmeScripts(): Promise<string[]> {
-  const readme = await readFile(join(CHECKOUT, 'README.md'), 'utf8');
-  const section = /^## Verifying\n(.*?)^## /ms.exec(readme)?.[1] ?? '';
-  return [...section.matchAll(/^```\n(.*?)^```/gms)].map(([, script = '']) => script);
+/** The shell lines of docs/verifying.md, a script for each block. */
+export function verifyingScripts(): Promise<string[]> {
+  return codeBlocks(join(CHECKOUT, 'docs/verifying.md'), '');
 }
 
 /** Runs lines as a shell does into which they are pasted, except that it ends with the first that fails. */

@@ -1,12 +1,43 @@
-/** The programs that pages of documentation show. */
+/** Pages of documentation: their code blocks, prose, paths and links. */
 import { readFile } from 'node:fs/promises';
 import ts from 'typescript';
 
-/** The blocks of one language in a page, in their order. */
+const BLOCKS = /^```(\w*)\n(.*?)^```$/gms;
+
+/** The code blocks of one language in a page, in their order; `''` is the language of blocks that name none. */
 export async function codeBlocks(page: string, language: string): Promise<string[]> {
-  const text = await readFile(page, 'utf8');
-  const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'));
-  return [...blocks].map(([, code = '']) => code);
+  const blocks = (await readFile(page, 'utf8')).matchAll(BLOCKS);
+  return [...blocks].filter(([, named]) => named === language).map(([, , code = '']) => code);
+}
+
+/** The text without its code blocks. */
+export function withoutBlocks(markdown: string): string {
+  return markdown.replace(BLOCKS, '');
+}
+
+/** The files and folders of this repository that a text names. Of a compiled file it is the source. */
+export function findPaths(text: string): string[] {
+  const paths = text.matchAll(/(?<![\w./@{}-])(?:dist\/)?((?:src|test|docs|proto|gen|\.ci)\/[\w./*-]*)/g);
+  return [...paths].map(([named, path = '']) =>
+    (named === path ? path : path.replace(/\.js$/, '.ts')).replace(/\.$/, ''),
+  );
+}
+
+/** The relative links of a page, as their target and the heading in it. */
+export function findLinks(markdown: string): { target: string; heading: string | undefined }[] {
+  const links = markdown.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g);
+  return [...links].map(([, target = '', heading]) => ({ target, heading }));
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+export function findAnchors(markdown: string): string[] {
+  const headings = withoutBlocks(markdown).matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
 const HOW = {

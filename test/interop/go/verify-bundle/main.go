@@ -1,5 +1,6 @@
-// Verifies a Sigstore bundle with sigstore-go: a file, the bundle, a trusted root and a public key in PEM. As README
-// says, an entry in the log is wanted and no time stamp; with -time a time stamp or the log's own time is wanted too.
+// Verifies a Sigstore bundle with sigstore-go: a file, the bundle, a trusted root and a public key in PEM. As
+// docs/verifying.md says, an entry in the log is required and no time stamp; with -time a time stamp or the log's own
+// time is required too.
 package main
 
 import (
