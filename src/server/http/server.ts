@@ -25,9 +25,16 @@ import { refuseMalformed } from './socket/client-error.js';
 import { drain, endAfterAnswer } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
 import { createListener } from './socket/listener.js';
-import { createPeers } from './socket/peers.js';
+import { createPeers, type Peers } from './socket/peers.js';
 import { watchOverdue } from './socket/request-timeout.js';
-import { createRequests, type Observation, type RequestRecord, type Requests } from './socket/requests.js';
+import {
+  createRequests,
+  isClosed,
+  type Observation,
+  type RequestRecord,
+  type Requests,
+} from './socket/requests.js';
+import { createStartQueue } from './socket/start-queue.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */
@@ -85,16 +92,14 @@ export function createServer(deps: ServerDeps): ApiServer {
   });
   const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
   const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
+  const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
     onRequest: (req, res) => {
       if (closing.signal.aborted) endAfterAnswer(res);
-      const record = requests.begin(req, res);
-      const refusal = peers.addRequest(record);
-      if (refusal === undefined) serve(record);
-      else sendError(record, refusal);
+      admit(requests.begin(req, res));
     },
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
@@ -112,6 +117,23 @@ export function createServer(deps: ServerDeps): ApiServer {
       await app.close();
     }),
     reloadTls: listener.reloadTls,
+  };
+}
+
+/** Serves requests in their order, as many at a time as the limits allow, and refuses those beyond. */
+function createAdmission(
+  peers: Peers,
+  { maxStartsPerTurn }: Limits,
+  serve: (record: RequestRecord) => void,
+): (record: RequestRecord) => void {
+  const start = createStartQueue(maxStartsPerTurn);
+  return (record) => {
+    const refusal = peers.addRequest(record);
+    start(() => {
+      if (isClosed(record.res)) return;
+      if (refusal === undefined) serve(record);
+      else sendError(record, refusal);
+    });
   };
 }
 

@@ -14,6 +14,8 @@ export type Limits = {
   maxConnections: number;
   /** Beyond it new requests are refused; also bounds what their connections hold of bodies that are not read yet. */
   maxRequests: number;
+  /** Requests that start in one turn of the event loop. */
+  maxStartsPerTurn: number;
   /** Of one address, or network of IPv6, that is no trusted proxy. */
   maxConnectionsPerPeer: number;
   maxRequestsPerPeer: number;
@@ -57,6 +59,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxHeaderBytes: 16 * 1024,
   maxConnections: 10_000,
   maxRequests: 4_096,
+  maxStartsPerTurn: 64,
   maxConnectionsPerPeer: 1_000,
   maxRequestsPerPeer: 1_000,
   trustedProxies: ['127.0.0.0/8', '::1'],

@@ -142,6 +142,11 @@ function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
   return waiting;
 }
 
+/** Whether the response has ended, or its client has disconnected. */
+export function isClosed(res: NodeResponse): boolean {
+  return 'assignSocket' in res ? res.closed : res.stream.destroyed;
+}
+
 /** The path of a request, without its query. */
 export function pathOf(req: NodeRequest): string {
   const url = req.url ?? '';
