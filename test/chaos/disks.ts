@@ -1,18 +1,21 @@
 /** File systems of a campaign's own, which can be filled and made to hang. Only root may mount them. */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 
+/** All but `path` are asynchronous: a call that writes to a frozen disk waits for `thaw`, which must stay possible. */
 export type Disk = {
   path: string;
   /** Takes all space that is left. */
-  fill(): void;
+  fill(): Promise<void>;
   /** Gives it back. */
-  free(): void;
+  free(): Promise<void>;
   /** Every write and fsync waits until `thaw`, as on a disk that does not answer. */
-  freeze(): void;
-  thaw(): void;
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
 };
 
 /** By what is on them; undefined where nothing can be mounted, and a plain directory stands in for each. */
@@ -21,6 +24,7 @@ export type DiskName = 'postgres' | 'nats' | 'register';
 
 /** Postgres's is sparse: it takes the room that the data takes. */
 const MEGABYTES: Record<DiskName, number> = { postgres: 16_384, nats: 64, register: 8 };
+const start = promisify(execFile);
 const NAMES = Object.keys(MEGABYTES) as DiskName[];
 
 /** Makes the three file systems below `dir` if they are wanted and can be had, unmounted by `hooks`. */
@@ -48,22 +52,22 @@ function mountDisk(dir: string, path: string, megabytes: number, hooks: Shutdown
   const ballast = join(path, 'ballast');
   return {
     path,
-    fill: () => {
-      try {
-        run('fallocate', '-l', `${megabytes}M`, ballast);
-      } catch {
-        fillUp(run, ballast);
-      }
+    fill: async () => {
+      await start('fallocate', ['-l', `${megabytes}M`, ballast]).catch(() => fillUp(ballast));
     },
-    free: () => rmSync(ballast, { force: true }),
-    freeze: () => void run('fsfreeze', '--freeze', path),
-    thaw: () => void run('fsfreeze', '--unfreeze', path),
+    free: () => rm(ballast, { force: true }),
+    freeze: async () => {
+      await start('fsfreeze', ['--freeze', path]);
+    },
+    thaw: async () => {
+      await start('fsfreeze', ['--unfreeze', path]);
+    },
   };
 }
 
 /** fallocate takes all or nothing, so what is left is halved until nothing is. */
-function fillUp(run: (file: string, ...args: string[]) => unknown, ballast: string): void {
+async function fillUp(ballast: string): Promise<void> {
   const script =
     'size=17179869184; end=$(stat -c %s "$0" 2>/dev/null || echo 0); while [ $size -ge 1024 ]; do if fallocate -o $end -l $size "$0" 2>/dev/null; then end=$((end + size)); else size=$((size / 2)); fi; done';
-  run('sh', '-c', script, ballast);
+  await start('sh', ['-c', script, ballast]);
 }

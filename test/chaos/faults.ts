@@ -37,8 +37,8 @@ export const FAULT_KINDS: readonly FaultKind[] = [
     durationMs: [2_000, 8_000],
     begin: async ({ postgres }) => {
       // Each commit sleeps for so long before its flush.
-      postgres.configure('commit_delay = 100000\ncommit_siblings = 0\n');
-      return async () => postgres.configure('');
+      await postgres.configure('commit_delay = 100000\ncommit_siblings = 0\n');
+      return () => postgres.configure('');
     },
   },
   ...diskFaults(),
@@ -146,8 +146,8 @@ function diskFaults(): FaultKind[] {
       durationMs: LONG,
       needsDisks: true,
       begin: async ({ disks }) => {
-        disks![name].fill();
-        return async () => disks![name].free();
+        await disks![name].fill();
+        return () => disks![name].free();
       },
     },
     {
@@ -156,8 +156,8 @@ function diskFaults(): FaultKind[] {
       durationMs: [500, 8_000],
       needsDisks: true,
       begin: async ({ disks }) => {
-        disks![name].freeze();
-        return async () => disks![name].thaw();
+        await disks![name].freeze();
+        return () => disks![name].thaw();
       },
     },
   ]);

@@ -1,6 +1,6 @@
 /** The Postgres and the nats-server of a campaign: each behind a link for each process, killed and started again at will. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
@@ -29,7 +29,7 @@ export type Server = {
   /** SIGSTOP or SIGCONT to the server and its children. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
   /** Postgres only: settings on top of those it was started with, in force at once, and at the next start. */
-  configure(settings: string): void;
+  configure(settings: string): Promise<void>;
   /** Deletes its data, while it is down. */
   forget(): Promise<void>;
   /** How often it ended without being told to. */
@@ -85,8 +85,8 @@ export async function openServer(
     stop: () => down(state, (server) => server.stop()),
     start: () => start(state),
     signal: (signal) => signalAll(state.server?.pid, signal),
-    configure: (settings) => {
-      writeFileSync(join(dataDir.path, name, 'postgresql.auto.conf'), settings);
+    configure: async (settings) => {
+      await writeFile(join(dataDir.path, name, 'postgresql.auto.conf'), settings);
       if (state.up) process.kill(state.server!.pid, 'SIGHUP');
     },
     forget: () => rm(join(dataDir.path, name), { recursive: true, force: true }),
