@@ -10,24 +10,28 @@ const DAY = 86_400;
  * The windows of the submissions bucket after a use: what is left of each and when it starts anew. Windows are aligned
  * to the database's second, hour and UTC day. Counts of windows that ended before `nowSecond` are zero.
  */
-export function submissionStates(
+export function submissionWindowStates(
   principal: Principal,
   use: WindowUse | undefined,
   nowSecond: number,
 ): RateState[] {
   return principal.submissionWindows.map(({ windowSeconds, limit }) => {
-    const used = usedIn(use, windowSeconds, nowSecond);
+    const used = countIn(use, windowSeconds, nowSecond);
     return stateOf(Bucket.SUBMISSIONS, windowSeconds, limit, used, nowSecond);
   });
 }
 
 /** The window of the reads bucket after a use. */
-export function readState(principal: Principal, use: WindowUse | undefined, nowSecond: number): RateState {
+export function readWindowState(
+  principal: Principal,
+  use: WindowUse | undefined,
+  nowSecond: number,
+): RateState {
   const { windowSeconds, limit } = principal.readWindow;
-  return stateOf(Bucket.READS, windowSeconds, limit, usedIn(use, windowSeconds, nowSecond), nowSecond);
+  return stateOf(Bucket.READS, windowSeconds, limit, countIn(use, windowSeconds, nowSecond), nowSecond);
 }
 
-function usedIn(use: WindowUse | undefined, windowSeconds: number, nowSecond: number): number {
+function countIn(use: WindowUse | undefined, windowSeconds: number, nowSecond: number): number {
   if (use === undefined || Math.floor(use.second / windowSeconds) < Math.floor(nowSecond / windowSeconds))
     return 0;
   if (windowSeconds === DAY) return use.nDay;

@@ -3,14 +3,14 @@ import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Grant, takeTokens } from '../store/projects/rates.js';
-import { readState } from './rate-windows.js';
+import { readWindowState } from './rate-windows.js';
 
 /** Counts reads of API keys. */
 export type ReadLimits = {
   /** Counts a call as `count` reads, or as all that a key has where that is less; throws the error of a spent window. */
   take(principal: Principal, count: number): Promise<RateState>;
   /** Counts a read that was made already. */
-  owe(principal: Principal): void;
+  charge(principal: Principal): void;
   /** The window in which more reads are owed than it has; undefined when none are. */
   findOverdrawn(principal: Principal): RateState | undefined;
 };
@@ -30,7 +30,7 @@ type Lease = {
 };
 
 const BLOCKS_PER_WINDOW = 20;
-const KEYS_REMEMBERED = 10_000;
+const MAX_LEASES = 10_000;
 
 /**
  * Leases tokens in blocks of up to a twentieth of the limit, so most reads of a busy key cost no query. Over all
@@ -41,7 +41,7 @@ const KEYS_REMEMBERED = 10_000;
  * @param monotonicMs a clock that never steps, for instance `performance.now`
  */
 export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
-  const { findHeld, renew } = createLeases(pool, monotonicMs);
+  const { findHeld, renew } = createLeaseCache(pool, monotonicMs);
   /** Takes from the lease that this process holds; undefined when a new one is to be asked for. */
   const takeHeld = (principal: Principal, count: number): RateState | undefined => {
     const held = findHeld(principal);
@@ -68,7 +68,7 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   };
   return {
     take,
-    owe: createDebts({
+    charge: createCharging({
       payHeld(principal) {
         try {
           return takeHeld(principal, 1) !== undefined;
@@ -103,7 +103,7 @@ type Payment = {
  * Debts incurred while a lease is being requested are paid together afterwards. Paid one by one out of small leases,
  * they would be paid more slowly than they are incurred, and no key would ever be overdrawn.
  */
-function createDebts({ payHeld, payLeased }: Payment): ReadLimits['owe'] {
+function createCharging({ payHeld, payLeased }: Payment): ReadLimits['charge'] {
   const owed = new Map<string, number>();
   const payAll = async (principal: Principal): Promise<void> => {
     const { apiKeyId } = principal;
@@ -120,17 +120,17 @@ function createDebts({ payHeld, payLeased }: Payment): ReadLimits['owe'] {
   };
 }
 
-type Leases = {
+type LeaseCache = {
   /** The key's lease, while its window lasts. */
   findHeld: (principal: Principal) => Lease | undefined;
   /** Asks for a lease with `count` tokens; callers at the same time share one question. */
   renew: (principal: Principal, count: number) => Promise<void>;
 };
 
-function createLeases(pool: Pool, monotonicMs: () => number): Leases {
+function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   const leases = new Map<string, Lease>();
   const asking = new Map<string, Promise<void>>();
-  const findHeld: Leases['findHeld'] = ({ apiKeyId, readWindow }) => {
+  const findHeld: LeaseCache['findHeld'] = ({ apiKeyId, readWindow }) => {
     const held = leases.get(apiKeyId);
     return held?.limit === readWindow.limit && monotonicMs() < held.untilMs ? held : undefined;
   };
@@ -143,7 +143,7 @@ function createLeases(pool: Pool, monotonicMs: () => number): Leases {
     const grant = await takeTokens(pool, { apiKeyId, bucket: Bucket.READS, wanted, perSecond: limit });
     const latest = leases.get(apiKeyId);
     const before = latest?.grant.second === grant.second ? latest : undefined;
-    if (leases.size >= KEYS_REMEMBERED) leases.clear();
+    if (leases.size >= MAX_LEASES) leases.clear();
     leases.set(apiKeyId, {
       grant,
       limit,
@@ -177,6 +177,6 @@ function blockSize(held: Lease | undefined, limit: number, nowMs: number): numbe
 
 /** What is left for this process to see: the window's rest and what it holds of its own lease. */
 function stateAfter(principal: Principal, { grant, left }: Lease): RateState {
-  const state = readState(principal, grant, grant.second);
+  const state = readWindowState(principal, grant, grant.second);
   return { ...state, remaining: state.remaining + left };
 }

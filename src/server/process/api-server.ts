@@ -58,7 +58,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const submissionLimits = createSubmissionLimits(pool);
   const readLimits = createReadLimits(pool, () => performance.now());
   const services = [
-    attestationService(config, parts, { cursors, noteUse: submissionLimits.note }),
+    attestationService(config, parts, { cursors, recordUse: submissionLimits.record }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     infoService(options, pool, trustRoots),
@@ -70,7 +70,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     findPrincipal: databaseAway.tell('findPrincipal', principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
     takeReads: databaseAway.tell('takeReads', readLimits.take),
-    oweRead: readLimits.owe,
+    oweRead: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
     peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
     hasClaim: databaseAway.tell('hasClaim', ({ apiKeyId: holder }, key) =>

@@ -34,7 +34,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 export function attestationService(
   config: Config,
   { pool, listPool, logCache, sequencers, signerOf, submissionClock }: AttestationParts,
-  shared: Pick<AttestationDeps, 'cursors' | 'noteUse'>,
+  shared: Pick<AttestationDeps, 'cursors' | 'recordUse'>,
 ): ServiceEntry {
   const findSubmission = gather(
     async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),

@@ -5,13 +5,13 @@ import { compileWriter } from '../json/writer.js';
 import type { Register } from '../pipeline/register/register.js';
 import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
-import { createLogPages } from '../tlog/log-page.js';
+import { createLogPageReader } from '../tlog/log-page.js';
 import { createLogReader } from '../tlog/log-reader.js';
-import { type MirrorDeps, mirrorRoutes } from '../tlog/routes.js';
+import { type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** What the routes without authentication are made of. */
-export type PublicRoutesDeps = Pick<MirrorDeps, 'logCache' | 'trustRoots'> & {
+export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
   signerOf: (log: Log) => CheckpointSigner;
@@ -26,11 +26,11 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
     apiDocumentRoutes(app, deps);
     // Apart, as it tells errors of the database.
     await app.register(async (scope) =>
-      mirrorRoutes(scope, {
+      tlogRoutes(scope, {
         ...deps,
-        readLogPage: createLogPages({ ...deps, monotonicMs: () => performance.now() }),
-        logs: createLogReader(pool, logCache, signerOf),
-        writeTrustRoots: compileWriter(TrustRootsSchema),
+        readLogPage: createLogPageReader({ ...deps, monotonicMs: () => performance.now() }),
+        logReader: createLogReader(pool, logCache, signerOf),
+        serialiseTrustRoots: compileWriter(TrustRootsSchema),
       }),
     );
   };

@@ -10,7 +10,7 @@ import {
 import { type Call, getPrincipal, type Handlers } from '../core/call.js';
 import { unavailable } from '../core/errors.js';
 import { UNIVERSAL_SCOPE } from '../core/principal.js';
-import { submissionStates } from '../limits/rate-windows.js';
+import { submissionWindowStates } from '../limits/rate-windows.js';
 import type { Pool } from '../store/database/connect.js';
 import { findApiKey } from '../store/projects/api-keys.js';
 import { readUsage, type WindowUsage } from '../store/projects/usage.js';
@@ -88,7 +88,7 @@ function rateLimits(
 ): MessageInitShape<typeof RateLimitSchema>[] {
   const principal = getPrincipal(call);
   const windows = [
-    ...submissionStates(principal, submissionsOf(usage, nowSecond), nowSecond),
+    ...submissionWindowStates(principal, submissionsOf(usage, nowSecond), nowSecond),
     ...call.rateStates,
   ];
   return windows.map(({ bucket, windowSeconds, limit, remaining, resetAtMs }) => ({

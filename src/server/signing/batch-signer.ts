@@ -40,10 +40,10 @@ export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
     const lengths = taken.map((waiting) => waiting.data.length);
     const message: SigningBatch = { batch: ++batches, key, data, lengths };
     underWay.set(message.batch, taken);
-    thread ??= startThread(keys, answered, ended);
+    thread ??= startThread(keys, onSigned, onExit);
     thread.postMessage(message, [data.buffer as ArrayBuffer]);
   };
-  const answered = ({ batch, signatures, lengths }: SignedBatch) => {
+  const onSigned = ({ batch, signatures, lengths }: SignedBatch) => {
     const taken = underWay.get(batch) ?? [];
     underWay.delete(batch);
     let at = 0;
@@ -53,7 +53,7 @@ export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
       at = end;
     }
   };
-  const ended = (error: Error) => {
+  const onExit = (error: Error) => {
     thread = undefined;
     for (const waiting of [...underWay.values()].flat()) waiting.reject(error);
     underWay.clear();

@@ -45,12 +45,12 @@ export async function setUpDsseSigners(
     if (row === undefined || row.environment !== environment) {
       throw new Error(`DSSE_KEY_FILE has the key of another environment for ${environmentName(environment)}`);
     }
-    const problem = findReplaced(row, deps.clock());
+    const problem = replacedReason(row, deps.clock());
     if (problem !== undefined) throw new Error(problem);
     signers.push({ environment, keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
   const findProblemOf = async ({ keyId }: Signer) =>
-    findReplaced(await deps.logCache.getDsseKey(keyId), deps.clock());
+    replacedReason(await deps.logCache.getDsseKey(keyId), deps.clock());
   return {
     signerOf: (environment) => {
       const found = signers.find((one) => one.environment === environment);
@@ -70,7 +70,7 @@ export async function setUpDsseSigners(
   };
 }
 
-function findReplaced({ validTo, environment }: DsseKey, nowMs: number): string | undefined {
+function replacedReason({ validTo, environment }: DsseKey, nowMs: number): string | undefined {
   if (validTo === null || nowMs < validTo.getTime() - WITNESS_MARGIN_MS) return undefined;
   const name = environmentName(environment);
   return (

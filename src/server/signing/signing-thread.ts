@@ -19,10 +19,10 @@ parentPort?.on('message', ({ batch, key, data, lengths }: SigningBatch) => {
     signatures.push(sign('sha256', data.subarray(at, at + length), { key: privateKey, dsaEncoding: 'der' }));
     at += length;
   }
-  const answer: SignedBatch = {
+  const signed: SignedBatch = {
     batch,
     signatures: Uint8Array.from(Buffer.concat(signatures)),
     lengths: signatures.map((signature) => signature.length),
   };
-  parentPort?.postMessage(answer, [answer.signatures.buffer as ArrayBuffer]);
+  parentPort?.postMessage(signed, [signed.signatures.buffer as ArrayBuffer]);
 });

@@ -1,12 +1,18 @@
 import { unavailable } from '../core/errors.js';
 
 /** Runs work in turn: so many at once, so many more waiting; throws `service.unavailable` when the queue is full. */
-export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
+export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
 
 const RETRY_SECONDS = 1;
 
 /** A queue of its own. Work is run in the order it came. */
-export function createTurns({ atOnce, waiting }: { atOnce: number; waiting: number }): Turns {
+export function createConcurrencyLimit({
+  atOnce,
+  waiting,
+}: {
+  atOnce: number;
+  waiting: number;
+}): ConcurrencyLimit {
   const queue: (() => void)[] = [];
   let running = 0;
   return async (work) => {

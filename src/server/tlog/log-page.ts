@@ -25,7 +25,7 @@ const TTL_MS = 5_000;
  * Makes the reader of a log's own page, a JSON document: where the log stands and, of one that was frozen or closed, when
  * and why, what took its place, and what it holds for good. Read at most every five seconds, however many ask.
  */
-export function createLogPages(deps: LogPageDeps): (log: Log) => Promise<string> {
+export function createLogPageReader(deps: LogPageDeps): (log: Log) => Promise<string> {
   const pages = new Map<number, { page: Promise<string>; untilMs: number }>();
   return (log) => {
     const known = pages.get(log.id);
@@ -58,7 +58,7 @@ async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, lo
       frozen_reason: log.frozenReason,
       // Taken and never published: they are in no checkpoint, and their submitters are to submit them again.
       stranded: (await readLogSize(pool, log.id)) - size,
-      ...(await lostOf(register, log, published)),
+      ...(await lostCheckpoint(register, log, published)),
     }),
     ...(log.closedAt !== null && { closed_at: log.closedAt.toISOString() }),
     ...(next && { successor: { origin: next.origin, url: `${verifyUrl()}/log/${logPath(next)}` } }),
@@ -71,7 +71,7 @@ function checkpointOf(published: BatchRow | undefined) {
 }
 
 /** A checkpoint that was published, and whose entries this database does not have. */
-async function lostOf(register: LogPageDeps['register'], log: Log, published: BatchRow | undefined) {
+async function lostCheckpoint(register: LogPageDeps['register'], log: Log, published: BatchRow | undefined) {
   const entry = await register.read(log.origin).catch(() => undefined);
   if (entry === undefined || entry.size < (published?.treeSize ?? 0)) return {};
   const lost = { size: entry.size, root_hash: hex(entry.rootHash) };

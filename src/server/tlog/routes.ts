@@ -10,18 +10,18 @@ import type { Log } from '../store/log/logs.js';
 import type { LogReader } from './log-reader.js';
 
 /** What the public mirror is made of. */
-export type MirrorDeps = {
+export type TlogDeps = {
   logCache: LogCache;
   trustRoots: TrustRootsReader;
-  logs: LogReader;
+  logReader: LogReader;
   /** A log's own page. */
   readLogPage: (log: Log) => Promise<string>;
   /** Renders trust roots as the REST surface does: the API's answer and the mirror are the same bytes. */
-  writeTrustRoots: (roots: TrustRoots) => string;
+  serialiseTrustRoots: (roots: TrustRoots) => string;
 };
 
 /** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
-const MIRROR_PATH = '/verify';
+const PUBLIC_PATH = '/verify';
 
 const TRUSTED_ROOTS = [
   { path: '/trusted_root.json', environment: Environment.LIVE },
@@ -34,56 +34,56 @@ const PATHS = [
   '/log/:log/checkpoint',
   '/log/:log/tile/*',
 ];
-const SHORT = 'public, max-age=5';
-const TRUST = 'public, max-age=60';
-const AWAY = 'the service cannot reach its database now';
-const AWAY_SECONDS = 2;
-const FOREVER = 'public, max-age=31536000, immutable';
-const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: SHORT };
-const LOG_PAGE = { contentType: 'application/json', cacheControl: SHORT };
-const TILE = { contentType: 'application/octet-stream', cacheControl: FOREVER };
+const CACHE_5_S = 'public, max-age=5';
+const CACHE_60_S = 'public, max-age=60';
+const UNAVAILABLE = 'the service cannot reach its database now';
+const RETRY_SECONDS = 2;
+const CACHE_FOREVER = 'public, max-age=31536000, immutable';
+const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_5_S };
+const LOG_PAGE = { contentType: 'application/json', cacheControl: CACHE_5_S };
+const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FOREVER };
 
 /** Adds the public, unauthenticated routes: trust roots, and each log's page, checkpoint and tiles. */
-export function mirrorRoutes(app: FastifyInstance, deps: MirrorDeps): void {
+export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   app.setErrorHandler((error) => {
-    throw isDatabaseAway(error) ? unavailable(AWAY, AWAY_SECONDS, error) : error;
+    throw isDatabaseAway(error) ? unavailable(UNAVAILABLE, RETRY_SECONDS, error) : error;
   });
   const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicBody | undefined) =>
     body === undefined ? notFound(reply) : sendPublic(request, reply, body);
-  app.get(`${MIRROR_PATH}/trust_roots.json`, async (request, reply) =>
-    send(request, reply, jsonBody(deps.writeTrustRoots(await deps.trustRoots.read()))),
+  app.get(`${PUBLIC_PATH}/trust_roots.json`, async (request, reply) =>
+    send(request, reply, jsonBody(deps.serialiseTrustRoots(await deps.trustRoots.read()))),
   );
   for (const { path, environment } of TRUSTED_ROOTS) {
-    app.get(MIRROR_PATH + path, async (request, reply) =>
+    app.get(PUBLIC_PATH + path, async (request, reply) =>
       send(request, reply, jsonBody(JSON.stringify(await deps.trustRoots.readSigstore(environment)))),
     );
   }
-  app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log`, async (request, reply) => {
+  app.get<{ Params: { log: string } }>(`${PUBLIC_PATH}/log/:log`, async (request, reply) => {
     const log = findLog(deps, request.params.log);
     const page = log && { ...LOG_PAGE, bytes: await deps.readLogPage(log) };
     return send(request, reply, page);
   });
-  app.get<{ Params: { log: string } }>(`${MIRROR_PATH}/log/:log/checkpoint`, async (request, reply) => {
+  app.get<{ Params: { log: string } }>(`${PUBLIC_PATH}/log/:log/checkpoint`, async (request, reply) => {
     const log = findLog(deps, request.params.log);
-    const note = log && (await deps.logs.checkpoint(log));
+    const note = log && (await deps.logReader.readCheckpoint(log));
     return send(request, reply, note === undefined ? undefined : { ...CHECKPOINT, bytes: note });
   });
   app.get<{ Params: { log: string; '*': string } }>(
-    `${MIRROR_PATH}/log/:log/tile/*`,
+    `${PUBLIC_PATH}/log/:log/tile/*`,
     async (request, reply) => {
       const log = findLog(deps, request.params.log);
-      const tile = log && (await deps.logs.tile(log, `tile/${request.params['*']}`));
+      const tile = log && (await deps.logReader.readTile(log, `tile/${request.params['*']}`));
       return send(request, reply, tile && { ...TILE, ...tile });
     },
   );
-  for (const path of PATHS) answerOtherMethods(app, MIRROR_PATH + path);
+  for (const path of PATHS) answerOtherMethods(app, PUBLIC_PATH + path);
 }
 
 function jsonBody(bytes: string): PublicBody {
-  return { bytes, contentType: 'application/json', cacheControl: TRUST };
+  return { bytes, contentType: 'application/json', cacheControl: CACHE_60_S };
 }
 
-function findLog({ logCache }: MirrorDeps, path: string): Log | undefined {
+function findLog({ logCache }: TlogDeps, path: string): Log | undefined {
   return logCache.allLogs().find((log) => logPath(log) === path);
 }
 
@@ -91,7 +91,7 @@ function notFound(reply: FastifyReply): FastifyReply {
   return reply
     .code(404)
     .header('access-control-allow-origin', '*')
-    .header('cache-control', SHORT)
+    .header('cache-control', CACHE_5_S)
     .type('text/plain; charset=utf-8')
     .send('not found\n');
 }

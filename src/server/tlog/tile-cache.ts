@@ -2,10 +2,10 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { etagOf } from '../core/etag.js';
-import { createTurns } from './concurrency-limit.js';
+import { createConcurrencyLimit } from './concurrency-limit.js';
 
 /** A tile as wide as the log had it when it was read, its entity tag, and how to have it compressed. */
-export type KeptTile = {
+export type CachedTile = {
   readonly width: number;
   readonly bytes: Uint8Array;
   readonly etag: string;
@@ -13,7 +13,7 @@ export type KeptTile = {
 };
 
 /** Reads tiles, and keeps those that were asked for last. */
-export type KeptTiles = {
+export type TileCache = {
   /**
    * The tile of this name, if it is kept `width` wide or wider, else as `read` has it. Throws `service.unavailable`
    * when too many are being read.
@@ -25,31 +25,31 @@ export type KeptTiles = {
     width: number,
     widest: number,
     read: () => Promise<Uint8Array>,
-  ): KeptTile | Promise<KeptTile>;
+  ): CachedTile | Promise<CachedTile>;
 };
 
 /** Two hundred full entry bundles, or a hundred and fifty with their compressed forms. */
-const KEPT_BYTES = 32 * 1024 * 1024;
+const CACHE_BYTES = 32 * 1024 * 1024;
 /** Besides its bytes. */
 const OVERHEAD_BYTES = 500;
 /** Tiles that are read or compressed at once, and how many wait for that. */
-const TURNS = { atOnce: 2, waiting: 50 };
+const CONCURRENCY = { atOnce: 2, waiting: 50 };
 /** Entries are text of base64, a third of it the same in all: better compression saves little and takes longer. */
 const COMPRESSION = { level: 1 };
 const compress = promisify(gzip);
 
 /** Of each tile that is asked for several times at once, one is read. */
-export function createKeptTiles(): KeptTiles {
-  const kept = new LRUCache<string, KeptTile>({ maxSize: KEPT_BYTES });
-  const underWay = new Map<string, Promise<KeptTile>>();
-  const inTurn = createTurns(TURNS);
+export function createTileCache(): TileCache {
+  const cache = new LRUCache<string, CachedTile>({ maxSize: CACHE_BYTES });
+  const readsInFlight = new Map<string, Promise<CachedTile>>();
+  const limited = createConcurrencyLimit(CONCURRENCY);
 
-  const keep = (name: string, width: number, bytes: Uint8Array): KeptTile => {
+  const keep = (name: string, width: number, bytes: Uint8Array): CachedTile => {
     let zipping: Promise<Uint8Array> | undefined;
     const zip = async () => {
-      const zipped = await inTurn(() => compress(bytes, COMPRESSION));
+      const zipped = await limited(() => compress(bytes, COMPRESSION));
       const size = bytes.length + zipped.length + OVERHEAD_BYTES;
-      if (kept.peek(name) === tile) kept.set(name, tile, { size });
+      if (cache.peek(name) === tile) cache.set(name, tile, { size });
       return zipped;
     };
     const gzipped = () => {
@@ -60,19 +60,19 @@ export function createKeptTiles(): KeptTiles {
       return zipping;
     };
     const tile = { width, bytes, etag: etagOf(bytes), gzipped };
-    kept.set(name, tile, { size: bytes.length + OVERHEAD_BYTES });
+    cache.set(name, tile, { size: bytes.length + OVERHEAD_BYTES });
     return tile;
   };
 
   return {
     get(name, width, widest, read) {
-      const known = kept.get(name);
+      const known = cache.get(name);
       if (known !== undefined && known.width >= width) return known;
       const key = `${name} ${widest}`;
       const reading =
-        underWay.get(key) ??
-        inTurn(async () => keep(name, widest, await read())).finally(() => underWay.delete(key));
-      underWay.set(key, reading);
+        readsInFlight.get(key) ??
+        limited(async () => keep(name, widest, await read())).finally(() => readsInFlight.delete(key));
+      readsInFlight.set(key, reading);
       return reading;
     },
   };

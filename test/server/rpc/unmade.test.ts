@@ -87,11 +87,11 @@ t.test('however many are refused at once, they are counted before as many more a
   }) as Pool;
   const limits = createReadLimits(counted, () => performance.now());
   const principal = { ...PRINCIPAL, apiKeyId: key.id };
-  for (let i = 0; i < 500; i++) limits.owe(principal);
+  for (let i = 0; i < 500; i++) limits.charge(principal);
   await until('all are counted', async () => (await readsOf(key)) >= 500);
   t.ok(statements <= 5, `by ${statements} statements`);
   await until('more than a second has room for', async () => {
-    for (let i = 0; i < 1_500; i++) limits.owe(principal);
+    for (let i = 0; i < 1_500; i++) limits.charge(principal);
     return limits.findOverdrawn(principal) !== undefined;
   });
 });

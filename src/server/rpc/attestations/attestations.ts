@@ -17,7 +17,7 @@ import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
-import { submissionStates } from '../../limits/rate-windows.js';
+import { submissionWindowStates } from '../../limits/rate-windows.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
 import type { Pool } from '../../store/database/connect.js';
@@ -51,7 +51,7 @@ export type AttestationDeps = Prepare &
     cursors: Cursors;
     clock: () => number;
     /** Told what a write has counted, so that a window known to be spent is refused before its body is read. */
-    noteUse: (principal: Principal, use: WindowUse) => void;
+    recordUse: (principal: Principal, use: WindowUse) => void;
   };
 
 const readPage = pageReader(ListAttestationsRequestSchema);
@@ -85,7 +85,7 @@ async function createAttestation(
   const row = await prepareSubmission(deps, request, call);
   const sequencer = await deps.sequencerOf(principal.environment);
   const result = await sequencer.add(row);
-  noteUse(deps, principal, call, result);
+  recordUse(deps, principal, call, result);
   switch (result.outcome) {
     case AcceptOutcome.STORED:
       call.isCounted = true;
@@ -122,10 +122,10 @@ function windowSpent({ clock }: AttestationDeps, { rateStates }: Call): ApiError
   return rateLimitExceeded(spent, clock());
 }
 
-function noteUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
+function recordUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
   if (use === undefined) return;
-  call.rateStates = submissionStates(principal, use, use.second);
-  deps.noteUse(principal, use);
+  call.rateStates = submissionWindowStates(principal, use, use.second);
+  deps.recordUse(principal, use);
 }
 
 /** The answer to a creation, from the row as it was sent to be stored. */

@@ -11,7 +11,7 @@ import { type LeafRow, readLeafRows } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
 
 /** The leaf records of `[first, end)`, rebuilt from the rows that their submissions keep, as an entry bundle. */
-export async function readEntries(
+export async function readEntryBundle(
   pool: Pool,
   logCache: LogCache,
   log: Log,
