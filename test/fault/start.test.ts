@@ -72,7 +72,7 @@ t.test(
     const ended = await runProcess(['api', '--ops-port', '0'], env);
     t.match(ended, {
       code: 1,
-      stderr: /^error: DSSE_KEY_FILE has the key of another environment for live\n$/,
+      stderr: /^error: DSSE_KEY_FILE holds the key of another environment for live\n$/,
     });
   },
 );
@@ -197,12 +197,12 @@ t.test(
     await until('creates are refused', async () => (await create()).status === 503);
     const ready = await fetch(`${api.opsUrl}/readyz`);
     t.equal(ready.status, 503);
-    t.match(await ready.text(), /DSSE_KEY_FILE has a key for live that was replaced/);
+    t.match(await ready.text(), /DSSE_KEY_FILE holds a key for live that was replaced/);
     await api.stop();
     const ended = await runProcess(['api', '--ops-port', '0'], { ...installation.env, PORT: '0' });
     t.match(ended, {
       code: 1,
-      stderr: /^error: DSSE_KEY_FILE has a key for live that was replaced by another and is trusted until 20/,
+      stderr: /^error: DSSE_KEY_FILE holds a key for live that was replaced and is trusted only until 20/,
     });
   },
 );

@@ -7,8 +7,8 @@ const HOUR = 3_600;
 const DAY = 86_400;
 
 /**
- * The windows of the submissions bucket after a use: what is left of each and when it starts anew. Windows are aligned
- * to the database's second, hour and UTC day. Counts of windows that ended before `nowSecond` are zero.
+ * The state of each window of the submissions bucket: what remains and when it resets. Windows are aligned to the
+ * database's second, hour and UTC day. A window that ended before `nowSecond` counts as unused.
  */
 export function submissionWindowStates(
   principal: Principal,
@@ -21,7 +21,7 @@ export function submissionWindowStates(
   });
 }
 
-/** The window of the reads bucket after a use. */
+/** The state of the window of the reads bucket. */
 export function readWindowState(
   principal: Principal,
   use: WindowUse | undefined,

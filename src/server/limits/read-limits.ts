@@ -5,19 +5,19 @@ import type { Pool } from '../store/database/connect.js';
 import { type Grant, takeTokens } from '../store/projects/rates.js';
 import { readWindowState } from './rate-windows.js';
 
-/** Counts reads of API keys. */
+/** Counts the reads of API keys. */
 export type ReadLimits = {
-  /** Counts a call as `count` reads, or as all that a key has where that is less; throws the error of a spent window. */
+  /** Counts a call as `count` reads, at most a whole window. Throws `rate_limit.exceeded` if the window is spent. */
   take(principal: Principal, count: number): Promise<RateState>;
-  /** Counts a read that was made already. */
+  /** Counts a read that has already happened, without waiting. It may overdraw the window. */
   charge(principal: Principal): void;
-  /** The window in which more reads are owed than it has; undefined when none are. */
+  /** The overdrawn window. Returns undefined if the key has not overdrawn its window. */
   findOverdrawn(principal: Principal): RateState | undefined;
 };
 
 /**
- * Tokens of one key leased from the database under its `limit` then; they die with their window, in which `spent` were
- * used here so far. `isFull`: the window has no more than these.
+ * Tokens of one key, leased from the database. They expire with their window, and are void if the key's limit is no
+ * longer `limit`. `spent`: tokens used in this window by this process. `isFull`: the window has no more to lease.
  */
 type Lease = {
   grant: Grant;
@@ -33,16 +33,16 @@ const BLOCKS_PER_WINDOW = 20;
 const MAX_LEASES = 10_000;
 
 /**
- * Leases tokens in blocks of up to a twentieth of the limit, so most reads of a busy key cost no query. Over all
- * processes never more than the limit is granted; what a process leased and did not use goes unused, but counts as
- * used: so blocks begin small, and a key that reads little is counted as it reads. A lease ends no later than its
- * window does by the database's clock, as seen from when it was asked for.
+ * Leases tokens in blocks of up to a twentieth of the limit, so that most reads of a busy key need no query. The
+ * database never grants more than the limit to all processes together. Leased tokens that a process does not use count
+ * as used, so blocks start small: a key with few reads is counted exactly. A lease expires no later than its window by
+ * the database's clock, measured from when the request for it was sent.
  *
- * @param monotonicMs a clock that never steps, for instance `performance.now`
+ * @param monotonicMs monotonic milliseconds, for instance `performance.now`
  */
 export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
   const { findHeld, renew } = createLeaseCache(pool, monotonicMs);
-  /** Takes from the lease that this process holds; undefined when a new one is to be asked for. */
+  /** Takes tokens from the current lease. Returns undefined if a new lease is needed. */
   const takeHeld = (principal: Principal, count: number): RateState | undefined => {
     const held = findHeld(principal);
     if (held === undefined) return undefined;
@@ -121,9 +121,9 @@ function createCharging({ payHeld, payLeased }: Payment): ReadLimits['charge'] {
 }
 
 type LeaseCache = {
-  /** The key's lease, while its window lasts. */
+  /** The key's lease. Returns undefined if it has expired or was for another limit. */
   findHeld: (principal: Principal) => Lease | undefined;
-  /** Asks for a lease with `count` tokens; callers at the same time share one question. */
+  /** Leases at least `count` tokens if the window has them. Concurrent callers share one query. */
   renew: (principal: Principal, count: number) => Promise<void>;
 };
 
@@ -147,7 +147,7 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
     leases.set(apiKeyId, {
       grant,
       limit,
-      // What was leased under another limit is void.
+      // Tokens leased under another limit are void.
       left: grant.granted + (before?.limit === limit ? before.left : 0),
       spent: before?.spent ?? 0,
       isFull: grant.granted < wanted,
@@ -166,7 +166,7 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   };
 }
 
-/** In a new window a part of what the last one took, then twice as much each time, less near the limit. */
+/** Tokens to lease next: a quarter of the last window's use to begin with, then doubled each time, fewer near the limit. */
 function blockSize(held: Lease | undefined, limit: number, nowMs: number): number {
   const most = Math.ceil(limit / BLOCKS_PER_WINDOW);
   if (held === undefined) return 1;
@@ -175,7 +175,7 @@ function blockSize(held: Lease | undefined, limit: number, nowMs: number): numbe
   return Math.max(1, Math.min(most, 2 * held.grant.granted, Math.floor(remaining / 4)));
 }
 
-/** What is left for this process to see: the window's rest and what it holds of its own lease. */
+/** The window's state as this process sees it: what the database has left and what is left of the lease. */
 function stateAfter(principal: Principal, { grant, left }: Lease): RateState {
   const state = readWindowState(principal, grant, grant.second);
   return { ...state, remaining: state.remaining + left };

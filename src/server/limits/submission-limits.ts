@@ -6,18 +6,21 @@ import { findUse } from '../store/projects/rates.js';
 import type { WindowUse } from '../store/submissions/accept.js';
 import { submissionWindowStates } from './rate-windows.js';
 
-/** What this process last saw of its keys' use of the submissions bucket, so that a refusal need not read the body. */
+/**
+ * The keys' use of the submissions bucket as this process last saw it. Rejects requests over the limit before their body
+ * is read.
+ */
 export type SubmissionLimits = {
-  /** Told what a write has counted. */
+  /** Records what a write has counted. */
   record(principal: Principal, use: WindowUse): void;
-  /** The windows of a key as last seen; the database is asked about a key that has not written here. */
+  /** The windows of a key as last seen. Reads them from the database if the key has not written in this process. */
   peek(principal: Principal, nowMs: number): Promise<readonly RateState[]>;
 };
 
 const KEYS_CACHED = 10_000;
 const NO_USE: WindowUse = { second: 0, nSecond: 0, nHour: 0, nDay: 0 };
 
-/** The exact count is made inside the write; another process's writes show here only with this one's next. */
+/** The write counts exactly. Writes of other processes show here after this process's next write with the same key. */
 export function createSubmissionLimits(pool: Pool): SubmissionLimits {
   const seen = new Map<string, WindowUse>();
   const record = (apiKeyId: string, use: WindowUse) => {
@@ -26,7 +29,7 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
   };
   const find = async ({ apiKeyId }: Principal): Promise<WindowUse> => {
     const use = (await findUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
-    // A write may have been counted meanwhile.
+    // A write may have been recorded during the query.
     if (!seen.has(apiKeyId)) record(apiKeyId, use);
     return use;
   };

@@ -10,25 +10,22 @@ import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, ensureDsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { createBatchSigner } from './batch-signer.js';
 
-/**
- * The DSSE keys of a process: the signing by them, off the main thread, and why they are to sign no more, as soon as
- * the log cache says that they were replaced.
- */
+/** The DSSE keys of a process. They sign on a worker thread until the log cache shows that they were replaced. */
 export type DsseSigners = {
   signerOf(environment: Principal['environment']): DsseSigner;
-  /** For the operator; undefined while all is well. */
+  /** Why a key may not sign any more, for `/readyz`. Returns undefined if all may. */
   unreadyReason(): Promise<string | undefined>;
 };
 
-/** A statement is trusted when a witness vouches for it before its key's end: this is the time left to do so. */
+/** A statement is trusted if a witness vouches for it before its key expires. Signing stops this long before. */
 const WITNESS_MARGIN_MS = 5 * 60_000;
 const REPLACED_RETRY_SECONDS = 60;
 
 type Signer = DsseSigner & { environment: Principal['environment'] };
 
 /**
- * Makes this process's DSSE keys the environments' signing keys. Throws when one is of the other environment, or was
- * replaced by another process long enough ago for its statements not to be trusted.
+ * Stores this process's DSSE keys as the signing keys of their environments. Throws if a key belongs to the other
+ * environment, or was replaced by another process and is about to expire.
  */
 export async function setUpDsseSigners(
   pool: Pool,
@@ -43,7 +40,9 @@ export async function setUpDsseSigners(
     await ensureDsseKey(pool, environment, spki);
     const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
     if (row === undefined || row.environment !== environment) {
-      throw new Error(`DSSE_KEY_FILE has the key of another environment for ${environmentName(environment)}`);
+      throw new Error(
+        `DSSE_KEY_FILE holds the key of another environment for ${environmentName(environment)}`,
+      );
     }
     const problem = replacedReason(row, deps.clock());
     if (problem !== undefined) throw new Error(problem);
@@ -74,7 +73,7 @@ function replacedReason({ validTo, environment }: DsseKey, nowMs: number): strin
   if (validTo === null || nowMs < validTo.getTime() - WITNESS_MARGIN_MS) return undefined;
   const name = environmentName(environment);
   return (
-    `DSSE_KEY_FILE has a key for ${name} that was replaced by another and is trusted until ${validTo.toISOString()} only: ` +
-    `start with the key that replaced it, or with a new one`
+    `DSSE_KEY_FILE holds a key for ${name} that was replaced and is trusted only until ${validTo.toISOString()}: ` +
+    `start with its replacement, or with a new key`
   );
 }

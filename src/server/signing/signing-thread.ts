@@ -1,11 +1,11 @@
-/** The thread that signs: see batch-signer.ts. Takes a batch of messages joined in one buffer, answers its signatures. */
+/** The worker thread of batch-signer.ts. Receives batches of messages and posts their signatures. */
 import { type KeyObject, sign } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 
-/** Messages for one key, joined; `lengths` says where each ends. */
+/** Messages for one key, concatenated, with the length of each. `batch` identifies the batch in the reply. */
 export type SigningBatch = { batch: number; key: number; data: Uint8Array; lengths: number[] };
 
-/** The signatures of a batch in its order, joined. */
+/** The signatures of a batch, concatenated in the order of its messages. */
 export type SignedBatch = { batch: number; signatures: Uint8Array; lengths: number[] };
 
 const keys = workerData as KeyObject[];
