@@ -2,45 +2,45 @@ import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { findActiveLog, type Log, listLogs } from '../store/log/logs.js';
 
-/** The logs and signing keys there are: few, rarely new, looked up all the time. */
+/** The logs and DSSE keys, cached: few, rarely new, looked up by every request. */
 export type LogCache = {
-  /** Every log as the tables were read last. */
+  /** Every log, as of the last reading. */
   allLogs(): readonly Log[];
   getLog(id: number): Promise<Log>;
-  /** The log an environment writes to now. */
+  /** The log that an environment writes to: its newest epoch. */
   getActiveLog(environment: number): Promise<Log>;
-  /** The logs that are written to now: the newest epoch of each environment. */
+  /** The newest epoch of each environment. */
   activeLogs(): Promise<Log[]>;
-  /** The ids of all logs of an environment, old epochs included. */
+  /** The ids of an environment's logs, old epochs included. */
   logIds(environment: number): Promise<number[]>;
   getDsseKey(id: number): Promise<DsseKey>;
   /**
-   * Reads the tables again. When they lack a log that they had, it is another database, as logs stay for good: what was
-   * read of the one before stays known, and `findProblem` says so.
+   * Reads the tables again. If a cached log is missing, this is another database, since logs are never deleted: the
+   * cache stays as it is and `unreadyReason` returns why.
    */
   refresh(): Promise<void>;
-  /** Why the tables cannot be those of this service; undefined while they can. */
+  /** Why the database cannot be this service's. Returns undefined if all is well. */
   unreadyReason(): string | undefined;
 };
 
-/** A cache that reads the tables when asked for something it does not know, or to refresh. */
+/** Fills the cache. It reads the tables again on a cache miss; getters throw if the tables lack the id as well. */
 export async function openLogCache(pool: Pool): Promise<LogCache> {
   let logs = await listLogs(pool);
   let keys = await listDsseKeys(pool);
-  let problem: string | undefined;
+  let reason: string | undefined;
   const refresh = async () => {
     const found = await listLogs(pool);
-    problem = findLost(logs, found);
-    if (problem !== undefined) return;
+    reason = findMissing(logs, found);
+    if (reason !== undefined) return;
     logs = found;
     keys = await listDsseKeys(pool);
   };
-  const get = async <T>(find: () => T | undefined, what: string): Promise<T> => {
+  const get = async <T>(find: () => T | undefined, name: string): Promise<T> => {
     const known = find();
     if (known !== undefined) return known;
     await refresh();
     const found = find();
-    if (found === undefined) throw new Error(`there is no ${what}`);
+    if (found === undefined) throw new Error(`there is no ${name}`);
     return found;
   };
   return {
@@ -52,11 +52,13 @@ export async function openLogCache(pool: Pool): Promise<LogCache> {
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     refresh,
-    unreadyReason: () => problem,
+    unreadyReason: () => reason,
   };
 }
 
-function findLost(known: readonly Log[], found: readonly Log[]): string | undefined {
-  const lost = known.find(({ id, origin }) => !found.some((log) => log.id === id && log.origin === origin));
-  return lost && `the database lacks the log ${lost.origin}, which it had: it is another database`;
+function findMissing(known: readonly Log[], found: readonly Log[]): string | undefined {
+  const missing = known.find(
+    ({ id, origin }) => !found.some((log) => log.id === id && log.origin === origin),
+  );
+  return missing && `the database lacks the log ${missing.origin}, which it had: it is another database`;
 }

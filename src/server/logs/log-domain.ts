@@ -7,7 +7,7 @@ import { writeFileAtomic } from '../core/write-file-atomic.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Log, listLogs } from '../store/log/logs.js';
 
-/** Where `attest up` keeps the domain that it made, beside the keys of its logs. */
+/** The file in the data directory that holds the generated domain of `attest up`. */
 const FILE = 'log-domain';
 /** `internal` is the top-level domain that ICANN reserves for names that are not public. */
 const SUFFIX = 'attest.internal';
@@ -19,14 +19,14 @@ const NO_DOMAIN =
   'cannot be changed later';
 
 /**
- * The domain that the logs of a service end in: as set, else as those of the database do, which is logged. Throws when
- * there is neither.
+ * Returns the domain of the service's log origins: the setting, else the domain of the logs in the database, with a
+ * warning. Throws if there is neither.
  */
 export async function getLogDomain(pool: Pool, log: Logger, wanted: string | undefined): Promise<string> {
   if (wanted !== undefined) return wanted;
   const known = domainOfLogs(await listLogs(pool));
   if (known === undefined) throw new Error(NO_DOMAIN);
-  log.warn(`LOG_DOMAIN is not set: the database's logs go on as they are; set it to ${known}`);
+  log.warn(`LOG_DOMAIN is not set: using that of the logs in the database; set it to ${known}`);
   return known;
 }
 
@@ -36,8 +36,8 @@ function domainOfLogs(logs: readonly Log[]): string | undefined {
 }
 
 /**
- * The domain that the logs of `attest up` end in: as set, else as those of the database do, else one that it made
- * before or makes now. Two installations never make the same: witnesses know a log by its origin alone.
+ * Returns the domain of the log origins of `attest up`: the setting, else the domain of the logs in the database, else a
+ * random one, generated once. It is unique to the installation, since witnesses identify a log by its origin alone.
  */
 export async function openLogDomain(
   pool: Pool,

@@ -7,21 +7,19 @@ import { findUnsafeSetting } from '../store/database/session.js';
 import type { Log } from '../store/log/logs.js';
 import type { LogCache } from './log-cache.js';
 
-/** Keeps a process from writing to a database that is not, or no longer, the one that has all. */
+/** Prevents writes to a database that lacks published or acknowledged leaves, such as an old copy. */
 export type LogGuard = {
-  /** Told that a connection of the pool that writes was lost: what answers next may be another database. */
+  /** To be called when the write pool loses a connection: the next one may reach another database. */
   onConnectionLost(): void;
   /**
-   * Checks the log at first and once after each loss; throws, and freezes the log, when the database lacks what was
-   * published or acknowledged. It asks over the pool that writes, so that there is a connection whose loss is noticed.
+   * Checks the log before its first write and after each lost connection. Throws `service.unavailable`, and freezes the
+   * log, if the database lacks published or acknowledged leaves. Uses the write pool, so that a connection is open whose
+   * loss is noticed.
    */
   assertWritable(pool: Pool, logId: number): Promise<void>;
-  /**
-   * Checks all logs that are written to, and whether the server keeps what it confirms, whether anybody writes or not;
-   * what it finds, the log lines say.
-   */
+  /** Checks all active logs, and that the server's settings make commits durable. Logs what it finds. */
   checkLogs(pool: Pool): Promise<void>;
-  /** Why nothing is taken though no log is frozen, for this process's operator; undefined when all is. */
+  /** Why no submission is accepted although no log is frozen. Returns undefined if submissions are accepted. */
   unreadyReason(): string | undefined;
 };
 
@@ -29,7 +27,7 @@ const FROZEN_RETRY_SECONDS = 60;
 const UNSAFE_RETRY_SECONDS = 5;
 const UNSAFE = 'the database would not keep what is acknowledged';
 
-/** A guard that has not checked any log yet. */
+/** Returns a guard that has checked no log yet. */
 export function createLogGuard(
   register: Register,
   acknowledged: AcknowledgedLeaves,
@@ -47,7 +45,7 @@ export function createLogGuard(
   const check = async (pool: Pool, row: Log): Promise<string | undefined> => {
     const seen = losses;
     const contradiction = await findContradiction(pool, row);
-    // After a contradiction nothing is written unchecked, be it that the log could not be frozen.
+    // After a contradiction every write is checked, in case the log could not be frozen.
     if (contradiction === undefined) checkedAt.set(row.id, seen);
     else checkedAt.delete(row.id);
     return contradiction;
@@ -66,7 +64,8 @@ export function createLogGuard(
     },
     checkLogs: async (pool) => {
       const found = await findUnsafeSetting(pool);
-      if (found !== undefined && unsafe === undefined) log.error({ reason: found }, 'nothing is taken');
+      if (found !== undefined && unsafe === undefined)
+        log.error({ reason: found }, 'no submission is accepted');
       unsafe = found;
       for (const row of await logCache.activeLogs()) {
         if (row.frozenAt === null) await check(pool, row);

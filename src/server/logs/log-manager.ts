@@ -10,7 +10,7 @@ import { ensureLog, findActiveLog, type Log, listLogs } from '../store/log/logs.
 import { insertAuditEntry } from '../store/projects/audit.js';
 import { ensureWitnessStates, listWitnessStates } from '../store/witnesses/witnesses.js';
 
-/** Where a log stands: its size in the tables, its newest published checkpoint, and the register's. */
+/** A log's status: its size in the tables, of its newest published checkpoint, and of the register's entry. */
 export type LogStatus = {
   readonly origin: string;
   readonly environment: EnvironmentName;
@@ -22,23 +22,23 @@ export type LogStatus = {
   readonly reason: string | undefined;
 };
 
-/** What an operator can do about logs. */
+/** What operators do with logs. */
 export type LogManager = {
   status(): Promise<readonly LogStatus[]>;
-  /** Begins a new epoch of the environment's log, under a new origin; the old one stays readable. Throws unless it is frozen. */
+  /** Starts a new epoch of the environment's log under a new origin. Throws unless the log is frozen. */
   newEpoch(environment: EnvironmentName): Promise<LogStatus>;
-  /** Writes the tables' newest published checkpoints of logs that the register lacks into it. @returns their origins */
+  /** Adds the newest published checkpoint of each log that the register lacks. @returns their origins */
   fillRegister(): Promise<readonly string[]>;
 };
 
-/** What `attest log` does, over an open database and register. */
+/** Implements `attest log` over an open database and register. */
 export function logManager(pool: Pool, register: Register): LogManager {
   return {
     status: async () => {
       const logs = await listLogs(pool);
       return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
     },
-    newEpoch: (environment) => beginEpoch(pool, register, environment),
+    newEpoch: (environment) => startEpoch(pool, register, environment),
     fillRegister: () => fillRegister(pool, register),
   };
 }
@@ -67,16 +67,14 @@ async function readStatus(
 }
 
 /** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
-async function beginEpoch(pool: Pool, register: Register, environment: EnvironmentName): Promise<LogStatus> {
+async function startEpoch(pool: Pool, register: Register, environment: EnvironmentName): Promise<LogStatus> {
   const logs = await listLogs(pool);
   const number = environmentNumber(environment);
   const active = findActiveLog(logs, number);
   if (active === undefined)
     throw new Error(`there is no log of environment ${environment}; start the service once`);
   if (active.frozenAt === null) {
-    throw new Error(
-      `the log ${active.origin} is not frozen; a new epoch is only for a log that cannot go on`,
-    );
+    throw new Error(`the log ${active.origin} is not frozen; only a frozen log can have a new epoch`);
   }
   const epoch = active.epoch + 1;
   const domain = active.origin.slice(active.origin.indexOf('.') + 1);
@@ -85,23 +83,23 @@ async function beginEpoch(pool: Pool, register: Register, environment: Environme
     const log = { environment: number, epoch, origin, publicKey: active.publicKey };
     if (!(await ensureLog(tx, log))) return;
     const published = await findNewestPublishedBatch(tx, active.id);
-    // What the old log took and never published is to be submitted again, under the same keys.
+    // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.
     await dropClaimsFrom(tx, active.id, published?.treeSize ?? 0);
-    await noteNewEpoch(tx, origin, active);
+    await recordNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);
-  const begun = findActiveLog(all, number);
-  if (begun === undefined) throw new Error('the new epoch is missing');
+  const started = findActiveLog(all, number);
+  if (started === undefined) throw new Error('the new epoch is missing');
   const witnesses = await listWitnessStates(pool, active.id);
   await ensureWitnessStates(
     pool,
-    begun.id,
+    started.id,
     witnesses.map(({ witness }) => witness),
   );
-  return readStatus(pool, register, all, begun);
+  return readStatus(pool, register, all, started);
 }
 
-async function noteNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {
+async function recordNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {
   await insertAuditEntry(tx, {
     id: `aud_${ulid()}`,
     projectId: null,
