@@ -10,7 +10,7 @@ import { createLogReader } from '../tlog/log-reader.js';
 import { type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
-/** What the routes without authentication are made of. */
+/** What the routes without authentication read from. */
 export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
@@ -19,12 +19,12 @@ export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   verifyUrl: () => string;
 };
 
-/** The mirror, and the descriptions of the API. */
+/** Registers the public log's routes and the API's documents. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
   const { pool, logCache, signerOf } = deps;
   return async (app) => {
     apiDocumentRoutes(app, deps);
-    // Apart, as it tells errors of the database.
+    // In a scope of its own, since it sets an error handler.
     await app.register(async (scope) =>
       tlogRoutes(scope, {
         ...deps,

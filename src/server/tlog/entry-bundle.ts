@@ -10,7 +10,7 @@ import type { Pool } from '../store/database/connect.js';
 import { type LeafRow, readLeafRows } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
 
-/** The leaf records of `[first, end)`, rebuilt from the rows that their submissions keep, as an entry bundle. */
+/** An entry bundle of the leaves `[first, end)`, rebuilt from the rows of their submissions. Throws if a row is missing. */
 export async function readEntryBundle(
   pool: Pool,
   logCache: LogCache,
@@ -20,7 +20,7 @@ export async function readEntryBundle(
 ): Promise<Uint8Array> {
   const rows = await readLeafRows(pool, log.id, first, end);
   if (rows.length !== end - first) {
-    throw new Error(`of the entries ${first} to ${end} of ${log.origin} there are ${rows.length}`);
+    throw new Error(`${log.origin} has only ${rows.length} of the entries ${first} to ${end}`);
   }
   const keys = new Map<number, string>();
   for (const { dsseKeyId } of rows) {
@@ -30,7 +30,7 @@ export async function readEntryBundle(
   return encodeEntries(rows.map((row) => leafRecordOf(row, environment, keys.get(row.dsseKeyId) ?? '')));
 }
 
-/** As texts up to the end: by way of bytes it takes three times as long. */
+/** Concatenates strings and encodes once: by way of bytes it takes three times as long. */
 function leafRecordOf(row: LeafRow, environment: EnvironmentName, publicKey: string): Uint8Array {
   const statement = statementText({
     artifactSha256: row.artifactSha256,
@@ -45,7 +45,7 @@ function leafRecordOf(row: LeafRow, environment: EnvironmentName, publicKey: str
   return utf8(leafRecordText(digest, row.signature, publicKey));
 }
 
-/** What is signed of a statement, as {@link preAuthEncoding} has it in bytes. */
+/** DSSE's pre-authentication encoding of a statement, as a string: {@link preAuthEncoding} returns the same as bytes. */
 function preAuthText(statement: string): string {
   const { length } = IN_TOTO_PAYLOAD_TYPE;
   return `DSSEv1 ${length} ${IN_TOTO_PAYLOAD_TYPE} ${Buffer.byteLength(statement)} ${statement}`;

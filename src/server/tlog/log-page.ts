@@ -8,12 +8,12 @@ import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js
 import { readLogSize } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
 
-/** What the page of a log is made from. */
+/** What log pages are read from. */
 export type LogPageDeps = {
   pool: Pool;
   logCache: LogCache;
   register: Pick<Register, 'read'>;
-  /** The mirror's address as the world sees it. */
+  /** The public address of the verification routes. */
   verifyUrl: () => string;
   /** Monotonic milliseconds. */
   monotonicMs: () => number;
@@ -22,8 +22,8 @@ export type LogPageDeps = {
 const TTL_MS = 5_000;
 
 /**
- * Makes the reader of a log's own page, a JSON document: where the log stands and, of one that was frozen or closed, when
- * and why, what took its place, and what it holds for good. Read at most every five seconds, however many ask.
+ * Returns the reader of a log's page, a JSON document: its state and size and, if it was frozen or closed, when, why and
+ * which log succeeded it. Pages are cached for five seconds.
  */
 export function createLogPageReader(deps: LogPageDeps): (log: Log) => Promise<string> {
   const pages = new Map<number, { page: Promise<string>; untilMs: number }>();
@@ -56,7 +56,7 @@ async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, lo
     ...(log.frozenAt !== null && {
       frozen_at: log.frozenAt.toISOString(),
       frozen_reason: log.frozenReason,
-      // Taken and never published: they are in no checkpoint, and their submitters are to submit them again.
+      // Entries accepted but never published: no checkpoint covers them, so their submitters must submit them again.
       stranded: (await readLogSize(pool, log.id)) - size,
       ...(await lostCheckpoint(register, log, published)),
     }),
@@ -70,7 +70,7 @@ function checkpointOf(published: BatchRow | undefined) {
   return { size: published.treeSize, root_hash: hex(published.rootHash) };
 }
 
-/** A checkpoint that was published, and whose entries this database does not have. */
+/** The checkpoint that was published but whose entries this database lacks. Empty if there is none. */
 async function lostCheckpoint(register: LogPageDeps['register'], log: Log, published: BatchRow | undefined) {
   const entry = await register.read(log.origin).catch(() => undefined);
   if (entry === undefined || entry.size < (published?.treeSize ?? 0)) return {};

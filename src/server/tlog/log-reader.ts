@@ -13,29 +13,26 @@ import { findTiles } from '../store/log/tiles.js';
 import { readEntryBundle } from './entry-bundle.js';
 import { type CachedTile, createTileCache } from './tile-cache.js';
 
-/** Reads a log as C2SP tlog-tiles publishes it; nothing beyond its newest published checkpoint is ever shown. */
+/** Reads a log in the form of C2SP tlog-tiles, up to its newest published checkpoint and never beyond. */
 export type LogReader = {
   /**
-   * The newest published checkpoint, a signed note. Before the first batch it is of size 0, signed here; undefined for
-   * a log that was frozen before it had one, since nothing is signed for that any more.
+   * The newest published checkpoint, a signed note. Before the first batch, a checkpoint of size 0 signed by this
+   * process. Returns undefined if the log was frozen before its first batch.
    */
   readCheckpoint(log: Log): Promise<string | undefined>;
   /**
-   * A tile or an entry bundle by its path below the log's address; undefined when the log has no such tile. Throws
-   * `service.unavailable` when too many are asked for.
+   * Reads a tile or entry bundle by its path below the log's URL. Returns undefined if the log has no such tile. Throws
+   * `service.unavailable` if too many reads are queued.
    */
   readTile(log: Log, path: string): Promise<PublicTile | undefined>;
 };
 
-/** A tile's bytes and their entity tag. A full tile, and a partial one of a given width, never change. */
+/** A tile's bytes and entity tag. They never change: a partial tile of a given width has a path of its own. */
 export type PublicTile = Pick<CachedTile, 'bytes' | 'etag'> & Partial<Pick<CachedTile, 'gzipped'>>;
 
 const BATCH_LOADING = { maxKeys: 10, maxInFlight: 2 };
 
-/**
- * A reader over the tables. What lies below a size that was published once is looked for without asking how far the
- * log has come since.
- */
+/** A reader over the tables. It looks up the log's size only for tiles beyond the size it last saw. */
 export function createLogReader(
   pool: Pool,
   logCache: LogCache,
@@ -81,18 +78,18 @@ export function createLogReader(
   };
 }
 
-/** How wide a tile is in a tree of this size. */
+/** The width of a tile in a tree of this size. */
 function widthIn({ level, index }: TileAddress, size = 0): number {
   return tileWidth(level === 'entries' ? 0 : level, index, size);
 }
 
-/** Who asks for less than the log has is an exception: what he gets is neither kept nor compressed. */
+/** A narrower tile than the log has by now. Requests for one are rare, so it is neither cached nor compressed. */
 function cut({ bytes }: CachedTile, { level, width }: TileAddress): PublicTile {
   const part = level === 'entries' ? firstEntries(bytes, width) : bytes.subarray(0, width * HASH_BYTES);
   return { bytes: part, etag: etagOf(part) };
 }
 
-/** What is served is kept by caches for ever, so a part is never taken for the whole, whatever became of the tables. */
+/** Caches hold tiles for ever, so this throws rather than return fewer hashes than the width says. */
 async function read(
   pool: Pool,
   logCache: LogCache,
@@ -104,5 +101,5 @@ async function read(
   const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
   const hashes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
   if (hashes.length === width * HASH_BYTES) return hashes;
-  throw new Error(`the tile ${level}/${index} of ${log.origin} has not ${width} hashes`);
+  throw new Error(`the tile ${level}/${index} of ${log.origin} has fewer than ${width} hashes`);
 }

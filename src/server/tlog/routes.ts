@@ -9,18 +9,18 @@ import { isDatabaseAway } from '../store/database/database-errors.js';
 import type { Log } from '../store/log/logs.js';
 import type { LogReader } from './log-reader.js';
 
-/** What the public mirror is made of. */
+/** What the public routes read from. */
 export type TlogDeps = {
   logCache: LogCache;
   trustRoots: TrustRootsReader;
   logReader: LogReader;
-  /** A log's own page. */
+  /** Returns a log's page as JSON. */
   readLogPage: (log: Log) => Promise<string>;
-  /** Renders trust roots as the REST surface does: the API's answer and the mirror are the same bytes. */
+  /** Serialises trust roots as REST does: both serve the same bytes. */
   serialiseTrustRoots: (roots: TrustRoots) => string;
 };
 
-/** Where the mirror is served on every API process; `VERIFY_URL` names it as the world sees it. */
+/** The path of these routes on every API process. `VERIFY_URL` is their public address. */
 const PUBLIC_PATH = '/verify';
 
 const TRUSTED_ROOTS = [
@@ -43,7 +43,7 @@ const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: CAC
 const LOG_PAGE = { contentType: 'application/json', cacheControl: CACHE_5_S };
 const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FOREVER };
 
-/** Adds the public, unauthenticated routes: trust roots, and each log's page, checkpoint and tiles. */
+/** Registers the routes without authentication: trust roots, and each log's page, checkpoint and tiles. */
 export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   app.setErrorHandler((error) => {
     throw isDatabaseAway(error) ? unavailable(UNAVAILABLE, RETRY_SECONDS, error) : error;

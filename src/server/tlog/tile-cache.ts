@@ -1,10 +1,10 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
+import { unavailable } from '../core/errors.js';
 import { etagOf } from '../core/etag.js';
-import { createConcurrencyLimit } from './concurrency-limit.js';
 
-/** A tile as wide as the log had it when it was read, its entity tag, and how to have it compressed. */
+/** A tile, `width` entries or hashes wide, and its entity tag. `gzipped` compresses it once, when first called. */
 export type CachedTile = {
   readonly width: number;
   readonly bytes: Uint8Array;
@@ -12,13 +12,13 @@ export type CachedTile = {
   readonly gzipped: () => Promise<Uint8Array>;
 };
 
-/** Reads tiles, and keeps those that were asked for last. */
+/** Caches the tiles that were read last. */
 export type TileCache = {
   /**
-   * The tile of this name, if it is kept `width` wide or wider, else as `read` has it. Throws `service.unavailable`
-   * when too many are being read.
+   * The cached tile of this name if it is at least `width` wide, else the result of `read`. Concurrent requests for the
+   * same tile share one read. Throws `service.unavailable` if too many reads are queued.
    *
-   * @param read gives a tile of the width `widest`
+   * @param read returns the tile, `widest` wide
    */
   get(
     name: string,
@@ -28,21 +28,23 @@ export type TileCache = {
   ): CachedTile | Promise<CachedTile>;
 };
 
-/** Two hundred full entry bundles, or a hundred and fifty with their compressed forms. */
+/** Holds 200 full entry bundles, or 150 with their compressed forms. */
 const CACHE_BYTES = 32 * 1024 * 1024;
-/** Besides its bytes. */
+/** Memory that a cached tile takes beside its bytes. */
 const OVERHEAD_BYTES = 500;
-/** Tiles that are read or compressed at once, and how many wait for that. */
-const CONCURRENCY = { atOnce: 2, waiting: 50 };
-/** Entries are text of base64, a third of it the same in all: better compression saves little and takes longer. */
+/** Concurrent reads and compressions, how many may queue for one, and when a rejected client should retry. */
+const MAX_CONCURRENT = 2;
+const MAX_QUEUED = 50;
+const RETRY_SECONDS = 1;
+/** Entries are base64 text, a third of it the same in all: higher levels save little and take longer. */
 const COMPRESSION = { level: 1 };
 const compress = promisify(gzip);
 
-/** Of each tile that is asked for several times at once, one is read. */
+/** An empty cache. */
 export function createTileCache(): TileCache {
   const cache = new LRUCache<string, CachedTile>({ maxSize: CACHE_BYTES });
   const readsInFlight = new Map<string, Promise<CachedTile>>();
-  const limited = createConcurrencyLimit(CONCURRENCY);
+  const limited = limitConcurrency();
 
   const keep = (name: string, width: number, bytes: Uint8Array): CachedTile => {
     let zipping: Promise<Uint8Array> | undefined;
@@ -75,5 +77,24 @@ export function createTileCache(): TileCache {
       readsInFlight.set(key, reading);
       return reading;
     },
+  };
+}
+
+/** Runs at most `MAX_CONCURRENT` pieces of work at once, in order. Throws `service.unavailable` if the queue is full. */
+function limitConcurrency(): <T>(work: () => Promise<T>) => Promise<T> {
+  const queue: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running < MAX_CONCURRENT) running++;
+    else if (queue.length < MAX_QUEUED) await new Promise<void>((resolve) => queue.push(resolve));
+    else throw unavailable('too many tiles are requested at once', RETRY_SECONDS);
+    try {
+      return await work();
+    } finally {
+      // The next in the queue takes over the slot, so `running` falls only if the queue is empty.
+      const next = queue.shift();
+      if (next === undefined) running--;
+      else next();
+    }
   };
 }
