@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { bundleFromJSON, type SerializedBundle } from '@sigstore/bundle';
 import { TrustedRoot } from '@sigstore/protobuf-specs';
 import { toSignedEntity, toTrustMaterial, Verifier } from '@sigstore/verify';
+import { CertificateChainVerifier } from '@sigstore/verify/dist/key/certificate.js';
 
 /** Throws unless `@sigstore/verify` accepts a Sigstore bundle under a trusted root and these DSSE keys, in PEM. */
 export function verifyWithSigstore(
@@ -23,6 +24,21 @@ export function verifyWithSigstore(
   const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot), findKey);
   const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
   verifier.verify(toSignedEntity(bundleFromJSON(bundle as SerializedBundle)));
+}
+
+/** Whether `@sigstore/verify` accepts a chain (DER, leaf first, root last) at this time. It knows no RSA-PSS. */
+export function sigstoreAcceptsChain(chain: readonly Uint8Array[], at: Date): boolean {
+  const certificates = chain.map((der) => ({ rawBytes: Buffer.from(der).toString('base64') }));
+  const authority = { certChain: { certificates }, validFor: { start: '1970-01-01T00:00:00Z' } };
+  try {
+    const material = toTrustMaterial(TrustedRoot.fromJSON({ timestampAuthorities: [authority] }));
+    const [leaf, ...issuers] = material.timestampAuthorities[0]?.certChain ?? [];
+    if (leaf === undefined) return false;
+    new CertificateChainVerifier({ untrustedCert: leaf, trustedCerts: issuers, timestamp: at }).verify();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function keyId(key: ReturnType<typeof createPublicKey>): string {

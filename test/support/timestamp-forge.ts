@@ -172,13 +172,13 @@ export function essCertificate(
 /** IssuerSerial of a certificate. */
 export function derIssuerSerial(certificate: Uint8Array): Uint8Array {
   const { issuer, serial } = parseCertificate(certificate);
-  return derSequence(derSequence(derElement(contextTag(4, true), issuer)), derInteger(serial));
+  return derSequence(derSequence(derElement(contextTag(4, true), issuer.raw)), derInteger(serial));
 }
 
 /** A SignerIdentifier of a certificate, by issuer and serial number. */
 export function derSid(certificate: Uint8Array): Uint8Array {
   const { issuer, serial } = parseCertificate(certificate);
-  return derSequence(issuer, derInteger(serial));
+  return derSequence(issuer.raw, derInteger(serial));
 }
 
 /** A bit string from its content octets, the number of unused bits first. */

@@ -61,6 +61,15 @@ export function unsignedInteger(node: DerNode, name: string, tag: number = TAG.i
   return first === 0 && second !== undefined ? content.subarray(1) : content;
 }
 
+/** Content octets of an INTEGER of either sign, which are minimal: two equal ones are the same number. */
+export function integerOctets(node: DerNode, name: string): Uint8Array {
+  const { content } = expectTag(node, TAG.integer, name);
+  const [first, second] = content;
+  const isPadded = second !== undefined && (first === 0 ? second < 0x80 : first === 0xff && second >= 0x80);
+  if (first === undefined || isPadded) throw new FormatError(`${name} is not a minimal integer`);
+  return content;
+}
+
 /** A non-negative INTEGER below 128, as versions and statuses are. */
 export function smallInteger(node: DerNode, name: string): number {
   const magnitude = unsignedInteger(node, name);
@@ -99,6 +108,31 @@ export function booleanValue(node: DerNode, name: string): boolean {
     throw new FormatError(`${name} is not a boolean`);
   }
   return content[0] === 0xff;
+}
+
+/** Octets of a BIT STRING of whole octets, as signatures are. */
+export function wholeBitString(node: DerNode, name: string): Uint8Array {
+  const { content } = expectTag(node, TAG.bitString, name);
+  if (content[0] !== 0) throw new FormatError(`${name} is not of whole octets`);
+  return content.subarray(1);
+}
+
+/** Whether bit `bit` (0 is the first) of a BIT STRING of named bits is set. */
+export function hasNamedBit(node: DerNode, bit: number, name: string): boolean {
+  const { content } = expectTag(node, TAG.bitString, name);
+  const unused = content[0] ?? 8;
+  if (unused > 7 || (content.length === 1 && unused > 0))
+    throw new FormatError(`${name} is not a bit string`);
+  return ((content[1 + (bit >> 3)] ?? 0) & (0x80 >> (bit & 7))) !== 0;
+}
+
+/** Time of a certificate (RFC 5280, section 4.1.2.5): UTCTime from 1950 to 2049, or GeneralizedTime. */
+export function x509Time(node: DerNode, name: string): Date {
+  if (node.tag !== TAG.utcTime) return generalizedTime(node, name);
+  const century = (node.content[0] ?? 0) >= 0x35 ? [0x31, 0x39] : [0x32, 0x30];
+  if (node.content.length !== 13) throw new FormatError(`${name} is not a UTC time`);
+  const content = Uint8Array.of(...century, ...node.content);
+  return generalizedTime({ ...node, tag: TAG.generalizedTime, content }, name);
 }
 
 /**

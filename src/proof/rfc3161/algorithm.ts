@@ -1,6 +1,7 @@
-/** Hash and signature algorithms of time-stamp tokens, and the check of a signature by Web Crypto. */
+/** Hash and signature algorithms of time-stamp tokens, and verification of signatures by Web Crypto. */
 import { type DerNode, TAG } from '../asn1/der.js';
 import { membersOf, objectIdentifier } from '../asn1/der-read.js';
+import { derElement, derObjectIdentifier, derSequence } from '../asn1/der-write.js';
 import { findRawEcdsa } from '../asn1/ecdsa-signature.js';
 import { FormatError } from '../bytes/format-error.js';
 import { TimestampError } from './error.js';
@@ -11,7 +12,12 @@ export type AlgorithmOid = string;
 /** As Web Crypto names it. */
 export type HashName = 'SHA-1' | 'SHA-256' | 'SHA-384' | 'SHA-512';
 
-type SignatureScheme = { family: 'RSA' | 'EC'; hash: HashName | undefined };
+/** A signature algorithm as Web Crypto names it; `saltLength`, in bytes, is that of RSA-PSS. */
+export type SignatureScheme = {
+  readonly name: 'RSASSA-PKCS1-v1_5' | 'RSA-PSS' | 'ECDSA';
+  readonly hash: HashName;
+  readonly saltLength?: number;
+};
 
 export const SHA256_OID = '2.16.840.1.101.3.4.2.1';
 
@@ -21,15 +27,14 @@ const HASHES: ReadonlyMap<AlgorithmOid, HashName> = new Map([
   ['2.16.840.1.101.3.4.2.3', 'SHA-512'],
 ]);
 
-/** rsaEncryption leaves the hash to the signer's digestAlgorithm (RFC 3370, section 3.2). */
-const SIGNATURES: ReadonlyMap<AlgorithmOid, SignatureScheme> = new Map([
-  ['1.2.840.113549.1.1.1', { family: 'RSA', hash: undefined }],
-  ['1.2.840.113549.1.1.11', { family: 'RSA', hash: 'SHA-256' }],
-  ['1.2.840.113549.1.1.12', { family: 'RSA', hash: 'SHA-384' }],
-  ['1.2.840.113549.1.1.13', { family: 'RSA', hash: 'SHA-512' }],
-  ['1.2.840.10045.4.3.2', { family: 'EC', hash: 'SHA-256' }],
-  ['1.2.840.10045.4.3.3', { family: 'EC', hash: 'SHA-384' }],
-  ['1.2.840.10045.4.3.4', { family: 'EC', hash: 'SHA-512' }],
+/** Signature algorithms of tokens and of certificates. */
+export const SIGNATURES: ReadonlyMap<AlgorithmOid, SignatureScheme> = new Map([
+  ['1.2.840.113549.1.1.11', { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }],
+  ['1.2.840.113549.1.1.12', { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-384' }],
+  ['1.2.840.113549.1.1.13', { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-512' }],
+  ['1.2.840.10045.4.3.2', { name: 'ECDSA', hash: 'SHA-256' }],
+  ['1.2.840.10045.4.3.3', { name: 'ECDSA', hash: 'SHA-384' }],
+  ['1.2.840.10045.4.3.4', { name: 'ECDSA', hash: 'SHA-512' }],
 ]);
 
 const CURVES: ReadonlyMap<string, { namedCurve: string; scalarBytes: number }> = new Map([
@@ -38,6 +43,7 @@ const CURVES: ReadonlyMap<string, { namedCurve: string; scalarBytes: number }> =
   ['1.3.132.0.35', { namedCurve: 'P-521', scalarBytes: 66 }],
 ]);
 
+export const RSA_PSS_OID = '1.2.840.113549.1.1.10';
 const RSA_KEY_OID = '1.2.840.113549.1.1.1';
 const EC_KEY_OID = '1.2.840.10045.2.1';
 
@@ -45,7 +51,7 @@ const EC_KEY_OID = '1.2.840.10045.2.1';
 export function algorithmOid(node: DerNode, name: string): AlgorithmOid {
   const members = membersOf(node, name);
   const oid = objectIdentifier(members.takeAny(), name);
-  const parameters = members.takeIf(0x05);
+  const parameters = members.takeIf(TAG.null);
   if (parameters !== undefined && parameters.content.length > 0)
     throw new FormatError(`${name} has odd parameters`);
   members.end();
@@ -66,8 +72,9 @@ export async function digest(hash: HashName, data: Uint8Array): Promise<Uint8Arr
 }
 
 /**
- * Whether `signature` over `data` is by the key in `spki`. `digestOid` is the signer's digest algorithm. Throws
- * TimestampError `algorithm_unsupported`; a signature of the wrong form is false.
+ * Whether `signature` over `data` is by the key in `spki`. `digestOid` is the signer's digest algorithm, which names the
+ * hash where the signature algorithm is rsaEncryption (RFC 3370, section 3.2). Throws TimestampError
+ * `algorithm_unsupported`; a malformed signature is false.
  */
 export async function verifySignature(
   spki: DerNode,
@@ -75,16 +82,31 @@ export async function verifySignature(
   data: Uint8Array,
   signature: Uint8Array,
 ): Promise<boolean> {
-  const scheme = SIGNATURES.get(algorithm.signatureOid);
-  if (scheme === undefined) throw unsupported(`signature algorithm ${algorithm.signatureOid}`);
-  const hash = scheme.hash ?? hashName(algorithm.digestOid);
-  const key = readKey(spki);
-  if (key.family !== scheme.family) return false;
+  const { signatureOid, digestOid } = algorithm;
+  const scheme =
+    signatureOid === RSA_KEY_OID
+      ? ({ name: 'RSASSA-PKCS1-v1_5', hash: hashName(digestOid) } as const)
+      : SIGNATURES.get(signatureOid);
+  if (scheme === undefined) throw unsupported(`signature algorithm ${signatureOid}`);
+  return verifyByScheme(spki, scheme, data, signature);
+}
+
+/**
+ * Whether `signature` over `data` is by the key in `spki`. False if the key is of another kind than the scheme, or the
+ * signature malformed. Throws TimestampError `algorithm_unsupported`.
+ */
+export async function verifyByScheme(
+  spki: DerNode,
+  scheme: SignatureScheme,
+  data: Uint8Array,
+  signature: Uint8Array,
+): Promise<boolean> {
+  const key = readKey(spki, scheme);
+  if (key === undefined) return false;
   const value = key.scalarBytes === undefined ? signature : findRawEcdsa(signature, key.scalarBytes);
   if (value === undefined) return false;
-  const parameters = { ...key.parameters, hash };
-  const imported = await importKey(spki.raw, parameters);
-  return globalThis.crypto.subtle.verify(parameters, imported, Uint8Array.from(value), Uint8Array.from(data));
+  const imported = await importKey(key.isPss ? asRsaKey(spki) : spki.raw, { ...scheme, ...key });
+  return globalThis.crypto.subtle.verify(scheme, imported, Uint8Array.from(value), Uint8Array.from(data));
 }
 
 async function importKey(
@@ -100,18 +122,28 @@ async function importKey(
   }
 }
 
-function readKey(spki: DerNode) {
+/** What Web Crypto must know of the key; undefined if it is of another kind than the scheme. */
+function readKey(
+  spki: DerNode,
+  { name }: SignatureScheme,
+): { namedCurve?: string; scalarBytes?: number; isPss?: boolean } | undefined {
   const members = membersOf(membersOf(spki, 'SubjectPublicKeyInfo').take(TAG.sequence), 'key algorithm');
   const oid = objectIdentifier(members.takeAny(), 'key algorithm');
-  if (oid === RSA_KEY_OID) {
-    return { family: 'RSA', scalarBytes: undefined, parameters: { name: 'RSASSA-PKCS1-v1_5' } } as const;
-  }
+  if (oid === RSA_KEY_OID) return name === 'ECDSA' ? undefined : {};
+  if (oid === RSA_PSS_OID && name === 'RSA-PSS') return { isPss: true };
   if (oid !== EC_KEY_OID) throw unsupported(`key algorithm ${oid}`);
   const curveOid = objectIdentifier(members.take(TAG.oid), 'curve');
   const curve = CURVES.get(curveOid);
   if (curve === undefined) throw unsupported(`curve ${curveOid}`);
-  const parameters = { name: 'ECDSA', namedCurve: curve.namedCurve };
-  return { family: 'EC', scalarBytes: curve.scalarBytes, parameters } as const;
+  return name === 'ECDSA' ? curve : undefined;
+}
+
+/** A key that is for RSA-PSS alone as Web Crypto wants it: as a key for any use of RSA. */
+function asRsaKey(spki: DerNode): Uint8Array {
+  const key = membersOf(spki, 'SubjectPublicKeyInfo');
+  key.take(TAG.sequence);
+  const algorithm = derSequence(derObjectIdentifier(RSA_KEY_OID), derElement(TAG.null));
+  return derSequence(algorithm, key.take(TAG.bitString).raw);
 }
 
 function unsupported(what: string): TimestampError {

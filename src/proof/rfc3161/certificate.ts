@@ -1,23 +1,33 @@
-/** The parts of an X.509 certificate (RFC 5280, section 4.1) that a time stamp's signer is judged by. */
+/** X.509 certificates (RFC 5280, section 4.1) as far as time stamps and their chains need them. */
 import { contextTag, type DerNode, parseDer, TAG } from '../asn1/der.js';
 import {
   booleanValue,
   expectTag,
+  integerOctets,
   membersOf,
   objectIdentifier,
   onlyMember,
-  unsignedInteger,
+  smallInteger,
 } from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';
 
 /** `extnValue` is the DER inside the OCTET STRING. */
 export type Extension = { readonly oid: string; readonly critical: boolean; readonly extnValue: Uint8Array };
 
-/** Names, keys and the certificate itself are DER; `serial` is the magnitude, big-endian. */
+/**
+ * A certificate. `raw` is all of it, `tbs` what is signed. `version` is as encoded: 2 is version 3. `serial` has the
+ * content octets of its INTEGER. Validity, signature and the two algorithms are not yet read.
+ */
 export type Certificate = {
   readonly raw: Uint8Array;
+  readonly tbs: Uint8Array;
+  readonly version: number;
   readonly serial: Uint8Array;
-  readonly issuer: Uint8Array;
+  readonly innerAlgorithm: DerNode;
+  readonly outerAlgorithm: DerNode;
+  readonly signature: DerNode;
+  readonly issuer: DerNode;
+  readonly validity: DerNode;
   readonly subject: DerNode;
   readonly spki: DerNode;
   readonly extensions: readonly Extension[];
@@ -25,25 +35,27 @@ export type Certificate = {
 
 const MAX_CERTIFICATE_BYTES = 64 * 1024;
 
-/** Reads one certificate (DER). Throws FormatError; nothing is verified. */
+/** Parses one certificate (DER, at most 64 KiB). Throws FormatError. Verifies nothing. */
 export function parseCertificate(der: Uint8Array): Certificate {
   const outer = membersOf(parseDer(der, MAX_CERTIFICATE_BYTES), 'Certificate');
-  const tbs = membersOf(outer.take(TAG.sequence), 'TBSCertificate');
-  outer.take(TAG.sequence);
-  outer.take(TAG.bitString);
+  const tbsNode = outer.take(TAG.sequence);
+  const outerAlgorithm = outer.take(TAG.sequence);
+  const signature = outer.take(TAG.bitString);
   outer.end();
-  tbs.takeIf(contextTag(0, true));
-  const serial = unsignedInteger(tbs.take(TAG.integer), 'serialNumber');
-  tbs.take(TAG.sequence);
-  const issuer = tbs.take(TAG.sequence).raw;
-  tbs.take(TAG.sequence);
+  const tbs = membersOf(tbsNode, 'TBSCertificate');
+  const version = readVersion(tbs.takeIf(contextTag(0, true)));
+  const serial = integerOctets(tbs.take(TAG.integer), 'serialNumber');
+  const innerAlgorithm = tbs.take(TAG.sequence);
+  const issuer = tbs.take(TAG.sequence);
+  const validity = tbs.take(TAG.sequence);
   const subject = tbs.take(TAG.sequence);
   const spki = tbs.take(TAG.sequence);
   tbs.takeIf(contextTag(1, false));
   tbs.takeIf(contextTag(2, false));
   const extensions = readExtensions(tbs.takeIf(contextTag(3, true)));
   tbs.end();
-  return { raw: der, serial, issuer, subject, spki, extensions };
+  const signed = { version, serial, innerAlgorithm, issuer, validity, subject, spki, extensions };
+  return { raw: der, tbs: tbsNode.raw, ...signed, outerAlgorithm, signature };
 }
 
 /** The certificate's extension of this kind. */
@@ -65,6 +77,11 @@ export function readExtensionList(list: DerNode | undefined, name: string): Exte
     throw new FormatError(`${name} occurs twice`);
   }
   return extensions;
+}
+
+/** Version 1 is the default, and encoded as 0. */
+function readVersion(wrapper: DerNode | undefined): number {
+  return wrapper === undefined ? 0 : smallInteger(onlyMember(wrapper, 'version', TAG.integer), 'version');
 }
 
 function readExtensions(wrapper: DerNode | undefined): Extension[] {

@@ -1,70 +1,80 @@
-/** Validation of a trusted certificate chain at the time of a stamp (RFC 5280, section 6). */
-import { type BasicConstraints, Certificate, CertificateChainValidationEngine, CryptoEngine } from 'pkijs';
+/** Validation of a trusted certificate chain at the time of a stamp (RFC 5280, section 6.1). */
+import { type DerNode, parseDer, TAG } from '../asn1/der.js';
+import { booleanValue, hasNamedBit, membersOf, unsignedInteger, x509Time } from '../asn1/der-read.js';
+import { FormatError } from '../bytes/format-error.js';
+import { equalBytes } from '../bytes/primitives.js';
+import { type Certificate, findExtension, parseCertificate } from './certificate.js';
+import { isSignedBy } from './certificate-signature.js';
 import { TimestampError } from './error.js';
+import { sameName } from './name.js';
 
+const KEY_USAGE_OID = '2.5.29.15';
 const BASIC_CONSTRAINTS_OID = '2.5.29.19';
+const NAME_CONSTRAINTS_OID = '2.5.29.30';
+const KEY_CERT_SIGN = 5;
 const MAX_CHAIN = 10;
+const VERSION_3 = 2;
 
-/** Extensions that may be critical because pkijs, this file or `checkUsage` acts on them (RFC 5280, section 4.2). */
+/** Extensions that may be critical because this file or `checkUsage` processes them (RFC 5280, section 4.2). */
 const PROCESSED_EXTENSIONS: ReadonlySet<string> = new Set([
   BASIC_CONSTRAINTS_OID,
-  '2.5.29.15', // keyUsage
-  '2.5.29.17', // subjectAltName: names more subjects, none of which matters here
-  '2.5.29.30', // nameConstraints
-  '2.5.29.32', // certificatePolicies
-  '2.5.29.33', // policyMappings
-  '2.5.29.36', // policyConstraints
-  '2.5.29.37', // extKeyUsage
-  '2.5.29.54', // inhibitAnyPolicy
+  KEY_USAGE_OID,
+  '2.5.29.17', // subjectAltName: further names of the subject, none of which is compared
+  '2.5.29.32', // certificatePolicies: any policy will do, and nothing processed here can demand one
+  '2.5.29.37', // extKeyUsage: checked in the leaf; RFC 5280 gives it no meaning in an issuer
 ]);
 
 /**
- * Checks that `chain` (DER; leaf first, each issued by the next, root last) was valid at `at`. The last certificate is
- * the trust anchor. Throws TimestampError `chain_order`, `chain_expired` or `chain_invalid`.
+ * Checks that `chain` was valid at `at`: 2 to 10 certificates (DER, 64 KiB each), leaf first, each issued by the next,
+ * the trust anchor last. Checks signatures, names, validity, basic constraints, path lengths, key usage and critical
+ * extensions; the anchor's own signature is not verified.
+ *
+ * Name constraints are not processed: an issuer that has any is refused, critical or not, because ignoring them would
+ * trust it with names that its own issuer withheld. Policy mappings, policy constraints and inhibitAnyPolicy are not
+ * processed either, and refused where critical: no policy is demanded here, so they cannot matter elsewhere. Key
+ * identifiers serve to find an issuer, which is given, and are not compared; revocation is not looked at.
+ *
+ * Throws TimestampError `chain_order`, `chain_expired` or `chain_invalid`.
  */
 export async function checkChain(chain: readonly Uint8Array[], at: Date): Promise<void> {
   if (chain.length < 2 || chain.length > MAX_CHAIN) {
-    throw new TimestampError(
-      'chain_invalid',
-      `a chain of ${chain.length} certificates, 2 to ${MAX_CHAIN} are read`,
-    );
+    throw invalid(`a chain of ${chain.length} certificates, 2 to ${MAX_CHAIN} are read`);
   }
-  const certificates = chain.map(readCertificate);
-  checkOrder(certificates);
-  checkValidity(certificates, at);
-  checkPathLengths(certificates);
-  checkCriticalExtensions(certificates);
-  const engine = new CertificateChainValidationEngine({
-    trustedCerts: certificates.slice(-1),
-    // The engine takes the last one for the leaf.
-    certs: certificates.slice(0, -1).reverse(),
-    checkDate: at,
-  });
-  const { result, resultMessage } = await engine.verify({}, new CryptoEngine({ crypto: globalThis.crypto }));
-  if (!result) throw new TimestampError('chain_invalid', `the chain does not verify: ${resultMessage}`);
-}
-
-function readCertificate(der: Uint8Array): Certificate {
   try {
-    return Certificate.fromBER(Uint8Array.from(der));
+    const certificates = chain.map(parseCertificate);
+    checkOrder(certificates);
+    checkValidity(certificates, at);
+    checkExtensions(certificates);
+    checkAuthorities(certificates);
+    await checkSignatures(certificates);
   } catch (error) {
-    throw new TimestampError('chain_invalid', 'a certificate of the chain cannot be read', { cause: error });
+    const isChainError = error instanceof TimestampError && error.code !== 'algorithm_unsupported';
+    if (isChainError || !(error instanceof FormatError || error instanceof TimestampError)) throw error;
+    throw invalid(`the chain does not verify: ${error.message}`, { cause: error });
   }
 }
 
 function checkOrder(certificates: readonly Certificate[]): void {
-  certificates.slice(1).forEach((issuer, index) => {
-    if (certificates[index]?.issuer.isEqual(issuer.subject)) return;
+  forEachIssuer(certificates, (issuer, certificate, index) => {
+    if (sameName(certificate.issuer, issuer.subject)) return;
     throw new TimestampError(
       'chain_order',
       `certificate ${index} of the chain is not issued by the next one`,
     );
   });
+  const repeated = certificates.findIndex((one, index) =>
+    certificates.slice(0, index).some(({ raw }) => equalBytes(raw, one.raw)),
+  );
+  if (repeated !== -1) throw invalid(`certificate ${repeated} of the chain occurs twice`);
 }
 
 function checkValidity(certificates: readonly Certificate[], at: Date): void {
-  certificates.forEach(({ notBefore, notAfter }, index) => {
-    if (notBefore.value <= at && at <= notAfter.value) return;
+  certificates.forEach(({ validity }, index) => {
+    const members = membersOf(validity, 'validity');
+    const notBefore = x509Time(members.takeAny(), 'notBefore');
+    const notAfter = x509Time(members.takeAny(), 'notAfter');
+    members.end();
+    if (notBefore <= at && at <= notAfter) return;
     throw new TimestampError(
       'chain_expired',
       `certificate ${index} of the chain was not valid at ${at.toISOString()}`,
@@ -72,36 +82,74 @@ function checkValidity(certificates: readonly Certificate[], at: Date): void {
   });
 }
 
-/** pathLenConstraint (RFC 5280, section 4.2.1.9), which pkijs 3.4 reads and does not check. */
-function checkPathLengths(certificates: readonly Certificate[]): void {
-  certificates.slice(1).forEach((issuer, index) => {
-    const below = certificates
-      .slice(1, index + 1)
-      .filter(({ issuer, subject }) => !issuer.isEqual(subject)).length;
-    const limit = pathLength(issuer);
-    if (limit === undefined || below <= limit) return;
-    throw new TimestampError(
-      'chain_invalid',
-      `certificate ${index + 1} of the chain may not have ${below} below it`,
-    );
+function checkExtensions(certificates: readonly Certificate[]): void {
+  certificates.forEach(({ extensions, version }, index) => {
+    const unknown = extensions.find(({ critical, oid }) => critical && !PROCESSED_EXTENSIONS.has(oid));
+    if (unknown !== undefined)
+      throw invalid(`a certificate has the unknown critical extension ${unknown.oid}`);
+    if (extensions.length > 0 && version !== VERSION_3) {
+      throw invalid(`certificate ${index} of the chain has extensions, but not version 3`);
+    }
   });
 }
 
-/** pkijs takes any extension that it can parse for one that it understands. */
-function checkCriticalExtensions(certificates: readonly Certificate[]): void {
-  const extensions = certificates.flatMap((certificate) => certificate.extensions ?? []);
-  const unknown = extensions.find(({ critical, extnID }) => critical && !PROCESSED_EXTENSIONS.has(extnID));
-  if (unknown === undefined) return;
-  throw new TimestampError(
-    'chain_invalid',
-    `a certificate has the unknown critical extension ${unknown.extnID}`,
-  );
+/** Basic constraints, path length, key usage and name constraints of the issuers (RFC 5280, section 6.1.4, from (k)). */
+function checkAuthorities(certificates: readonly Certificate[]): void {
+  let below = 0;
+  forEachIssuer(certificates, (issuer, _, index) => {
+    const refuse = (why: string) => invalid(`certificate ${index + 1} of the chain ${why}`);
+    const limit = pathLength(issuer);
+    if (limit === undefined) throw refuse('is not a certificate authority');
+    if (below > limit) throw refuse(`may not have ${below} authorities below it`);
+    if (!maySignCertificates(issuer)) throw refuse('may not sign certificates');
+    if (findExtension(issuer, NAME_CONSTRAINTS_OID))
+      throw refuse('has name constraints, which are not supported');
+    if (!sameName(issuer.issuer, issuer.subject)) below += 1;
+  });
 }
 
+async function checkSignatures(certificates: readonly Certificate[]): Promise<void> {
+  const verified = certificates
+    .slice(1)
+    .map((issuer, index) => isSignedBy(certificates[index] ?? issuer, issuer));
+  const wrong = (await Promise.all(verified)).indexOf(false);
+  if (wrong !== -1) throw invalid(`certificate ${wrong} of the chain is not signed by the next one's key`);
+}
+
+/** How many authorities may be below this one; undefined if it is no authority. */
 function pathLength(certificate: Certificate): number | undefined {
-  const extension = certificate.extensions?.find(({ extnID }) => extnID === BASIC_CONSTRAINTS_OID);
-  const constraints: BasicConstraints | undefined = extension?.parsedValue;
-  if (constraints === undefined || !('pathLenConstraint' in constraints)) return undefined;
-  const limit = constraints.pathLenConstraint;
-  return typeof limit === 'number' ? limit : undefined;
+  const value = extensionValue(certificate, BASIC_CONSTRAINTS_OID);
+  if (value === undefined) return undefined;
+  const members = membersOf(value, 'basicConstraints');
+  const flag = members.takeIf(TAG.boolean);
+  const limit = members.takeIf(TAG.integer);
+  members.end();
+  if (flag === undefined || !booleanValue(flag, 'cA')) return undefined;
+  if (limit === undefined) return Number.POSITIVE_INFINITY;
+  const octets = unsignedInteger(limit, 'pathLenConstraint');
+  return octets.reduce((length, octet) => length * 256 + octet, 0);
+}
+
+function maySignCertificates(certificate: Certificate): boolean {
+  const usage = extensionValue(certificate, KEY_USAGE_OID);
+  return usage === undefined || hasNamedBit(usage, KEY_CERT_SIGN, 'keyUsage');
+}
+
+function extensionValue(certificate: Certificate, oid: string): DerNode | undefined {
+  const extension = findExtension(certificate, oid);
+  return extension && parseDer(extension.extnValue, extension.extnValue.length);
+}
+
+/** Calls `check` with each certificate that must have issued one, that one, and its index. */
+function forEachIssuer(
+  certificates: readonly Certificate[],
+  check: (issuer: Certificate, certificate: Certificate, index: number) => void,
+): void {
+  certificates.slice(1).forEach((issuer, index) => {
+    check(issuer, certificates[index] ?? issuer, index);
+  });
+}
+
+function invalid(message: string, options?: ErrorOptions): TimestampError {
+  return new TimestampError('chain_invalid', message, options);
 }

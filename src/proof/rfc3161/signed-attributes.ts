@@ -1,6 +1,6 @@
 /** The signed attributes of a token: what was signed, and by which certificate. */
 import { contextTag, type DerNode, TAG } from '../asn1/der.js';
-import { membersOf, objectIdentifier, unsignedInteger } from '../asn1/der-read.js';
+import { integerOctets, membersOf, objectIdentifier } from '../asn1/der-read.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { algorithmOid, digest, type HashName, hashName, SHA256_OID } from './algorithm.js';
 import type { Certificate } from './certificate.js';
@@ -95,8 +95,10 @@ async function checkEssCertId(certId: DerNode, hash: HashName, signer: Certifica
 function isIssuerSerialOf(node: DerNode, signer: Certificate): boolean {
   const members = membersOf(node, 'IssuerSerial');
   const names = members.take(TAG.sequence).children;
-  const serial = unsignedInteger(members.takeAny(), 'serialNumber');
+  const serial = integerOctets(members.takeAny(), 'serialNumber');
   const isIssuer = ({ tag, children }: DerNode) =>
-    tag === contextTag(4, true) && children[0] !== undefined && equalBytes(children[0].raw, signer.issuer);
+    tag === contextTag(4, true) &&
+    children[0] !== undefined &&
+    equalBytes(children[0].raw, signer.issuer.raw);
   return equalBytes(serial, signer.serial) && names.some(isIssuer);
 }

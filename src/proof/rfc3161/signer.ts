@@ -1,6 +1,6 @@
 /** Who signed a token: the certificate that its signer identifier names, and what that certificate may do. */
 import { parseDer, TAG } from '../asn1/der.js';
-import { expectTag, objectIdentifier, unsignedInteger } from '../asn1/der-read.js';
+import { expectTag, integerOctets, objectIdentifier } from '../asn1/der-read.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { type Certificate, findExtension, parseCertificate } from './certificate.js';
 import { TimestampError, type TimestampErrorCode } from './error.js';
@@ -26,8 +26,8 @@ export function signerCandidates(token: Token, others: readonly Uint8Array[]): C
 
 function isNamedBy(sid: SignerId, certificate: Certificate): boolean {
   if ('issuer' in sid) {
-    const serial = unsignedInteger(sid.serialNode, 'serialNumber');
-    return equalBytes(sid.issuer, certificate.issuer) && equalBytes(serial, certificate.serial);
+    const serial = integerOctets(sid.serialNode, 'serialNumber');
+    return equalBytes(sid.issuer, certificate.issuer.raw) && equalBytes(serial, certificate.serial);
   }
   const extension = findExtension(certificate, SUBJECT_KEY_IDENTIFIER_OID);
   if (extension === undefined) return false;

@@ -91,7 +91,7 @@ function signerInfo(signer: TimestampSigner, tstInfo: Uint8Array, signingTime: D
   );
   return derSequence(
     derInteger(1),
-    derSequence(issuer, derInteger(serial)),
+    derSequence(issuer.raw, derInteger(serial)),
     SHA256,
     asContext0(attributes),
     ECDSA_WITH_SHA256,
