@@ -263,8 +263,8 @@ t.test('verifying loads no server code', async (t) => {
   const { args } = folder(t);
   const { code, stderr } = await runProcess(args, { NODE_DEBUG: 'esm,module' });
   t.equal(code, 0);
-  t.match(stderr, '/proof/verify.', 'what is loaded can be seen');
-  for (const name of ['/fastify/', '/nats/', '/postgres/', '/store/', '/pipeline/', '/app.']) {
+  t.match(stderr, '/proof/verify/verify.', 'what is loaded can be seen');
+  for (const name of ['/fastify/', '/nats/', '/postgres/', '/store/', '/pipeline/', '/http/']) {
     t.notOk(stderr.includes(name), name);
   }
 });
