@@ -58,7 +58,8 @@ t.test('while a slow witness is asked its lease is renewed', async (t) => {
   const test = await openPipeline(t, [witness]);
   await test.submit(1);
   await runJob(test.pipeline, sealJob(test.logId));
-  const asking = runJob(test.pipeline, witnessJob(test.logId, 'slow'));
+  const settings = { ...test.pipeline.settings, witnessTimeoutMs: 600_000 };
+  const asking = runJob(test.another({ settings }), witnessJob(test.logId, 'slow'));
   await until('it is asked', () => witness.asked === 1);
   for (let round = 0; round < 3; round++) {
     await letPass(test, MOST_OF_LEASE_MS);
