@@ -1,6 +1,6 @@
 /** What a worker had leased when it died, stopped or lost the database is taken up again within seconds. */
 import type { ServerResponse } from 'node:http';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { DeliveryStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { guardedConnector } from '../../../src/server/net/destination.js';
@@ -22,14 +22,23 @@ const { DELIVERED } = DeliveryStatus;
 /** Nearly the time of a lease, and a moment more than what is left of it. */
 const MOST_OF_LEASE_MS = LEASE_MS - 1_000;
 
+/** What is left of the lease that is held, in milliseconds; undefined while none is. */
+async function leaseLeft({ pool }: TestPipeline, table: string): Promise<number | undefined> {
+  const [row] = await pool<{ ms: number }[]>`
+    SELECT (extract(epoch FROM leased_until - clock_timestamp()) * 1000)::float8 AS ms FROM ${pool(table)}
+    WHERE leased_until IS NOT NULL`;
+  return row?.ms;
+}
+
 /** Until the lease was renewed after most of it had passed. */
-async function untilRenewed({ pool }: TestPipeline, table: string): Promise<void> {
-  await until('the lease is renewed', async () => {
-    const [row] = await pool<{ ms: number }[]>`
-      SELECT (extract(epoch FROM leased_until - clock_timestamp()) * 1000)::float8 AS ms FROM ${pool(table)}
-      WHERE leased_until IS NOT NULL`;
-    return row !== undefined && row.ms > 2_000;
-  });
+async function untilRenewed(test: TestPipeline, table: string): Promise<void> {
+  await until('the lease is renewed', async () => ((await leaseLeft(test, table)) ?? 0) > 2_000);
+}
+
+/** Whether a worker that died now would be waited for no longer than a lease lasts. */
+async function isOfSeconds(t: Test, test: TestPipeline, table: string): Promise<void> {
+  const left = await leaseLeft(test, table);
+  t.ok(left !== undefined && left <= LEASE_MS, `${left} ms are left of the lease`);
 }
 
 t.test('a lease is of seconds: nobody waits longer for a worker that died with it', async (t) => {
@@ -61,9 +70,11 @@ t.test('while a slow witness is asked its lease is renewed', async (t) => {
   const settings = { ...test.pipeline.settings, witnessTimeoutMs: 600_000 };
   const asking = runJob(test.another({ settings }), witnessJob(test.logId, 'slow'));
   await until('it is asked', () => witness.asked === 1);
+  await isOfSeconds(t, test, 'witness_state');
   for (let round = 0; round < 3; round++) {
     await letPass(test, MOST_OF_LEASE_MS);
     await untilRenewed(test, 'witness_state');
+    await isOfSeconds(t, test, 'witness_state');
     await runJob(test.another(), witnessJob(test.logId, 'slow'));
   }
   t.equal(witness.asked, 1);
@@ -117,9 +128,11 @@ t.test('while a slow endpoint is sent to, the lease of its subscription is renew
   await notifyAll(test);
   const sending = runJob(test.pipeline, webhookJob(webhook.id));
   await until('it is sent', () => held.length === 1);
+  await isOfSeconds(t, test, 'webhook');
   for (let round = 0; round < 2; round++) {
     await letPass(test, MOST_OF_LEASE_MS);
     await untilRenewed(test, 'webhook');
+    await isOfSeconds(t, test, 'webhook');
   }
   t.equal(await leaseWebhook(test.pool, webhook.id, LEASE_MS), undefined);
   for (const response of held) response.writeHead(204).end();
