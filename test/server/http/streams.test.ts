@@ -163,6 +163,44 @@ async function* askOnceAndStay() {
   await new Promise(() => {});
 }
 
+t.test('a client sends so many messages on a stream, and may begin another one', async (t) => {
+  const api = await start(t);
+  const { baseUrl } = api;
+  const two: Record<string, Transport> = {
+    gRPC: createGrpcTransport({ baseUrl }),
+    Connect: createConnectTransport({ baseUrl, httpVersion: '2' }),
+  };
+  for (const [name, transport] of Object.entries(two)) {
+    t.same(await reflect(transport, 64), { answers: 64 }, name);
+    const { answers, error } = await reflect(transport, 65);
+    t.equal(answers, 64, name);
+    t.equal(error?.code, Code.ResourceExhausted, name);
+    t.equal(error && codeOf(error), 'request.too_large', name);
+  }
+  await livesOn(t, api);
+});
+
+/** Asks reflection the same so many times on one stream: how often it answered, and how the stream ended. */
+async function reflect(
+  transport: Transport,
+  count: number,
+): Promise<{ answers: number; error?: ConnectError }> {
+  const request = {
+    messageRequest: { case: 'fileByFilename' as const, value: 'attestation/v1/service.proto' },
+  };
+  async function* requests() {
+    for (let i = 0; i < count; i++) yield request;
+  }
+  let answers = 0;
+  try {
+    for await (const _answer of createClient(ServerReflection, transport).serverReflectionInfo(requests()))
+      answers++;
+    return { answers };
+  } catch (error) {
+    return { answers, error: ConnectError.from(error) };
+  }
+}
+
 t.test("a stream ends with its caller's deadline", async (t) => {
   const api = await start(t);
   for (const [name, transport] of Object.entries(transports(api.baseUrl))) {

@@ -43,6 +43,8 @@ export type Limits = {
   sessionIdleMs: number;
   /** Streams of the RPCs that anyone may call, all together. */
   maxOpenStreams: number;
+  /** Messages that a client sends on one such stream. */
+  maxStreamMessages: number;
   /** One such stream, from its start. */
   maxStreamMs: number;
   /** How long `close` lets idle connections learn of it before it closes them. */
@@ -74,6 +76,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   keepAliveTimeoutMs: 65_000,
   sessionIdleMs: 300_000,
   maxOpenStreams: 1_000,
+  maxStreamMessages: 64,
   maxStreamMs: 3_600_000,
   idleGraceMs: 250,
   graceMs: 20_000,

@@ -1,5 +1,6 @@
 import { Code, ConnectError, type Interceptor, type StreamResponse } from '@connectrpc/connect';
-import { type ApiError, unavailable } from '../../core/errors.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { ApiError, unavailable } from '../../core/errors.js';
 import { deadlineExceeded } from '../call/failure.js';
 import { getRecord } from '../connect/connect.js';
 import { connectError } from '../connect/connect-error.js';
@@ -14,11 +15,12 @@ const BEFORE_RESET = 0.9;
 const RETRY_SECONDS = 1;
 
 /**
- * Bounds the RPCs that anyone may call: how many of their streams are open at once, and how long each is. One that has
- * to end, also because the server closes, ends with UNAVAILABLE, so that clients come back.
+ * Bounds the RPCs that anyone may call: how many of their streams are open at once, how long each is, and how many
+ * messages a client sends on it. One that has to end, also because the server closes, ends with UNAVAILABLE, so that
+ * clients come back, and one with too many messages with `request.too_large`.
  */
 export function boundStreams(
-  { maxOpenStreams, maxStreamMs, requestTimeoutMs }: Limits,
+  { maxOpenStreams, maxStreamMessages, maxStreamMs, requestTimeoutMs }: Limits,
   closing: AbortSignal,
 ): Interceptor {
   let open = 0;
@@ -36,8 +38,9 @@ export function boundStreams(
       open--;
     };
     const signal = AbortSignal.any([request.signal, time.signal]);
+    const sent = sentMessages(request.message, { record, signal, max: maxStreamMessages });
     try {
-      const response = await next({ ...request, signal, message: untilAborted(request.message, signal) });
+      const response = await next({ ...request, signal, message: sent });
       const message = untilEnd(response.message as Messages, { record, signal, closing, end });
       return { ...response, message } as StreamResponse;
     } catch (error) {
@@ -56,15 +59,25 @@ function startTimer(record: RequestRecord, afterMs: number): { signal: AbortSign
   return { signal: controller.signal, stop: () => clearTimeout(timer) };
 }
 
-/** The messages of a client, which end when the signal aborts. */
-async function* untilAborted<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+type Sending = { record: RequestRecord; signal: AbortSignal; max: number };
+
+/** The messages of a client, which end when the signal aborts; throws when there are more than `max`. */
+async function* sentMessages<T>(
+  messages: AsyncIterable<T>,
+  { record, signal, max }: Sending,
+): AsyncIterable<T> {
   const iterator = messages[Symbol.asyncIterator]();
   const over = aborted(signal).then(() => ({ done: true, value: undefined }) as const);
-  for (;;) {
+  for (let count = 1; ; count++) {
     const next = await Promise.race([iterator.next(), over]);
     if (next.done) return;
+    if (count > max) throw refusal(record, tooManyMessages(max));
     yield next.value;
   }
+}
+
+function tooManyMessages(max: number): ApiError {
+  return new ApiError(ErrorCode.REQUEST_TOO_LARGE, `a stream takes ${max} messages; begin another one`);
 }
 
 type Ending = { record: RequestRecord; signal: AbortSignal; closing: AbortSignal; end: () => void };

@@ -1,5 +1,6 @@
-import type { DescExtension, DescFile, DescService } from '@bufbuild/protobuf';
+import { type DescExtension, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
 /** Proto files, to be found by what they declare. */
 export type DescriptorIndex = {
@@ -11,6 +12,10 @@ export type DescriptorIndex = {
   findBySymbol: (name: string) => DescFile | undefined;
   /** The extensions of a message type, by its full name. */
   extensionsOf: (typeName: string) => readonly DescExtension[];
+  /** A file and all that it imports, directly or not, each once, itself first. */
+  withImports: (file: DescFile) => readonly DescFile[];
+  /** The bytes of a file's descriptor; made once. */
+  serialize: (file: DescFile) => Uint8Array;
 };
 
 /** Indexes the files of the services, those that no service imports, and everything they all import. */
@@ -19,7 +24,7 @@ export function indexDescriptors(
   more: readonly DescFile[],
 ): DescriptorIndex {
   const roots = [...services.map(({ file }) => file), ...more];
-  const files = new Map(roots.flatMap((file) => withImports(file)).map((file) => [file.proto.name, file]));
+  const files = new Map(roots.flatMap((file) => collectImports(file)).map((file) => [file.proto.name, file]));
   const symbols = new Map<string, DescFile>();
   const extensions: DescExtension[] = [];
   for (const file of files.values()) {
@@ -33,16 +38,27 @@ export function indexDescriptors(
     findFile: (path) => files.get(path),
     findBySymbol: (name) => symbols.get(name),
     extensionsOf: (typeName) => extensions.filter(({ extendee }) => extendee.typeName === typeName),
+    withImports: once((file) => collectImports(file)),
+    serialize: once(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)),
   };
 }
 
-/** A file and all that it imports, directly or not, each once, itself first. */
-export function withImports(file: DescFile, found = new Set<DescFile>()): DescFile[] {
+function collectImports(file: DescFile, found = new Set<DescFile>()): DescFile[] {
   if (!found.has(file)) {
     found.add(file);
-    for (const imported of file.dependencies) withImports(imported, found);
+    for (const imported of file.dependencies) collectImports(imported, found);
   }
   return [...found];
+}
+
+/** What `make` has made of a file before, or makes now. */
+function once<T>(make: (file: DescFile) => T): (file: DescFile) => T {
+  const made = new Map<DescFile, T>();
+  return (file) => {
+    const known = made.get(file) ?? make(file);
+    made.set(file, known);
+    return known;
+  };
 }
 
 /** The full names that a declaration brings in besides those nested in it; an enum's values are its siblings. */

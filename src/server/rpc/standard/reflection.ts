@@ -1,5 +1,4 @@
-import { create, type DescFile, type DescService, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { create, type DescFile, type DescService, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, type ConnectRouter } from '@connectrpc/connect';
 import { file_attestation_v1_errors } from '../../../../gen/attestation/v1/errors_pb.js';
 import { file_google_rpc_error_details } from '../../../../gen/google/rpc/error_details_pb.js';
@@ -11,7 +10,7 @@ import {
   ServerReflectionResponseSchema,
 } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { type DescriptorIndex, indexDescriptors, withImports } from './descriptor-index.js';
+import { type DescriptorIndex, indexDescriptors } from './descriptor-index.js';
 
 /** The reflection services themselves. */
 export const REFLECTION_SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionAlpha];
@@ -58,13 +57,13 @@ function answer(
 ): Answer {
   switch (kind) {
     case 'fileByFilename':
-      return files(index.findFile(value), sent, value);
+      return files(index, index.findFile(value), sent, value);
     case 'fileContainingSymbol':
-      return files(index.findBySymbol(value), sent, value);
+      return files(index, index.findBySymbol(value), sent, value);
     case 'fileContainingExtension': {
       const { containingType, extensionNumber } = value;
       const found = index.extensionsOf(containingType).find(({ number }) => number === extensionNumber);
-      return files(found?.file, sent, `extension ${extensionNumber} of ${containingType}`);
+      return files(index, found?.file, sent, `extension ${extensionNumber} of ${containingType}`);
     }
     case 'allExtensionNumbersOfType':
       return extensionNumbers(index, value);
@@ -84,11 +83,16 @@ function extensionNumbers(index: DescriptorIndex, typeName: string): Answer {
 }
 
 /** The file, and those of its imports that the client does not have yet. */
-function files(file: DescFile | undefined, sent: Set<DescFile>, wanted: string): Answer {
+function files(
+  index: DescriptorIndex,
+  file: DescFile | undefined,
+  sent: Set<DescFile>,
+  wanted: string,
+): Answer {
   if (file === undefined) return notFound(wanted);
-  const needed = withImports(file).filter((one) => one === file || !sent.has(one));
+  const needed = index.withImports(file).filter((one) => one === file || !sent.has(one));
   for (const one of needed) sent.add(one);
-  const fileDescriptorProto = needed.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  const fileDescriptorProto = needed.map((one) => index.serialize(one));
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } };
 }
 
