@@ -6,17 +6,35 @@ const HEADER = `-- What the migrations make of an empty database, read back from
 
 /**
  * Describes everything in the schema \`public\` of a database, in a form that depends on nothing but what is there:
- * tables with columns, constraints, partitions, indexes and triggers, then views and functions, then the names of all else. Read
- * from the catalogs of Postgres 18.
+ * types, tables with columns, constraints, partitions, indexes and triggers, views, functions with their comments, then the
+ * names of all else. Read from the catalogs of Postgres 18.
  */
 export async function dumpSchema(sql: Sql): Promise<string> {
   const parts = [
+    await dumpTypes(sql),
     await dumpTables(sql),
     await dumpViews(sql),
     await dumpFunctions(sql),
     await listOthers(sql),
   ];
   return [HEADER, ...parts.flat()].join('\n');
+}
+
+async function dumpTypes(sql: Sql): Promise<string[]> {
+  const types = await sql<{ text: string }[]>`
+    SELECT format('CREATE TYPE %I AS %s', t.typname, CASE t.typtype
+      WHEN 'e' THEN format('ENUM (%s)', (
+        SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)
+        FROM pg_enum e WHERE e.enumtypid = t.oid))
+      ELSE format('(%s)', (
+        SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+          'COLLATE ' || CASE WHEN a.attcollation <> y.typcollation THEN quote_ident(l.collname) END), ', ' ORDER BY a.attnum)
+        FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
+        WHERE a.attrelid = t.typrelid AND NOT a.attisdropped))
+      END) AS text
+    FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+    WHERE t.typnamespace = 'public'::regnamespace AND (t.typtype = 'e' OR c.relkind = 'c') ORDER BY t.typname`;
+  return types.map(({ text }) => `${text};\n`);
 }
 
 type Table = {
@@ -83,11 +101,17 @@ async function dumpViews(sql: Sql): Promise<string[]> {
 }
 
 async function dumpFunctions(sql: Sql): Promise<string[]> {
-  const functions = await sql<{ text: string }[]>`
-    SELECT pg_get_functiondef(p.oid) AS text FROM pg_proc p
+  const functions = await sql<{ text: string; comment: string | null }[]>`
+    SELECT pg_get_functiondef(p.oid) AS text,
+      format('COMMENT ON FUNCTION %I(%s) IS %L', p.proname, pg_get_function_identity_arguments(p.oid),
+        obj_description(p.oid, 'pg_proc')) AS comment
+    FROM pg_proc p
     WHERE p.pronamespace = 'public'::regnamespace AND p.prokind <> 'a'
     ORDER BY p.proname, pg_get_function_identity_arguments(p.oid) COLLATE "C"`;
-  return functions.map(({ text }) => `${text.trimEnd().replace(' FUNCTION public.', ' FUNCTION ')};\n`);
+  return functions.map(({ text, comment }) => {
+    const definition = `${text.trimEnd().replace(' FUNCTION public.', ' FUNCTION ')};\n`;
+    return comment?.endsWith(' IS NULL') ? definition : `${definition}${comment};\n`;
+  });
 }
 
 /** What has no definition to print, by name, so that it cannot come or go unseen. */
@@ -95,13 +119,13 @@ async function listOthers(sql: Sql): Promise<string[]> {
   const others = await sql<{ text: string }[]>`
     SELECT o.text FROM (
       SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) AS text FROM pg_class c
-      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('S', 'c', 'f')
+      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('S', 'f')
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                         AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i')
       UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) FROM pg_proc p
       WHERE p.pronamespace = 'public'::regnamespace AND p.prokind = 'a'
       UNION ALL SELECT pg_describe_object('pg_type'::regclass, t.oid, 0) FROM pg_type t
-      WHERE t.typnamespace = 'public'::regnamespace AND t.typtype IN ('e', 'd', 'r')
+      WHERE t.typnamespace = 'public'::regnamespace AND t.typtype IN ('d', 'r')
       UNION ALL SELECT 'extension ' || e.extname FROM pg_extension e WHERE e.extname <> 'plpgsql'
     ) o ORDER BY o.text COLLATE "C"`;
   return others.map(({ text }) => `-- ${text}`).concat(others.length > 0 ? [''] : []);
