@@ -97,10 +97,13 @@ export type TestPipelineOptions = {
   deadlineMs?: number;
   batchMaxLeaves?: number;
   observeAttempts?: (counts: AttemptCounts) => void;
+  /** How rows are stored. Default: as this version does. */
+  accept?: typeof acceptSubmissions;
 };
 
 /** Sets the tables up as a worker and an API do at their start. */
 export async function makePipeline(test: Test, options: TestPipelineOptions): Promise<TestPipeline> {
+  const { accept = acceptSubmissions } = options;
   const dir = await temporaryDir(test);
   const secrets = await openSecrets(dir);
   const register = join(dir, 'register');
@@ -157,7 +160,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     makeRows,
     submit: async (count) => {
       const rows = makeRows(count);
-      const results = await acceptSubmissions(pool, logId, rows, false, 86_400_000);
+      const results = await accept(pool, logId, rows, false, 86_400_000);
       return rows.map((row, i) => acknowledge(row, results[i]?.logIndex ?? -1));
     },
     another: (change) => ({ ...pipeline, ...change }),

@@ -34,7 +34,7 @@ export function createRecorder(): Recorder {
 const SALT = /"metadata(?:_s|S)alt":\s*"([0-9a-f]{64})"/g;
 const API_KEY = /svc_(?:live|test)_[0-9A-Za-z]{4}/;
 const SQL =
-  /\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM)\s+\S|accept_submissions|take_tokens|(?:relation|column|constraint) "/;
+  /\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM)\s+\S|(?:accept|sequence)_submissions|take_tokens|(?:relation|column|constraint) "/;
 const STACK = /\bat \S+ \(|node_modules|\.[jt]s:\d+/;
 /** Internal errors, which tests of requests must never cause. */
 const INTERNAL = /service\.internal|a call failed|a route failed|a job failed|periodic work failed/;

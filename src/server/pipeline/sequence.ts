@@ -1,6 +1,6 @@
 /**
  * Consumes: submissions that handlers have checked, signed and hashed.
- * Commit point: the commit of one `accept_submissions` call; a submission is acknowledged only after it.
+ * Commit point: the commit of one `sequence_submissions` call; a submission is acknowledged only after it.
  * Emits: `wake`, once a call has stored something, so that sealing is looked at.
  * A crash leaves: before the commit nothing; after it the rows, which a retry with the same key or id finds.
  */
@@ -230,7 +230,7 @@ function tryAgain(deps: SequencerDeps, waiting: Waiting, later: Later, cause: un
 
 function answer(deps: SequencerDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
   if (result === undefined) {
-    waiting.reject(new Error('accept_submissions answered fewer rows than it was given'));
+    waiting.reject(new Error('sequence_submissions returned fewer rows than it was given'));
   } else if (result.outcome !== AcceptOutcome.BUSY) {
     waiting.resolve(result);
   } else if (deps.clock() < waiting.deadline) {

@@ -21,7 +21,7 @@ export type Claimed<T> =
 /**
  * Runs an effect in a transaction that also notes the claim: both are committed, or neither. Where the claim stands
  * already nothing is run, and while another transaction is about it nothing is waited for. The lock and the rows are
- * those of `accept_submissions`, so that a key is one key for every RPC.
+ * those of `sequence_submissions`, so that a key is one key for every RPC.
  *
  * @param effect what to do once; `resourceId` is what a replay is answered with
  */

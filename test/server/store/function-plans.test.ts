@@ -75,7 +75,7 @@ async function readBy(sql: Pool, run: () => Promise<unknown>): Promise<Read[]> {
   }));
 }
 
-async function accept(sql: Pool, rows: readonly NewSubmission[], again = false): Promise<number[]> {
+async function accept(sql: Pool, rows: readonly NewSubmission[], again = false) {
   const accepted = await acceptSubmissions(sql, 1, rows, again, 86_400_000);
   return accepted.map(({ outcome }) => outcome);
 }

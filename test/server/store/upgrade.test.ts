@@ -2,11 +2,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
-import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
+import { byteaArray, connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { keepAuditPartitions, listAuditEntries } from '../../../src/server/store/projects/audit.js';
+import {
+  type AcceptedRow,
+  AcceptOutcome,
+  acceptSubmissions,
+  type NewSubmission,
+} from '../../../src/server/store/submissions/accept.js';
 import { assertConsistent } from '../../support/consistent.js';
 import { drain, makePipeline, makeWitness } from '../../support/pipeline.js';
+import { keyed } from '../../support/sequencer.js';
 import { testDatabase } from '../../support/servers.js';
 
 /** The newest migration of each release. */
@@ -25,6 +32,39 @@ async function openReleased(t: Test, newest: string): Promise<{ url: string; poo
     await pool`INSERT INTO migration (name) VALUES (${name})`;
   }
   return { url, pool };
+}
+
+/** The outcomes of `accept_submissions`, by number. */
+const RELEASED_OUTCOMES = ['STORED', 'REPLAYED', 'KEY_REUSED', 'BUSY', 'LIMITED'] as const;
+
+type ReleasedRow = { outcome: number; resource_id: string | null; log_index: number | null };
+
+/** Stores rows as processes of every release do. */
+async function acceptReleased(
+  pool: Pool,
+  logId: number,
+  rows: readonly NewSubmission[],
+  again: boolean,
+  retentionMs: number,
+): Promise<AcceptedRow[]> {
+  const bytes = (pick: (row: NewSubmission) => Uint8Array | null) => byteaArray(pool, rows.map(pick));
+  const stored = await pool<ReleasedRow[]>`
+    SELECT * FROM accept_submissions(${logId}, ${again}, ${retentionMs}, ${rows.map((row) => row.id)},
+      ${rows.map((row) => row.projectId)}, ${rows.map((row) => row.apiKeyId)},
+      ${rows.map((row) => row.submittedAtMs)}, ${bytes((row) => row.artifactSha256)},
+      ${rows.map((row) => row.schema)}, ${rows.map((row) => row.metadata)},
+      ${rows.map((row) => row.metadataState)}, ${rows.map((row) => row.metadataErrors)},
+      ${bytes((row) => row.salt)}, ${bytes((row) => row.commitment)}, ${rows.map((row) => row.dsseKeyId)},
+      ${bytes((row) => row.signature)}, ${bytes((row) => row.leafHash)},
+      ${rows.map((row) => row.idempotency?.key ?? null)},
+      ${bytes((row) => row.idempotency?.requestHash ?? null)}, ${rows.map((row) => row.limits.perSecond)},
+      ${rows.map((row) => row.limits.perHour)}, ${rows.map((row) => row.limits.perDay)})`;
+  return stored.map(({ outcome, resource_id, log_index }) => ({
+    outcome: AcceptOutcome[RELEASED_OUTCOMES[outcome] ?? 'STORED'],
+    resourceId: resource_id,
+    logIndex: log_index,
+    use: undefined,
+  }));
 }
 
 type Column = { place: string; type: string; optional: boolean };
@@ -51,7 +91,11 @@ async function describe(pool: Pool) {
 for (const release of RELEASED) {
   t.test(`what was submitted under ${release} is witnessed after the upgrade`, async (t) => {
     const { url, pool } = await openReleased(t, release);
-    const before = await makePipeline(t, { databaseUrl: url, witnesses: [await makeWitness(t, 'tsa')] });
+    const before = await makePipeline(t, {
+      databaseUrl: url,
+      accept: acceptReleased,
+      witnesses: [await makeWitness(t, 'tsa')],
+    });
     const acknowledged = await before.submit(20);
     const ran = await migrate(pool);
     t.not(ran.length, 0);
@@ -60,6 +104,40 @@ for (const release of RELEASED) {
     const seen = await assertConsistent(t, { pool, acknowledged, register: before.register });
     t.match(seen, { leaves: 40, verified: 40 });
   });
+
+  t.test(
+    `processes of ${release} get the same outcomes after the upgrade, beside those of this version`,
+    async (t) => {
+      const { url, pool } = await openReleased(t, release);
+      const scene = await makePipeline(t, { databaseUrl: url, witnesses: [] });
+      const rows = [
+        ...scene.makeRows(1, keyed('first')),
+        ...scene.makeRows(1, { ...keyed('held'), apiKeyId: 'key_other' }),
+        ...scene.makeRows(3, {
+          apiKeyId: 'key_limited',
+          limits: { perSecond: 1e9, perHour: 2, perDay: 1e9 },
+        }),
+      ];
+      const isNew = (row: NewSubmission) => ({ ...row, id: `sub_${ulid()}` });
+      const holder = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 60_000 });
+      t.teardown(() => holder.end({ timeout: 1 }));
+      await holder`SELECT pg_advisory_lock(hashtextextended('key_other held', 0))`;
+      const run = async (accept: typeof acceptSubmissions, more: readonly NewSubmission[]) =>
+        (await accept(pool, scene.logId, more, false, 86_400_000)).map(({ outcome }) => outcome);
+      const { STORED, REPLAYED, KEY_REUSED, BUSY, LIMITED } = AcceptOutcome;
+      t.same(await run(acceptReleased, rows), [STORED, BUSY, STORED, STORED, LIMITED]);
+      await migrate(pool);
+      const later = [...rows.map(isNew), ...scene.makeRows(1, keyed('first', 'another'))];
+      for (const accept of [acceptReleased, acceptSubmissions]) {
+        const outcomes = [REPLAYED, BUSY, LIMITED, LIMITED, LIMITED];
+        t.same(await run(accept, later.slice(0, 5)), outcomes);
+        t.same(await run(accept, later.slice(5)), [KEY_REUSED]);
+        t.same(await run(accept, scene.makeRows(1)), [STORED]);
+        const known = await accept(pool, scene.logId, rows.slice(0, 1), true, 86_400_000);
+        t.match(known, [{ outcome: STORED, resourceId: rows[0]?.id, logIndex: 0 }]);
+      }
+    },
+  );
 
   t.test(`processes of ${release} find all they know after the upgrade`, async (t) => {
     const { pool } = await openReleased(t, release);
@@ -81,7 +159,7 @@ t.test(
   'what the first release gathered of metadata for the planner is forgotten, and gathered no more',
   async (t) => {
     const { url, pool } = await openReleased(t, '0001_log.sql');
-    const old = await makePipeline(t, { databaseUrl: url, witnesses: [] });
+    const old = await makePipeline(t, { databaseUrl: url, witnesses: [], accept: acceptReleased });
     await old.submit(20);
     const known = async () => {
       await pool`ANALYZE submission`;

@@ -92,7 +92,10 @@ function wantsPrimary(url: string): boolean {
 /** The type `bytea[]` (pg_type.dat). */
 const BYTEA_ARRAY_OID = 1001;
 
-/** A `bytea[]` parameter; the driver would take an array of bytes for one `bytea`. */
-export function byteaArray(sql: Sql, values: readonly (Uint8Array | null)[]) {
+/** A `bytea[]` parameter of a statement. */
+export type ByteaArray = postgres.Parameter<readonly (Uint8Array | null)[]>;
+
+/** Makes a `bytea[]` parameter; the driver would take an array of bytes for one `bytea`. */
+export function byteaArray(sql: Sql, values: readonly (Uint8Array | null)[]): ByteaArray {
   return sql.typed(values as never, BYTEA_ARRAY_OID);
 }

@@ -1,4 +1,4 @@
-import { byteaArray, type Pool } from '../database/connect.js';
+import { type ByteaArray, byteaArray, type Pool } from '../database/connect.js';
 
 /** A submission ready to be stored; `metadataErrors` is JSON text. Times in Unix milliseconds. */
 export type NewSubmission = {
@@ -21,15 +21,24 @@ export type NewSubmission = {
   limits: { perSecond: number; perHour: number; perDay: number };
 };
 
-/** What became of a row; the numbers of `accept_submissions`. */
-export const AcceptOutcome = { STORED: 0, REPLAYED: 1, KEY_REUSED: 2, BUSY: 3, LIMITED: 4 } as const;
+/** The outcome of a row: the SQL type `submission_outcome`. */
+export const AcceptOutcome = {
+  STORED: 'stored',
+  REPLAYED: 'replayed',
+  KEY_REUSED: 'key_reused',
+  BUSY: 'busy',
+  LIMITED: 'limited',
+} as const;
 
-/** The key's use of its submission windows after a call, or undefined when nothing was counted for the row. */
+/** Requests that an API key has made in its current windows; `second` is the current second since the epoch. */
 export type WindowUse = { second: number; nSecond: number; nHour: number; nDay: number };
 
-/** What became of one row. `resourceId` is the stored or the replayed submission's. */
+/**
+ * The result of one row. `resourceId` is the id of the stored or replayed submission. `use` is undefined if the row was
+ * not counted.
+ */
 export type AcceptedRow = {
-  outcome: number;
+  outcome: (typeof AcceptOutcome)[keyof typeof AcceptOutcome];
   resourceId: string | null;
   logIndex: number | null;
   use: WindowUse | undefined;
@@ -39,7 +48,7 @@ export type AcceptedRow = {
 export const FROZEN_SQLSTATE = 'ATFRZ';
 
 type ResultRow = {
-  outcome: number;
+  outcome: AcceptedRow['outcome'];
   resource_id: string | null;
   log_index: number | null;
   second: number | null;
@@ -48,53 +57,66 @@ type ResultRow = {
   n_day: number;
 };
 
+type Column = {
+  name: string;
+  toArray: (rows: readonly NewSubmission[], pool: Pool) => (string | number | null)[] | ByteaArray;
+};
+
+const column = (name: string, pick: (row: NewSubmission) => string | number | null): Column => ({
+  name,
+  toArray: (rows) => rows.map(pick),
+});
+
+const byteaColumn = (name: string, pick: (row: NewSubmission) => Uint8Array | null): Column => ({
+  name,
+  toArray: (rows, pool) => byteaArray(pool, rows.map(pick)),
+});
+
+/** The parameters of `sequence_submissions` that are arrays, one element per row. */
+const COLUMNS: readonly Column[] = [
+  column('p_id', (row) => row.id),
+  column('p_project_id', (row) => row.projectId),
+  column('p_submitted_ms', (row) => row.submittedAtMs),
+  byteaColumn('p_artifact_sha256', (row) => row.artifactSha256),
+  column('p_schema', (row) => row.schema),
+  column('p_metadata', (row) => row.metadata),
+  column('p_metadata_state', (row) => row.metadataState),
+  column('p_metadata_errors', (row) => row.metadataErrors),
+  byteaColumn('p_salt', (row) => row.salt),
+  byteaColumn('p_commitment', (row) => row.commitment),
+  column('p_dsse_key_id', (row) => row.dsseKeyId),
+  byteaColumn('p_signature', (row) => row.signature),
+  byteaColumn('p_leaf_hash', (row) => row.leafHash),
+  column('p_api_key_id', (row) => row.apiKeyId),
+  column('p_idempotency_key', (row) => row.idempotency?.key ?? null),
+  byteaColumn('p_request_hash', (row) => row.idempotency?.requestHash ?? null),
+  column('p_limit_second', (row) => row.limits.perSecond),
+  column('p_limit_hour', (row) => row.limits.perHour),
+  column('p_limit_day', (row) => row.limits.perDay),
+];
+
+const PARAMETERS = ['p_log_id', 'p_is_retry', 'p_retention_ms', ...COLUMNS.map(({ name }) => name)];
+const CALL = `SELECT * FROM sequence_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
+
 /**
- * Stores rows by one call of `accept_submissions`, which is one transaction: when it returns, they are durable.
+ * Appends rows to a log by one call of `sequence_submissions`, which is one transaction: they are durable when it
+ * returns.
  *
- * @param again true when an earlier call with the same ids may have committed
+ * @param isRetry true if an earlier call with the same ids may have committed
  * @returns one result per row, in order
  */
 export async function acceptSubmissions(
   pool: Pool,
   logId: number,
   rows: readonly NewSubmission[],
-  again: boolean,
+  isRetry: boolean,
   retentionMs: number,
 ): Promise<AcceptedRow[]> {
-  const column = <T>(pick: (row: NewSubmission) => T) => rows.map(pick);
-  const bytes = (pick: (row: NewSubmission) => Uint8Array | null) => byteaArray(pool, rows.map(pick));
-  const result = await pool.unsafe<ResultRow[]>(
-    CALL,
-    [
-      logId,
-      again,
-      retentionMs,
-      column((row) => row.id),
-      column((row) => row.projectId),
-      column((row) => row.apiKeyId),
-      column((row) => row.submittedAtMs),
-      bytes((row) => row.artifactSha256),
-      column((row) => row.schema),
-      column((row) => row.metadata),
-      column((row) => row.metadataState),
-      column((row) => row.metadataErrors),
-      bytes((row) => row.salt),
-      bytes((row) => row.commitment),
-      column((row) => row.dsseKeyId),
-      bytes((row) => row.signature),
-      bytes((row) => row.leafHash),
-      column((row) => row.idempotency?.key ?? null),
-      bytes((row) => row.idempotency?.requestHash ?? null),
-      column((row) => row.limits.perSecond),
-      column((row) => row.limits.perHour),
-      column((row) => row.limits.perDay),
-    ],
-    { prepare: true },
-  );
+  const arrays = COLUMNS.map(({ toArray }) => toArray(rows, pool));
+  const parameters = [logId, isRetry, retentionMs, ...arrays];
+  const result = await pool.unsafe<ResultRow[]>(CALL, parameters, { prepare: true });
   return result.map(toAcceptedRow);
 }
-
-const CALL = `SELECT * FROM accept_submissions($1, $2, $3, ${Array.from({ length: 19 }, (_, i) => `$${i + 4}`).join(', ')})`;
 
 function toAcceptedRow(row: ResultRow): AcceptedRow {
   const use =
