@@ -3,32 +3,35 @@ import type { Principal } from './principal.js';
 import type { RateState } from './rate-window.js';
 
 /**
- * One RPC under way, whichever surface it came by. The server makes it, interceptors fill it in, the handler reads
- * it; nothing else outlives the answer.
+ * One RPC in progress, of any protocol. The server creates it, interceptors fill it in, the handler reads it. It ends
+ * with the response.
  */
 export type Call = {
   readonly method: DescMethodUnary;
-  /** `req_` and a ULID; also in the answer's `X-Request-Id`. */
+  /** `req_` and a ULID; also in the response's `X-Request-Id`. */
   readonly requestId: string;
   /** A request header or gRPC metadata value, by its lower-case name. */
   readonly header: (name: string) => string | undefined;
-  /** Aborted when the client goes away or the deadline passes; made when first asked for. */
+  /** Aborted if the client disconnects or the deadline passes. Created on first use. */
   readonly signal: () => AbortSignal;
   /** Set once the caller is authenticated; absent on public methods. */
   principal: Principal | undefined;
   /** The checked `Idempotency-Key`, for methods that honour it. */
   idempotencyKey: string | undefined;
-  /** The rate windows the call was counted in, as they stand after it; the answer's headers speak of the tightest. */
+  /** The rate windows that the call was counted in, after it. The response's headers report the tightest. */
   rateStates: readonly RateState[];
-  /** Whether what the call costs is counted; a creation that is not in the end counts as a read. */
+  /** Whether the call has been counted. A creation that has not counts as a read. */
   isCounted: boolean;
-  /** Set when the windows leave room for nothing new: only what was done before is answered. */
+  /** Set if a rate window is spent: only replays of earlier requests are answered. */
   isReplayOnly: boolean;
-  /** Headers of the answer (gRPC: leading metadata), by lower-case name. */
+  /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };
 
-/** The implementation of a service: a handler for each of its methods. Throws `ApiError` to tell the caller. */
+/**
+ * The implementation of a service: a handler for each of its methods. Throws `ApiError` for an error that the caller
+ * sees.
+ */
 export type Handlers<S extends DescService> = {
   [K in keyof S['method']]: S['method'][K] extends {
     input: infer I extends DescMessage;
@@ -38,7 +41,7 @@ export type Handlers<S extends DescService> = {
     : never;
 };
 
-/** The call's principal; throws when the method is public, which is a programming error. */
+/** Returns the call's principal. Throws if the method is public, which is a programming error. */
 export function getPrincipal(call: Call): Principal {
   if (call.principal === undefined) throw new Error(`${call.method.name} was called without a principal`);
   return call.principal;

@@ -2,14 +2,14 @@ import { getOption, type JsonObject } from '@bufbuild/protobuf';
 import { type ErrorRules, error as errorOption } from '../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
 
-/** An error the caller is told about: its code decides status and spelling on every surface. */
+/** An error that the caller sees. Its code determines the status and the spelling in every protocol. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
 
   /**
-   * @param message a sentence for a person; it reaches the caller, so it holds no secret and no SQL
+   * @param message a sentence for people; callers see it, so it contains no secret and no SQL
    * @param details as the code's summary in errors.proto says
-   * @param headers for the answer, by lower-case name, for example `retry-after`
+   * @param headers of the response, by lower-case name, for example `retry-after`
    */
   constructor(
     readonly code: ErrorCode,
@@ -22,14 +22,14 @@ export class ApiError extends Error {
   }
 }
 
-/** What errors.proto says of a code: dotted spelling, HTTP status, gRPC code, summary. */
+/** Returns the rules of a code in errors.proto: dotted spelling, HTTP status, gRPC code, summary. */
 export function errorRules(code: ErrorCode): ErrorRules {
   const rules = RULES.get(code);
   if (rules === undefined) throw new Error(`error code ${code} has no rules in errors.proto`);
   return rules;
 }
 
-/** A `service.unavailable` error that asks to be tried again after `retryAfterSeconds`. */
+/** Returns a `service.unavailable` error with a `Retry-After` header. */
 export function unavailable(message: string, retryAfterSeconds: number, cause?: unknown): ApiError {
   return new ApiError(
     ErrorCode.SERVICE_UNAVAILABLE,
@@ -40,7 +40,7 @@ export function unavailable(message: string, retryAfterSeconds: number, cause?: 
   );
 }
 
-/** `idempotency.in_progress`: a request with the same key is under way, for longer than this one waits. */
+/** Returns an `idempotency.in_progress` error: a request with the same key did not finish while this one waited. */
 export function idempotencyInProgress(): ApiError {
   return new ApiError(
     ErrorCode.IDEMPOTENCY_IN_PROGRESS,

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Throws what listening would throw, EADDRINUSE for a port that is taken, before anything else is started for it. */
+/**
+ * Throws what listening on the address would throw, for example EADDRINUSE. Listens for a moment; port 0 is always
+ * free.
+ */
 export async function assertPortFree(address: { host: string; port: number }): Promise<void> {
   if (address.port === 0) return;
   const server = createServer();

@@ -1,7 +1,7 @@
-/** Below this, compressing costs more time than it saves. */
+/** Smaller bodies are sent uncompressed: compressing them takes longer than sending the bytes it saves. */
 export const MIN_COMPRESSED_BYTES = 16 * 1024;
 
-/** Whether an `Accept-Encoding` names gzip, or everything, with a weight that is not 0 (RFC 9110, 12.5.3). */
+/** Returns whether an `Accept-Encoding` accepts gzip: gzip or `*` with a weight above 0 (RFC 9110, 12.5.3). */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   const codings = String(header ?? '')
     .toLowerCase()

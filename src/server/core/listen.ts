@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 
-/** Has a server listen; a port of 0 picks a free one. Rejects when the address cannot be listened on. */
+/** Starts listening; port 0 picks a free port. Rejects if the address cannot be bound. @returns the port */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },

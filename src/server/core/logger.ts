@@ -10,9 +10,9 @@ export type Logger = PinoLogger;
 
 export type LoggerOptions = {
   level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-  /** Where lines go instead of a file descriptor. */
+  /** The destination of lines instead of a file descriptor. */
   destination?: DestinationStream;
-  /** The file descriptor lines go to, buffered: standard output, unless that is for something else. */
+  /** The file descriptor that lines are written to, buffered. Default: standard output. */
   fd?: 1 | 2;
 };
 
@@ -20,12 +20,12 @@ export type LoggerOptions = {
 const BLOCK_BYTES = 4096;
 const FLUSH_MS = 200;
 
-/** Members that would hold a credential, at the top of a line or one level below. */
+/** Members that may hold a credential, at the top level of a line or one below. */
 const SECRET_MEMBERS = ['authorization', 'token', 'secret', 'password', 'apiKey', 'cookie'];
 
 /**
- * A logger of one JSON line per event: `level` as a word, `time` as RFC 3339. An error given as `err` is written with
- * its type, message, code and stack and those of its causes, never with other members: drivers put row values there.
+ * Creates a logger of one JSON line per event: `level` as a word, `time` as RFC 3339. Of an error given as `err` it
+ * writes type, message, code, stack and causes, but no other members: drivers put row values there.
  */
 export function createLogger({ level, destination, fd = 1 }: LoggerOptions): Logger {
   return pino(
@@ -51,7 +51,7 @@ export function createLogger({ level, destination, fd = 1 }: LoggerOptions): Log
   );
 }
 
-/** Writes out what is buffered; resolves when the operating system has it. */
+/** Flushes the buffer. Resolves when the operating system has the lines. */
 export function flushLogger(log: Logger): Promise<void> {
   return new Promise((resolve) => log.flush(() => resolve()));
 }

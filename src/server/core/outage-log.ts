@@ -1,29 +1,32 @@
 import type { Logger } from './logger.js';
 
-/** What says that something fails: at once, then at growing intervals while it goes on, and when it is over. */
+/** Logs an outage: its start at once, its duration at growing intervals, and its end. */
 export type OutageLog = {
-  /** It failed; `fields` and `message` are written now or not at all. */
+  /** Reports a failure. Writes `fields` and `message`, unless a line was written too recently. */
   failed(fields: object, message: string): void;
-  /** It worked; this is written when it had failed before. */
+  /** Reports a success. Writes a line if the last report was a failure. */
   recovered(fields: object, message: string): void;
 };
 
-/** One for each piece of work, by its name. */
+/** Outage logs by name of the work. */
 export type OutageLogs = { for(work: string): OutageLog };
 
 const FIRST_PAUSE_MS = 5_000;
 const LAST_PAUSE_MS = 10 * 60_000;
-/** What has not failed for so long has worked meanwhile, where nobody says so. */
+/** A failure this long after the last one starts a new outage. */
 const OVER_MS = 60_000;
 
-/** Of one piece of work: lines about it come at once, after 5 s, 10 s, 20 s and so on, every ten minutes at last. */
+/** Creates the outage log of one piece of work. Its lines are 5 s, 10 s, 20 s … apart, at most ten minutes. */
 export function createOutageLog(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): OutageLog {
   let sinceMs: number | undefined;
   let lastMs = 0;
   let failures = 0;
   let pauseMs = 0;
   let nextMs = 0;
-  const told = (nowMs: number) => ({ failures, seconds: Math.round((nowMs - (sinceMs ?? nowMs)) / 1000) });
+  const duration = (nowMs: number) => ({
+    failures,
+    seconds: Math.round((nowMs - (sinceMs ?? nowMs)) / 1000),
+  });
   return {
     failed(fields, message) {
       const nowMs = monotonicMs();
@@ -36,19 +39,19 @@ export function createOutageLog(log: Pick<Logger, 'warn' | 'info'>, monotonicMs:
       failures++;
       lastMs = nowMs;
       if (nowMs < nextMs) return;
-      log.warn({ ...fields, ...told(nowMs) }, message);
+      log.warn({ ...fields, ...duration(nowMs) }, message);
       nextMs = nowMs + pauseMs;
       pauseMs = Math.min(LAST_PAUSE_MS, 2 * pauseMs);
     },
     recovered(fields, message) {
       if (sinceMs === undefined) return;
-      log.info({ ...fields, ...told(monotonicMs()) }, message);
+      log.info({ ...fields, ...duration(monotonicMs()) }, message);
       sinceMs = undefined;
     },
   };
 }
 
-/** Makes each when it is first asked for. */
+/** Creates each outage log on first use. */
 export function createOutageLogs(log: Pick<Logger, 'warn' | 'info'>, monotonicMs: () => number): OutageLogs {
   const outageLogs = new Map<string, OutageLog>();
   return {

@@ -7,21 +7,21 @@ import { acceptsGzip } from './gzip.js';
 const ALLOWED = 'GET, HEAD, OPTIONS';
 const PREFLIGHT_SECONDS = '7200';
 
-/** What a public address has to say. */
+/** The response of a public path. */
 export type PublicBody = {
   bytes: string | Uint8Array;
   contentType: string;
-  /** How long caches may keep it. */
+  /** The `Cache-Control` header. */
   cacheControl: string;
-  /** The entity tag of `bytes` where it is known. */
+  /** The entity tag of `bytes`. Default: computed. */
   etag?: string;
-  /** The same compressed, for those who take it: made when it is asked for, where it is a function. */
+  /** The bytes compressed by gzip, or a function that compresses them on demand. */
   gzipped?: Uint8Array | (() => Promise<Uint8Array>) | undefined;
 };
 
 /**
- * Answers a public GET: with an entity tag (304 to those who have these bytes), readable by scripts of every web origin.
- * A compressed body has the weak form of the tag, so either form is known again by the other.
+ * Sends the response of a public GET: with an entity tag (304 if the client has these bytes) and CORS for every origin.
+ * A compressed body has the weak form of the tag, so that either form matches the other.
  */
 export async function sendPublic(
   request: FastifyRequest,
@@ -31,7 +31,7 @@ export async function sendPublic(
   const body = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
   const tag = etag ?? etagOf(body);
   const zips = gzipped !== undefined && acceptsGzip(request.headers['accept-encoding']);
-  // Every origin gets the same answer: what the CORS of the API has set there would only divide caches.
+  // Every origin gets the same response: the `vary` that the API's CORS has set would only split caches.
   reply.raw.removeHeader('vary');
   if (gzipped !== undefined) void reply.header('vary', 'accept-encoding');
   void reply
@@ -47,8 +47,8 @@ export async function sendPublic(
 }
 
 /**
- * Answers what is not a GET of a public path: OPTIONS with the methods there are, which lets scripts of every web origin
- * send headers of their own (`If-None-Match`), and the rest with `request.method_not_allowed`.
+ * Adds the other methods of a public path: OPTIONS allows scripts of every origin to send their own headers
+ * (`If-None-Match`), the rest is rejected with `request.method_not_allowed`.
  */
 export function answerOtherMethods(app: FastifyInstance, path: string): void {
   app.options(path, async (request, reply) =>

@@ -1,20 +1,23 @@
 import { randomFillSync } from 'node:crypto';
 import { ulid } from 'ulid';
 
-/** Randomness from the system's cryptographic source, taken in blocks: a call of its own costs 11 µs, a share of one 0.1. */
+/**
+ * Cryptographic randomness, read from the system in blocks: a call for each value takes 11 µs, a part of a block 0.1
+ * µs.
+ */
 export type RandomSource = {
-  /** As many fresh bytes as asked for, at most 1 KiB; the caller owns them. */
+  /** Returns `size` random bytes, at most 1024, in an array of their own. */
   bytes(size: number): Uint8Array;
-  /** One of 256 numbers from 0 up to 1. */
+  /** Returns one of 256 numbers in [0, 1). */
   fraction(): number;
-  /** A ULID of a time in Unix milliseconds. */
+  /** Returns a ULID for a time in Unix milliseconds. */
   ulid(timeMs: number): string;
 };
 
 const BLOCK_BYTES = 16 * 1024;
 const MAX_BYTES = 1024;
 
-/** A source with a block of its own; no byte is handed out twice. */
+/** Creates a source with its own block. No byte is used twice. */
 export function createRandomSource(): RandomSource {
   let block = Buffer.alloc(0);
   let used = 0;

@@ -3,7 +3,7 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { spellingOf } from '../../protocol/enum-names.js';
 import { ApiError } from './errors.js';
 
-/** One rate window of an API key as it stands after a call: what an answer's `X-RateLimit-*` headers speak of. */
+/** A rate window of an API key after a call, for the response's `X-RateLimit-*` headers. */
 export type RateState = {
   bucket: Bucket;
   windowSeconds: number;
@@ -13,7 +13,7 @@ export type RateState = {
   resetAtMs: number;
 };
 
-/** The window with the least left; of equals the longest. */
+/** Returns the window with the fewest calls remaining; of equal ones the longest. Undefined if there are none. */
 export function tightestWindow(states: readonly RateState[]): RateState | undefined {
   let tightest = states[0];
   for (const state of states) if (tightest !== undefined && isTighter(state, tightest)) tightest = state;
@@ -24,7 +24,7 @@ function isTighter(a: RateState, b: RateState): boolean {
   return a.remaining < b.remaining || (a.remaining === b.remaining && a.windowSeconds > b.windowSeconds);
 }
 
-/** The error of a spent window: 429 with the window in `details` and `Retry-After`. */
+/** Returns the error of a spent window: 429 with the window in `details` and `Retry-After`. */
 export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
   const bucket = spellingOf(BucketSchema, spent.bucket);
   return new ApiError(

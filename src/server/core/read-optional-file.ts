@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { hasErrno } from './errno.js';
 
-/** The text of a file; undefined when there is none. */
+/** Reads a file as UTF-8. Returns undefined if it does not exist. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');

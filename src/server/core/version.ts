@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** The version of this package. */
+/** Returns the version of this package. */
 export function version(): string {
   const own: { version: string } = createRequire(import.meta.url)('attestation-service/package.json');
   return own.version;

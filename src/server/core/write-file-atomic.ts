@@ -3,8 +3,8 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Writes a whole file so that a reader, or a start after a power cut, finds the old content or the new one and never
- * a part. The file gets exactly `mode`, 0600 unless told.
+ * Writes a file atomically and durably: readers see the old content or the new, also after a power failure. Ignores the
+ * umask. Default mode: 0600.
  */
 export async function writeFileAtomic(
   path: string,
@@ -22,7 +22,7 @@ export async function writeFileAtomic(
   await syncDirectory(dirname(path));
 }
 
-/** Makes the names in a directory durable: a rename is on disk only after this. */
+/** Flushes a directory to disk: a rename is durable only after this. */
 export async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -35,7 +35,7 @@ export async function syncDirectory(path: string): Promise<void> {
 async function writeNew(path: string, data: string | Uint8Array, mode: number): Promise<void> {
   const handle = await open(path, 'wx', mode);
   try {
-    // The mode given to open is narrowed by the umask.
+    // The umask narrows the mode given to open.
     await handle.chmod(mode);
     await handle.writeFile(data);
     await handle.sync();

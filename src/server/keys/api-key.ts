@@ -3,7 +3,7 @@ import { Environment, EnvironmentSchema } from '../../../gen/attestation/v1/envi
 import { findBySpelling, spellingOf } from '../../protocol/enum-names.js';
 import type { Principal } from '../core/principal.js';
 
-/** What an API key says of itself without a look-up; `prefix` is `svc_live_` or `svc_test_`. */
+/** The parts of an API key that are known without a look-up; `prefix` is `svc_live_` or `svc_test_`. */
 export type ApiKeyParts = { environment: Principal['environment']; prefix: string; last4: string };
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -13,10 +13,10 @@ const KEY_FORM = /^(svc_(live|test)_)[0-9A-Za-z]{38}$/;
 const KEY_LENGTH = 47;
 
 /**
- * A new API key: `svc_live_` or `svc_test_`, 32 random base62 characters (190 bits), and 6 that are the CRC-32 of
- * everything before them, so that a mistyped key is known without a look-up.
+ * Creates an API key: `svc_live_` or `svc_test_`, 32 random base62 characters (190 bits), and the CRC-32 of all that in
+ * 6 characters, so that a mistyped key is rejected without a look-up.
  *
- * @param randomBytes a cryptographic source of as many bytes as asked for
+ * @param randomBytes a cryptographic source of that many bytes
  */
 export function createApiKey(
   environment: Principal['environment'],
@@ -26,7 +26,7 @@ export function createApiKey(
   return body + checksum(body);
 }
 
-/** Takes an API key apart; undefined when it has another form or a wrong checksum. Says nothing of whether it exists. */
+/** Parses an API key. Returns undefined if its form or its checksum is wrong. Does not look it up. */
 export function parseApiKey(text: string): ApiKeyParts | undefined {
   const match = text.length === KEY_LENGTH ? KEY_FORM.exec(text) : null;
   if (match === null) return undefined;
@@ -36,7 +36,7 @@ export function parseApiKey(text: string): ApiKeyParts | undefined {
   return { environment, prefix: match[1]!, last4: text.slice(-4) };
 }
 
-/** Bytes from 248 on are thrown away: 248 is the largest multiple of 62 in a byte, so every character is as likely. */
+/** Drops bytes from 248 on, the largest multiple of 62 in a byte, so that all characters are equally likely. */
 function randomBase62(randomBytes: (size: number) => Uint8Array): string {
   let text = '';
   while (text.length < RANDOM_CHARACTERS) {

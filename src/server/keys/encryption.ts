@@ -8,9 +8,9 @@ const TAG_BYTES = 16;
 
 /**
  * Encrypts a secret for storage: AES-256-GCM under the first key of a ring derived for `encryption`, with a random
- * nonce. The bytes name the key, so that old ones stay readable after a rotation.
+ * nonce. The bytes contain the key's id, so that they can be decrypted after a rotation.
  *
- * @param context what the secret belongs to; the bytes decrypt nowhere else
+ * @param context what the secret belongs to; decryption fails with another context
  */
 export function encryptSecret(keys: KeyRing, secret: string, context: string): Uint8Array {
   const [{ id, key }] = keys;
@@ -21,7 +21,7 @@ export function encryptSecret(keys: KeyRing, secret: string, context: string): U
   return Buffer.concat([header, nonce, encrypted, cipher.getAuthTag()]);
 }
 
-/** The secret that `encryptSecret` was given; throws when the key is gone, or the bytes or the context are others. */
+/** Decrypts the bytes of `encryptSecret`. Throws if the ring lacks the key, or the bytes or the context differ. */
 export function decryptSecret(keys: KeyRing, stored: Uint8Array, context: string): string {
   const bytes = Buffer.from(stored);
   const headerEnd = 2 + (bytes[1] ?? 0);

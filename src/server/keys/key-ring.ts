@@ -1,12 +1,15 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 
-/** A secret key of 32 bytes and the id that marks what was made under it. A KeyObject never shows in logs or JSON. */
+/**
+ * A secret key of 32 bytes and its id, which is stored with everything made under it. A KeyObject never appears in logs
+ * or JSON.
+ */
 export type NamedKey = { readonly id: string; readonly key: KeyObject };
 
-/** Keys in rotation: the first is used for whatever is made now, all of them for what was made before. */
+/** Keys in rotation: new data is made under the first, existing data is read with any. */
 export type KeyRing = readonly [NamedKey, ...NamedKey[]];
 
-/** What a sub-key is for; a key for one purpose tells nothing about those for others. */
+/** The purpose of a derived key. Derived keys reveal nothing of each other. */
 export type KeyPurpose = 'api-key' | 'cursor' | 'idempotency' | 'encryption' | 'fingerprint';
 
 const KEY_BYTES = 32;
@@ -14,8 +17,8 @@ const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
 const MAX_KEYS = 16;
 
 /**
- * Reads `id:base64` entries separated by commas, each 32 bytes in standard base64, the current one first. Throws an
- * Error that says which entry is wrong and never quotes it.
+ * Parses `id:base64` entries separated by commas, 32 bytes each in standard base64, the current key first. Throws an
+ * Error that names the position of the wrong entry and never quotes it.
  */
 export function parseKeyRing(text: string): KeyRing {
   const [first, ...rest] = text
@@ -28,32 +31,34 @@ export function parseKeyRing(text: string): KeyRing {
   return ring;
 }
 
-/** The text of one key as `parseKeyRing` reads it: a secret. */
+/** Formats one key as `parseKeyRing` reads it. The text is a secret. */
 export function formatSecretKey(id: string, bytes: Uint8Array): string {
   return `${id}:${Buffer.from(bytes).toString('base64')}`;
 }
 
-/** The sub-key of a key for one purpose: HKDF-SHA-256 (RFC 5869), no salt, 32 bytes. */
+/** Derives the key of a purpose: HKDF-SHA-256 (RFC 5869), no salt, 32 bytes. */
 export function deriveKey({ key }: NamedKey, purpose: KeyPurpose): KeyObject {
   const bytes = hkdfSync('sha256', key, '', `attestation-service/v1/${purpose}`, KEY_BYTES);
   return createSecretKey(Buffer.from(bytes));
 }
 
-/** The sub-keys of a whole ring for one purpose, in the ring's order. Made once, at start. */
+/** Derives the keys of a whole ring for one purpose, in the ring's order. */
 export function deriveKeyRing(ring: KeyRing, purpose: KeyPurpose): KeyRing {
   const [first, ...rest] = ring;
   const derive = (named: NamedKey) => ({ id: named.id, key: deriveKey(named, purpose) });
   return [derive(first), ...rest.map(derive)];
 }
 
-/** What a key is known by without being told: a sub-key of its own, 32 bytes. Whoever has it learns nothing of the others. */
+/**
+ * Fingerprint of a key: 32 bytes derived by HKDF for that purpose. Reveals neither the key nor its other derived keys.
+ */
 export function secretKeyFingerprint(named: NamedKey): Uint8Array {
   return deriveKey(named, 'fingerprint').export();
 }
 
 /**
- * What is stored of an API key: HMAC-SHA-256 under each key of a ring derived for `api-key`, 32 bytes each, in the
- * ring's order. New keys are stored under the first; a look-up accepts any.
+ * Hashes an API key for storage: HMAC-SHA-256 under each key of a ring derived for `api-key`, 32 bytes each, in the
+ * ring's order. The first is stored; a look-up accepts any.
  */
 export function hmacApiKey(keys: KeyRing, apiKey: string): [Uint8Array, ...Uint8Array[]] {
   const [first, ...rest] = keys;

@@ -2,37 +2,37 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { environmentName } from '../../protocol/environment.js';
 import type { KeyRing } from './key-ring.js';
 
-/** The private keys of one use, by environment. */
+/** The private keys of one use, per environment. */
 export type SigningKeys = { readonly live: KeyObject; readonly test: KeyObject };
 
-/** The private key of an environment, by its proto number. */
+/** Returns the private key of an environment, a proto number. */
 export function signingKeyOf(keys: SigningKeys, environment: number): KeyObject {
   return keys[environmentName(environment)];
 }
 
-/** A raw Ed25519 public key is the end of its SPKI. */
+/** The raw Ed25519 public key is the last part of its SPKI. */
 const RAW_ED25519_BYTES = 32;
 
-/** The public half of an Ed25519 key: its 32 raw bytes. */
+/** Returns the public key of an Ed25519 key: 32 raw bytes. */
 export function rawEd25519PublicKey(key: KeyObject): Uint8Array {
   return createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-RAW_ED25519_BYTES);
 }
 
-/** Everything secret that a server process works with. */
+/** The secrets of a server process. */
 export type Secrets = {
   readonly secretKeys: KeyRing;
-  /** ECDSA P-256; they sign statements. */
+  /** ECDSA P-256, to sign statements. */
   readonly dsse: SigningKeys;
-  /** Ed25519; they sign checkpoints. */
+  /** Ed25519, to sign checkpoints. */
   readonly log: SigningKeys;
-  /** What opens the admin API; without one there is none. */
+  /** The token of the admin API. The admin API is off if undefined. */
   readonly adminToken: string | undefined;
 };
 
-/** What a signing key is for, which decides its algorithm. */
+/** The use of a signing key. Determines its algorithm. */
 export type SigningKeyUse = 'dsse' | 'log';
 
-/** Reads a private key in PKCS#8 PEM. Throws an Error that says what is wrong and quotes nothing of it. */
+/** Parses a private key in PKCS#8 PEM. Throws an Error that names the problem and quotes nothing of the key. */
 export function readSigningKey(pem: string, use: SigningKeyUse): KeyObject {
   const key = readPrivateKey(pem);
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;

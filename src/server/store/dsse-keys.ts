@@ -9,16 +9,16 @@ export type DsseKey = {
   validTo: Date | null;
 };
 
-/** How long a replaced key stays valid, for processes that have not been restarted with the new one. */
+/** How long a replaced key stays valid, for processes that still run with it. */
 const OVERLAP = '1 hour';
 
-/** Every key that signs or signed statements, oldest first. */
+/** Lists all keys that sign or signed statements, oldest first. */
 export async function listDsseKeys(sql: Sql): Promise<DsseKey[]> {
   return sql<DsseKey[]>`
     SELECT id, environment, spki, valid_from AS "validFrom", valid_to AS "validTo" FROM dsse_key ORDER BY id`;
 }
 
-/** Makes this the environment's signing key; one it replaces stays valid for an hour. */
+/** Makes this the environment's signing key. The key that it replaces stays valid for an hour. */
 export async function ensureDsseKey(pool: Pool, environment: number, spki: Uint8Array): Promise<void> {
   await pool.begin(async (tx) => {
     const added = await tx`

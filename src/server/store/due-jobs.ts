@@ -1,12 +1,11 @@
 import type { Sql } from './database/connect.js';
 
-/** What a log's tables say is due now. */
+/** The jobs of a log that are due. */
 export type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: string[] };
 
 /**
- * Everything that is due, found from the tables alone. `seal` does not look at the batch interval. A frozen log is neither
- * sealed nor shown to witnesses, but batches that it published are settled by what vouched for them before. Costs a few
- * index look-ups per log.
+ * Finds all due jobs in the tables. `seal` ignores the batch interval. A frozen log is neither sealed nor witnessed,
+ * but its published batches are settled by the evidence that exists. Costs a few index look-ups per log.
  */
 export async function findDueWork(sql: Sql): Promise<DueWork[]> {
   return sql<DueWork[]>`
@@ -27,9 +26,8 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
 }
 
 /**
- * How far behind a log is: leaves not sealed, sealed batches not witnessed, those of them that are not even published,
- * how long the oldest waits, and how long ago the newest was published (null when none ever was). A closed log is one
- * that a later epoch has taken the place of.
+ * The backlog of a log: unsealed leaves, batches not witnessed, those not published either, the age of the oldest of
+ * them, and the age of the newest publication (null if there is none). A closed log has a later epoch.
  */
 export type Backlog = {
   origin: string;
@@ -43,7 +41,7 @@ export type Backlog = {
   publishedSeconds: number | null;
 };
 
-/** The backlog of every log. Costs a few index look-ups per log, and one entry per unsettled batch. */
+/** Reads the backlog of every log. Costs a few index look-ups per log, and one entry per unsettled batch. */
 export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
   return sql<Backlog[]>`
     SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,

@@ -1,17 +1,17 @@
 import type { Pool, Sql } from './database/connect.js';
 
-/** One use of an idempotency key. */
+/** A claim of an idempotency key by a request. */
 export type Claim = {
-  /** Whose key it is: the id of an API key, or `admin`. */
+  /** The owner of the key: the id of an API key, or `admin`. */
   holder: string;
   key: string;
   /** Keyed hashes of the request, under the newest key first; any of them means the same request. */
   requestHashes: readonly Uint8Array[];
-  /** For how long a claim stands. */
+  /** How long a claim is valid. */
   retentionMs: number;
 };
 
-/** What became of a claim: the effect, the resource that an earlier effect had, or neither. */
+/** The result of a claim: the effect, the resource of an earlier request, or neither. */
 export type Claimed<T> =
   | { outcome: 'done'; effect: T }
   | { outcome: 'replayed'; resourceId: string }
@@ -19,11 +19,11 @@ export type Claimed<T> =
   | { outcome: 'busy' };
 
 /**
- * Runs an effect in a transaction that also notes the claim: both are committed, or neither. Where the claim stands
- * already nothing is run, and while another transaction is about it nothing is waited for. The lock and the rows are
- * those of `sequence_submissions`, so that a key is one key for every RPC.
+ * Runs an effect and records the claim in one transaction. Runs nothing if the key was claimed before, and does not
+ * wait for a transaction that is claiming it. Lock and rows are those of `sequence_submissions`: a key is valid once
+ * for all RPCs.
  *
- * @param effect what to do once; `resourceId` is what a replay is answered with
+ * @param effect runs at most once per key; `resourceId` is returned to replays
  */
 export function runClaimed<T extends { resourceId: string }>(
   pool: Pool,
@@ -47,10 +47,10 @@ export function runClaimed<T extends { resourceId: string }>(
   });
 }
 
-/** A claim that stands: of the same request, with its resource, or of another one. */
+/** An earlier claim: of the same request, with its resource, or of another request. */
 export type Found = Extract<Claimed<never>, { outcome: 'replayed' | 'reused' }>;
 
-/** What stands under a claim's key; undefined when nothing does, or its time is over. */
+/** Looks up an earlier claim of the key. Returns undefined if there is none or it has expired. */
 export async function findClaim(
   tx: Sql,
   { holder, key, requestHashes, retentionMs }: Claim,
@@ -64,7 +64,7 @@ export async function findClaim(
   return isSame ? { outcome: 'replayed', resourceId: row.resourceId } : { outcome: 'reused' };
 }
 
-/** Whether a key stands, whatever was requested with it. */
+/** Returns whether a key has a valid claim, of any request. */
 export async function hasClaim(
   sql: Sql,
   { holder, key, retentionMs }: Omit<Claim, 'requestHashes'>,
@@ -77,7 +77,7 @@ export async function hasClaim(
 }
 
 /**
- * Deletes the claims of a log's submissions from an index on: who sends such a request again has it carried out.
+ * Deletes the claims of a log's submissions from an index on, so that retries of these requests run again.
  *
  * @returns how many
  */
@@ -89,8 +89,8 @@ export async function dropClaimsFrom(sql: Sql, logId: number, logIndex: number):
 }
 
 /**
- * Deletes idempotency keys past their retention, at most `limit`. Their age is looked at once more as each is deleted:
- * one that is claimed anew meanwhile stays.
+ * Deletes expired idempotency keys, at most `limit`. Checks the age again on deletion: a key that was claimed again in
+ * between stays.
  *
  * @returns how many
  */

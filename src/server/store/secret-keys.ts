@@ -1,20 +1,20 @@
 import type { Sql } from './database/connect.js';
 
-/** A key of SECRET_KEY that was worked with: its id, and a fingerprint that tells nothing of it. */
+/** A key of SECRET_KEY that has been used: its id and its fingerprint, which does not reveal it. */
 export type SecretKeyRow = { id: string; fingerprint: Uint8Array; firstUsedAt: Date };
 
-/** Keeps others from adding keys until the transaction ends. */
+/** Locks the list of keys until the transaction ends. */
 export async function lockSecretKeys(tx: Sql): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(hashtextextended('secret keys', 0))`;
 }
 
-/** Every key that was worked with and not forgotten, oldest first. */
+/** Lists the keys that have been used and not deleted, oldest first. */
 export async function listSecretKeys(sql: Sql): Promise<SecretKeyRow[]> {
   return sql<SecretKeyRow[]>`
     SELECT id, fingerprint, first_used_at AS "firstUsedAt" FROM secret_key ORDER BY first_used_at, id`;
 }
 
-/** Remembers keys; one whose id is there stays as it is. */
+/** Records keys. A key whose id exists is not changed. */
 export async function insertSecretKeys(
   sql: Sql,
   keys: readonly Pick<SecretKeyRow, 'id' | 'fingerprint'>[],
@@ -24,14 +24,14 @@ export async function insertSecretKeys(
   }
 }
 
-/** Forgets a key. @returns whether it was there */
+/** Deletes a key. @returns whether it existed */
 export async function deleteSecretKey(sql: Sql, id: string): Promise<boolean> {
   return (await sql`DELETE FROM secret_key WHERE id = ${id} RETURNING id`).length > 0;
 }
 
 /**
- * How many webhooks that are not deleted have a secret under each key, earlier ones that still sign included. The
- * bytes of an encrypted secret name the key: a version, the length of its id, the id.
+ * Counts the webhooks with a secret encrypted under each key, including earlier secrets that still sign. An encrypted
+ * secret starts with a version, the length of the key's id and the id.
  */
 export async function countSecretsByKey(sql: Sql): Promise<Map<string, number>> {
   const rows = await sql<{ keyId: string; webhooks: number }[]>`

@@ -1,25 +1,24 @@
 import type { Sql } from './database/connect.js';
 
-/** Says that a worker runs. */
+/** Records that a worker is running. */
 export async function noteWorker(sql: Sql, id: string): Promise<void> {
   await sql`
     INSERT INTO worker (id) VALUES (${id})
     ON CONFLICT ON CONSTRAINT worker_pkey DO UPDATE SET seen_at = clock_timestamp()`;
 }
 
-/** Says that a worker has stopped. */
+/** Deletes a worker that has shut down. */
 export async function forgetWorker(sql: Sql, id: string): Promise<void> {
   await sql`DELETE FROM worker WHERE id = ${id}`;
 }
 
-/** Forgets workers that ended without a word, a day ago or longer. */
+/** Deletes workers last seen a day ago or longer: they crashed. */
 export async function pruneWorkers(sql: Sql): Promise<void> {
   await sql`DELETE FROM worker WHERE seen_at < clock_timestamp() - interval '1 day'`;
 }
 
 /**
- * Whether what is submitted is on its way to be witnessed: a worker has been seen within `silentMs`, and no batch is
- * unsettled for `lateMs` longer than its deadline.
+ * Returns whether a worker was seen within `silentMs`, and whether a batch is unsettled `lateMs` after its deadline.
  */
 export async function findDelays(
   sql: Sql,
@@ -32,6 +31,6 @@ export async function findDelays(
         SELECT FROM log l CROSS JOIN LATERAL (
           SELECT b.deadline_at FROM batch b WHERE b.log_id = l.id AND b.status = 1 ORDER BY b.tree_size LIMIT 1) oldest
         WHERE l.frozen_at IS NULL AND oldest.deadline_at < ${before(lateMs)}) AS "isLate"`;
-  if (row === undefined) throw new Error('the database answers nothing');
+  if (row === undefined) throw new Error('the database returned no row');
   return row;
 }

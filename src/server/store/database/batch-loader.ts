@@ -1,4 +1,4 @@
-/** A key that is to be looked up, for everybody who waits for it. */
+/** A pending look-up of a key, shared by its callers. */
 type Waiting<V> = {
   found: Promise<V | undefined>;
   resolve: (value: V | undefined) => void;
@@ -6,10 +6,10 @@ type Waiting<V> = {
 };
 
 /**
- * Gathers look-ups by key that are asked for at the same time into one query, so that many concurrent reads cost few
- * round trips. While `maxInFlight` queries are under way, further keys wait for the next one.
+ * Creates a loader that batches concurrent look-ups by key into one query. At most `maxInFlight` queries run at a time;
+ * further keys wait for the next one.
  *
- * @param load finds the values of some keys; keys without a value are left out of the map
+ * @param load looks up keys; the map omits keys without a value
  */
 export function gather<V>(
   load: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,

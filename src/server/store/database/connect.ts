@@ -4,7 +4,7 @@ import { sessionSettings } from './session-settings.js';
 import { createTransactions } from './transactions.js';
 import { watchedSockets } from './watched-socket.js';
 
-/** A pool of connections, or one transaction of it: what every query runs on. */
+/** A pool of connections, or one of its transactions. */
 export type Sql = postgres.ISql<{ bigint: number }>;
 
 /** A pool of connections. */
@@ -19,8 +19,8 @@ const NUMBER_FROM_BIGINT = {
 };
 
 /**
- * How a pool is opened. `onClose` is told whenever a connection is lost. With `isPatient` one statement may set a longer
- * timeout for itself, and no connection is taken for dead.
+ * Options of a pool. `onClose` is called whenever a connection is lost. If `isPatient`, a statement may set a longer
+ * timeout for itself, and silent connections are not closed.
  */
 export type PoolOptions = {
   url: string;
@@ -28,25 +28,25 @@ export type PoolOptions = {
   max: number;
   statementTimeoutMs: number;
   isPatient?: boolean;
-  /** Has statements planned once for any parameters: for such as have one good plan and take as long to plan as to run. */
+  /** Uses generic plans: for statements with one good plan that take as long to plan as to run. */
   planOnce?: boolean;
   onClose?: () => void;
 };
 
 /**
- * Opens a pool of `max` connections, and half as many more for transactions; they are made when first needed. Every
- * statement ends within `statementTimeoutMs`, and a transaction that its process does nothing in within five seconds: one
- * that is stopped, or cut off, keeps no lock from others for longer. A server that is silent for half as long again is
- * away: its connections are closed, which tells their callers that the outcome is not known.
+ * Opens a pool of `max` connections, and half as many for transactions, on demand. A statement times out after
+ * `statementTimeoutMs`; a transaction that its process leaves idle after five seconds, so that a stopped or
+ * disconnected process does not hold locks for longer. A connection that is silent for 1.5 times the timeout is closed,
+ * and its callers get an error: the outcome is unknown.
  *
- * Of several hosts each is tried once, from the one that was good last, and one that is a standby is passed over.
+ * Of several hosts each is tried once, the last good one first; standbys are skipped.
  *
- * The driver is patched (`patches/`): without that, a connection that is lost at the wrong moment (while it is set up,
- * or written to) ends the process, or is never good again; and of several hosts some are never tried, or for ever.
+ * The driver is patched (`patches/`). Unpatched, a connection that is lost while it is opened or written to ends the
+ * process or never recovers, and of several hosts some are never tried, or tried for ever.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
-  // Before an idle connection would be taken for dead.
+  // Less than the silence after which a connection is closed.
   const idleMs = statementTimeoutMs;
   const driver = openConnections(options, { max, idle_timeout: idleMs / 1000, onclose: onClose });
   const { end } = driver;
@@ -83,7 +83,7 @@ function openConnections(
   });
 }
 
-/** Of several servers one takes writes; `read-write` is spelled as what the driver can tell apart. */
+/** Of several servers one accepts writes. The driver distinguishes `primary`, not `read-write`. */
 function wantsPrimary(url: string): boolean {
   const [, hosts = ''] = /^[^/]*\/\/(?:[^/@]*@)?([^/?]*)/.exec(url) ?? [];
   return hosts.includes(',') || url.includes('target_session_attrs=');

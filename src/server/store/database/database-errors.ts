@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The driver's own codes, and the system's, of a connection that failed. */
+/** Codes of a failed connection: the driver's and the system's. */
 const CONNECTION_CODES = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
@@ -14,17 +14,17 @@ const CONNECTION_CODES = new Set([
 ]);
 
 /**
- * Read-only transaction, transaction that stood still too long, serialization failure, deadlock, no resources, lock not
- * available, cancelled, I/O error, and the server's own trouble (class XX), as when a file may not grow.
+ * Read-only transaction, idle transaction timeout, serialization failure, deadlock, insufficient resources, lock not
+ * available, query cancelled, I/O error, and internal error (class XX), for example a file that cannot grow.
  */
 const AWAY_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX...)$/;
 
-/** How long {@link untilStored} goes on, by and large. */
+/** How long {@link untilStored} retries, approximately. */
 export const STORE_PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
 const MAX_TRIES = STORE_PATIENCE_MS / RETRY_MS;
 
-/** Whether an error says that the connection failed, so that the statement's outcome is not known. */
+/** Returns whether the connection failed, so that the statement's outcome is unknown. */
 export function isConnectionLost(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined) return false;
@@ -32,20 +32,20 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Whether an error says that the database cannot do its work now, whatever the statement: away, starting, read-only,
- * out of space or connections, or too slow. Its outcome may or may not be known.
+ * Returns whether the database is unavailable for any statement: unreachable, starting, read-only, out of space or
+ * connections, or too slow. The statement's outcome may be unknown.
  */
 export function isDatabaseAway(error: unknown): boolean {
   return isConnectionLost(error) || AWAY_STATES.test(errorCode(error) ?? '');
 }
 
-/** The SQLSTATE or the driver's code of an error, when it has one. */
+/** Returns the SQLSTATE or the driver's code of an error; undefined if it has none. */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Stores what must not be lost because the database is away for a moment: tries again for ten seconds while it is. */
+/** Retries `store` for about ten seconds while the database is unavailable, for data that must not be lost. */
 export async function untilStored<T>(store: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

@@ -5,9 +5,8 @@ import type { Pool } from './connect.js';
 const FOLDER = fileURLToPath(new URL('../migrations/', import.meta.url));
 
 /**
- * Brings the database up to this version: runs each file of `migrations/` that it has not seen, in order, each in a
- * transaction of its own. Concurrent callers wait for each other. Refuses a database that a newer version has
- * migrated further than this one knows.
+ * Applies the pending migrations: the files of `migrations/` in order, each in its own transaction. Concurrent callers
+ * wait for each other. Throws if a newer version has migrated the database.
  *
  * @returns the names of the files that ran
  */
@@ -25,7 +24,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
   }
 }
 
-/** Throws when the database cannot be reached, or lacks what this version's statements work on. */
+/** Throws if the database cannot be reached or has pending migrations. */
 export async function assertMigrated(pool: Pool): Promise<void> {
   const seen = await listSeen(pool).catch((error: Error) => {
     throw new Error(`the database cannot be reached: ${error.message}`, { cause: error });

@@ -2,10 +2,10 @@ import type postgres from 'postgres';
 
 type Pool = postgres.Sql<{ bigint: number }>;
 
-/** How much of a pool is used: connections that work, and callers that wait for one. */
+/** The use of a pool: busy connections, and callers that wait for one. */
 export type PoolUse = { pool: string; inUse: number; waiting: number };
 
-/** What is counted of one pool: statements that are under way or wait, and its transactions. */
+/** The counter of one pool: statements that run or wait, and transactions. */
 export type PoolCounter = {
   readonly name: string;
   /** Connections for statements. */
@@ -16,13 +16,13 @@ export type PoolCounter = {
 
 const open = new Set<PoolCounter>();
 
-/** Counts a pool until the returned function is called. */
+/** Registers a pool's counter until the returned function is called. */
 export function openCounter(counter: PoolCounter): () => void {
   open.add(counter);
   return () => void open.delete(counter);
 }
 
-/** The pools of this process. */
+/** Reads the use of this process's pools. */
 export function readPoolUse(): PoolUse[] {
   return [...open].map(({ name, max, statements, transactions }) => {
     const { inUse, waiting } = transactions();
@@ -34,14 +34,14 @@ export function readPoolUse(): PoolUse[] {
   });
 }
 
-/** What the driver makes of a statement before it is sent. */
+/** A statement of the driver, before it is sent. */
 type Statement = {
   handler: (statement: Statement) => unknown;
   resolve: (value: unknown) => unknown;
   reject: (error: unknown) => unknown;
 };
 
-/** The same pool, whose statements are counted from when they are sent, or wait to be, until they are answered. */
+/** Wraps a pool so that its statements are counted from when they are sent or queued until their result. */
 export function countStatements(pool: Pool, counter: PoolCounter): Pool {
   const { unsafe } = pool;
   const counted = (...args: Parameters<Pool>) => watch(pool(...args), counter);
@@ -50,7 +50,7 @@ export function countStatements(pool: Pool, counter: PoolCounter): Pool {
   }) as unknown as Pool;
 }
 
-/** A part of another statement is never sent itself. */
+/** A fragment of another statement is never sent itself. */
 function watch<T>(made: T, counter: PoolCounter): T {
   const statement = made as Partial<Statement>;
   const { handler, resolve, reject } = statement;

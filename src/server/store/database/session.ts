@@ -2,8 +2,8 @@ import type { Pool } from './connect.js';
 import { type SessionOptions, sessionSettings } from './session-settings.js';
 
 /**
- * Throws when a session is not what it was opened as, as behind a pooler that ignores what sessions ask for, or when the
- * server would not keep what it has confirmed.
+ * Throws if a session lacks the settings that it was opened with, as behind a pooler that ignores them, or if the
+ * server may lose confirmed transactions.
  */
 export async function assertSession(pool: Pool, options: SessionOptions): Promise<void> {
   const wanted = sessionSettings(options);
@@ -24,7 +24,7 @@ export async function assertSession(pool: Pool, options: SessionOptions): Promis
   if (unsafe !== undefined) throw new Error(unsafe);
 }
 
-/** Why the server may lose what it has confirmed; undefined when it keeps it. */
+/** Returns why the server may lose confirmed transactions; undefined if it does not. */
 export async function findUnsafeSetting(pool: Pool): Promise<string | undefined> {
   const [off] = await pool<{ name: string }[]>`
     SELECT name FROM unnest(${Object.keys(UNSAFE_WHEN_OFF)}::text[]) name WHERE current_setting(name) = 'off' LIMIT 1`;
@@ -32,16 +32,16 @@ export async function findUnsafeSetting(pool: Pool): Promise<string | undefined>
   return `${off.name} is off for this database: ${UNSAFE_WHEN_OFF[off.name]}; set it to on`;
 }
 
-/** What happens without each setting. */
+/** The consequence of each setting being off. */
 const UNSAFE_WHEN_OFF: Record<string, string> = {
   synchronous_commit: 'a crash of Postgres would lose submissions that were acknowledged',
   fsync: 'a crash of its machine would lose submissions that were acknowledged, or the whole database',
 };
 
-/** The database's clock, in milliseconds since 1970. */
+/** Returns the database's clock in Unix milliseconds. */
 export async function readDatabaseMs(pool: Pool): Promise<number> {
   const [row] = await pool<{ ms: number }[]>`
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
-  if (row === undefined) throw new Error('the database has no time');
+  if (row === undefined) throw new Error('the database returned no time');
   return row.ms;
 }

@@ -7,27 +7,27 @@ type Sql = postgres.ISql<{ bigint: number }>;
 /** Runs transactions. */
 export type Transactions = {
   /**
-   * Commits what `run` does, or, when it fails, nothing of it. Rejects with what `run` failed with, and with the code
-   * `CONNECTION_CLOSED` when the connection was lost: once COMMIT was under way, it may have been carried out.
+   * Runs `run` in a transaction; rolls back if it throws. Rejects with its error, or with the code `CONNECTION_CLOSED`
+   * if the connection was lost: if COMMIT had been sent, the transaction may be committed.
    */
   begin<T>(run: (tx: Sql) => Promise<T>): Promise<T>;
-  /** Resolves when transactions under way have ended, or after `timeout` seconds, and connections are closed. */
+  /** Closes the connections, after running transactions have ended or `timeout` seconds have passed. */
   end(options?: { timeout?: number }): Promise<void>;
-  /** Connections that work, and callers that wait for one. */
+  /** Busy connections, and callers that wait for one. */
   use(): { inUse: number; waiting: number };
 };
 
-/** One connection, which reconnects by itself; `losses` counts how often it was lost. `closing` is its end while idle. */
+/** A connection, which reconnects by itself; `losses` counts its losses. `closing` is its idle timer. */
 type Session = { sql: Pool; losses: number; closing: NodeJS.Timeout | undefined };
 
 /**
- * Transactions on connections of their own, at most `max` at a time. The driver's own `begin` goes on writing to a
- * connection that was lost, which ends the process, or sends a later statement or the ROLLBACK over whatever connection
- * has taken its place, within somebody else's transaction. Here nothing is sent after a loss.
+ * Runs transactions on their own connections, at most `max` at a time. The driver's `begin` keeps writing to a lost
+ * connection, which ends the process, or sends a later statement or the ROLLBACK over the connection that replaced it,
+ * within another transaction. Here nothing is sent after a loss.
  *
- * @param open opens a pool of one connection, and tells of each loss; it must close none for being idle, since it cannot
- *   tell an idle one from one in a transaction that waits for its process, and would send the rest over another
- * @param idleMs after this a connection that nobody uses is closed
+ * @param open opens a pool of one connection that calls `onClose` for each loss. It must not close idle connections: it
+ *   cannot tell them from one whose transaction waits for its process, and would send the rest over another
+ * @param idleMs an unused connection is closed after this
  */
 export function createTransactions(
   open: (onClose: () => void) => Pool,
@@ -83,7 +83,7 @@ export function createTransactions(
 
 type Done<T> = { clean: boolean } & ({ result: T } | { error: unknown });
 
-/** One transaction; `clean` says whether the connection can serve another. */
+/** Runs one transaction. `clean` is whether the connection can be used again. */
 async function runIn<T>(session: Session, run: (tx: Sql) => Promise<T>): Promise<Done<T>> {
   try {
     await session.sql.unsafe('BEGIN');
@@ -112,7 +112,7 @@ function openSession(open: (onClose: () => void) => Pool): Session {
   return session;
 }
 
-/** The session's SQL as long as the connection stands that it has now; then every statement is refused here. */
+/** Returns the session's SQL, whose statements are rejected once the connection it has now is lost. */
 function untilLost(session: Session): Sql {
   const { sql, losses } = session;
   const standing = (): Pool => {
@@ -125,10 +125,11 @@ function untilLost(session: Session): Sql {
   return Object.assign(call, sql, { unsafe }) as unknown as Sql;
 }
 
-/** COMMIT of a transaction in which a statement has failed is carried out as ROLLBACK. */
+/** Postgres executes COMMIT as ROLLBACK if a statement of the transaction has failed. */
 async function commit(tx: Sql): Promise<void> {
   const { command } = await tx.unsafe('COMMIT');
-  if (command !== 'COMMIT') throw new Error('a statement of the transaction failed and nobody noticed');
+  if (command !== 'COMMIT')
+    throw new Error('the transaction was rolled back: a statement failed and its error was not handled');
 }
 
 async function rollBack(tx: Sql): Promise<boolean> {

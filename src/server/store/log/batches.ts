@@ -23,14 +23,14 @@ export const batchColumns = (sql: Sql) => sql`
   b.note, b.policy_version AS "policyVersion", b.sealed_at AS "sealedAt", b.deadline_at AS "deadlineAt",
   b.registered_at AS "registeredAt", b.status, b.witnessed_at AS "witnessedAt"`;
 
-/** The newest batch of a log, published or not. */
+/** Finds the newest batch of a log, published or not. */
 export async function findNewestBatch(sql: Sql, logId: number): Promise<BatchRow | undefined> {
   const rows = await sql<BatchRow[]>`
     SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} ORDER BY b.tree_size DESC LIMIT 1`;
   return rows[0];
 }
 
-/** The newest published batch of a log: the one whose checkpoint witnesses are asked about. */
+/** Finds the newest published batch of a log: witnesses are asked to cosign its checkpoint. */
 export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise<BatchRow | undefined> {
   const rows = await sql<BatchRow[]>`
     SELECT ${batchColumns(sql)} FROM batch b WHERE b.log_id = ${logId} AND b.registered_at IS NOT NULL
@@ -38,7 +38,7 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
   return rows[0];
 }
 
-/** The batches that end at these sizes of their logs and exist, published or not, in no particular order. */
+/** Finds the batches that end at these tree sizes, published or not, in no order. */
 export async function findBatchesBySize(
   sql: Sql,
   ends: readonly { logId: number; treeSize: number }[],
@@ -50,7 +50,7 @@ export async function findBatchesBySize(
     JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size`;
 }
 
-/** Adds a sealed batch and, counted from its submissions, what it holds of each project and schema. */
+/** Inserts a sealed batch and the number of its submissions per project and schema. */
 export async function insertBatch(
   sql: Sql,
   batch: Omit<BatchRow, 'sealedAt' | 'deadlineAt' | 'registeredAt' | 'status' | 'witnessedAt'> & {
@@ -71,10 +71,10 @@ export async function insertBatch(
 }
 
 /**
- * Marks every batch of the log up to this one as standing in the register, and so published; none when the batch itself,
- * by size and root, is not in this database.
+ * Marks every batch of the log up to this one as registered, and so published. Marks none if this database lacks the
+ * batch itself, by size and root.
  *
- * @returns whether any was not marked before
+ * @returns whether any had not been marked
  */
 export async function markRegistered(
   sql: Sql,
@@ -87,7 +87,7 @@ export async function markRegistered(
   return count > 0;
 }
 
-/** A batch of the project by id; undefined when it is another project's, or not published. */
+/** Finds a published batch with submissions of the project, by id. */
 export async function findProjectBatch(
   sql: Sql,
   projectId: string,
@@ -102,10 +102,10 @@ export async function findProjectBatch(
   return rows[0];
 }
 
-/** Where a page of batches ended. */
+/** The end of a page of batches. */
 export type BatchPosition = { logId: number; treeSize: number };
 
-/** Which batches of a project to list; `status` is a proto BatchStatus number. */
+/** A query of a project's batches; `status` is a proto BatchStatus number. */
 export type BatchQuery = {
   projectId: string;
   logIds: readonly number[];
@@ -115,8 +115,8 @@ export type BatchQuery = {
 };
 
 /**
- * The project's published batches that the query asks for, newest first. Read as submissions are: backwards by what
- * batches hold of the project, within the stretches of the status.
+ * Lists a project's published batches, newest first. Reads `batch_content` backwards, within the stretches of the
+ * status.
  */
 export async function listProjectBatches(sql: Sql, query: BatchQuery): Promise<BatchRow[]> {
   const { projectId, status, before, limit } = query;

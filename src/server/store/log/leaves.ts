@@ -1,15 +1,13 @@
 import type { Sql } from '../database/connect.js';
 
-/** How many leaves the log has: the index the next one will get. */
+/** Returns the number of leaves of a log, which is the next index. */
 export async function readLogSize(sql: Sql, logId: number): Promise<number> {
   const rows = await sql<{ size: number }[]>`
     SELECT coalesce(max(log_index) + 1, 0) AS size FROM submission WHERE log_id = ${logId}`;
   return rows[0]?.size ?? 0;
 }
 
-/**
- * The leaf hashes of `[first, end)` in order. Throws when any is missing: a log has no gaps.
- */
+/** Reads the leaf hashes of `[first, end)` in order. Throws if any is missing: a log has no gaps. */
 export async function readLeafHashes(
   sql: Sql,
   logId: number,
@@ -26,13 +24,13 @@ export async function readLeafHashes(
   return Array.from({ length: end - first }, (_, i) => joined.subarray(i * 32, i * 32 + 32));
 }
 
-/** What a leaf record is rebuilt from, as JSON spells it: hashes in lower-case hex, the time in Unix milliseconds. */
+/** The data of a leaf record as JSON: hashes in lower-case hex, the time in Unix milliseconds. */
 export type LeafRow = {
   id: string;
   projectId: string;
   submittedAtMs: number;
   artifactSha256: string;
-  /** The schema that was attested, whatever a correction names now. */
+  /** The attested schema, not that of a later correction. */
   schema: string;
   commitment: string;
   dsseKeyId: number;
@@ -41,8 +39,7 @@ export type LeafRow = {
 };
 
 /**
- * The leaves of `[first, end)` in order, as one JSON text: nothing of their metadata is read, nor of their batches.
- * Those that are missing are left out.
+ * Reads the leaves of `[first, end)` in order, as one JSON text, without metadata and batches. Omits missing leaves.
  */
 export async function readLeafRows(sql: Sql, logId: number, first: number, end: number): Promise<LeafRow[]> {
   const [found] = await sql<{ rows: LeafRow[] | null }[]>`
@@ -55,7 +52,7 @@ export async function readLeafRows(sql: Sql, logId: number, first: number, end: 
   return found?.rows ?? [];
 }
 
-/** The leaf hash at an index of a log; undefined when the log ends before it. */
+/** Reads the leaf hash at an index. Returns undefined if the log is shorter. */
 export async function findLeafHash(
   sql: Sql,
   logId: number,

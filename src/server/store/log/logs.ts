@@ -19,7 +19,7 @@ export type Log = {
 /** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `sequence_submissions` as well. */
 export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 
-/** Every log, oldest first. */
+/** Lists all logs, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
     SELECT id, environment, epoch, origin, public_key AS "publicKey", created_at AS "createdAt",
@@ -28,19 +28,19 @@ export async function listLogs(sql: Sql): Promise<Log[]> {
     FROM log ORDER BY id`;
 }
 
-/** One log; throws when there is none of this id. */
+/** Reads a log. Throws if the id is unknown. */
 export async function getLog(sql: Sql, id: number): Promise<Log> {
   const log = (await listLogs(sql)).find((candidate) => candidate.id === id);
   if (log === undefined) throw new Error(`there is no log ${id}`);
   return log;
 }
 
-/** The log that an environment writes to: its newest epoch. */
+/** Finds the log that an environment writes to: its newest epoch. */
 export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
   return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
 }
 
-/** Adds the log of an environment's epoch unless it exists. @returns whether this call did */
+/** Inserts the log of an environment's epoch unless it exists. @returns whether it was inserted */
 export async function ensureLog(
   sql: Sql,
   log: { environment: number; epoch: number; origin: string; publicKey: Uint8Array },
@@ -53,12 +53,12 @@ export async function ensureLog(
 }
 
 /**
- * Freezes a log for good: from the commit on nothing is written to it and nothing is signed. Waits for writes under
- * way. Keeps the first reason, in the audit log as well.
+ * Freezes a log permanently: after the commit nothing is written to it and nothing is signed. Waits for running writes.
+ * Stores the first reason, in the audit log too.
  *
- * @param reason the reason, or what finds it by asking the very database that is to be frozen, on the connection that
- *   freezes it: what was seen on another may have been a standby that lags behind. Without a reason nothing is frozen
- * @returns whether this call froze it
+ * @param reason the reason, or a function that finds it on the connection that freezes: another connection may read
+ *   from a standby that lags behind. Nothing is frozen if it returns undefined
+ * @returns whether this call froze the log
  */
 export async function freezeLog(
   pool: Pool,

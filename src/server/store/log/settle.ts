@@ -7,9 +7,9 @@ const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;
 export type Transition = { batchId: string; treeSize: number; status: number };
 
 /**
- * Moves every published batch of a log whose required witnesses all cover it to witnessed, at most `limit` a call,
- * and records each transition, all in one statement. A witness named `log` needs no evidence: publishing is its
- * vouching. Reads what it moves, however many batches wait: of each policy those up to the size that is covered.
+ * Moves every published batch of a log whose required witnesses all cover it to witnessed, at most `limit` a call, and
+ * records each transition, in one statement. The witness `log` needs no evidence: it covers what is published. Reads
+ * only the batches that it moves: of each policy those up to the covered size.
  */
 export async function settleWitnessed(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
@@ -36,11 +36,11 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
 }
 
 /**
- * Moves sealed batches whose deadline has passed to partial, when some required witness covers them, or failed. Only
- * where every witness that is missing failed near the deadline or later: an outage of our own fails nothing. One that
- * the newest policy no longer names has failed for good: nobody asks it. The transition keeps which required witnesses
- * had landed and which were missing. In a frozen log nothing fails until a later epoch has closed it: a newer copy of the
- * database, in which witnesses did vouch, may take the place of this one. In a closed log nobody is asked any more.
+ * Moves sealed batches whose deadline has passed to partial if some required witness covers them, else to failed. Only
+ * if every missing witness failed near the deadline or later: an outage of the service itself fails no batch. A witness
+ * that the newest policy does not name counts as failed: it is not asked any more. The transition records which
+ * required witnesses had landed and which were missing. In a frozen log nothing fails until a later epoch closes it: a
+ * newer copy of the database with more evidence may replace this one. In a closed log no witness is asked any more.
  */
 export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
@@ -74,10 +74,7 @@ export async function settleOverdue(sql: Sql, logId: number, limit: number): Pro
 
 const NEAR_DEADLINE = '10 minutes';
 
-/**
- * Of each policy of the log's environment the witnesses that it requires: up to which size each covers the log, and when
- * it failed last.
- */
+/** The required witnesses of each policy of the log's environment: the size that each covers, and its last failure. */
 function requiredWitnesses(sql: Sql, logId: number) {
   return sql`
     SELECT p.version, r AS witness,

@@ -1,10 +1,10 @@
 import type { Tile } from '../../../proof/log/tile.js';
 import { byteaArray, type Sql } from '../database/connect.js';
 
-/** A tile's place. */
+/** The coordinates of a tile. */
 export type TilePlace = { logId: number; level: number; index: number };
 
-/** The tiles at these places that exist, in no particular order. */
+/** Finds the stored tiles at these coordinates, in no order. */
 export async function findTiles(
   sql: Sql,
   places: readonly TilePlace[],
@@ -16,7 +16,7 @@ export async function findTiles(
     JOIN tile t ON t.log_id = p.log_id AND t.level = p.level AND t.tile_index = p.index`;
 }
 
-/** Stores tiles. A tile that is there already is only ever replaced by a longer one. */
+/** Stores tiles. A stored tile is only replaced by a longer one. */
 export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]): Promise<void> {
   await sql`
     INSERT INTO tile (log_id, level, tile_index, hashes)

@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
 
-/** An API key as stored; the key itself is not. `environment` is a proto Environment number. */
+/** A stored API key, without the key itself. `environment` is a proto Environment number. */
 export type ApiKeyRow = {
   id: string;
   projectId: string;
@@ -18,17 +18,17 @@ export type ApiKeyRow = {
   expiresAt: Date | null;
   revokedAt: Date | null;
   lastUsedAt: Date | null;
-  /** The key that was made of this one by rotation. */
+  /** The key that replaced this one by rotation. */
   successorId: string | null;
 };
 
-/** How many calls a key may make in each window. */
+/** The limits of a key, in calls per window. */
 export type ApiKeyLimits = Pick<
   ApiKeyRow,
   'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond'
 >;
 
-/** The limits of a key that was made without its own. */
+/** The default limits of a new key. */
 export const DEFAULT_LIMITS: ApiKeyLimits = {
   submissionsPerSecond: 60,
   submissionsPerHour: 10_000,
@@ -36,7 +36,7 @@ export const DEFAULT_LIMITS: ApiKeyLimits = {
   readsPerSecond: 600,
 };
 
-/** What a new key is made of. */
+/** An API key to insert. */
 export type NewApiKey = {
   id: string;
   projectId: string;
@@ -57,7 +57,7 @@ const columns = (sql: Sql) => sql`
   k.created_at AS "createdAt", k.expires_at AS "expiresAt", k.revoked_at AS "revokedAt",
   k.last_used_at AS "lastUsedAt", k.successor_id AS "successorId"`;
 
-/** The key with one of these keyed hashes that is neither revoked nor expired. */
+/** Finds the key with one of these keyed hashes, unless revoked or expired. */
 export async function findUsableApiKey(
   sql: Sql,
   hmacs: readonly Uint8Array[],
@@ -69,28 +69,28 @@ export async function findUsableApiKey(
   return rows[0];
 }
 
-/** Notes that a key was used, to the minute. */
+/** Records the last use of a key, to the minute. */
 export async function touchApiKey(sql: Sql, id: string): Promise<void> {
   await sql`
     UPDATE api_key SET last_used_at = clock_timestamp()
     WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')`;
 }
 
-/** One key by id, revoked or not. */
+/** Finds a key by id, revoked or not. */
 export async function findApiKey(sql: Sql, id: string): Promise<ApiKeyRow | undefined> {
   const rows = await sql<ApiKeyRow[]>`
     SELECT ${columns(sql)} FROM api_key k JOIN project p ON p.id = k.project_id WHERE k.id = ${id}`;
   return rows[0];
 }
 
-/** One key by id, kept from changing until the transaction ends. */
+/** Finds a key by id and locks it until the transaction ends. */
 export async function lockApiKey(tx: Sql, id: string): Promise<ApiKeyRow | undefined> {
   const rows = await tx<ApiKeyRow[]>`
     SELECT ${columns(tx)} FROM api_key k JOIN project p ON p.id = k.project_id WHERE k.id = ${id} FOR UPDATE OF k`;
   return rows[0];
 }
 
-/** Adds a key. */
+/** Inserts a key. */
 export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<void> {
   const { limits } = key;
   await sql`
@@ -101,7 +101,7 @@ export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<void> {
             ${limits.submissionsPerDay}, ${limits.readsPerSecond})`;
 }
 
-/** Keys, newest first, of one project or all, below an id. */
+/** Lists keys of one project or all, newest first, below an id. */
 export async function listApiKeys(
   sql: Sql,
   query: { projectId: string | undefined; before: string | undefined; limit: number },
@@ -113,17 +113,17 @@ export async function listApiKeys(
     ORDER BY k.id DESC LIMIT ${query.limit}`;
 }
 
-/** Revokes a key for good. @returns whether this call did; revoking again changes nothing */
+/** Revokes a key permanently. @returns whether this call did; revoking again changes nothing */
 export async function revokeApiKey(sql: Sql, id: string): Promise<boolean> {
   const rows = await sql`
     UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = ${id} AND revoked_at IS NULL RETURNING id`;
   return rows.length > 0;
 }
 
-/** What can be changed of a key. */
+/** The fields of a key that can be changed. */
 export type ApiKeyChange = ApiKeyLimits & Pick<ApiKeyRow, 'name' | 'scopes' | 'expiresAt'>;
 
-/** Gives a key a name, scopes, limits and an expiry. */
+/** Updates a key's name, scopes, limits and expiry. */
 export async function updateApiKey(sql: Sql, id: string, change: ApiKeyChange): Promise<void> {
   await sql`
     UPDATE api_key SET name = ${change.name}, scopes = ${change.scopes}, expires_at = ${change.expiresAt},
@@ -132,7 +132,7 @@ export async function updateApiKey(sql: Sql, id: string, change: ApiKeyChange): 
     WHERE id = ${id}`;
 }
 
-/** Notes a key's successor and lets the key work for `overlapMs` more, or until its own expiry when that is sooner. */
+/** Records a key's successor. The key expires after `overlapMs`, or at its own expiry if that is earlier. */
 export async function replaceApiKey(
   sql: Sql,
   id: string,

@@ -1,11 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Sql } from '../database/connect.js';
 
-/** An entry of the audit log as stored; `actorKind` and `action` are numbers of the proto enums. */
+/** A stored entry of the audit log; `actorKind` and `action` are numbers of the proto enums. */
 export type AuditRow = {
   /** `aud_` and a ULID. */
   id: string;
-  /** Null when it concerns the whole installation. */
+  /** Null if the entry concerns the whole installation. */
   projectId: string | null;
   at: Date;
   actorKind: number;
@@ -18,10 +18,10 @@ export type AuditRow = {
   detail: JsonObject;
 };
 
-/** An entry to be written; the database gives it its time. */
+/** An entry to insert; the database sets its time. */
 export type NewAuditEntry = Omit<AuditRow, 'at'>;
 
-/** Adds an entry. In the transaction of what it speaks of, both are there or neither. */
+/** Inserts an entry. Call it in the transaction that makes the change. */
 export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<void> {
   await tx`
     INSERT INTO audit_entry (id, project_id, actor_kind, actor_id, action, resource_id, request_id, detail)
@@ -30,26 +30,26 @@ export async function insertAuditEntry(tx: Sql, entry: NewAuditEntry): Promise<v
 }
 
 /**
- * Drops what of the audit log is older than it is kept, month by month, and makes room for the next months. Entries are
- * kept for `retentionMs` at least, and up to a month longer.
+ * Drops expired months of the audit log and adds partitions for the next ones. Entries are kept for at least
+ * `retentionMs`, and up to a month longer.
  */
 export async function keepAuditPartitions(sql: Sql, retentionMs: number, now: Date): Promise<void> {
   await sql`SELECT keep_audit_partitions(${retentionMs}::bigint, ${now}::timestamptz)`;
 }
 
-/** Which entries to list; what is undefined does not bind. Times are exclusive. */
+/** A query of entries; an undefined member matches all. Times are exclusive. */
 export type AuditQuery = {
   projectId: string | undefined;
   action: number | undefined;
   resourceId: string | undefined;
   after: Date | undefined;
   before: Date | undefined;
-  /** Only those below this id: where the page before ended. */
+  /** Only entries below this id, the end of the previous page. */
   belowId: string | undefined;
   limit: number;
 };
 
-/** The entries that the query asks for, newest first, by id. */
+/** Lists entries, newest first, by id. */
 export async function listAuditEntries(sql: Sql, query: AuditQuery): Promise<AuditRow[]> {
   const { projectId, action, resourceId, after, before, belowId } = query;
   const none = sql``;

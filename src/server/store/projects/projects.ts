@@ -3,12 +3,12 @@ import type { Sql } from '../database/connect.js';
 /** A project, which owns keys and submissions. */
 export type ProjectRow = { id: string; name: string; createdAt: Date };
 
-/** Adds a project. */
+/** Inserts a project. */
 export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
   await sql`INSERT INTO project (id, name) VALUES (${project.id}, ${project.name})`;
 }
 
-/** One project by id. */
+/** Finds a project by id. */
 export async function findProject(sql: Sql, id: string): Promise<ProjectRow | undefined> {
   const rows = await sql<
     ProjectRow[]
@@ -16,7 +16,7 @@ export async function findProject(sql: Sql, id: string): Promise<ProjectRow | un
   return rows[0];
 }
 
-/** Projects, newest first, below an id. */
+/** Lists projects, newest first, below an id. */
 export async function listProjects(
   sql: Sql,
   { before, limit }: { before: string | undefined; limit: number },
@@ -26,7 +26,7 @@ export async function listProjects(
     ${before === undefined ? sql`` : sql`WHERE id < ${before}`} ORDER BY id DESC LIMIT ${limit}`;
 }
 
-/** The project that was made first. */
+/** Finds the oldest project. */
 export async function findFirstProject(sql: Sql): Promise<ProjectRow | undefined> {
   const rows = await sql<
     ProjectRow[]
@@ -34,7 +34,7 @@ export async function findFirstProject(sql: Sql): Promise<ProjectRow | undefined
   return rows[0];
 }
 
-/** Keeps a project from changing until the transaction ends. */
+/** Locks a project until the transaction ends. */
 export async function lockProject(tx: Sql, id: string): Promise<void> {
   await tx`SELECT FROM project WHERE id = ${id} FOR NO KEY UPDATE`;
 }

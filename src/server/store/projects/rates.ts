@@ -1,10 +1,10 @@
 import type { Sql } from '../database/connect.js';
 import type { WindowUse } from '../submissions/accept.js';
 
-/** Tokens granted, the use of the windows after it, and how long the window of a second still lasts. */
+/** Granted tokens, the use of the windows afterwards, and the rest of the current second. */
 export type Grant = WindowUse & { granted: number; leftMs: number };
 
-/** Takes up to `wanted` tokens of a key's bucket, as far as its window has room, and says how many it got. */
+/** Takes up to `wanted` tokens of a key's bucket, as many as its window has room for. */
 export async function takeTokens(
   sql: Sql,
   request: { apiKeyId: string; bucket: number; wanted: number; perSecond: number },
@@ -13,11 +13,11 @@ export async function takeTokens(
     SELECT granted, left_ms AS "leftMs", second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay"
     FROM take_tokens(${request.apiKeyId}, ${request.bucket}::smallint, ${request.wanted}::bigint,
                      ${request.perSecond}::bigint, NULL, NULL)`;
-  if (row === undefined) throw new Error('take_tokens answered nothing');
+  if (row === undefined) throw new Error('take_tokens returned no row');
   return row;
 }
 
-/** What a key has used of a bucket in its windows up to its newest second; undefined when never used. */
+/** Reads a key's use of a bucket as of its newest second. Returns undefined if it was never used. */
 export async function findUse(sql: Sql, apiKeyId: string, bucket: number): Promise<WindowUse | undefined> {
   const rows = await sql<WindowUse[]>`
     SELECT second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay" FROM rate_counter

@@ -1,15 +1,15 @@
 import type { Pool, Sql } from '../database/connect.js';
 
-/** What was used in one window: of 1, 3600 or 86400 seconds, which starts at `started` (seconds since the epoch). */
+/** The usage of one window of 1, 3600 or 86400 seconds that starts at `started` (seconds since the epoch). */
 export type WindowUsage = { windowSeconds: number; started: number; submissions: number; reads: number };
 
-/** Whose usage: one key's, or that of all keys of a project. */
+/** The owner of usage: one key, or all keys of a project. */
 export type UsageOwner = { apiKeyId: string } | { projectId: string };
 
 /** Windows of one length that start at `since` or later. Those of one second reach back a minute at most. */
 export type UsageSpan = { windowSeconds: 1 | 3600 | 86400; since: number };
 
-/** What was used in the windows of these spans, newest first; windows without any use are left out. Reads counters. */
+/** Reads the usage of the windows of these spans, newest first, without empty windows. Reads only counters. */
 export async function readUsage(
   sql: Sql,
   owner: UsageOwner,
@@ -38,15 +38,15 @@ export async function readUsage(
     ) windows GROUP BY seconds, started ORDER BY seconds, started DESC`;
 }
 
-/** How long windows are kept: hours for 8 days, days for 90. */
+/** Retention of windows in days: hours for 8 days, days for 90. */
 const KEPT_DAYS = { hours: 8, days: 90 } as const;
 
 /**
- * Moves counters that no rate window needs any more to the usage of their hours and days: those older than two minutes
- * save each key's newest, and those older than two days. Repeats add nothing twice, since a window's counter only
- * grows. One caller at a time does it, `limit` rows at most; others return at once.
+ * Moves counters that no rate window needs to `usage_counter`: those older than two minutes except each key's newest,
+ * and those older than two days. Idempotent, since a window's counter only grows. Moves at most `limit` rows. Returns
+ * at once if another caller is running it.
  *
- * @returns how many rows were moved
+ * @returns the number of rows moved
  */
 export async function rollUpUsage(pool: Pool, limit: number): Promise<number> {
   return pool.begin(async (tx) => {
@@ -75,7 +75,7 @@ export async function rollUpUsage(pool: Pool, limit: number): Promise<number> {
   });
 }
 
-/** Deletes the usage of windows that are no longer kept. */
+/** Deletes the usage of expired windows. */
 export async function pruneUsage(sql: Sql): Promise<void> {
   const { hours, days } = KEPT_DAYS;
   await sql`

@@ -1,6 +1,6 @@
 import { type ByteaArray, byteaArray, type Pool } from '../database/connect.js';
 
-/** A submission ready to be stored; `metadataErrors` is JSON text. Times in Unix milliseconds. */
+/** A submission to append; `metadataErrors` is JSON text. Times in Unix milliseconds. */
 export type NewSubmission = {
   id: string;
   projectId: string;

@@ -1,9 +1,9 @@
 import type { Sql } from '../database/connect.js';
 
-/** Behind the last place of every log. */
+/** Larger than every log index. */
 const LOG_END = Number.MAX_SAFE_INTEGER;
 
-/** The logs that the rest of a list is in, and where in each it ends. */
+/** Returns the logs of the rest of a list, and its end in each. */
 export function logsBelow(
   logIds: readonly number[],
   before: { logId: number; end: number } | undefined,
@@ -13,7 +13,7 @@ export function logsBelow(
 }
 
 /**
- * The limit of what a page is chosen from: the usual page and one more, or the largest. A constant, because of a
+ * The limit of the rows that a page is chosen from: a usual page and one more, or the largest. A constant: of a
  * parameter the planner expects a tenth of all rows.
  */
 export function mostRows(sql: Sql, limit: number) {

@@ -1,14 +1,14 @@
 import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Sql } from '../database/connect.js';
 
-/** Where a submission's metadata stands: a proto MetadataState number, and the schema it names now. */
+/** The state of a submission's metadata: a proto MetadataState number, and its current schema. */
 export type MetadataStand = { state: number; schema: string };
 
 const { VALID, REDACTED } = MetadataState;
 
 /**
- * Looks at the metadata of the owner's submission and keeps all others from changing it until the transaction ends;
- * undefined when the owner has none of this id.
+ * Reads the metadata state of the owner's submission and locks it until the transaction ends. Returns undefined if the
+ * owner has no submission of this id.
  *
  * @param owner a project in one environment, a proto Environment number
  */
@@ -24,7 +24,7 @@ export async function lockMetadata(
   return rows[0];
 }
 
-/** Replaces the indexed metadata by valid one, and keeps what was attested. The caller holds its lock. */
+/** Replaces the indexed metadata by valid metadata, and keeps the attested. The caller holds the lock. */
 export async function correctMetadata(
   tx: Sql,
   id: string,
@@ -38,8 +38,8 @@ export async function correctMetadata(
 }
 
 /**
- * Erases every copy of the metadata that the row holds, and the salt. The schema's names stay: lists and the statement
- * need them. The caller holds its lock.
+ * Erases all metadata of the row, and the salt. The schema names stay: lists and the statement need them. The caller
+ * holds the lock.
  */
 export async function redactMetadata(tx: Sql, id: string): Promise<void> {
   await tx`

@@ -5,7 +5,7 @@ import { type SubmissionRow, withBatch } from './submissions.js';
 /** A place in the order of lists: logs by id, submissions by index. */
 export type SubmissionPosition = { logId: number; logIndex: number };
 
-/** Which submissions of a project to list; `status` is a proto SubmissionStatus number. Times are exclusive. */
+/** A query of a project's submissions; `status` is a proto SubmissionStatus number. Times are exclusive. */
 export type SubmissionQuery = {
   projectId: string;
   logIds: readonly number[];
@@ -17,7 +17,7 @@ export type SubmissionQuery = {
   limit: number;
 };
 
-/** What a list says of a submission, as JSON spells it: hashes in lower-case hex, times in Unix milliseconds. */
+/** A submission in a list, as JSON: hashes in lower-case hex, times in Unix milliseconds. */
 export type ListedSubmission = Pick<
   SubmissionRow,
   | 'logId'
@@ -39,10 +39,10 @@ export type ListedSubmission = Pick<
   witnessedAtMs: number | null;
 };
 
-/** A page's submissions; when it `isCut`, there are more than its metadata left room for. */
+/** A page of submissions. `isCut` if their metadata filled the page before its row limit. */
 export type SubmissionPage = { rows: ListedSubmission[]; isCut: boolean };
 
-/** How many bytes of metadata, with its errors and what was attested before a correction, a page holds. */
+/** The most bytes of metadata in a page, with errors and metadata attested before a correction. */
 const MAX_METADATA_BYTES = 512 * 1024;
 
 type FoundPage = {
@@ -53,9 +53,9 @@ type FoundPage = {
 };
 
 /**
- * The project's submissions that the query asks for, newest first, and no more than {@link MAX_METADATA_BYTES} of their
- * metadata, unless the first alone has more. They come as one JSON text, which takes a third of the time that a page
- * of rows takes the driver, and their metadata in lines, which it has none of: nothing has to be escaped and read.
+ * Lists a project's submissions, newest first, with at most {@link MAX_METADATA_BYTES} of metadata unless the first
+ * alone has more. Rows come as one JSON text, which takes the driver a third of the time of a page of rows. Metadata
+ * comes in lines, as it contains no line break: it is neither escaped nor parsed.
  */
 export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionPage> {
   const [page] = await sql<FoundPage[]>`
@@ -75,7 +75,7 @@ export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise
   return { rows, isCut: page?.isCut === true };
 }
 
-/** The rows of a page with whether they fit into it. Their sizes are known without reading what is stored apart. */
+/** The rows of a page, and whether each fits. Sizes are known without reading TOAST tables. */
 function sizedPage(sql: Sql, query: SubmissionQuery) {
   return sql`
     SELECT *, through = bytes OR through <= ${MAX_METADATA_BYTES} AS fits FROM (
@@ -105,10 +105,10 @@ function unixMs(sql: Sql, time: ReturnType<Sql>) {
 }
 
 /**
- * The rows of a page. It reads the project's rows, or those of one schema, backwards by index within the stretches of
- * each log that the status and the times leave, so that it reads little more than it returns. Comparisons of whole
- * rows leave the planner one index to choose: with equalities, statistics of a large project can have it read
- * everybody's rows for a small one.
+ * The rows of a page. Reads the project's rows, or those of one schema, backwards by index within the stretches of each
+ * log that match status and times, so it reads little more than it returns. Comparisons of whole rows leave the planner
+ * one index to choose: with equalities, statistics of a large project can make it read all projects' rows for a small
+ * one.
  */
 function submissionPage(sql: Sql, query: SubmissionQuery) {
   const { projectId, schema, limit } = query;
@@ -134,7 +134,7 @@ function submissionPage(sql: Sql, query: SubmissionQuery) {
     ORDER BY s.log_id DESC, s.log_index DESC LIMIT ${limit}`;
 }
 
-/** As a number, so that the planner expects the times of every row to be right: the stretches are chosen by them. */
+/** Compared as numbers, so that the planner expects every row to match: the stretches are chosen by time. */
 function times(sql: Sql, { submittedAfter, submittedBefore }: SubmissionQuery) {
   if ((submittedAfter ?? submittedBefore) === undefined) return sql``;
   return sql`AND (s.submitted_at > coalesce(${submittedAfter ?? null}::timestamptz, '-infinity')

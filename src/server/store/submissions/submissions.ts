@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
 
-/** A submission with what its batch says of it; the batch members are null until a published batch holds it. */
+/** A submission and its batch. The batch members are null until a published batch contains it. */
 export type SubmissionRow = {
   logId: number;
   logIndex: number;
@@ -27,9 +27,9 @@ export type SubmissionRow = {
   /** Proto BatchStatus number. */
   batchStatus: number | null;
   witnessedAt: Date | null;
-  /** The transaction that wrote the row as it is (xmin): another one after each change. The batch's members do not count. */
+  /** The transaction that wrote this version of the row (xmin). Changes with each update, but not with the batch. */
   version: string;
-  /** How often metadata of the project's submissions had been changed when the row was read. */
+  /** The project's count of metadata changes when the row was read. */
   projectChanges: number;
 };
 
@@ -43,19 +43,19 @@ const submissionColumns = (sql: Sql) => sql`
   s.xmin::text AS version,
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
 
-/** Joins the batch `b` that holds a submission `s`, if published: the first that ends behind its index. */
+/** Joins the published batch `b` that contains a submission `s`: the first that ends behind its index. */
 export const withBatch = (sql: Sql) => sql`
   LEFT JOIN LATERAL (
     SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
   ) b ON b.registered_at IS NOT NULL`;
 
-/** The submissions with these ids that exist, of any project, in no particular order. */
+/** Finds submissions by id, of any project, in no order. */
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
-/** How often metadata of these projects' submissions has been changed, by project; those without a change are left out. */
+/** Counts the metadata changes of projects. Omits projects without a change. */
 export async function countMetadataChanges(
   sql: Sql,
   projectIds: readonly string[],

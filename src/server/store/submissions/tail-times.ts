@@ -1,18 +1,17 @@
 import type { Sql } from '../database/connect.js';
 
-/** Leaves that share bounds. */
+/** Leaves per row. */
 const BLOCK = 1_024;
-/** So many unsealed leaves are looked at one by one; a log that is sealed as it grows hardly ever has more. */
+/** Up to this many unsealed leaves are read one by one; a log that is sealed as it grows rarely has more. */
 const SHORT_TAIL = 4 * BLOCK;
-/** Of one statement. */
+/** The most leaves of one statement. */
 const MOST_LEAVES = 64 * BLOCK;
 
 /**
- * Writes down the bounds of the times of a log's unsealed leaves as far as they are not, of at most 65,536 leaves a
- * call, and drops what has been sealed since. Any number of processes may do so at once: leaves never change their
- * times, so all write the same.
+ * Writes the missing time bounds of a log's unsealed leaves, of at most 65,536 leaves a call, and deletes those of
+ * sealed leaves. Processes may run it concurrently: times never change, so all write the same.
  *
- * @returns whether there is more to write
+ * @returns whether more are missing
  */
 export async function noteTailTimes(sql: Sql, logId: number): Promise<boolean> {
   const { sealed, size, noted, oldest } = await findTail(sql, logId);
@@ -32,7 +31,7 @@ export async function noteTailTimes(sql: Sql, logId: number): Promise<boolean> {
   return until < end;
 }
 
-/** A log's sizes, sealed and as a whole, and where the bounds of its tail begin and end. */
+/** A log's sealed and total size, and the range that has time bounds. */
 type Tail = { sealed: number; size: number; noted: number | null; oldest: number | null };
 
 async function findTail(sql: Sql, logId: number): Promise<Tail> {

@@ -1,7 +1,7 @@
 import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from '../database/connect.js';
 
-/** One attempt as it was made; `answer` is the first 2 KiB of the receiver's answer as text. */
+/** One attempt; `answer` is the first 2 KiB of the response as text. */
 export type AttemptRow = {
   deliveryId: string;
   number: number;
@@ -12,30 +12,30 @@ export type AttemptRow = {
   answer: string | null;
 };
 
-/** An attempt and what follows from it for its delivery. */
+/** An attempt and its result for the delivery. */
 export type RecordedAttempt = AttemptRow & {
   webhookId: string;
-  /** That of the subscription under which it was made. */
+  /** The subscription's lease under which it was made. */
   lease: number;
-  /** The delivery's proto DeliveryStatus number after it. */
+  /** The delivery's status after it, a proto DeliveryStatus number. */
   status: number;
-  /** Whether the receiver wants nothing any more. */
+  /** Whether the receiver wants no more events. */
   isGone: boolean;
-  /** When to try again; null unless the delivery is pending. */
+  /** The time of the retry; null unless the delivery is pending. */
   retryAfterMs: number | null;
 };
 
 const { PENDING, DELIVERED } = DeliveryStatus;
 
-/** A subscription that failed under a lease, and for how long by now nothing but failed, in milliseconds. */
+/** A subscription that failed under a lease. `failingMs` is the time since its first failure without a success after it. */
 export type FailingWebhook = { id: string; lease: number; failingMs: number };
 
 /**
- * Records attempts, what became of their deliveries, and whether their subscriptions are failing, all in one statement.
- * An attempt that is not its delivery's newest is kept and changes nothing; a test, and an attempt from before the
- * subscription was changed, say nothing of the endpoint's health.
+ * Records attempts, the status of their deliveries, and whether their subscriptions are failing, in one statement. An
+ * attempt that is not the newest of its delivery is stored and changes nothing else. Tests, and attempts made before
+ * the subscription was changed, do not count for the endpoint's health.
  *
- * @returns the subscriptions that had a failure
+ * @returns the subscriptions with a failure
  */
 export async function recordAttempts(
   sql: Sql,
@@ -73,7 +73,7 @@ export async function recordAttempts(
     RETURNING w.id, w.lease, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
 }
 
-/** One JSON text costs the driver far less than ten arrays. */
+/** One JSON text takes the driver far less time than ten arrays. */
 function toJson(attempt: RecordedAttempt): object {
   const {
     webhookId,
@@ -103,10 +103,10 @@ function toJson(attempt: RecordedAttempt): object {
   };
 }
 
-/** A delivery that is sent again and again has attempts without end. */
+/** A delivery that is resent has any number of attempts. */
 const MAX_SHOWN = 50;
 
-/** The last 50 attempts of each of some deliveries, in order; answers of the last `answers` of them only. */
+/** Lists the last 50 attempts of each delivery, in order, with the response text of the last `answers` only. */
 export async function listAttempts(
   sql: Sql,
   deliveryIds: readonly string[],

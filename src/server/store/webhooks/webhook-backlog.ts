@@ -1,15 +1,14 @@
 import type { Sql } from '../database/connect.js';
 
-/** Deliveries that are due and not under way, and for how long the oldest has been. */
+/** Deliveries that are due and not in flight, and how long the oldest has been due. */
 export type WebhookBacklog = { due: number; oldestSeconds: number };
 
 const MAX_WEBHOOKS = 500;
 const MAX_COUNTED = 1_000;
 
 /**
- * What is due of the active subscriptions that wait longest: deliveries to be tried again, and events that have no rows
- * yet. Costs a few index look-ups for each subscription and one entry for each delivery, up to a maximum of both; what
- * has been delivered, or waits for its time, costs nothing.
+ * Reads the backlog of the active subscriptions that have been due longest: deliveries to retry, and events without
+ * rows. Costs a few index look-ups per subscription and one entry per due delivery, up to a maximum of both.
  */
 export async function readWebhookBacklog(sql: Sql): Promise<WebhookBacklog> {
   const [row] = await sql<WebhookBacklog[]>`

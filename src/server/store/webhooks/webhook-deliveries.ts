@@ -3,8 +3,8 @@ import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from '../database/connect.js';
 
 /**
- * An event on its way to a subscription. `transition` is a proto BatchStatus number, and null for a test, as
- * `submissionId` is. `occurredAt` is when the transition was, or the test; `landed` and `missing` are witness names.
+ * The delivery of an event to a subscription. `transition` is a proto BatchStatus number; it and `submissionId` are
+ * null for a test. `occurredAt` is the time of the transition or test; `landed` and `missing` are witness names.
  */
 export type DeliveryRow = {
   webhookId: string;
@@ -23,13 +23,13 @@ export type DeliveryRow = {
   deliveredAt: Date | null;
 };
 
-/** What of a delivery its event is made from. */
+/** The members of a delivery that its event is built from. */
 export type EventSource = Pick<
   DeliveryRow,
   'webhookId' | 'id' | 'submissionId' | 'transition' | 'occurredAt' | 'landed' | 'missing'
 >;
 
-/** What an attempt needs of its delivery. */
+/** The members of a delivery that an attempt needs. */
 export type ClaimedDelivery = EventSource & Pick<DeliveryRow, 'attempt' | 'step'>;
 
 const { PENDING, FAILED } = DeliveryStatus;
@@ -45,7 +45,10 @@ const columns = (sql: Sql) => sql`
 const withTransition = (sql: Sql) => sql`
   LEFT JOIN batch_transition t ON t.log_id = d.log_id AND t.tree_size = d.tree_size AND t.status = d.transition`;
 
-/** What a claim asks for. Times in milliseconds; `ids` name the deliveries that are made, which are at most as many. */
+/**
+ * A request to claim deliveries. Times in milliseconds; `ids` are the ids of new deliveries, and their number the
+ * limit.
+ */
 export type Claim = {
   webhookId: string;
   lease: number;
@@ -55,9 +58,9 @@ export type Claim = {
 };
 
 /**
- * Takes up to as many due deliveries as there are ids, one project token each, making rows of those that are new; and
- * extends the lease. Each is due again after `visibleMs`, unless `recordAttempts` comes first. Empty when nothing is
- * due, the project has no tokens, or the lease is lost.
+ * Claims at most `ids.length` due deliveries, one project token each, inserts rows for new ones, and renews the lease.
+ * Each is due again after `visibleMs` unless `recordAttempts` runs before. Returns none if nothing is due, the project
+ * has no tokens, or the lease is lost.
  */
 export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDelivery[]> {
   const { webhookId, lease, leaseMs, visibleMs, ids } = claim;
@@ -67,10 +70,7 @@ export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDe
                                   ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
 }
 
-/**
- * Makes claimed deliveries due at once whose attempt was not made or came to nothing. Rows that somebody is writing to
- * are passed over.
- */
+/** Makes claimed deliveries due at once that were not attempted. Skips locked rows. */
 export async function returnClaims(
   sql: Sql,
   webhookId: string,
@@ -87,13 +87,13 @@ export async function returnClaims(
     UPDATE webhook SET due_at = least(due_at, clock_timestamp()) WHERE id = ${webhookId} AND status <> 3`;
 }
 
-/** Makes a test of a subscription, due at once. Runs in the caller's transaction, which holds the subscription. */
+/** Inserts a test of a subscription, due at once. Runs in the caller's transaction, which locks the subscription. */
 export async function insertTestDelivery(tx: Sql, webhookId: string, id: string): Promise<void> {
   await tx`UPDATE webhook SET due_at = clock_timestamp() WHERE id = ${webhookId}`;
   await tx`INSERT INTO webhook_delivery (webhook_id, id) VALUES (${webhookId}, ${id})`;
 }
 
-/** One delivery of a subscription. */
+/** Finds a delivery of a subscription. */
 export async function findDelivery(
   sql: Sql,
   webhookId: string,
@@ -105,7 +105,9 @@ export async function findDelivery(
   return rows[0];
 }
 
-/** A subscription's deliveries with ids below `before`, newest first; `status` is a proto DeliveryStatus number. */
+/**
+ * Lists a subscription's deliveries with ids below `before`, newest first; `status` is a proto DeliveryStatus number.
+ */
 export async function listDeliveries(
   sql: Sql,
   webhookId: string,
@@ -120,7 +122,7 @@ export async function listDeliveries(
     ORDER BY d.id DESC LIMIT ${limit}`;
 }
 
-/** Has a delivery sent again, on a new schedule. Says whether there is one. Runs in a transaction. */
+/** Makes a delivery due on a new retry schedule. Runs in a transaction. @returns whether it exists */
 export async function redeliver(tx: Sql, webhookId: string, id: string): Promise<boolean> {
   const updated = await tx`
     UPDATE webhook_delivery SET status = ${PENDING}, step = 0, delivered_at = NULL, next_attempt_at = clock_timestamp()
@@ -131,8 +133,8 @@ export async function redeliver(tx: Sql, webhookId: string, id: string): Promise
 }
 
 /**
- * Asks for every failed delivery made at or after `since` to be sent again; the worker does it, in stretches. Of two
- * requests before that is done the earlier `since` holds.
+ * Requests redelivery of every failed delivery made at or after `since`; the worker does it, in portions. If requests
+ * overlap, the earliest `since` applies.
  */
 export async function requestRedelivery(sql: Sql, webhookId: string, since: Date): Promise<void> {
   await sql`
@@ -140,7 +142,7 @@ export async function requestRedelivery(sql: Sql, webhookId: string, since: Date
     WHERE id = ${webhookId}`;
 }
 
-/** How many deliveries `requestRedelivery` is about as they stand; counts no more than `most`. */
+/** Counts the deliveries that `requestRedelivery` would resend now, up to `most`. */
 export async function countFailed(sql: Sql, webhookId: string, since: Date, most: number): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     SELECT count(*) AS n FROM (
@@ -148,7 +150,7 @@ export async function countFailed(sql: Sql, webhookId: string, since: Date, most
   return row?.n ?? 0;
 }
 
-/** A test that has been sent again is left out: as it fails at its first attempt, it would be sent for ever. */
+/** Excludes tests that were resent: as a test fails at its first attempt, it would be resent for ever. */
 function isRedelivered(sql: Sql, since: Date) {
   return sql`
     status = ${FAILED} AND id >= ${firstId(since.getTime() - CLOCKS_APART_MS)} AND created_at >= ${since}
@@ -156,8 +158,8 @@ function isRedelivered(sql: Sql, since: Date) {
 }
 
 /**
- * The next stretch of what `requestRedelivery` asked for, oldest first; marks the request as met with the last. The lock
- * keeps a request that comes meanwhile from being taken for met.
+ * Redelivers the next portion of a request, oldest first, and completes the request with the last. The lock keeps a
+ * concurrent request from being completed with it.
  */
 export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, limit: number): Promise<void> {
   await tx`SELECT FROM webhook WHERE id = ${webhookId} FOR UPDATE`;
@@ -172,13 +174,14 @@ export async function redeliverFailed(tx: Sql, webhookId: string, since: Date, l
 }
 
 /**
- * Deletes deliveries and their attempts that are older than `historyMs`, at most `limit`. Costs a look-up for each
- * subscription, besides. @returns how many
+ * Deletes deliveries older than `historyMs` and their attempts, at most `limit`. Costs a look-up per subscription.
+ *
+ * @returns the number of deliveries deleted
  */
 export async function pruneDeliveries(sql: Sql, historyMs: number, limit: number): Promise<number> {
   const [clock] = await sql<{ before: Date }[]>`
     SELECT clock_timestamp() - ${historyMs}::bigint * interval '1 millisecond' AS before`;
-  if (clock === undefined) throw new Error('the database tells no time');
+  if (clock === undefined) throw new Error('the database returned no time');
   const { before } = clock;
   const [row] = await sql<{ n: number }[]>`
     WITH old AS (
@@ -194,12 +197,12 @@ export async function pruneDeliveries(sql: Sql, historyMs: number, limit: number
   return row?.n ?? 0;
 }
 
-/** How far the clock of a process, which is in ids, may be from the database's. */
+/** The largest difference between a process's clock, which is in ids, and the database's. */
 const CLOCKS_APART_MS = 3_600_000;
 const ULID_TIME_LENGTH = 10;
 const ULID_MAX_MS = 2 ** 48 - 1;
 
-/** What ids of deliveries begin with that were made at a time in Unix milliseconds; all before are less. */
+/** Returns the prefix of delivery ids made at a time in Unix milliseconds; ids of earlier ones are less. */
 function firstId(timeMs: number): string {
   return `dlv_${encodeTime(Math.min(Math.max(0, timeMs), ULID_MAX_MS), ULID_TIME_LENGTH)}`;
 }

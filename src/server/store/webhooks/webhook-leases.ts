@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
 
-/** A subscription that this worker alone sends for now. Secrets are encrypted, those that sign now. */
+/** A subscription that this worker has leased. `secrets` are those that sign now, encrypted. */
 export type LeasedWebhook = {
   id: string;
   lease: number;
@@ -12,9 +12,9 @@ export type LeasedWebhook = {
 };
 
 /**
- * Takes the lease of a subscription for which something is due and nobody else sends.
+ * Leases a subscription that is due and not leased.
  *
- * @returns undefined when nothing is due or somebody else has it
+ * @returns undefined if it is not due or leased by another worker
  */
 export async function leaseWebhook(
   sql: Sql,
@@ -34,7 +34,7 @@ export async function leaseWebhook(
   return rows[0];
 }
 
-/** Whether a lease still stands, extended if it does: a change of the subscription ends it. */
+/** Renews a lease. Returns false if it has ended: a change of the subscription ends it. */
 export async function renewLease(sql: Sql, id: string, lease: number, leaseMs: number): Promise<boolean> {
   const renewed = await sql`
     UPDATE webhook SET leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
@@ -42,10 +42,7 @@ export async function renewLease(sql: Sql, id: string, lease: number, leaseMs: n
   return renewed.count === 1;
 }
 
-/**
- * Extends these leases, as far as they stand. Rows that somebody is writing to are left to the next time, so that two
- * callers cannot wait for each other.
- */
+/** Renews those of these leases that have not ended. Skips locked rows, so that two callers cannot deadlock. */
 export async function renewLeases(
   sql: Sql,
   leases: ReadonlyMap<string, number>,
@@ -60,14 +57,14 @@ export async function renewLeases(
     WHERE w.id = standing.id`;
 }
 
-/** Ends a lease. @returns in how many milliseconds something is due again; undefined when nothing is */
+/** Ends a lease. @returns the milliseconds until the subscription is due; undefined if nothing is */
 export async function releaseWebhook(sql: Sql, id: string, lease: number): Promise<number | undefined> {
   const [row] = await sql<{ due_ms: number | null }[]>`
     SELECT release_webhook(${id}, ${lease}::bigint) AS due_ms`;
   return row?.due_ms ?? undefined;
 }
 
-/** The subscriptions for which something is due and nobody sends, the longest due first. */
+/** Finds subscriptions that are due and not leased, the longest due first. */
 export async function findDueWebhooks(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
     SELECT id FROM webhook

@@ -1,9 +1,9 @@
 import type { Sql } from '../database/connect.js';
 
-/** A change of a batch's status whose events are not on their way; `transition` is a proto BatchStatus number. */
+/** A change of a batch's status whose events have no ranges yet; `transition` is a proto BatchStatus number. */
 export type UnnotifiedTransition = { logId: number; treeSize: number; transition: number };
 
-/** The transitions of a batch whose events are not on their way, locked until the transaction ends. */
+/** Finds the transitions of a batch without ranges, and locks them until the transaction ends. */
 export async function lockUnnotified(tx: Sql, batchId: string): Promise<UnnotifiedTransition[]> {
   return tx<UnnotifiedTransition[]>`
     SELECT t.log_id AS "logId", t.tree_size AS "treeSize", t.status AS transition
@@ -12,10 +12,10 @@ export async function lockUnnotified(tx: Sql, batchId: string): Promise<Unnotifi
 }
 
 /**
- * Puts a transition's events on their way: a range for each subscription to `eventType` that was active when it
- * happened and whose project has submissions in the batch. Marks the transition in the same transaction.
+ * Inserts a range for each subscription to `eventType` that was active at the transition and whose project has
+ * submissions in the batch. Marks the transition as notified in the same transaction.
  *
- * @returns the ids of the subscriptions that now have something due
+ * @returns the ids of the subscriptions that are due now
  */
 export async function notifyTransition(
   tx: Sql,
@@ -40,7 +40,7 @@ export async function notifyTransition(
   return ids;
 }
 
-/** Has subscriptions looked at now. The locks are taken in the order of ids, so that no two callers deadlock. */
+/** Makes subscriptions due now. Locks them in the order of ids, so that two callers cannot deadlock. */
 async function makeDue(tx: Sql, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`
@@ -48,7 +48,7 @@ async function makeDue(tx: Sql, ids: readonly string[]): Promise<void> {
     UPDATE webhook w SET due_at = clock_timestamp() FROM locked WHERE w.id = locked.id`;
 }
 
-/** The batches with transitions whose events are not on their way, oldest first. */
+/** Finds batches with transitions that have no ranges yet, oldest first. */
 export async function findUnnotifiedBatches(sql: Sql, limit: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
     SELECT DISTINCT ON (t.log_id, t.tree_size) b.id
@@ -57,7 +57,7 @@ export async function findUnnotifiedBatches(sql: Sql, limit: number): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** Deletes ranges that nobody will come for: of deleted subscriptions, or older than `historyMs`; at most `limit`. */
+/** Deletes ranges of deleted subscriptions and ranges older than `historyMs`, at most `limit`. */
 export async function pruneRanges(sql: Sql, historyMs: number, limit: number): Promise<void> {
   await sql`
     DELETE FROM webhook_range WHERE ctid IN (

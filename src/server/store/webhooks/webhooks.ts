@@ -21,7 +21,7 @@ export type WebhookRow = {
   failingSince: Date | null;
 };
 
-/** Whose subscriptions: those of a project in one environment. */
+/** The owner of subscriptions: a project in one environment. */
 export type WebhookOwner = { projectId: string; environment: number };
 
 const { ACTIVE, DISABLED, DELETED } = WebhookStatus;
@@ -31,7 +31,11 @@ const columns = (sql: Sql) => sql`
   w.disabled_reason AS "disabledReason", w.secret, w.previous_secret AS "previousSecret",
   w.previous_secret_until AS "previousSecretUntil", w.created_at AS "createdAt", w.failing_since AS "failingSince"`;
 
-/** Adds a subscription unless its owner has `max` already, and says whether it did. Runs in the caller's transaction. */
+/**
+ * Inserts a subscription unless its owner has `max` already. Runs in the caller's transaction.
+ *
+ * @returns whether it was inserted
+ */
 export async function insertWebhook(
   tx: Sql,
   webhook: WebhookOwner & Pick<WebhookRow, 'id' | 'url' | 'events' | 'secret'>,
@@ -47,7 +51,7 @@ export async function insertWebhook(
   return inserted.count === 1;
 }
 
-/** The owner's subscription with this id, deleted ones left out unless `withDeleted`, and locked with `isLocked`. */
+/** Finds the owner's subscription by id, a deleted one only if `withDeleted`. Locks it if `isLocked`. */
 export async function findWebhook(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
@@ -61,7 +65,7 @@ export async function findWebhook(
   return rows[0];
 }
 
-/** The owner's subscriptions whose number is below `before`, newest first. */
+/** Lists the owner's subscriptions with numbers below `before`, newest first. */
 export async function listWebhooks(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
@@ -74,7 +78,7 @@ export async function listWebhooks(
     ORDER BY w.number DESC LIMIT ${limit}`;
 }
 
-/** What to change; undefined stays. `status` is active or disabled. */
+/** The members to change. `status` is active or disabled. */
 export type WebhookChange = {
   url: string | undefined;
   events: number[] | undefined;
@@ -83,9 +87,10 @@ export type WebhookChange = {
 };
 
 /**
- * Changes a subscription and says whether there is one. One that becomes active again begins anew: no failures, and
- * only transitions from then on. So does the count of failures at another address. A new address or status ends the
- * lease: who sends for the subscription learns of it within a second.
+ * Changes a subscription. One that becomes active again starts over: without failures, and with transitions from then
+ * on only. A new URL resets the failures too. A new URL or status ends the lease; the worker notices within a second.
+ *
+ * @returns whether the subscription exists
  */
 export async function updateWebhook(
   sql: Sql,
@@ -112,7 +117,7 @@ export async function updateWebhook(
   return updated.count === 1;
 }
 
-/** Deletes a subscription, its secrets and its lease at once, and says whether there was one. */
+/** Deletes a subscription, its secrets and its lease. @returns whether it existed */
 export async function deleteWebhook(
   sql: Sql,
   { projectId, environment }: WebhookOwner,
@@ -127,12 +132,14 @@ export async function deleteWebhook(
   return updated.count === 1;
 }
 
-/** Secrets that still sign besides the present and the previous one, the newest of them. */
+/** The most secrets that still sign besides the current and the previous one; the newest are kept. */
 const MAX_OLDER_SECRETS = 4;
 
 /**
- * Gives a subscription a new secret; the one before signs along for `overlapMs`, and those before it as long as they
- * were to. Ends the lease, as who sends signs with what it took then. Says whether there is one.
+ * Sets a new secret. The previous one keeps signing for `overlapMs`, and older ones until their own end. Ends the
+ * lease, since its worker signs with the secrets it leased.
+ *
+ * @returns whether the subscription exists
  */
 export async function rotateWebhookSecret(
   sql: Sql,
@@ -154,9 +161,9 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Disables an active subscription that was not changed since `lease`; nothing is sent from then on.
+ * Disables an active subscription that was not changed since `lease`.
  *
- * @returns its project; undefined when it was changed or not active
+ * @returns its project; undefined if it was changed or is not active
  */
 export async function disableWebhook(
   sql: Sql,
@@ -170,7 +177,7 @@ export async function disableWebhook(
   return rows[0]?.projectId;
 }
 
-/** Deletes what is left of subscriptions that were deleted longer ago than `historyMs`. */
+/** Deletes the rows of subscriptions that were deleted longer than `historyMs` ago. */
 export async function pruneWebhooks(pool: Pool, historyMs: number): Promise<void> {
   await pool`
     DELETE FROM webhook w

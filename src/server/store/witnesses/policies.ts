@@ -1,9 +1,9 @@
 import type { Pool, Sql } from '../database/connect.js';
 
-/** A witness as a policy names it; `kind` is a proto WitnessKind number. */
+/** A witness in a policy; `kind` is a proto WitnessKind number. */
 export type PolicyWitness = { name: string; kind: number; required: boolean };
 
-/** Which witnesses the batches of an environment need. */
+/** The witnesses that the batches of an environment need. */
 export type Policy = {
   environment: number;
   version: number;
@@ -11,10 +11,10 @@ export type Policy = {
   deadlineMs: number;
 };
 
-/** A policy and when it was in force; without an end while it is. */
+/** A policy and the time it was in force. `validTo` is null while it is. */
 export type DatedPolicy = Policy & { validFrom: Date; validTo: Date | null };
 
-/** The newest policy of an environment; throws when there is none. */
+/** Reads the newest policy of an environment. Throws if there is none. */
 export async function getNewestPolicy(sql: Sql, environment: number): Promise<Policy> {
   const [policy] = await sql<Policy[]>`
     SELECT environment, version, witnesses, deadline_ms AS "deadlineMs" FROM policy
@@ -25,7 +25,7 @@ export async function getNewestPolicy(sql: Sql, environment: number): Promise<Po
 }
 
 /**
- * Every version of every policy, oldest first. One ends its own deadline after the next has begun: batches that were
+ * Lists all versions of all policies, oldest first. A version ends its deadline after the next one begins: batches
  * sealed under it have until then. The database's clock may have been set back in between.
  */
 export async function listPolicies(sql: Sql): Promise<DatedPolicy[]> {
@@ -37,7 +37,7 @@ export async function listPolicies(sql: Sql): Promise<DatedPolicy[]> {
     ORDER BY environment, version`;
 }
 
-/** Makes this the environment's newest policy, as a new version unless the newest says the same. */
+/** Makes this the environment's newest policy. Adds a version unless the newest is equal. */
 export async function ensurePolicy(
   pool: Pool,
   policy: { environment: number; witnesses: PolicyWitness[]; deadlineMs: number },

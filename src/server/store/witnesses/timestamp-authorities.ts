@@ -1,6 +1,6 @@
 import type { Pool, Sql } from '../database/connect.js';
 
-/** A time-stamping authority's certificate chain, leaf first, and since when it is used. */
+/** A time-stamping authority: its certificate chain, leaf first, and when it was trusted. */
 export type TimestampAuthorityRow = {
   name: string;
   url: string;
@@ -10,17 +10,17 @@ export type TimestampAuthorityRow = {
   validTo: Date | null;
 };
 
-/** Every time-stamping authority that is or was used, oldest first. */
+/** Lists all time-stamping authorities, current and former, oldest first. */
 export async function listTimestampAuthorities(sql: Sql): Promise<TimestampAuthorityRow[]> {
   return sql<TimestampAuthorityRow[]>`
     SELECT name, url, operator, cert_chain_pem AS "certChainPem", valid_from AS "validFrom", valid_to AS "validTo"
     FROM timestamp_authority ORDER BY id`;
 }
 
-/** How long a chain that was replaced stays trusted, for workers that have not been restarted with the new one. */
+/** How long a replaced chain stays trusted, for workers that still run with it. */
 const OVERLAP_MS = 60 * 60_000;
 
-/** Makes this the authority of its name; one with another chain stays trusted for an hour. */
+/** Makes this the authority of its name. One with another chain stays trusted for an hour. */
 export async function ensureTimestampAuthority(
   pool: Pool,
   authority: { name: string; url: string; operator: string; certChainPem: string[] },
@@ -41,8 +41,8 @@ export async function ensureTimestampAuthority(
 }
 
 /**
- * Ends the trust in authorities of other names than these, once, after an hour or the deadline of batches under way, if
- * that is longer. What they stamped until then stays good.
+ * Ends the trust in authorities of other names after an hour, or after the deadline of pending batches if that is
+ * longer. Their earlier time stamps stay valid.
  */
 export async function retireTimestampAuthorities(
   sql: Sql,
@@ -54,7 +54,7 @@ export async function retireTimestampAuthorities(
     WHERE valid_to IS NULL AND name <> ALL (${[...keptNames]}::text[])`;
 }
 
-/** So long from now, or from the beginning if the database's clock was set back since. */
+/** `ms` after now, or after `valid_from` if the database's clock was set back since. */
 function after(sql: Sql, ms: number) {
   return sql`greatest(clock_timestamp(), valid_from) + ${ms}::bigint * interval '1 millisecond'`;
 }

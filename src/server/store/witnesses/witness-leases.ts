@@ -1,9 +1,9 @@
 import type { Pool, Sql } from '../database/connect.js';
 
 /**
- * Takes the lease to ask a witness about a log, when it is due and nobody else holds one.
+ * Leases the requests to a witness about a log, if due and not leased.
  *
- * @returns the attempt's number, which fences what follows, or undefined
+ * @returns the attempt's number, a fencing token, or undefined
  */
 export async function leaseWitness(
   sql: Sql,
@@ -20,7 +20,7 @@ export async function leaseWitness(
   return rows[0]?.attempt;
 }
 
-/** Extends the lease of an attempt that has not ended, unless another attempt has begun. */
+/** Renews the lease of an attempt, unless it has ended or another attempt has begun. */
 export async function renewWitnessLease(
   sql: Sql,
   logId: number,
@@ -33,7 +33,7 @@ export async function renewWitnessLease(
     WHERE log_id = ${logId} AND witness = ${witness} AND attempt = ${attempt} AND leased_until IS NOT NULL`;
 }
 
-/** Ends a lease without an attempt having been made. */
+/** Ends a lease without recording an attempt. */
 export async function releaseWitness(
   sql: Sql,
   logId: number,
@@ -45,7 +45,7 @@ export async function releaseWitness(
     WHERE log_id = ${logId} AND witness = ${witness} AND attempt = ${attempt}`;
 }
 
-/** An attempt that failed, and how long to wait before the next one. */
+/** A failed attempt, and the wait before the next one. */
 export type WitnessFailure = {
   logId: number;
   witness: string;
@@ -58,10 +58,10 @@ export type WitnessFailure = {
 };
 
 /**
- * Records that an attempt failed and when to try next; nothing when a newer attempt has begun. The lock comes first, so
- * that a batch published meanwhile is either seen here or hastens this witness afterwards.
+ * Records a failed attempt and the time of the next one, unless a newer attempt has begun. Locks first, so that a batch
+ * published concurrently is either seen here or shortens the wait afterwards.
  *
- * @returns in how many milliseconds it is tried next
+ * @returns the milliseconds until the next attempt
  */
 export async function recordWitnessFailure(pool: Pool, failed: WitnessFailure): Promise<number | undefined> {
   const { logId, witness, attempt } = failed;
@@ -84,7 +84,7 @@ export async function recordWitnessFailure(pool: Pool, failed: WitnessFailure): 
   });
 }
 
-/** Has witnesses that failed last asked again within `longestMs`: there is something new to ask about. */
+/** Limits the wait of failing witnesses to `longestMs`: there is a new checkpoint. */
 export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs: number): Promise<void> {
   await sql`
     UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
@@ -92,7 +92,7 @@ export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs:
       AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
 }
 
-/** Has a witness asked at once, about every log. */
+/** Makes a witness due at once, for every log. */
 export async function askAtOnce(sql: Sql, witness: string): Promise<void> {
   await sql`
     UPDATE witness_state SET next_attempt_at = clock_timestamp()
@@ -100,8 +100,8 @@ export async function askAtOnce(sql: Sql, witness: string): Promise<void> {
 }
 
 /**
- * Has those of these witnesses that failed last asked at once, about every log. Rows that somebody is writing to are
- * passed over, so that two callers cannot wait for each other.
+ * Makes those of these witnesses that are failing due at once, for every log. Skips locked rows, so that two callers
+ * cannot deadlock.
  */
 export async function endBackoff(sql: Sql, witnesses: readonly string[]): Promise<void> {
   await sql`

@@ -1,6 +1,6 @@
 import type { Sql } from '../database/connect.js';
 
-/** How a witness that an environment's newest policy names stands with its log. Times are of the database's clock. */
+/** The state of a witness of the newest policy for the active log. Times are of the database's clock. */
 export type WitnessStanding = {
   logId: number;
   origin: string;
@@ -9,7 +9,7 @@ export type WitnessStanding = {
   /** Proto WitnessKind number. */
   kind: number;
   required: boolean;
-  /** The size up to which it has vouched, and the newest that is published. */
+  /** The size that it covers, and the published size. */
   coversTreeSize: number;
   publishedTreeSize: number;
   lastSuccessAt: Date | null;
@@ -20,7 +20,7 @@ export type WitnessStanding = {
   isAsked: boolean;
 };
 
-/** The witnesses of the logs that are written to. Costs a few index look-ups for each. */
+/** Reads the state of the active logs' witnesses. Costs a few index look-ups for each. */
 export async function readWitnessStandings(sql: Sql): Promise<WitnessStanding[]> {
   return sql<WitnessStanding[]>`
     SELECT l.id AS "logId", l.origin, l.environment, w.witness, named.kind, named.required,

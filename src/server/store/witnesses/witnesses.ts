@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Pool, Sql } from '../database/connect.js';
 
-/** The asking of one witness about one log. */
+/** The state of the requests to one witness about one log. */
 export type WitnessState = {
   logId: number;
   witness: string;
@@ -11,7 +11,7 @@ export type WitnessState = {
   coversTreeSize: number;
 };
 
-/** What a witness handed over about the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
+/** The evidence of a witness for the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
 export type Evidence = {
   logId: number;
   witness: string;
@@ -22,7 +22,7 @@ export type Evidence = {
   landedAt: Date;
 };
 
-/** Adds the states of these witnesses for a log, where missing. */
+/** Inserts the missing states of these witnesses for a log. */
 export async function ensureWitnessStates(
   sql: Sql,
   logId: number,
@@ -32,7 +32,7 @@ export async function ensureWitnessStates(
     INSERT INTO witness_state (log_id, witness) SELECT ${logId}, unnest(${[...witnesses]}::text[]) ON CONFLICT DO NOTHING`;
 }
 
-/** Stores evidence and ends the lease, in one transaction. Evidence that came after its lease ran out is kept too. */
+/** Stores evidence and ends the lease, in one transaction. Evidence is stored even if its lease has expired. */
 export async function recordEvidence(
   pool: Pool,
   attempt: number,
@@ -57,7 +57,7 @@ export async function recordEvidence(
   });
 }
 
-/** The states of all witnesses of a log. */
+/** Lists the states of all witnesses of a log. */
 export async function listWitnessStates(sql: Sql, logId: number): Promise<WitnessState[]> {
   return sql<WitnessState[]>`
     SELECT log_id AS "logId", witness, failures, last_failed_at AS "lastFailedAt", last_error AS "lastError",
@@ -65,17 +65,17 @@ export async function listWitnessStates(sql: Sql, logId: number): Promise<Witnes
     FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
 }
 
-/** Evidence that covers the batch which ends at `batchSize`. */
+/** Evidence that covers the batch ending at `batchSize`. */
 export type Covering = Evidence & { batchSize: number };
 
 type BatchEnd = { logId: number; treeSize: number };
 
-/** Of each witness the evidence that covers a batch first: the one with the smallest tree size from its end on. */
+/** Finds the first evidence of each witness that covers a batch: with the smallest tree size at or after its end. */
 export async function findCoveringEvidence(sql: Sql, batches: readonly BatchEnd[]): Promise<Covering[]> {
   return sql<Covering[]>`SELECT ${toldColumns(sql)}, e.evidence ${covering(sql, batches)}`;
 }
 
-/** The same without what the witnesses handed over. */
+/** Like `findCoveringEvidence`, without the evidence bytes. */
 export async function listCoveringEvidence(
   sql: Sql,
   batches: readonly BatchEnd[],
