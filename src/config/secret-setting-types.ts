@@ -1,7 +1,7 @@
 /** The kinds of settings that hold or name secrets. */
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
-import { readSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
+import { parseSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
 import { readSettingFile } from './files.js';
 import { InvalidValue, type Kind } from './settings.js';
 
@@ -47,7 +47,7 @@ export function signingKeyFiles(use: SigningKeyUse): Kind<SigningKeys> {
 function readKeyFile(path: string, use: SigningKeyUse): KeyObject {
   const pem = readSettingFile(path);
   try {
-    return readSigningKey(pem, use);
+    return parseSigningKey(pem, use);
   } catch (error) {
     throw new InvalidValue(`${path}: ${(error as Error).message}`);
   }

@@ -3,7 +3,7 @@
 // <database url>` parses JSON and stores rows of ROW_BYTES by gathered inserts.
 import { readFileSync } from 'node:fs';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { gather } from '../../src/server/store/database/batch-loader.js';
+import { createBatchLoader } from '../../src/server/store/database/batch-loader.js';
 import { byteaArray, connectPool, type Pool } from '../../src/server/store/database/connect.js';
 
 /** About what a submission takes. */
@@ -32,7 +32,7 @@ async function serveRows(server: FastifyInstance, bytes: Buffer, url: string): P
   const pool = openPool(url);
   await pool`CREATE TABLE bare (id text PRIMARY KEY, body text NOT NULL)`;
   await pool`INSERT INTO bare SELECT i, ${bytes.toString()} FROM generate_series(1, ${ROWS}) i`;
-  const find = gather(
+  const find = createBatchLoader(
     async (ids) => {
       const rows = await pool<{ id: string; body: string }[]>`SELECT * FROM bare WHERE id = ANY(${[...ids]})`;
       return new Map(rows.map(({ id, body }) => [id, body]));

@@ -8,10 +8,10 @@ import type { Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
 import {
-  AcceptOutcome,
-  acceptSubmissions,
   type NewSubmission,
-} from '../../src/server/store/submissions/accept.js';
+  SubmissionOutcome,
+  sequenceSubmissions,
+} from '../../src/server/store/submissions/sequence-submissions.js';
 
 const ROWS_PER_CALL = 500;
 const ROWS_PER_STATEMENT = 250_000;
@@ -48,8 +48,8 @@ export async function appendSubmissions(target: Target, count: number): Promise<
     const rows = Array.from({ length: Math.min(ROWS_PER_CALL, count - done) }, () =>
       newSubmission(target.projectId, keyId, random.ulid(Date.now())),
     );
-    const results = await acceptSubmissions(target.pool, logId, rows, false, RETENTION_MS);
-    if (results.some(({ outcome }) => outcome !== AcceptOutcome.STORED))
+    const results = await sequenceSubmissions(target.pool, logId, rows, false, RETENTION_MS);
+    if (results.some(({ outcome }) => outcome !== SubmissionOutcome.STORED))
       throw new Error('a row was not stored');
   }
 }

@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';
-import { AcceptOutcome } from '../../src/server/store/submissions/accept.js';
+import { SubmissionOutcome } from '../../src/server/store/submissions/sequence-submissions.js';
 import { assertConsistent } from '../support/consistent.js';
 import { drain } from '../support/pipeline.js';
 import type { Break } from '../support/proxy.js';
@@ -22,7 +22,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
     await broken;
     t.same(
       outcomes(results),
-      rows.map(() => AcceptOutcome.STORED),
+      rows.map(() => SubmissionOutcome.STORED),
     );
     const [count] = await scene.pool`SELECT count(*) AS n FROM submission`;
     t.equal(count?.n, 15);
@@ -35,7 +35,9 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
 /** Tries until so many are all stored: on a slow machine one try may take longer than the patience of the scene. */
 async function untilStored(scene: SequencerScene, count: number): Promise<void> {
   await until(`${count} are stored`, async () =>
-    outcomes(await scene.accept(scene.makeRows(count))).every((outcome) => outcome === AcceptOutcome.STORED),
+    outcomes(await scene.accept(scene.makeRows(count))).every(
+      (outcome) => outcome === SubmissionOutcome.STORED,
+    ),
   );
 }
 
@@ -48,7 +50,7 @@ t.test('one bad row fails alone, and the others of its flush are stored', async 
   const results = await scene.accept(rows);
   t.same(
     outcomes(results),
-    rows.map((row) => (row === bad ? '23514' : AcceptOutcome.STORED)),
+    rows.map((row) => (row === bad ? '23514' : SubmissionOutcome.STORED)),
   );
   await finish(t, scene);
 });
@@ -63,9 +65,13 @@ t.test('a stuck idempotency key harms no stranger, and its own caller is told af
     ...scene.makeRows(1, keyed('free')),
   ];
   const results = outcomes(await scene.accept(rows));
-  t.same(results, [...Array(20).fill(AcceptOutcome.STORED), 'IDEMPOTENCY_IN_PROGRESS', AcceptOutcome.STORED]);
+  t.same(results, [
+    ...Array(20).fill(SubmissionOutcome.STORED),
+    'IDEMPOTENCY_IN_PROGRESS',
+    SubmissionOutcome.STORED,
+  ]);
   await holder.release();
-  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [AcceptOutcome.STORED]);
+  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
 
@@ -87,7 +93,7 @@ t.test('a write that takes too long once is tried again', async (t) => {
   const cancelled = scene.proxy.breakNext('before the request arrives', (sent) => sent.includes('sub_'));
   await cancelled;
   await holder.release();
-  t.same(outcomes(await waiting), Array(3).fill(AcceptOutcome.STORED));
+  t.same(outcomes(await waiting), Array(3).fill(SubmissionOutcome.STORED));
   await finish(t, scene);
 });
 
@@ -110,7 +116,10 @@ t.test('a check before the write that fails for the database is tried again too'
     if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
   };
   const scene = await openSequencer(t, { beforeWrite });
-  t.same(outcomes(await scene.accept(scene.makeRows(2))), [AcceptOutcome.STORED, AcceptOutcome.STORED]);
+  t.same(outcomes(await scene.accept(scene.makeRows(2))), [
+    SubmissionOutcome.STORED,
+    SubmissionOutcome.STORED,
+  ]);
   await finish(t, scene);
 });
 

@@ -27,7 +27,10 @@ import { checkpointSigners } from '../../src/server/signing/checkpoint-signers.j
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
-import { acceptSubmissions, type NewSubmission } from '../../src/server/store/submissions/accept.js';
+import {
+  type NewSubmission,
+  sequenceSubmissions,
+} from '../../src/server/store/submissions/sequence-submissions.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
 import type { Acknowledged } from './consistent.js';
@@ -98,12 +101,12 @@ export type TestPipelineOptions = {
   batchMaxLeaves?: number;
   observeAttempts?: (counts: AttemptCounts) => void;
   /** How rows are stored. Default: as this version does. */
-  accept?: typeof acceptSubmissions;
+  accept?: typeof sequenceSubmissions;
 };
 
 /** Sets the tables up as a worker and an API do at their start. */
 export async function makePipeline(test: Test, options: TestPipelineOptions): Promise<TestPipeline> {
-  const { accept = acceptSubmissions } = options;
+  const { accept = sequenceSubmissions } = options;
   const dir = await temporaryDir(test);
   const secrets = await openSecrets(dir);
   const register = join(dir, 'register');

@@ -6,10 +6,10 @@ import { createSequencer, type Sequencer, type SequencerDeps } from '../../src/s
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { errorCode } from '../../src/server/store/database/database-errors.js';
 import {
-  type AcceptedRow,
-  AcceptOutcome,
   type NewSubmission,
-} from '../../src/server/store/submissions/accept.js';
+  type SequencedRow,
+  SubmissionOutcome,
+} from '../../src/server/store/submissions/sequence-submissions.js';
 import { type Acknowledged, assertConsistent } from './consistent.js';
 import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from './pipeline.js';
 import { startProxy, type TcpProxy } from './proxy.js';
@@ -19,7 +19,7 @@ export type SequencerScene = TestPipeline & {
   proxy: TcpProxy;
   sequencer: Sequencer;
   /** Stores rows at once and notes what was acknowledged. */
-  accept(rows: readonly NewSubmission[]): Promise<PromiseSettledResult<AcceptedRow>[]>;
+  accept(rows: readonly NewSubmission[]): Promise<PromiseSettledResult<SequencedRow>[]>;
   acknowledged: Acknowledged[];
   /** A session that holds what it takes until it is released. */
   hold(run: (sql: Pool) => Promise<unknown>): Promise<{ release: () => Promise<void> }>;
@@ -58,7 +58,11 @@ export async function openSequencer(
     const results = await Promise.allSettled(rows.map((row) => sequencer.add(row)));
     for (const [i, result] of results.entries()) {
       const row = rows[i];
-      if (row !== undefined && result.status === 'fulfilled' && result.value.outcome === AcceptOutcome.STORED)
+      if (
+        row !== undefined &&
+        result.status === 'fulfilled' &&
+        result.value.outcome === SubmissionOutcome.STORED
+      )
         acknowledged.push(acknowledge(row, result.value.logIndex ?? -1));
     }
     return results;
@@ -77,7 +81,7 @@ export async function openSequencer(
   return { ...test, proxy, sequencer, accept, acknowledged, hold };
 }
 
-export const outcomes = (results: readonly PromiseSettledResult<AcceptedRow>[]) =>
+export const outcomes = (results: readonly PromiseSettledResult<SequencedRow>[]) =>
   results.map((result) => (result.status === 'fulfilled' ? result.value.outcome : codeOf(result.reason)));
 
 function codeOf(error: unknown): string {

@@ -8,7 +8,7 @@ import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
 import { runJob } from '../../src/server/pipeline/stages.js';
 import { formatSecret } from '../../src/server/pipeline/webhooks/sign.js';
 import { makeProject } from '../../src/server/process/first-keys.js';
-import { acceptSubmissions } from '../../src/server/store/submissions/accept.js';
+import { sequenceSubmissions } from '../../src/server/store/submissions/sequence-submissions.js';
 import { listAttempts } from '../../src/server/store/webhooks/webhook-attempts.js';
 import { type DeliveryRow, listDeliveries } from '../../src/server/store/webhooks/webhook-deliveries.js';
 import { findWebhook, insertWebhook, type WebhookRow } from '../../src/server/store/webhooks/webhooks.js';
@@ -43,7 +43,7 @@ export async function subscribe(
 /** Stores submissions of a project. @returns their ids */
 export async function submitFor(test: TestPipeline, projectId: string, count: number): Promise<string[]> {
   const rows = test.makeRows(count, { projectId });
-  await acceptSubmissions(test.pool, test.logId, rows, false, 86_400_000);
+  await sequenceSubmissions(test.pool, test.logId, rows, false, 86_400_000);
   return rows.map(({ id }) => id);
 }
 

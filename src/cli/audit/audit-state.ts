@@ -5,7 +5,7 @@ import { equalBytes } from '../../proof/bytes/primitives.js';
 import { openCheckpoint } from '../../proof/log/checkpoint.js';
 import { type Frontier, foldRight, HASH_BYTES } from '../../proof/log/merkle.js';
 import type { NoteKey } from '../../proof/log/note.js';
-import { readIfThere } from '../../server/core/read-optional-file.js';
+import { readOptionalFile } from '../../server/core/read-optional-file.js';
 import { writeFileAtomic } from '../../server/core/write-file-atomic.js';
 import { UsageError } from '../cli.js';
 import type { ShownNote } from './audit-checkpoints.js';
@@ -21,7 +21,7 @@ const MAX_SUBTREES = 53;
 /** Reads the file; nothing for one that is not there yet. Throws UsageError for one that is no such state. */
 export async function readAuditState(file: string): Promise<AuditState> {
   try {
-    return new Map(Object.entries(JSON.parse((await readIfThere(file)) ?? '{}')));
+    return new Map(Object.entries(JSON.parse((await readOptionalFile(file)) ?? '{}')));
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`);
   }

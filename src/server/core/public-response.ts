@@ -8,7 +8,7 @@ const ALLOWED = 'GET, HEAD, OPTIONS';
 const PREFLIGHT_SECONDS = '7200';
 
 /** The response of a public path. */
-export type PublicBody = {
+export type PublicResponse = {
   bytes: string | Uint8Array;
   contentType: string;
   /** The `Cache-Control` header. */
@@ -26,7 +26,7 @@ export type PublicBody = {
 export async function sendPublic(
   request: FastifyRequest,
   reply: FastifyReply,
-  { bytes, contentType, cacheControl, gzipped, etag }: PublicBody,
+  { bytes, contentType, cacheControl, gzipped, etag }: PublicResponse,
 ): Promise<FastifyReply> {
   const body = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
   const tag = etag ?? etagOf(body);
@@ -50,7 +50,7 @@ export async function sendPublic(
  * Adds the other methods of a public path: OPTIONS allows scripts of every origin to send their own headers
  * (`If-None-Match`), the rest is rejected with `request.method_not_allowed`.
  */
-export function answerOtherMethods(app: FastifyInstance, path: string): void {
+export function handleOtherMethods(app: FastifyInstance, path: string): void {
   app.options(path, async (request, reply) =>
     reply
       .code(204)

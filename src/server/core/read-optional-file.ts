@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { hasErrno } from './errno.js';
 
 /** Reads a file as UTF-8. Returns undefined if it does not exist. */
-export async function readIfThere(path: string): Promise<string | undefined> {
+export async function readOptionalFile(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

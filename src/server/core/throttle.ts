@@ -2,7 +2,7 @@
  * Returns a function that calls `run` at most once per interval, on its next timer turn if the interval has passed.
  * Every call is followed by a run. Timers do not keep the process alive.
  */
-export function atMostEvery(intervalMs: number, run: () => void): () => void {
+export function throttle(intervalMs: number, run: () => void): () => void {
   let waiting = false;
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, chown, lchown, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { readIfThere } from '../core/read-optional-file.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
 import { syncDirectory, writeFileAtomic } from '../core/write-file-atomic.js';
 import { EmbeddedError } from './embedded-error.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
@@ -108,7 +108,7 @@ async function runProgram(options: ClusterOptions, file: string, args: string[],
 }
 
 async function findVersion(dir: string): Promise<number | undefined> {
-  const version = await readIfThere(join(dir, 'PG_VERSION'));
+  const version = await readOptionalFile(join(dir, 'PG_VERSION'));
   if (version !== undefined) return Number(version);
   const entries = await readdir(dir).catch(() => []);
   if (entries.length === 0) return undefined;
@@ -140,7 +140,7 @@ async function changeOwner(path: string, user: ServerUser): Promise<void> {
 }
 
 async function findPassword({ passwordFile }: ClusterOptions): Promise<string | undefined> {
-  return (await readIfThere(passwordFile)) || undefined;
+  return (await readOptionalFile(passwordFile)) || undefined;
 }
 
 function hasOutput(error: unknown): error is Error & { stderr: string } {

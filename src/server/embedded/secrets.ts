@@ -1,10 +1,10 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readIfThere } from '../core/read-optional-file.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
 import { writeFileAtomic } from '../core/write-file-atomic.js';
 import { formatSecretKey, parseKeyRing } from '../keys/key-ring.js';
-import { readSigningKey, type Secrets, type SigningKeys, type SigningKeyUse } from '../keys/secrets.js';
+import { parseSigningKey, type Secrets, type SigningKeys, type SigningKeyUse } from '../keys/secrets.js';
 import { EmbeddedError } from './embedded-error.js';
 
 /** Files of `<data dir>/secrets`. */
@@ -40,7 +40,7 @@ async function openSigningKeys(dir: string, use: SigningKeyUse): Promise<Signing
       dir,
       `${use}-${environment}.pem`,
       () => newSigningKey(use),
-      (pem): KeyObject => readSigningKey(pem, use),
+      (pem): KeyObject => parseSigningKey(pem, use),
     );
   return { live: await open('live'), test: await open('test') };
 }
@@ -61,7 +61,7 @@ async function openFile<T>(
 async function findFile<T>(dir: string, name: string, parse: (text: string) => T): Promise<T | undefined> {
   const path = join(dir, name);
   try {
-    const text = await readIfThere(path);
+    const text = await readOptionalFile(path);
     return text === undefined ? undefined : parse(text.trim());
   } catch (error) {
     throw new EmbeddedError(

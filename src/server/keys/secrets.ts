@@ -33,7 +33,7 @@ export type Secrets = {
 export type SigningKeyUse = 'dsse' | 'log';
 
 /** Parses a private key in PKCS#8 PEM. Throws an Error that names the problem and quotes nothing of the key. */
-export function readSigningKey(pem: string, use: SigningKeyUse): KeyObject {
+export function parseSigningKey(pem: string, use: SigningKeyUse): KeyObject {
   const key = readPrivateKey(pem);
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   if (use === 'dsse' && !(type === 'ec' && details?.namedCurve === 'prime256v1')) {

@@ -1,7 +1,7 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import type { RateState } from '../core/rate-window.js';
-import type { WindowUse } from '../store/submissions/accept.js';
+import type { WindowUse } from '../store/submissions/sequence-submissions.js';
 
 const HOUR = 3_600;
 const DAY = 86_400;

@@ -2,7 +2,7 @@ import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import { type RateState, rateLimitExceeded } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
-import { type Grant, takeTokens } from '../store/projects/rates.js';
+import { type Grant, takeTokens } from '../store/projects/rate-counters.js';
 import { readWindowState } from './rate-windows.js';
 
 /** Counts the reads of API keys. */

@@ -2,8 +2,8 @@ import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import type { RateState } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
-import { findUse } from '../store/projects/rates.js';
-import type { WindowUse } from '../store/submissions/accept.js';
+import { findWindowUse } from '../store/projects/rate-counters.js';
+import type { WindowUse } from '../store/submissions/sequence-submissions.js';
 import { submissionWindowStates } from './rate-windows.js';
 
 /**
@@ -28,7 +28,7 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
     seen.set(apiKeyId, use);
   };
   const find = async ({ apiKeyId }: Principal): Promise<WindowUse> => {
-    const use = (await findUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
+    const use = (await findWindowUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
     // A write may have been recorded during the query.
     if (!seen.has(apiKeyId)) record(apiKeyId, use);
     return use;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { environmentName } from '../../protocol/environment.js';
 import type { Logger } from '../core/logger.js';
-import { readIfThere } from '../core/read-optional-file.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
 import { writeFileAtomic } from '../core/write-file-atomic.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Log, listLogs } from '../store/log/logs.js';
@@ -44,7 +44,7 @@ export async function openLogDomain(
   { logDomain, dataDir }: { logDomain: string | undefined; dataDir: string },
 ): Promise<{ logDomain: string; isNew: boolean }> {
   const path = join(dataDir, FILE);
-  const known = logDomain ?? domainOfLogs(await listLogs(pool)) ?? (await readIfThere(path))?.trim();
+  const known = logDomain ?? domainOfLogs(await listLogs(pool)) ?? (await readOptionalFile(path))?.trim();
   if (known !== undefined && known !== '') return { logDomain: known, isNew: false };
   const made = `${randomBytes(LABEL_BYTES).toString('hex')}.${SUFFIX}`;
   await writeFileAtomic(path, `${made}\n`);

@@ -3,7 +3,7 @@ import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/a
 import { type EnvironmentName, environmentName, environmentNumber } from '../../protocol/environment.js';
 import { compareWithRegister, type Register, registerEntry } from '../pipeline/register/register.js';
 import type { Pool, Sql } from '../store/database/connect.js';
-import { dropClaimsFrom } from '../store/idempotency.js';
+import { deleteClaimsFrom } from '../store/idempotency.js';
 import { findNewestPublishedBatch } from '../store/log/batches.js';
 import { readLogSize } from '../store/log/leaves.js';
 import { ensureLog, findActiveLog, type Log, listLogs } from '../store/log/logs.js';
@@ -84,7 +84,7 @@ async function startEpoch(pool: Pool, register: Register, environment: Environme
     if (!(await ensureLog(tx, log))) return;
     const published = await findNewestPublishedBatch(tx, active.id);
     // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.
-    await dropClaimsFrom(tx, active.id, published?.treeSize ?? 0);
+    await deleteClaimsFrom(tx, active.id, published?.treeSize ?? 0);
     await recordNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);

@@ -1,12 +1,12 @@
 import type { Pool } from '../store/database/connect.js';
-import { readWitnessStandings, type WitnessStanding } from '../store/witnesses/witness-status.js';
+import { readWitnessHealth, type WitnessHealth } from '../store/witnesses/witness-status.js';
 import { shared } from './gauges.js';
 import type { Metrics } from './metrics.js';
 
 const GAUGES: readonly {
   name: string;
   help: string;
-  of: (standing: WitnessStanding) => number | undefined;
+  of: (standing: WitnessHealth) => number | undefined;
 }[] = [
   {
     name: 'attest_witness_last_success_timestamp_seconds',
@@ -32,7 +32,7 @@ const GAUGES: readonly {
 
 /** Adds how each witness stands with each log; the tables are read once a scrape. */
 export function addWitnessGauges(metrics: Metrics, pool: Pool): void {
-  const standings = shared(() => readWitnessStandings(pool));
+  const standings = shared(() => readWitnessHealth(pool));
   for (const { name, help, of } of GAUGES) {
     metrics.addGauge({
       name,

@@ -16,7 +16,7 @@ import { readLeafHashes, readLogSize } from '../store/log/leaves.js';
 import { getLog, type Log, LogLock } from '../store/log/logs.js';
 import { findTiles, writeTiles } from '../store/log/tiles.js';
 import { getNewestPolicy } from '../store/witnesses/policies.js';
-import { hastenFailingWitnesses } from '../store/witnesses/witness-leases.js';
+import { shortenBackoff } from '../store/witnesses/witness-leases.js';
 import { settleJob, witnessJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
@@ -128,7 +128,7 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
   if (newest === undefined) return;
   const published = await pipeline.pool.begin(async (tx) => {
     if (!(await markRegistered(tx, newest))) return false;
-    await hastenFailingWitnesses(tx, log.id, LAST_BACKOFF_MS);
+    await shortenBackoff(tx, log.id, LAST_BACKOFF_MS);
     return true;
   });
   if (!published) return;

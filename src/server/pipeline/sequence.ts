@@ -6,14 +6,14 @@
  */
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
-import { errorCode, isDatabaseAway } from '../store/database/database-errors.js';
+import { errorCode, isDatabaseUnavailable } from '../store/database/database-errors.js';
 import {
-  type AcceptedRow,
-  AcceptOutcome,
-  acceptSubmissions,
   FROZEN_SQLSTATE,
   type NewSubmission,
-} from '../store/submissions/accept.js';
+  type SequencedRow,
+  SubmissionOutcome,
+  sequenceSubmissions,
+} from '../store/submissions/sequence-submissions.js';
 import type { Leaf } from './acknowledged.js';
 
 /** Bounds of the gathering: per call, calls under way, and what may wait. */
@@ -44,7 +44,7 @@ export type SequencerDeps = {
 /** Gathers concurrent submissions of one log and stores them together. */
 export type Sequencer = {
   /** Resolves once the row is durable, or found to be a replay; rejects with what the caller should be told. */
-  add(row: NewSubmission): Promise<AcceptedRow>;
+  add(row: NewSubmission): Promise<SequencedRow>;
   /** How many rows wait to be written. */
   queued(): number;
   /** Resolves when nothing is waiting or under way; nothing may be added after. */
@@ -56,7 +56,7 @@ type Waiting = {
   bytes: number;
   deadline: number;
   again: boolean;
-  resolve: (row: AcceptedRow) => void;
+  resolve: (row: SequencedRow) => void;
   reject: (error: Error) => void;
 };
 
@@ -158,10 +158,10 @@ type Later = (waiting: Waiting, delayMs: number) => void;
 async function store(deps: SequencerDeps, flushed: Waiting[], later: Later): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
-  let results: AcceptedRow[];
+  let results: SequencedRow[];
   try {
     await deps.beforeWrite();
-    results = await acceptSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
+    results = await sequenceSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
   } catch (error) {
     await storeFailed(deps, flushed, later, error);
     return;
@@ -174,11 +174,11 @@ async function store(deps: SequencerDeps, flushed: Waiting[], later: Later): Pro
   for (const [i, waiting] of flushed.entries()) answer(deps, waiting, results[i], later);
 }
 
-function newestStored(rows: readonly NewSubmission[], results: readonly AcceptedRow[]): Leaf | undefined {
+function newestStored(rows: readonly NewSubmission[], results: readonly SequencedRow[]): Leaf | undefined {
   let newest: Leaf | undefined;
   for (const [i, { leafHash }] of rows.entries()) {
     const { outcome, logIndex } = results[i] ?? {};
-    if (outcome !== AcceptOutcome.STORED || typeof logIndex !== 'number') continue;
+    if (outcome !== SubmissionOutcome.STORED || typeof logIndex !== 'number') continue;
     if (newest === undefined || logIndex > newest.logIndex) newest = { logIndex, leafHash };
   }
   return newest;
@@ -200,7 +200,7 @@ async function storeFailed(
     );
   } else if (code === DISK_FULL_SQLSTATE) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
-  } else if (isDatabaseAway(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
+  } else if (isDatabaseUnavailable(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
     for (const waiting of flushed) tryAgain(deps, waiting, later, error);
   } else if (flushed.length > 1) {
     const middle = flushed.length >> 1;
@@ -228,10 +228,10 @@ function tryAgain(deps: SequencerDeps, waiting: Waiting, later: Later, cause: un
   later(waiting, LOST_RETRY_MS);
 }
 
-function answer(deps: SequencerDeps, waiting: Waiting, result: AcceptedRow | undefined, later: Later): void {
+function answer(deps: SequencerDeps, waiting: Waiting, result: SequencedRow | undefined, later: Later): void {
   if (result === undefined) {
     waiting.reject(new Error('sequence_submissions returned fewer rows than it was given'));
-  } else if (result.outcome !== AcceptOutcome.BUSY) {
+  } else if (result.outcome !== SubmissionOutcome.BUSY) {
     waiting.resolve(result);
   } else if (deps.clock() < waiting.deadline) {
     later(waiting, BUSY_RETRY_MS);

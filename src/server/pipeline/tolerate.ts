@@ -1,5 +1,5 @@
 import type { OutageLogs } from '../core/outage-log.js';
-import { isDatabaseAway } from '../store/database/database-errors.js';
+import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 
 /**
  * Does some work, by its name. While the database is away that is said at growing intervals and the answer is
@@ -17,7 +17,7 @@ export async function tolerate<T>(
     outageLog.recovered({ work }, 'the database can be used again');
     return result;
   } catch (error) {
-    if (!isDatabaseAway(error)) throw error;
+    if (!isDatabaseUnavailable(error)) throw error;
     const { message: reason } = error as Error;
     outageLog.failed({ work, reason }, 'the database cannot be used now; this is tried again');
     return otherwise;

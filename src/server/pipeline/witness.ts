@@ -6,7 +6,7 @@
  */
 import { checkpointBody } from '../../proof/log/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
-import { untilStored } from '../store/database/database-errors.js';
+import { retryWhileUnavailable } from '../store/database/database-errors.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js';
 import { getLog, type Log } from '../store/log/logs.js';
 import {
@@ -94,7 +94,7 @@ async function ask(
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
   // It may have cost money: it is not thrown away because the database is away.
-  await untilStored(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
+  await retryWhileUnavailable(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
   if (state.failures > 0) await endBackoff(pipeline.pool, namesOfKind(pipeline, kind));
   return true;

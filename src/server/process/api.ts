@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { atMostEvery } from '../core/throttle.js';
+import { throttle } from '../core/throttle.js';
 import type { ApiServer } from '../http/server.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import { type LogCache, openLogCache } from '../logs/log-cache.js';
@@ -21,7 +21,7 @@ import { setUpDsseSigners } from '../signing/dsse-signers.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession, readDatabaseMs } from '../store/database/session.js';
-import { noteTailTimes } from '../store/submissions/tail-times.js';
+import { writeTailTimes } from '../store/submissions/tail-times.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
 import { createSequencers, type Sequencers } from './sequencers.js';
@@ -130,7 +130,7 @@ async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
 }
 
 async function noteTails(pool: Pool, logCache: LogCache): Promise<void> {
-  for (const { id } of logCache.allLogs()) while (await noteTailTimes(pool, id));
+  for (const { id } of logCache.allLogs()) while (await writeTailTimes(pool, id));
 }
 
 /** Runs it again and again; while the database is away, the requests that need it say so. */
@@ -190,7 +190,7 @@ function openSequencers({ config, pool, logCache, guard, acknowledged, jobs }: S
     retentionMs: config.idempotencyRetentionMs,
     patienceMs: PATIENCE_MS,
     clock: () => performance.now(),
-    wake: atMostEvery(WAKE_MS, () => jobs.send(sealJob(logId))),
+    wake: throttle(WAKE_MS, () => jobs.send(sealJob(logId))),
     beforeWrite: () => guard.assertWritable(pool, logId),
     noteStored: (leaf) => acknowledged.note(logId, leaf),
   }));

@@ -9,7 +9,7 @@ import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
 import { loadSchemas } from '../schema/registry.js';
-import { gather } from '../store/database/batch-loader.js';
+import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
 import { openIdempotency } from './idempotency.js';
@@ -36,7 +36,7 @@ export function attestationService(
   { pool, listPool, logCache, sequencers, signerOf, submissionClock }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'recordUse'>,
 ): ServiceEntry {
-  const findSubmission = gather(
+  const findSubmission = createBatchLoader(
     async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
     GATHER,
   );
@@ -48,7 +48,7 @@ export function attestationService(
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
-      countChanges: gather((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
+      countChanges: createBatchLoader((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
       logCache,
       bundles: createBundleReader(pool, logCache, () => performance.now()),
     }),

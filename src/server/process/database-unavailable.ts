@@ -2,7 +2,7 @@ import { type ApiError, unavailable } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog, type OutageLog } from '../core/outage-log.js';
 import type { ServiceEntry } from '../http/services.js';
-import { isDatabaseAway } from '../store/database/database-errors.js';
+import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 
 const RETRY_SECONDS = 2;
 
@@ -26,7 +26,7 @@ export function createDatabaseAway(log: Logger): DatabaseAway {
       try {
         return await run(...args);
       } catch (error) {
-        throw isDatabaseAway(error) ? away(outageLog, work, error) : error;
+        throw isDatabaseUnavailable(error) ? away(outageLog, work, error) : error;
       }
     };
   return {

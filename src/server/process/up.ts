@@ -9,7 +9,7 @@ import type { Config, UpConfig } from '../../config/config.js';
 import { assertPortFree } from '../core/free-port.js';
 import type { Logger } from '../core/logger.js';
 import type { Principal } from '../core/principal.js';
-import { readIfThere } from '../core/read-optional-file.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { writeFileAtomic } from '../core/write-file-atomic.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
@@ -134,7 +134,7 @@ type FirstKeys = Pick<Credentials, 'project_id' | 'live_key' | 'test_key'>;
 
 async function readKeys(path: string): Promise<FirstKeys | undefined> {
   try {
-    const text = await readIfThere(path);
+    const text = await readOptionalFile(path);
     if (text === undefined) return undefined;
     const { project_id, live_key, test_key } = JSON.parse(text);
     return { project_id, live_key, test_key };

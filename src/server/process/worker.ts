@@ -28,7 +28,7 @@ import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
-import { forgetWorker, noteWorker } from '../store/workers.js';
+import { deleteWorker, recordWorker } from '../store/workers.js';
 import { prune } from './prune.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
@@ -99,14 +99,14 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for events and deliveries that are due', lookAtEvents),
     repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
-    repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => noteWorker(pool, workerId)),
+    repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => recordWorker(pool, workerId)),
   ];
   hooks.add(async () => {
     stopping.abort();
     sending.stop();
     await Promise.all([...loops, ...consuming.map((stop) => stop())]);
     await local.idle();
-    await forgetWorker(pool, workerId).catch(() => {});
+    await deleteWorker(pool, workerId).catch(() => {});
     await sending.close();
     await jobs.close();
   });
@@ -148,7 +148,7 @@ async function openDatabase(
 /** Notes that there is one more worker. @returns its id */
 async function beginLife(pool: Pool): Promise<string> {
   const id = ulid();
-  await noteWorker(pool, id);
+  await recordWorker(pool, id);
   return id;
 }
 

@@ -7,7 +7,7 @@ import type { Call } from '../core/call.js';
 import { ApiError, idempotencyInProgress } from '../core/errors.js';
 import type { KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
-import { type Claim, type Found, findClaim, runClaimed } from '../store/idempotency.js';
+import { type Claim, type EarlierClaim, findClaim, runClaimed } from '../store/idempotency.js';
 
 /** What mutating handlers need to honour `Idempotency-Key`. */
 export type Idempotency = {
@@ -88,7 +88,7 @@ export async function findEarlier(
   deps: Idempotency,
   call: Call,
   request: Message,
-): Promise<Found | undefined> {
+): Promise<EarlierClaim | undefined> {
   const { idempotencyKey } = call;
   if (idempotencyKey === undefined) return undefined;
   return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));

@@ -14,7 +14,7 @@ import { submissionWindowStates } from '../limits/rate-windows.js';
 import type { Pool } from '../store/database/connect.js';
 import { findApiKey } from '../store/projects/api-keys.js';
 import { readUsage, type WindowUsage } from '../store/projects/usage.js';
-import type { WindowUse } from '../store/submissions/accept.js';
+import type { WindowUse } from '../store/submissions/sequence-submissions.js';
 import type { TrustRootsReader } from './trust-roots.js';
 import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
 

@@ -12,7 +12,7 @@ export type Claim = {
 };
 
 /** The result of a claim: the effect, the resource of an earlier request, or neither. */
-export type Claimed<T> =
+export type ClaimResult<T> =
   | { outcome: 'done'; effect: T }
   | { outcome: 'replayed'; resourceId: string }
   | { outcome: 'reused' }
@@ -29,9 +29,9 @@ export function runClaimed<T extends { resourceId: string }>(
   pool: Pool,
   claim: Claim,
   effect: (tx: Sql) => Promise<T>,
-): Promise<Claimed<T>> {
+): Promise<ClaimResult<T>> {
   const { holder, key } = claim;
-  return pool.begin(async (tx): Promise<Claimed<T>> => {
+  return pool.begin(async (tx): Promise<ClaimResult<T>> => {
     const [lock] = await tx<{ taken: boolean }[]>`
       SELECT pg_try_advisory_xact_lock(hashtextextended(${holder} || ' ' || ${key}, 0)) AS taken`;
     if (lock?.taken !== true) return { outcome: 'busy' };
@@ -48,13 +48,13 @@ export function runClaimed<T extends { resourceId: string }>(
 }
 
 /** An earlier claim: of the same request, with its resource, or of another request. */
-export type Found = Extract<Claimed<never>, { outcome: 'replayed' | 'reused' }>;
+export type EarlierClaim = Extract<ClaimResult<never>, { outcome: 'replayed' | 'reused' }>;
 
 /** Looks up an earlier claim of the key. Returns undefined if there is none or it has expired. */
 export async function findClaim(
   tx: Sql,
   { holder, key, requestHashes, retentionMs }: Claim,
-): Promise<Found | undefined> {
+): Promise<EarlierClaim | undefined> {
   const [row] = await tx<{ requestHash: Buffer; resourceId: string }[]>`
     SELECT request_hash AS "requestHash", resource_id AS "resourceId" FROM idempotency_key
     WHERE api_key_id = ${holder} AND key = ${key}
@@ -81,7 +81,7 @@ export async function hasClaim(
  *
  * @returns how many
  */
-export async function dropClaimsFrom(sql: Sql, logId: number, logIndex: number): Promise<number> {
+export async function deleteClaimsFrom(sql: Sql, logId: number, logIndex: number): Promise<number> {
   const result = await sql`
     DELETE FROM idempotency_key k USING submission s
     WHERE s.log_id = ${logId} AND s.log_index >= ${logIndex} AND k.resource_id = s.id`;

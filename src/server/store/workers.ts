@@ -1,14 +1,14 @@
 import type { Sql } from './database/connect.js';
 
 /** Records that a worker is running. */
-export async function noteWorker(sql: Sql, id: string): Promise<void> {
+export async function recordWorker(sql: Sql, id: string): Promise<void> {
   await sql`
     INSERT INTO worker (id) VALUES (${id})
     ON CONFLICT ON CONSTRAINT worker_pkey DO UPDATE SET seen_at = clock_timestamp()`;
 }
 
 /** Deletes a worker that has shut down. */
-export async function forgetWorker(sql: Sql, id: string): Promise<void> {
+export async function deleteWorker(sql: Sql, id: string): Promise<void> {
   await sql`DELETE FROM worker WHERE id = ${id}`;
 }
 

@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readIfThere } from '../core/read-optional-file.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
 import { writeFileAtomic } from '../core/write-file-atomic.js';
 import { type AuthorityKeys, type CaDeps, createAuthorityKeys } from './certificate-authority.js';
 
@@ -14,7 +14,7 @@ const FILE_NAME = 'timestamp-authority.pem';
  */
 export async function loadAuthorityKeys(deps: CaDeps & { dir: string }): Promise<AuthorityKeys> {
   const path = join(deps.dir, FILE_NAME);
-  const existing = await readIfThere(path);
+  const existing = await readOptionalFile(path);
   if (existing !== undefined) return parseAuthorityPem(existing, path);
   const keys = createAuthorityKeys(deps);
   await mkdir(deps.dir, { recursive: true, mode: 0o700 });

@@ -5,7 +5,7 @@ import { tileWidth } from '../../proof/log/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../../proof/log/tile-path.js';
 import { etagOf } from '../core/etag.js';
 import type { LogCache } from '../logs/log-cache.js';
-import { gather } from '../store/database/batch-loader.js';
+import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { findNewestPublishedBatch } from '../store/log/batches.js';
 import type { Log } from '../store/log/logs.js';
@@ -41,7 +41,7 @@ export function createLogReader(
   const tileCache = createTileCache();
   const emptyNotes = new Map<number, string>();
   const sizes = new Map<number, number>();
-  const findNewest = gather(async (ids) => {
+  const findNewest = createBatchLoader(async (ids) => {
     const newest = await Promise.all(ids.map((id) => findNewestPublishedBatch(pool, Number(id))));
     return new Map(newest.flatMap((batch) => (batch === undefined ? [] : [[String(batch.logId), batch]])));
   }, BATCH_LOADING);

@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../core/errors.js';
-import { answerOtherMethods, type PublicBody, sendPublic } from '../core/public-response.js';
+import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
-import { isDatabaseAway } from '../store/database/database-errors.js';
+import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 import type { Log } from '../store/log/logs.js';
 import type { LogReader } from './log-reader.js';
 
@@ -46,9 +46,9 @@ const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FORE
 /** Registers the routes without authentication: trust roots, and each log's page, checkpoint and tiles. */
 export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   app.setErrorHandler((error) => {
-    throw isDatabaseAway(error) ? unavailable(UNAVAILABLE, RETRY_SECONDS, error) : error;
+    throw isDatabaseUnavailable(error) ? unavailable(UNAVAILABLE, RETRY_SECONDS, error) : error;
   });
-  const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicBody | undefined) =>
+  const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicResponse | undefined) =>
     body === undefined ? notFound(reply) : sendPublic(request, reply, body);
   app.get(`${PUBLIC_PATH}/trust_roots.json`, async (request, reply) =>
     send(request, reply, jsonBody(deps.serialiseTrustRoots(await deps.trustRoots.read()))),
@@ -76,10 +76,10 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
       return send(request, reply, tile && { ...TILE, ...tile });
     },
   );
-  for (const path of PATHS) answerOtherMethods(app, PUBLIC_PATH + path);
+  for (const path of PATHS) handleOtherMethods(app, PUBLIC_PATH + path);
 }
 
-function jsonBody(bytes: string): PublicBody {
+function jsonBody(bytes: string): PublicResponse {
   return { bytes, contentType: 'application/json', cacheControl: CACHE_60_S };
 }
 

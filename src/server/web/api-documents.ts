@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { FastifyInstance } from 'fastify';
-import { answerOtherMethods, sendPublic } from '../core/public-response.js';
+import { handleOtherMethods, sendPublic } from '../core/public-response.js';
 import { referencePage } from './reference/page.js';
 
 const GENERATED = new URL('../../../gen/openapi/', import.meta.url);
@@ -46,7 +46,7 @@ export function apiDocumentRoutes(app: FastifyInstance, { baseUrl }: { baseUrl: 
       void reply.header('content-security-policy', POLICY).header('referrer-policy', 'no-referrer');
       return sendPublic(request, reply, made());
     });
-    answerOtherMethods(app, path);
+    handleOtherMethods(app, path);
   }
 }
 

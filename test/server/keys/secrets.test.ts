@@ -15,7 +15,7 @@ import {
   hmacApiKey,
   parseKeyRing,
 } from '../../../src/server/keys/key-ring.js';
-import { readSigningKey } from '../../../src/server/keys/secrets.js';
+import { parseSigningKey } from '../../../src/server/keys/secrets.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -106,15 +106,15 @@ t.test('a signing key is PKCS#8 of the algorithm its use wants', async (t) => {
     key.export({ type: 'pkcs8', format: 'pem' }).toString();
   const p256 = pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
   const ed25519 = pem(generateKeyPairSync('ed25519').privateKey);
-  t.equal(readSigningKey(p256, 'dsse').type, 'private');
-  t.equal(readSigningKey(ed25519, 'log').type, 'private');
-  t.throws(() => readSigningKey(ed25519, 'dsse'), {
+  t.equal(parseSigningKey(p256, 'dsse').type, 'private');
+  t.equal(parseSigningKey(ed25519, 'log').type, 'private');
+  t.throws(() => parseSigningKey(ed25519, 'dsse'), {
     message: 'it is a key of type ed25519, not ECDSA P-256',
   });
-  t.throws(() => readSigningKey(p256, 'log'), { message: 'it is a key of type ec, not Ed25519' });
-  t.throws(() => readSigningKey('', 'log'), { message: 'it is not a private key in PKCS#8 PEM' });
+  t.throws(() => parseSigningKey(p256, 'log'), { message: 'it is a key of type ec, not Ed25519' });
+  t.throws(() => parseSigningKey('', 'log'), { message: 'it is not a private key in PKCS#8 PEM' });
   const cut = p256.slice(0, 80);
-  t.throws(() => readSigningKey(cut, 'dsse'), { message: 'its private key cannot be read' });
+  t.throws(() => parseSigningKey(cut, 'dsse'), { message: 'its private key cannot be read' });
 });
 
 t.test('the secrets of a data directory are made once, for this user alone, and found again', async (t) => {

@@ -1,13 +1,16 @@
 /** The gathered write: in order, exactly once, and each submission answered for itself. */
 import t from 'tap';
 import { createSequencer } from '../../../src/server/pipeline/sequence.js';
-import { AcceptOutcome, type NewSubmission } from '../../../src/server/store/submissions/accept.js';
+import {
+  type NewSubmission,
+  SubmissionOutcome,
+} from '../../../src/server/store/submissions/sequence-submissions.js';
 import { finish, keyed, openSequencer, outcomes } from '../../support/sequencer.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
   const scene = await openSequencer(t);
   const results = await scene.accept(scene.makeRows(120));
-  t.same(new Set(outcomes(results)), new Set([AcceptOutcome.STORED]));
+  t.same(new Set(outcomes(results)), new Set([SubmissionOutcome.STORED]));
   const indexes = scene.acknowledged.map(({ logIndex }) => logIndex).sort((a, b) => a - b);
   t.same(
     indexes,
@@ -25,8 +28,8 @@ t.test('a retry with the same key after a lost answer gets the first submission'
     ...scene.makeRows(1, keyed('once', 'another')),
   ];
   const [replayed] = await scene.accept([again as NewSubmission]);
-  t.match(replayed, { value: { outcome: AcceptOutcome.REPLAYED, resourceId: row?.id } });
-  t.same(outcomes(await scene.accept([other as NewSubmission])), [AcceptOutcome.KEY_REUSED]);
+  t.match(replayed, { value: { outcome: SubmissionOutcome.REPLAYED, resourceId: row?.id } });
+  t.same(outcomes(await scene.accept([other as NewSubmission])), [SubmissionOutcome.KEY_REUSED]);
   await finish(t, scene);
 });
 
@@ -35,7 +38,7 @@ t.test('of concurrent requests with one key one is stored and the others replay 
   const second = await openSequencer(t);
   const rows = scene.makeRows(8, keyed('raced'));
   const results = await scene.accept(rows);
-  t.same(outcomes(results).sort(), [...Array(7).fill(AcceptOutcome.REPLAYED), AcceptOutcome.STORED]);
+  t.same(outcomes(results).sort(), [...Array(7).fill(SubmissionOutcome.REPLAYED), SubmissionOutcome.STORED]);
   const ids = results.map((result) => result.status === 'fulfilled' && result.value.resourceId);
   t.equal(new Set(ids).size, 1);
   await finish(t, scene);
@@ -49,9 +52,9 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
   );
   const waiting = scene.accept(scene.makeRows(1, keyed('slow')));
   const [stranger] = await scene.accept(scene.makeRows(1));
-  t.match(stranger, { value: { outcome: AcceptOutcome.STORED } });
+  t.match(stranger, { value: { outcome: SubmissionOutcome.STORED } });
   await holder.release();
-  t.same(outcomes(await waiting), [AcceptOutcome.STORED]);
+  t.same(outcomes(await waiting), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
 
@@ -59,7 +62,7 @@ t.test('more than can wait is refused at once, and what waits is stored', async 
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
   const scene = await openSequencer(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));
-  t.equal(results.filter((outcome) => outcome === AcceptOutcome.STORED).length, 30);
+  t.equal(results.filter((outcome) => outcome === SubmissionOutcome.STORED).length, 30);
   t.equal(results.filter((outcome) => outcome === 'SERVICE_UNAVAILABLE').length, 20);
   await finish(t, scene);
 });
@@ -68,7 +71,7 @@ t.test('closing waits for what was taken in', async (t) => {
   const scene = await openSequencer(t);
   const accepted = scene.accept(scene.makeRows(30));
   await scene.sequencer.close();
-  t.same(new Set(outcomes(await accepted)), new Set([AcceptOutcome.STORED]));
+  t.same(new Set(outcomes(await accepted)), new Set([SubmissionOutcome.STORED]));
   await finish(t, scene);
 });
 
@@ -91,7 +94,7 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
     Promise.all(scene.makeRows(40, { limits }).map((row) => other.add(row))),
   ]);
   const all = [...outcomes(here), ...there.map(({ outcome }) => outcome)];
-  t.equal(all.filter((outcome) => outcome === AcceptOutcome.STORED).length, 25);
-  t.equal(all.filter((outcome) => outcome === AcceptOutcome.LIMITED).length, 55);
+  t.equal(all.filter((outcome) => outcome === SubmissionOutcome.STORED).length, 25);
+  t.equal(all.filter((outcome) => outcome === SubmissionOutcome.LIMITED).length, 55);
   await finish(t, scene);
 });

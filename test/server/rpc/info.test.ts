@@ -10,7 +10,7 @@ import { createHealthCheck } from '../../../src/server/ops/health-check.js';
 import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
 import { SCOPES } from '../../../src/server/process/first-keys.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
-import { forgetWorker, noteWorker } from '../../../src/server/store/workers.js';
+import { deleteWorker, recordWorker } from '../../../src/server/store/workers.js';
 import { startApp } from '../../support/app.js';
 import { withinOneHour } from '../../support/fixed-clock.js';
 import { assertNoLeaks } from '../../support/recorder.js';
@@ -67,7 +67,7 @@ t.test('proofs are late without a worker, or when a batch outlives its deadline 
   t.teardown(() => pool.end({ timeout: 1 }));
   const look = () => createDegradationCheck(pool, () => 0)();
   t.match(await look(), /no worker runs/);
-  await noteWorker(pool, 'one');
+  await recordWorker(pool, 'one');
   t.equal(await look(), undefined);
   await pool`INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
   const sealed = (size: number, deadline: string, status: number) => pool`
@@ -81,7 +81,7 @@ t.test('proofs are late without a worker, or when a batch outlives its deadline 
   t.match(await look(), /a batch/);
   await pool`UPDATE log SET frozen_at = now()`;
   t.equal(await look(), undefined, 'a frozen log is not degraded, but not operational');
-  await forgetWorker(pool, 'one');
+  await deleteWorker(pool, 'one');
   t.match(await look(), /no worker runs/);
 });
 

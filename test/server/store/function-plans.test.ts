@@ -4,12 +4,12 @@ import postgres from 'postgres';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
 import type { Pool } from '../../../src/server/store/database/connect.js';
-import { takeTokens } from '../../../src/server/store/projects/rates.js';
+import { takeTokens } from '../../../src/server/store/projects/rate-counters.js';
 import {
-  AcceptOutcome,
-  acceptSubmissions,
   type NewSubmission,
-} from '../../../src/server/store/submissions/accept.js';
+  SubmissionOutcome,
+  sequenceSubmissions,
+} from '../../../src/server/store/submissions/sequence-submissions.js';
 import { testDatabase } from '../../support/servers.js';
 
 const url = await testDatabase(t);
@@ -76,7 +76,7 @@ async function readBy(sql: Pool, run: () => Promise<unknown>): Promise<Read[]> {
 }
 
 async function accept(sql: Pool, rows: readonly NewSubmission[], again = false) {
-  const accepted = await acceptSubmissions(sql, 1, rows, again, 86_400_000);
+  const accepted = await sequenceSubmissions(sql, 1, rows, again, 86_400_000);
   return accepted.map(({ outcome }) => outcome);
 }
 
@@ -85,9 +85,9 @@ async function acceptEach(sql: Pool): Promise<Read[][]> {
   const rows = makeRows(8);
   const reads: Read[][] = [];
   for (const [again, expected] of [
-    [false, AcceptOutcome.STORED],
-    [false, AcceptOutcome.REPLAYED],
-    [true, AcceptOutcome.STORED],
+    [false, SubmissionOutcome.STORED],
+    [false, SubmissionOutcome.REPLAYED],
+    [true, SubmissionOutcome.STORED],
   ] as const) {
     const read = await readBy(sql, async () => {
       const outcomes = await accept(sql, rows, again);

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { connectPool } from '../../../src/server/store/database/connect.js';
-import { AcceptOutcome } from '../../../src/server/store/submissions/accept.js';
+import { SubmissionOutcome } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { testDatabase } from '../../support/servers.js';
 
 const MAX_LINES = 60;
@@ -57,9 +57,9 @@ t.test('the outcomes of a submission have the same names in the code as in the d
   const rows = await pool<{ name: string }[]>`
     SELECT unnest(enum_range(NULL::submission_outcome))::text AS name`;
   const names = rows.map(({ name }) => name);
-  t.same(Object.values(AcceptOutcome), names);
+  t.same(Object.values(SubmissionOutcome), names);
   t.same(
-    Object.keys(AcceptOutcome),
+    Object.keys(SubmissionOutcome),
     names.map((name) => name.toUpperCase()),
   );
 });

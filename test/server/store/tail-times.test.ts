@@ -4,7 +4,7 @@ import {
   listSubmissions,
   type SubmissionQuery,
 } from '../../../src/server/store/submissions/submission-lists.js';
-import { noteTailTimes } from '../../../src/server/store/submissions/tail-times.js';
+import { writeTailTimes } from '../../../src/server/store/submissions/tail-times.js';
 import { openPlanner } from '../../support/plans.js';
 import { testDatabase } from '../../support/servers.js';
 
@@ -49,7 +49,7 @@ async function seal(first: number, end: number): Promise<void> {
 }
 
 async function noteAll(): Promise<void> {
-  while (await noteTailTimes(sql, 1));
+  while (await writeTailTimes(sql, 1));
 }
 
 type Window = [after: number | undefined, before: number | undefined];
@@ -104,7 +104,7 @@ async function findWrong(): Promise<string[]> {
 
 t.test('pages are right without bounds, while they are written, and with them', async (t) => {
   t.same(await findWrong(), []);
-  t.equal(await noteTailTimes(sql, 1), true, 'some of them');
+  t.equal(await writeTailTimes(sql, 1), true, 'some of them');
   t.same(await findWrong(), []);
   await noteAll();
   t.same(await findWrong(), []);

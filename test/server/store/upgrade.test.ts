@@ -6,11 +6,11 @@ import { byteaArray, connectPool, type Pool } from '../../../src/server/store/da
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { keepAuditPartitions, listAuditEntries } from '../../../src/server/store/projects/audit.js';
 import {
-  type AcceptedRow,
-  AcceptOutcome,
-  acceptSubmissions,
   type NewSubmission,
-} from '../../../src/server/store/submissions/accept.js';
+  type SequencedRow,
+  SubmissionOutcome,
+  sequenceSubmissions,
+} from '../../../src/server/store/submissions/sequence-submissions.js';
 import { assertConsistent } from '../../support/consistent.js';
 import { drain, makePipeline, makeWitness } from '../../support/pipeline.js';
 import { keyed } from '../../support/sequencer.js';
@@ -46,7 +46,7 @@ async function acceptReleased(
   rows: readonly NewSubmission[],
   again: boolean,
   retentionMs: number,
-): Promise<AcceptedRow[]> {
+): Promise<SequencedRow[]> {
   const bytes = (pick: (row: NewSubmission) => Uint8Array | null) => byteaArray(pool, rows.map(pick));
   const stored = await pool<ReleasedRow[]>`
     SELECT * FROM accept_submissions(${logId}, ${again}, ${retentionMs}, ${rows.map((row) => row.id)},
@@ -60,7 +60,7 @@ async function acceptReleased(
       ${bytes((row) => row.idempotency?.requestHash ?? null)}, ${rows.map((row) => row.limits.perSecond)},
       ${rows.map((row) => row.limits.perHour)}, ${rows.map((row) => row.limits.perDay)})`;
   return stored.map(({ outcome, resource_id, log_index }) => ({
-    outcome: AcceptOutcome[RELEASED_OUTCOMES[outcome] ?? 'STORED'],
+    outcome: SubmissionOutcome[RELEASED_OUTCOMES[outcome] ?? 'STORED'],
     resourceId: resource_id,
     logIndex: log_index,
     use: undefined,
@@ -122,13 +122,13 @@ for (const release of RELEASED) {
       const holder = connectPool({ url, name: 'test', max: 1, statementTimeoutMs: 60_000 });
       t.teardown(() => holder.end({ timeout: 1 }));
       await holder`SELECT pg_advisory_lock(hashtextextended('key_other held', 0))`;
-      const run = async (accept: typeof acceptSubmissions, more: readonly NewSubmission[]) =>
+      const run = async (accept: typeof sequenceSubmissions, more: readonly NewSubmission[]) =>
         (await accept(pool, scene.logId, more, false, 86_400_000)).map(({ outcome }) => outcome);
-      const { STORED, REPLAYED, KEY_REUSED, BUSY, LIMITED } = AcceptOutcome;
+      const { STORED, REPLAYED, KEY_REUSED, BUSY, LIMITED } = SubmissionOutcome;
       t.same(await run(acceptReleased, rows), [STORED, BUSY, STORED, STORED, LIMITED]);
       await migrate(pool);
       const later = [...rows.map(isNew), ...scene.makeRows(1, keyed('first', 'another'))];
-      for (const accept of [acceptReleased, acceptSubmissions]) {
+      for (const accept of [acceptReleased, sequenceSubmissions]) {
         const outcomes = [REPLAYED, BUSY, LIMITED, LIMITED, LIMITED];
         t.same(await run(accept, later.slice(0, 5)), outcomes);
         t.same(await run(accept, later.slice(5)), [KEY_REUSED]);

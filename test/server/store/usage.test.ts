@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { insertProject } from '../../../src/server/store/projects/projects.js';
-import { takeTokens } from '../../../src/server/store/projects/rates.js';
+import { takeTokens } from '../../../src/server/store/projects/rate-counters.js';
 import {
   pruneUsage,
   readUsage,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { untilStored } from '../../store/database/database-errors.js';
+import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import type { RecordedAttempt } from '../../store/webhooks/webhook-attempts.js';
 
 /** Records an attempt; resolves when that is durable. */
@@ -27,7 +27,7 @@ export function createAttemptRecorder(
       if (queue.length < MAX_ROWS) await delay(GATHER_MS);
       const taken = queue.splice(0, MAX_ROWS);
       try {
-        await untilStored(() => store(taken.map(({ attempt }) => attempt)));
+        await retryWhileUnavailable(() => store(taken.map(({ attempt }) => attempt)));
         for (const { resolve } of taken) resolve();
       } catch (error) {
         for (const { reject } of taken) reject(error);

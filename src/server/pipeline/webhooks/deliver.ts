@@ -7,7 +7,7 @@
  */
 import { decryptSecret } from '../../keys/encryption.js';
 import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
-import { isDatabaseAway } from '../../store/database/database-errors.js';
+import { isDatabaseUnavailable } from '../../store/database/database-errors.js';
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -131,7 +131,7 @@ async function send(
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
     await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
-    if (!isDatabaseAway(error)) {
+    if (!isDatabaseUnavailable(error)) {
       webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
     } else {
       const { message: reason } = error as Error;

@@ -14,10 +14,10 @@ import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { insertAuditEntry } from '../../store/projects/audit.js';
-import { askAtOnce } from '../../store/witnesses/witness-leases.js';
+import { makeWitnessDue } from '../../store/witnesses/witness-leases.js';
 import {
-  readWitnessStandings,
-  type WitnessStanding as StandingRow,
+  readWitnessHealth,
+  type WitnessHealth as StandingRow,
 } from '../../store/witnesses/witness-status.js';
 import { auditEntry } from '../audit-entry.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
@@ -29,12 +29,12 @@ export type WitnessDeps = { pool: Pool; idempotency: Idempotency; clock: () => n
 export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessService> {
   return {
     listWitnesses: async () =>
-      create(ListWitnessesResponseSchema, { data: (await readWitnessStandings(deps.pool)).map(message) }),
+      create(ListWitnessesResponseSchema, { data: (await readWitnessHealth(deps.pool)).map(message) }),
     askWitness: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           await getStandings(tx, request.name);
-          await askAtOnce(tx, request.name);
+          await makeWitnessDue(tx, request.name);
           const done = { action: AuditAction.WITNESS_ASKED, resourceId: request.name };
           await insertAuditEntry(tx, auditEntry(deps, call, done));
           return request.name;
@@ -49,7 +49,7 @@ export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessServi
 
 /** Of one witness; throws `witness.not_found`. */
 async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
-  const standings = (await readWitnessStandings(sql)).filter(({ witness }) => witness === name);
+  const standings = (await readWitnessHealth(sql)).filter(({ witness }) => witness === name);
   if (standings.length === 0)
     throw new ApiError(ErrorCode.WITNESS_NOT_FOUND, 'no policy in force names this witness');
   return standings;

@@ -22,11 +22,11 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
 import type { Pool } from '../../store/database/connect.js';
 import {
-  type AcceptedRow,
-  AcceptOutcome,
   type NewSubmission,
+  type SequencedRow,
+  SubmissionOutcome,
   type WindowUse,
-} from '../../store/submissions/accept.js';
+} from '../../store/submissions/sequence-submissions.js';
 import { listSubmissions } from '../../store/submissions/submission-lists.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { Cursors } from '../cursor.js';
@@ -87,12 +87,12 @@ async function createAttestation(
   const result = await sequencer.add(row);
   recordUse(deps, principal, call, result);
   switch (result.outcome) {
-    case AcceptOutcome.STORED:
+    case SubmissionOutcome.STORED:
       call.isCounted = true;
       return storedMessage(row, result, principal);
-    case AcceptOutcome.REPLAYED:
+    case SubmissionOutcome.REPLAYED:
       return replay(deps, result.resourceId, principal, call);
-    case AcceptOutcome.LIMITED:
+    case SubmissionOutcome.LIMITED:
       throw windowSpent(deps, call);
     default: {
       // The write compares with the hash under the newest secret key alone.
@@ -122,14 +122,14 @@ function windowSpent({ clock }: AttestationDeps, { rateStates }: Call): ApiError
   return rateLimitExceeded(spent, clock());
 }
 
-function recordUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: AcceptedRow): void {
+function recordUse(deps: AttestationDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
   if (use === undefined) return;
   call.rateStates = submissionWindowStates(principal, use, use.second);
   deps.recordUse(principal, use);
 }
 
 /** The answer to a creation, from the row as it was sent to be stored. */
-function storedMessage(row: NewSubmission, { logIndex }: AcceptedRow, principal: Principal): Submission {
+function storedMessage(row: NewSubmission, { logIndex }: SequencedRow, principal: Principal): Submission {
   const message = shownMessage(
     {
       id: row.id,

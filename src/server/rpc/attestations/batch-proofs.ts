@@ -7,7 +7,7 @@ import {
   prepareBatch,
   type WitnessParts,
 } from '../../../proof/bundle/bundle.js';
-import { gather } from '../../store/database/batch-loader.js';
+import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { type BatchRow, findBatchesBySize } from '../../store/log/batches.js';
 import type { Log } from '../../store/log/logs.js';
@@ -68,12 +68,12 @@ type Sources = {
 function createSources(pool: Pool, clock: () => number): Sources {
   let policies: { rows: Promise<Policy[]>; untilMs: number } | undefined;
   return {
-    findBatch: gather(
+    findBatch: createBatchLoader(
       async (keys) =>
         new Map((await findBatchesBySize(pool, keys.map(endOf))).map((row) => [keyOf(row), row])),
       GATHER,
     ),
-    findEvidence: gather(async (keys) => {
+    findEvidence: createBatchLoader(async (keys) => {
       const found = new Map<string, Covering[]>();
       for (const piece of await findCoveringEvidence(pool, keys.map(endOf))) {
         const key = keyOf({ logId: piece.logId, treeSize: piece.batchSize });

@@ -15,7 +15,7 @@ import { insertAuditEntry } from '../../store/projects/audit.js';
 import {
   correctMetadata,
   lockMetadata,
-  type MetadataStand,
+  type MetadataStatus,
   redactMetadata,
 } from '../../store/submissions/metadata.js';
 import { findSubmissions } from '../../store/submissions/submissions.js';
@@ -76,7 +76,7 @@ function change(
   deps: ChangeDeps,
   call: Call,
   request: Message & { id: string },
-  effect: (tx: Sql, stand: MetadataStand) => Promise<Done | undefined>,
+  effect: (tx: Sql, stand: MetadataStatus) => Promise<Done | undefined>,
 ): Promise<Submission> {
   const { environment, projectId } = getPrincipal(call);
   return changeOnce(deps.idempotency, call, request, {

@@ -12,7 +12,7 @@ import { type Call, getPrincipal } from '../../core/call.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
-import type { NewSubmission } from '../../store/submissions/accept.js';
+import type { NewSubmission } from '../../store/submissions/sequence-submissions.js';
 import { type Idempotency, requestHash } from '../idempotency.js';
 import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
 

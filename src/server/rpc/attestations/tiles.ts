@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
 import type { ReadTile, TileRef } from '../../../proof/log/tile.js';
-import { gather } from '../../store/database/batch-loader.js';
+import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findTiles } from '../../store/log/tiles.js';
 
@@ -18,7 +18,7 @@ const GATHER = { maxKeys: 50, maxInFlight: 2 };
 /** Tiles only grow, so a cached one serves every tree that it is long enough for. */
 export function createTiles(pool: Pool): Tiles {
   const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
-  const find = gather(
+  const find = createBatchLoader(
     async (keys) =>
       new Map((await findTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
     GATHER,

@@ -11,7 +11,7 @@ type Waiting<V> = {
  *
  * @param load looks up keys; the map omits keys without a value
  */
-export function gather<V>(
+export function createBatchLoader<V>(
   load: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
   { maxKeys, maxInFlight }: { maxKeys: number; maxInFlight: number },
 ): (key: string) => Promise<V | undefined> {

@@ -17,9 +17,9 @@ const CONNECTION_CODES = new Set([
  * Read-only transaction, idle transaction timeout, serialization failure, deadlock, insufficient resources, lock not
  * available, query cancelled, I/O error, and internal error (class XX), for example a file that cannot grow.
  */
-const AWAY_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX...)$/;
+const UNAVAILABLE_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX...)$/;
 
-/** How long {@link untilStored} retries, approximately. */
+/** How long {@link retryWhileUnavailable} retries, approximately. */
 export const STORE_PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
 const MAX_TRIES = STORE_PATIENCE_MS / RETRY_MS;
@@ -35,8 +35,8 @@ export function isConnectionLost(error: unknown): boolean {
  * Returns whether the database is unavailable for any statement: unreachable, starting, read-only, out of space or
  * connections, or too slow. The statement's outcome may be unknown.
  */
-export function isDatabaseAway(error: unknown): boolean {
-  return isConnectionLost(error) || AWAY_STATES.test(errorCode(error) ?? '');
+export function isDatabaseUnavailable(error: unknown): boolean {
+  return isConnectionLost(error) || UNAVAILABLE_STATES.test(errorCode(error) ?? '');
 }
 
 /** Returns the SQLSTATE or the driver's code of an error; undefined if it has none. */
@@ -46,12 +46,12 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /** Retries `store` for about ten seconds while the database is unavailable, for data that must not be lost. */
-export async function untilStored<T>(store: () => Promise<T>): Promise<T> {
+export async function retryWhileUnavailable<T>(store: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await store();
     } catch (error) {
-      if (tries === MAX_TRIES || !isDatabaseAway(error)) throw error;
+      if (tries === MAX_TRIES || !isDatabaseUnavailable(error)) throw error;
       await delay(RETRY_MS);
     }
   }

@@ -91,7 +91,7 @@ async function runIn<T>(session: Session, run: (tx: Sql) => Promise<T>): Promise
     return { clean: false, error };
   }
   const { losses } = session;
-  const tx = untilLost(session);
+  const tx = guardConnection(session);
   try {
     const result = await run(tx);
     await commit(tx);
@@ -113,15 +113,15 @@ function openSession(open: (onClose: () => void) => Pool): Session {
 }
 
 /** Returns the session's SQL, whose statements are rejected once the connection it has now is lost. */
-function untilLost(session: Session): Sql {
+function guardConnection(session: Session): Sql {
   const { sql, losses } = session;
-  const standing = (): Pool => {
+  const getConnection = (): Pool => {
     if (session.losses === losses) return sql;
     const message = 'the connection of this transaction was lost';
     throw Object.assign(new Error(message), { code: 'CONNECTION_CLOSED' });
   };
-  const call = (...args: Parameters<Pool>) => standing()(...args);
-  const unsafe: Pool['unsafe'] = (...args) => standing().unsafe(...args);
+  const call = (...args: Parameters<Pool>) => getConnection()(...args);
+  const unsafe: Pool['unsafe'] = (...args) => getConnection().unsafe(...args);
   return Object.assign(call, sql, { unsafe }) as unknown as Sql;
 }
 

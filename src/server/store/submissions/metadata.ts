@@ -2,7 +2,7 @@ import { MetadataState } from '../../../../gen/attestation/v1/attestations_pb.js
 import type { Sql } from '../database/connect.js';
 
 /** The state of a submission's metadata: a proto MetadataState number, and its current schema. */
-export type MetadataStand = { state: number; schema: string };
+export type MetadataStatus = { state: number; schema: string };
 
 const { VALID, REDACTED } = MetadataState;
 
@@ -16,8 +16,8 @@ export async function lockMetadata(
   tx: Sql,
   id: string,
   { projectId, environment }: { projectId: string; environment: number },
-): Promise<MetadataStand | undefined> {
-  const rows = await tx<MetadataStand[]>`
+): Promise<MetadataStatus | undefined> {
+  const rows = await tx<MetadataStatus[]>`
     SELECT s.metadata_state AS state, s.schema FROM submission s
     JOIN log l ON l.id = s.log_id AND l.environment = ${environment}
     WHERE s.id = ${id} AND s.project_id = ${projectId} FOR NO KEY UPDATE OF s`;

@@ -3,9 +3,9 @@ import type { Sql } from '../database/connect.js';
 /** Leaves per row. */
 const BLOCK = 1_024;
 /** Up to this many unsealed leaves are read one by one; a log that is sealed as it grows rarely has more. */
-const SHORT_TAIL = 4 * BLOCK;
+const MIN_TAIL = 4 * BLOCK;
 /** The most leaves of one statement. */
-const MOST_LEAVES = 64 * BLOCK;
+const MAX_LEAVES = 64 * BLOCK;
 
 /**
  * Writes the missing time bounds of a log's unsealed leaves, of at most 65,536 leaves a call, and deletes those of
@@ -13,15 +13,15 @@ const MOST_LEAVES = 64 * BLOCK;
  *
  * @returns whether more are missing
  */
-export async function noteTailTimes(sql: Sql, logId: number): Promise<boolean> {
+export async function writeTailTimes(sql: Sql, logId: number): Promise<boolean> {
   const { sealed, size, noted, oldest } = await findTail(sql, logId);
   if (oldest !== null && oldest <= sealed) {
     await sql`DELETE FROM tail_time WHERE log_id = ${logId} AND end_index <= ${sealed}`;
   }
   const first = Math.max(noted ?? 0, sealed - (sealed % BLOCK));
   const end = size - (size % BLOCK);
-  if (end <= first || size - sealed < SHORT_TAIL) return false;
-  const until = Math.min(end, first + MOST_LEAVES);
+  if (end <= first || size - sealed < MIN_TAIL) return false;
+  const until = Math.min(end, first + MAX_LEAVES);
   await sql`
     INSERT INTO tail_time (log_id, end_index, first_index, earliest, latest)
     SELECT ${logId}, max(log_index) + 1, min(log_index), min(submitted_at), max(submitted_at) FROM submission

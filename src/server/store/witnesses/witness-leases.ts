@@ -85,7 +85,7 @@ export async function recordWitnessFailure(pool: Pool, failed: WitnessFailure): 
 }
 
 /** Limits the wait of failing witnesses to `longestMs`: there is a new checkpoint. */
-export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs: number): Promise<void> {
+export async function shortenBackoff(sql: Sql, logId: number, longestMs: number): Promise<void> {
   await sql`
     UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
     WHERE log_id = ${logId} AND failures > 0
@@ -93,7 +93,7 @@ export async function hastenFailingWitnesses(sql: Sql, logId: number, longestMs:
 }
 
 /** Makes a witness due at once, for every log. */
-export async function askAtOnce(sql: Sql, witness: string): Promise<void> {
+export async function makeWitnessDue(sql: Sql, witness: string): Promise<void> {
   await sql`
     UPDATE witness_state SET next_attempt_at = clock_timestamp()
     WHERE witness = ${witness} AND next_attempt_at > clock_timestamp()`;

@@ -1,7 +1,7 @@
 import type { Sql } from '../database/connect.js';
 
 /** The state of a witness of the newest policy for the active log. Times are of the database's clock. */
-export type WitnessStanding = {
+export type WitnessHealth = {
   logId: number;
   origin: string;
   environment: number;
@@ -21,8 +21,8 @@ export type WitnessStanding = {
 };
 
 /** Reads the state of the active logs' witnesses. Costs a few index look-ups for each. */
-export async function readWitnessStandings(sql: Sql): Promise<WitnessStanding[]> {
-  return sql<WitnessStanding[]>`
+export async function readWitnessHealth(sql: Sql): Promise<WitnessHealth[]> {
+  return sql<WitnessHealth[]>`
     SELECT l.id AS "logId", l.origin, l.environment, w.witness, named.kind, named.required,
       w.covers_tree_size AS "coversTreeSize", coalesce(published.size, 0) AS "publishedTreeSize",
       (SELECT e.landed_at FROM evidence e WHERE e.log_id = l.id AND e.witness = w.witness

@@ -8,7 +8,7 @@ import type { Register } from '../../../../src/server/pipeline/register/register
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { connectPool, type Pool } from '../../../../src/server/store/database/connect.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
-import { acceptSubmissions } from '../../../../src/server/store/submissions/accept.js';
+import { sequenceSubmissions } from '../../../../src/server/store/submissions/sequence-submissions.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { readEntry } from '../../../support/register.js';
 import { copyDatabase, testDatabase } from '../../../support/servers.js';
@@ -37,7 +37,7 @@ async function open(t: Test): Promise<Scene> {
 }
 
 const store = ({ logId, makeRows }: TestPipeline, { pool }: Side, count: number) =>
-  acceptSubmissions(pool, logId, makeRows(count), false, 86_400_000);
+  sequenceSubmissions(pool, logId, makeRows(count), false, 86_400_000);
 const seal = ({ logId }: TestPipeline, { pipeline }: Side) => runJob(pipeline, sealJob(logId));
 
 async function published({ pool }: Side): Promise<string[]> {

@@ -22,7 +22,7 @@ export type NewSubmission = {
 };
 
 /** The outcome of a row: the SQL type `submission_outcome`. */
-export const AcceptOutcome = {
+export const SubmissionOutcome = {
   STORED: 'stored',
   REPLAYED: 'replayed',
   KEY_REUSED: 'key_reused',
@@ -37,8 +37,8 @@ export type WindowUse = { second: number; nSecond: number; nHour: number; nDay: 
  * The result of one row. `resourceId` is the id of the stored or replayed submission. `use` is undefined if the row was
  * not counted.
  */
-export type AcceptedRow = {
-  outcome: (typeof AcceptOutcome)[keyof typeof AcceptOutcome];
+export type SequencedRow = {
+  outcome: (typeof SubmissionOutcome)[keyof typeof SubmissionOutcome];
   resourceId: string | null;
   logIndex: number | null;
   use: WindowUse | undefined;
@@ -48,7 +48,7 @@ export type AcceptedRow = {
 export const FROZEN_SQLSTATE = 'ATFRZ';
 
 type ResultRow = {
-  outcome: AcceptedRow['outcome'];
+  outcome: SequencedRow['outcome'];
   resource_id: string | null;
   log_index: number | null;
   second: number | null;
@@ -105,20 +105,20 @@ const CALL = `SELECT * FROM sequence_submissions(${PARAMETERS.map((name, i) => `
  * @param isRetry true if an earlier call with the same ids may have committed
  * @returns one result per row, in order
  */
-export async function acceptSubmissions(
+export async function sequenceSubmissions(
   pool: Pool,
   logId: number,
   rows: readonly NewSubmission[],
   isRetry: boolean,
   retentionMs: number,
-): Promise<AcceptedRow[]> {
+): Promise<SequencedRow[]> {
   const arrays = COLUMNS.map(({ toArray }) => toArray(rows, pool));
   const parameters = [logId, isRetry, retentionMs, ...arrays];
   const result = await pool.unsafe<ResultRow[]>(CALL, parameters, { prepare: true });
-  return result.map(toAcceptedRow);
+  return result.map(toSequencedRow);
 }
 
-function toAcceptedRow(row: ResultRow): AcceptedRow {
+function toSequencedRow(row: ResultRow): SequencedRow {
   const use =
     row.second === null
       ? undefined

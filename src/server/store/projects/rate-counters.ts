@@ -1,5 +1,5 @@
 import type { Sql } from '../database/connect.js';
-import type { WindowUse } from '../submissions/accept.js';
+import type { WindowUse } from '../submissions/sequence-submissions.js';
 
 /** Granted tokens, the use of the windows afterwards, and the rest of the current second. */
 export type Grant = WindowUse & { granted: number; leftMs: number };
@@ -18,7 +18,11 @@ export async function takeTokens(
 }
 
 /** Reads a key's use of a bucket as of its newest second. Returns undefined if it was never used. */
-export async function findUse(sql: Sql, apiKeyId: string, bucket: number): Promise<WindowUse | undefined> {
+export async function findWindowUse(
+  sql: Sql,
+  apiKeyId: string,
+  bucket: number,
+): Promise<WindowUse | undefined> {
   const rows = await sql<WindowUse[]>`
     SELECT second, n_second AS "nSecond", n_hour AS "nHour", n_day AS "nDay" FROM rate_counter
     WHERE api_key_id = ${apiKeyId} AND bucket = ${bucket} ORDER BY second DESC LIMIT 1`;
