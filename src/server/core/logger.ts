@@ -8,7 +8,7 @@ import {
 /** Writes JSON lines: `log.info({ field }, 'what happened')`. */
 export type Logger = PinoLogger;
 
-export type LoggerOptions = {
+type LoggerOptions = {
   level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** The destination of lines instead of a file descriptor. */
   destination?: DestinationStream;

@@ -4,7 +4,7 @@ import type { Environment } from '../../../gen/attestation/v1/environment_pb.js'
 export const UNIVERSAL_SCOPE = 'service:read';
 
 /** One fixed window of a rate bucket: `limit` calls per `windowSeconds`. */
-export type RateWindow = { windowSeconds: number; limit: number };
+type RateWindow = { windowSeconds: number; limit: number };
 
 /** The caller: an API key with its scopes and limits. Does not contain the key's secret. */
 export type Principal = {

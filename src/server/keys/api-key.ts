@@ -4,7 +4,7 @@ import { findBySpelling, spellingOf } from '../../protocol/enum-names.js';
 import type { Principal } from '../core/principal.js';
 
 /** The parts of an API key that are known without a look-up; `prefix` is `svc_live_` or `svc_test_`. */
-export type ApiKeyParts = { environment: Principal['environment']; prefix: string; last4: string };
+type ApiKeyParts = { environment: Principal['environment']; prefix: string; last4: string };
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 32;

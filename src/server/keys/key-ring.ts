@@ -4,13 +4,13 @@ import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:cryp
  * A secret key of 32 bytes and its id, which is stored with everything made under it. A KeyObject never appears in logs
  * or JSON.
  */
-export type NamedKey = { readonly id: string; readonly key: KeyObject };
+type NamedKey = { readonly id: string; readonly key: KeyObject };
 
 /** Keys in rotation: new data is made under the first, existing data is read with any. */
 export type KeyRing = readonly [NamedKey, ...NamedKey[]];
 
 /** The purpose of a derived key. Derived keys reveal nothing of each other. */
-export type KeyPurpose = 'api-key' | 'cursor' | 'idempotency' | 'encryption' | 'fingerprint';
+type KeyPurpose = 'api-key' | 'cursor' | 'idempotency' | 'encryption' | 'fingerprint';
 
 const KEY_BYTES = 32;
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;

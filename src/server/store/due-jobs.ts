@@ -1,7 +1,7 @@
 import type { Sql } from './database/connect.js';
 
 /** The jobs of a log that are due. */
-export type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: string[] };
+type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: string[] };
 
 /**
  * Finds all due jobs in the tables. `seal` ignores the batch interval. A frozen log is neither sealed nor witnessed,

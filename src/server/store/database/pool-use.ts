@@ -3,10 +3,10 @@ import type postgres from 'postgres';
 type Pool = postgres.Sql<{ bigint: number }>;
 
 /** The use of a pool: busy connections, and callers that wait for one. */
-export type PoolUse = { pool: string; inUse: number; waiting: number };
+type PoolUse = { pool: string; inUse: number; waiting: number };
 
 /** The counter of one pool: statements that run or wait, and transactions. */
-export type PoolCounter = {
+type PoolCounter = {
   readonly name: string;
   /** Connections for statements. */
   readonly max: number;

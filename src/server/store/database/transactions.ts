@@ -5,7 +5,7 @@ type Pool = postgres.Sql<{ bigint: number }>;
 type Sql = postgres.ISql<{ bigint: number }>;
 
 /** Runs transactions. */
-export type Transactions = {
+type Transactions = {
   /**
    * Runs `run` in a transaction; rolls back if it throws. Rejects with its error, or with the code `CONNECTION_CLOSED`
    * if the connection was lost: if COMMIT had been sent, the transaction may be committed.

@@ -103,10 +103,10 @@ export async function findProjectBatch(
 }
 
 /** The end of a page of batches. */
-export type BatchPosition = { logId: number; treeSize: number };
+type BatchPosition = { logId: number; treeSize: number };
 
 /** A query of a project's batches; `status` is a proto BatchStatus number. */
-export type BatchQuery = {
+type BatchQuery = {
   projectId: string;
   logIds: readonly number[];
   status: number | undefined;

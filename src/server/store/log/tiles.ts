@@ -2,7 +2,7 @@ import type { Tile } from '../../../proof/log/tile.js';
 import { byteaArray, type Sql } from '../database/connect.js';
 
 /** The coordinates of a tile. */
-export type TilePlace = { logId: number; level: number; index: number };
+type TilePlace = { logId: number; level: number; index: number };
 
 /** Finds the stored tiles at these coordinates, in no order. */
 export async function findTiles(

@@ -3,7 +3,7 @@ import { logsBelow, mostRows } from './list-pages.js';
 import { type SubmissionRow, withBatch } from './submissions.js';
 
 /** A place in the order of lists: logs by id, submissions by index. */
-export type SubmissionPosition = { logId: number; logIndex: number };
+type SubmissionPosition = { logId: number; logIndex: number };
 
 /** A query of a project's submissions; `status` is a proto SubmissionStatus number. Times are exclusive. */
 export type SubmissionQuery = {
@@ -40,7 +40,7 @@ export type ListedSubmission = Pick<
 };
 
 /** A page of submissions. `isCut` if their metadata filled the page before its row limit. */
-export type SubmissionPage = { rows: ListedSubmission[]; isCut: boolean };
+type SubmissionPage = { rows: ListedSubmission[]; isCut: boolean };
 
 /** The most bytes of metadata in a page, with errors and metadata attested before a correction. */
 const MAX_METADATA_BYTES = 512 * 1024;

@@ -28,7 +28,7 @@ export type RecordedAttempt = AttemptRow & {
 const { PENDING, DELIVERED } = DeliveryStatus;
 
 /** A subscription that failed under a lease. `failingMs` is the time since its first failure without a success after it. */
-export type FailingWebhook = { id: string; lease: number; failingMs: number };
+type FailingWebhook = { id: string; lease: number; failingMs: number };
 
 /**
  * Records attempts, the status of their deliveries, and whether their subscriptions are failing, in one statement. An

@@ -1,7 +1,7 @@
 import type { Sql } from '../database/connect.js';
 
 /** A change of a batch's status whose events have no ranges yet; `transition` is a proto BatchStatus number. */
-export type UnnotifiedTransition = { logId: number; treeSize: number; transition: number };
+type UnnotifiedTransition = { logId: number; treeSize: number; transition: number };
 
 /** Finds the transitions of a batch without ranges, and locks them until the transaction ends. */
 export async function lockUnnotified(tx: Sql, batchId: string): Promise<UnnotifiedTransition[]> {

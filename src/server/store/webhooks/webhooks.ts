@@ -22,7 +22,7 @@ export type WebhookRow = {
 };
 
 /** The owner of subscriptions: a project in one environment. */
-export type WebhookOwner = { projectId: string; environment: number };
+type WebhookOwner = { projectId: string; environment: number };
 
 const { ACTIVE, DISABLED, DELETED } = WebhookStatus;
 
@@ -79,7 +79,7 @@ export async function listWebhooks(
 }
 
 /** The members to change. `status` is active or disabled. */
-export type WebhookChange = {
+type WebhookChange = {
   url: string | undefined;
   events: number[] | undefined;
   status: number | undefined;

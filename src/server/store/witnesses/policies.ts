@@ -1,7 +1,7 @@
 import type { Pool, Sql } from '../database/connect.js';
 
 /** A witness in a policy; `kind` is a proto WitnessKind number. */
-export type PolicyWitness = { name: string; kind: number; required: boolean };
+type PolicyWitness = { name: string; kind: number; required: boolean };
 
 /** The witnesses that the batches of an environment need. */
 export type Policy = {

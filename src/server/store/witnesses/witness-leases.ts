@@ -46,7 +46,7 @@ export async function releaseWitness(
 }
 
 /** A failed attempt, and the wait before the next one. */
-export type WitnessFailure = {
+type WitnessFailure = {
   logId: number;
   witness: string;
   attempt: number;
