@@ -53,6 +53,16 @@ t.test('every relative link leads to a file and to a heading in it', async (t) =
   }
 });
 
+const PERIPHRASES = /\b(?:told|whoever|refus\w+|stands|is had|comes? to nothing|good for)\b/gi;
+
+t.test('the pages use terms of the field, not periphrases', async (t) => {
+  // That page is made of the error catalogue.
+  for (const page of PAGES.filter((name) => name !== 'docs/errors.md')) {
+    const found = [...withoutBlocks(read(page)).matchAll(PERIPHRASES)].map(([words]) => words);
+    t.strictSame(found, [], page);
+  }
+});
+
 t.test('every page of docs/ is linked from README', async (t) => {
   const linked = findLinks(read('README.md')).map(({ target }) => target);
   t.strictSame(
