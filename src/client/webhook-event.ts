@@ -13,7 +13,7 @@ import {
   type WitnessedEventData,
 } from '../../gen/attestation/v1/webhooks_pb.js';
 import { fromUtf8 } from '../proof/bytes/encoding.js';
-import { findBySpelling } from '../protocol/enum-names.js';
+import { findEnumNumber } from '../protocol/enum-names.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
 /** An event; `type` tells what `data` is. One of a type that this library does not know has `UNSPECIFIED`: ignore it. */
@@ -42,7 +42,7 @@ export function parseEvent(body: Uint8Array): WebhookEvent {
 function readEvent(json: JsonObject): WebhookEvent {
   const { type: spelled, ...rest } = json;
   if (typeof spelled !== 'string') throw new Error('it has no type');
-  const type: EventType = findBySpelling(EventTypeSchema, spelled) ?? EventType.UNSPECIFIED;
+  const type: EventType = findEnumNumber(EventTypeSchema, spelled) ?? EventType.UNSPECIFIED;
   const event = fromJson(EventSchema, { ...rest, type }, LENIENT);
   if (event.id === '' || event.data === undefined) throw new Error('it has no id or no data');
   // The options of EventType say which message `data` is; that they agree with WebhookEvent is tested.

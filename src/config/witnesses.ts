@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
-import { findBySpelling, spellings } from '../protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../protocol/enum-names.js';
 import type { Principal } from '../server/core/principal.js';
 import { certificateChain } from './certificate-chain.js';
 import { readSettingFile } from './files.js';
@@ -174,7 +174,7 @@ function needText<T>(entry: Entry, member: string, kind: Kind<T>): T {
 }
 
 function readEnvironments({ at, members, report }: Entry): Principal['environment'][] {
-  const known = spellings(EnvironmentSchema);
+  const known = enumNames(EnvironmentSchema);
   const { environments = known } = members;
   const isList = Array.isArray(environments) && environments.length > 0;
   if (!isList || !environments.every((text) => known.includes(text))) {
@@ -182,7 +182,7 @@ function readEnvironments({ at, members, report }: Entry): Principal['environmen
     report({ name: `${at}.environments`, problem: 'is wrong', expected });
     return [];
   }
-  const numbers = environments.map((text) => findBySpelling(EnvironmentSchema, text));
+  const numbers = environments.map((text) => findEnumNumber(EnvironmentSchema, text));
   return [...new Set(numbers)] as Principal['environment'][];
 }
 

@@ -1,5 +1,5 @@
 import { Environment, EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
-import { findBySpelling, spellingOf } from './enum-names.js';
+import { enumName, findEnumNumber } from './enum-names.js';
 
 /** How an environment is spelled, on REST as in keys, statements, origins and paths. */
 export type EnvironmentName = 'live' | 'test';
@@ -9,10 +9,10 @@ export const ENVIRONMENTS = [Environment.LIVE, Environment.TEST] as const;
 
 /** How the environment with this number is spelled; throws when it has no spelling. */
 export function environmentName(environment: number): EnvironmentName {
-  return spellingOf(EnvironmentSchema, environment) as EnvironmentName;
+  return enumName(EnvironmentSchema, environment) as EnvironmentName;
 }
 
 /** The environment that is spelled so. */
 export function environmentNumber(name: EnvironmentName): (typeof ENVIRONMENTS)[number] {
-  return findBySpelling(EnvironmentSchema, name) as (typeof ENVIRONMENTS)[number];
+  return findEnumNumber(EnvironmentSchema, name) as (typeof ENVIRONMENTS)[number];
 }

@@ -14,9 +14,9 @@ export type ShownNote = { readonly note: string; readonly from: string; readonly
 export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
   const notes: ShownNote[] = [];
   for (const file of files) {
-    const { facts, problems } = readBundle(await readGivenFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
-    if (facts === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
-    for (const { envelope } of facts.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
+    const { parsed, problems } = readBundle(await readGivenFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
+    if (parsed === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
+    for (const { envelope } of parsed.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
   }
   return notes;
 }

@@ -7,7 +7,7 @@ import {
   AuditEntrySchema,
   AuditService,
 } from '../../../gen/attestation/admin/v1/audit_pb.js';
-import { findBySpelling, spellingOf, spellings } from '../../protocol/enum-names.js';
+import { enumName, enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import {
   ADMIN_HELP,
@@ -41,7 +41,7 @@ export function addAuditLog(program: Command, cli: Cli): void {
   addAdminFlags(program.command('audit-log'))
     .description('show who changed what in the service, newest first')
     .option('--project <id>', 'only what concerns this project')
-    .addOption(new Option('--action <action>', 'only this').choices(spellings(AuditActionSchema)))
+    .addOption(new Option('--action <action>', 'only this').choices(enumNames(AuditActionSchema)))
     .option('--resource <id>', 'only what was done to the key, submission or whatever else has this id')
     .option('--after <time>', 'only what was done after, such as 2026-01-31 or 2026-01-31T12:00:00Z')
     .option('--before <time>', 'only what was done before')
@@ -57,7 +57,7 @@ async function showEntries(cli: Cli, flags: Flags): Promise<void> {
   const filters = {
     projectId,
     resourceId,
-    ...(action !== undefined && { action: findBySpelling(AuditActionSchema, action) ?? 0 }),
+    ...(action !== undefined && { action: findEnumNumber(AuditActionSchema, action) ?? 0 }),
     ...timeOf('--after', 'after', flags.after),
     ...timeOf('--before', 'before', flags.before),
   };
@@ -84,7 +84,7 @@ function entryTable(entries: readonly AuditEntry[]): string {
   const cells = entries.map(({ at, actor, action, resourceId, detail }) => [
     at === undefined ? '-' : `${timestampDate(at).toISOString().slice(0, 19)}Z`,
     actor?.kind === AuditActorKind.ADMIN ? `operator (${actor.id})` : (actor?.id ?? '-'),
-    spellingOf(AuditActionSchema, action),
+    enumName(AuditActionSchema, action),
     resourceId,
     detail === undefined || Object.keys(detail).length === 0 ? '' : printable(JSON.stringify(detail)),
   ]);

@@ -12,7 +12,7 @@ import type { Client } from '../../client/client.js';
 import { AttestationError } from '../../client/error.js';
 import { hashArtifact } from '../../client/hash.js';
 import { duration } from '../../config/setting-types.js';
-import { spellingOf } from '../../protocol/enum-names.js';
+import { enumName } from '../../protocol/enum-names.js';
 import { compileWriter } from '../../server/json/writer.js';
 import { mapOrdered } from '../audit/map-ordered.js';
 import { type Cli, print, printable, printError, UsageError } from '../cli.js';
@@ -152,5 +152,5 @@ function printOutcome(cli: Cli, outcome: Outcome, { json, quiet }: Flags): void 
   if (json)
     print(cli, `{"file":${JSON.stringify(outcome.file)},"submission":${writeSubmission(submission)}}`);
   else if (quiet) print(cli, submission.id);
-  else print(cli, `${submission.id}  ${spellingOf(SubmissionStatusSchema, submission.status)}  ${file}`);
+  else print(cli, `${submission.id}  ${enumName(SubmissionStatusSchema, submission.status)}  ${file}`);
 }

@@ -7,7 +7,7 @@ import {
   WebhookStatus,
 } from '../../../gen/attestation/v1/webhooks_pb.js';
 import type { Client } from '../../client/client.js';
-import { findBySpelling, spellings } from '../../protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../cli.js';
 import { printJson, printJsonList } from '../flags/admin-flags.js';
 import { openClient, parseCount } from '../flags/client-flags.js';
@@ -31,7 +31,7 @@ export function addDeliveries(command: Add, cli: Cli): void {
   command('deliveries')
     .description('list what was sent to a subscription, newest first')
     .argument(...ID)
-    .option('--status <status>', `only these: ${spellings(DeliveryStatusSchema).join(', ')}`)
+    .option('--status <status>', `only these: ${enumNames(DeliveryStatusSchema).join(', ')}`)
     .option('--limit <count>', 'how many at most', '50')
     .action(async (id: string, flags: Flags & { status?: string; limit: string }) => {
       const limit = parseCount('--limit', flags.limit, MAX_LISTED);
@@ -102,8 +102,8 @@ async function take<T>(items: AsyncIterable<T>, most: number): Promise<T[]> {
 }
 
 function parseStatus(text: string): DeliveryStatus {
-  const status = findBySpelling(DeliveryStatusSchema, text);
+  const status = findEnumNumber(DeliveryStatusSchema, text);
   if (status === undefined)
-    throw new UsageError(`--status is none of ${spellings(DeliveryStatusSchema).join(', ')}`);
+    throw new UsageError(`--status is none of ${enumNames(DeliveryStatusSchema).join(', ')}`);
   return status as DeliveryStatus;
 }

@@ -5,7 +5,7 @@ import {
   WebhookSchema,
   WebhookStatus,
 } from '../../../gen/attestation/v1/webhooks_pb.js';
-import { findBySpelling, spellings } from '../../protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../cli.js';
 import { printJsonList } from '../flags/admin-flags.js';
 import { addClientFlags, CLIENT_HELP, openClient } from '../flags/client-flags.js';
@@ -118,7 +118,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 function subscribable(): string[] {
   const test = EventTypeSchema.value[EventType.WEBHOOK_TEST];
-  return spellings(EventTypeSchema).filter((text) => findBySpelling(EventTypeSchema, text) !== test?.number);
+  return enumNames(EventTypeSchema).filter((text) => findEnumNumber(EventTypeSchema, text) !== test?.number);
 }
 
 function parseEvents(texts: readonly string[] = subscribable()): EventType[] {
@@ -128,6 +128,6 @@ function parseEvents(texts: readonly string[] = subscribable()): EventType[] {
         `there is no event ${text} to subscribe to; there are ${subscribable().join(', ')}`,
       );
     }
-    return findBySpelling(EventTypeSchema, text) as EventType;
+    return findEnumNumber(EventTypeSchema, text) as EventType;
   });
 }

@@ -6,7 +6,7 @@ import {
   type WebhookDelivery,
   WebhookStatusSchema,
 } from '../../../gen/attestation/v1/webhooks_pb.js';
-import { spellingOf } from '../../protocol/enum-names.js';
+import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../cli.js';
 import { formatTable } from './table.js';
 
@@ -39,8 +39,8 @@ export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
       return [
         id,
         timeOf(createdAt),
-        spellingOf(DeliveryStatusSchema, status),
-        event === undefined ? '' : spellingOf(EventTypeSchema, event.type),
+        enumName(DeliveryStatusSchema, status),
+        event === undefined ? '' : enumName(EventTypeSchema, event.type),
         String(attempts.length),
         printable(last?.error ?? String(last?.statusCode ?? '')),
       ];
@@ -50,8 +50,8 @@ export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
 
 /** One delivery: what is sent, then each attempt with what was answered. */
 export function deliveryText({ id, status, event, nextAttemptAt, attempts }: WebhookDelivery): string {
-  const type = event === undefined ? '' : spellingOf(EventTypeSchema, event.type);
-  const lines = [`${id}  ${spellingOf(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
+  const type = event === undefined ? '' : enumName(EventTypeSchema, event.type);
+  const lines = [`${id}  ${enumName(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
   if (event?.data !== undefined) lines.push(printable(JSON.stringify(event.data)));
   for (const { number, at, durationMs, statusCode, error, answer } of attempts) {
     lines.push(
@@ -68,9 +68,9 @@ function timeOf(at: Timestamp | undefined): string {
 }
 
 function statusOf({ status }: Webhook): string {
-  return spellingOf(WebhookStatusSchema, status);
+  return enumName(WebhookStatusSchema, status);
 }
 
 function eventsOf({ events }: Webhook): string {
-  return events.map((event) => spellingOf(EventTypeSchema, event)).join(',');
+  return events.map((event) => enumName(EventTypeSchema, event)).join(',');
 }

@@ -5,7 +5,7 @@ import {
   type MethodRules,
   rules as rulesOption,
 } from '../../../gen/attestation/options/v1/options_pb.js';
-import { spellingOf } from '../../protocol/enum-names.js';
+import { enumName } from '../../protocol/enum-names.js';
 import { type HttpBinding, httpBindings } from '../../server/http/rest/http-rule.js';
 import { isHttpBody } from '../../server/http/rest/request.js';
 import { commentOf, summaryOf } from './comment.js';
@@ -47,7 +47,7 @@ export function operationsOf(services: readonly DescService[]): Operation[] {
 export function describe({ method, rules, index, binding }: Operation): JsonObject {
   const comment = commentOf(method);
   const scope = rules.scope === '' ? [] : [`Needs the scope \`${rules.scope}\`.`];
-  const cost = rules.cost > 1 ? [`Counts as ${rules.cost} ${spellingOf(BucketSchema, rules.bucket)}.`] : [];
+  const cost = rules.cost > 1 ? [`Counts as ${rules.cost} ${enumName(BucketSchema, rules.bucket)}.`] : [];
   const summary = summaryOf(comment);
   const detail = index === 0 ? '' : ` (${literalVariables(binding).join(', ') || index + 1})`;
   return {

@@ -48,7 +48,7 @@ export type LogEntry = {
 };
 
 /** The bundle's parts. `timestamps` are TimeStampResps over the signature. */
-export type SigstoreFacts = {
+export type ParsedSigstoreBundle = {
   readonly content: SignedContent;
   readonly entries: readonly LogEntry[];
   readonly timestamps: readonly { readonly path: string; readonly response: Uint8Array }[];
@@ -90,7 +90,7 @@ const FIELDS = {
  * Reads a bundle given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong, and UncheckableError
  * for a bundle of another version, one signed under a certificate, and a DSSE envelope that holds no statement.
  */
-export function parseSigstoreBundle(input: string | Uint8Array): SigstoreFacts {
+export function parseSigstoreBundle(input: string | Uint8Array): ParsedSigstoreBundle {
   const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
   checkMediaType(findMember(json, 'mediaType') ?? getMember(json, 'media_type'));
   const root = message(json, FIELDS.bundle);

@@ -5,7 +5,7 @@ import { signerName } from '../rfc3161/signer-name.js';
 import { verifyTimestamp } from '../rfc3161/verify-timestamp.js';
 import { instantText, type VouchedTime } from '../verify/instant.js';
 import { type Check, failed, missing, notChecked, passed } from '../verify/report.js';
-import type { SigstoreFacts } from './bundle.js';
+import type { ParsedSigstoreBundle } from './bundle.js';
 import { isWithin, type SigstoreTrust, type TrustedStamper } from './trusted-root.js';
 
 /** A check of a time stamp; the times are there when it holds: the one it states, and the one it proves. */
@@ -25,7 +25,7 @@ const NOBODY: TrustedStamper = { name: '', chain: [], span: { from: new Date(0) 
  * another authority says nothing; it fails the step only if a stamp is wanted and none that holds is there.
  */
 export async function checkTimestamps(
-  { timestamps, content }: SigstoreFacts,
+  { timestamps, content }: ParsedSigstoreBundle,
   trust: SigstoreTrust | undefined,
   isWanted: boolean,
 ): Promise<TimestampFinding[]> {

@@ -9,7 +9,7 @@ import { instantText } from '../verify/instant.js';
 import { type Check, failed, missing, passed, type Step, step } from '../verify/report.js';
 import type { Verdict } from '../verify/verify.js';
 import { type Artifact, checkArtifact, checkSignature, signedBytes } from './artifact-steps.js';
-import { parseSigstoreBundle, type SigstoreFacts, UncheckableError } from './bundle.js';
+import { type ParsedSigstoreBundle, parseSigstoreBundle, UncheckableError } from './bundle.js';
 import { checkEntries, checkInclusions, checkLogs, checkLogTimes, type LogFinding } from './log-steps.js';
 import { checkTimestamps } from './timestamp-step.js';
 import type { SigstoreTrust } from './trusted-root.js';
@@ -55,7 +55,7 @@ export async function verifySigstoreBundle(
   options: SigstoreOptions,
 ): Promise<SigstoreVerification> {
   try {
-    return await verifyFacts(parseSigstoreBundle(bundle), options);
+    return await verifyParsedBundle(parseSigstoreBundle(bundle), options);
   } catch (error) {
     return report([step('shape', [refusalOf(error)])], {});
   }
@@ -68,15 +68,15 @@ function refusalOf(error: unknown): Check {
   return failed('shape.invalid', `the bundle cannot be read: ${error.message}`);
 }
 
-async function verifyFacts(
-  facts: SigstoreFacts,
+async function verifyParsedBundle(
+  parsed: ParsedSigstoreBundle,
   { key, artifact, trust, wantsTimestamp = false }: SigstoreOptions,
 ): Promise<SigstoreVerification> {
-  const { content, entries } = facts;
+  const { content, entries } = parsed;
   const signed = signedBytes(content, artifact);
   const payload = content.kind === 'dsse' ? content.payload : undefined;
   const logs = await checkLogs(entries, trust);
-  const stamps = await checkTimestamps(facts, trust, wantsTimestamp);
+  const stamps = await checkTimestamps(parsed, trust, wantsTimestamp);
   const vouched = [...logs, ...stamps];
   const stated = vouched.flatMap((finding) => finding.stated ?? []);
   const latest = vouched.flatMap((finding) => finding.latest?.getTime() ?? []);

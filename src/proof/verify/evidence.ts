@@ -2,13 +2,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
 import { instantText } from './instant.js';
-import type { CheckpointFacts } from './parsed-bundle.js';
+import type { ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 
 /** One witness's evidence, the checkpoint it is about, and where in the bundle it stands (a JSON pointer). */
 export type Evidence = {
   readonly witness: BundleWitness;
-  readonly checkpoint: CheckpointFacts;
+  readonly checkpoint: ParsedCheckpoint;
   readonly path: string;
 };
 

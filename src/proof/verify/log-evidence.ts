@@ -65,8 +65,8 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
     const times = (await Promise.all(checks)).filter((time) => time !== undefined);
     if (times.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
     const seconds = Math.min(...times);
-    const told = { cosigned_at: new Date(seconds * 1000).toISOString() };
-    return vouched(evidence, endOfSecond(seconds), told);
+    const detail = { cosigned_at: new Date(seconds * 1000).toISOString() };
+    return vouched(evidence, endOfSecond(seconds), detail);
   } catch (error) {
     return refuted(evidence, 'malformed', problemOf(error));
   }

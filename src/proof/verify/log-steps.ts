@@ -6,12 +6,12 @@ import { verifyNoteSignature } from '../log/checkpoint.js';
 import { verifyCosignature } from '../log/cosignature.js';
 import { leafHash, verifyInclusion } from '../log/merkle.js';
 import { isSameKey, type NoteSignature, noteKeyHash } from '../log/note.js';
-import type { BundleFacts, CheckpointFacts } from './parsed-bundle.js';
+import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 import type { Trust, TrustedLog } from './trust.js';
 
 /** Checks the leaf's inclusion in every checkpoint, and that its index lies in its batch. */
-export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Check[] {
+export function checkInclusion({ entry, batch, checkpoints }: ParsedBundle): Check[] {
   const hash = leafHash(entry.body);
   const checks = checkpoints.map(({ size, rootHash, inclusionProof }, i) =>
     verifyInclusion({ leafHash: hash, index: entry.logIndex, size, root: rootHash }, inclusionProof)
@@ -33,7 +33,7 @@ export function checkInclusion({ entry, batch, checkpoints }: BundleFacts): Chec
  * `signedSizes` are those of the checkpoints that hold.
  */
 export async function checkCheckpoints(
-  { entry, checkpoints }: BundleFacts,
+  { entry, checkpoints }: ParsedBundle,
   trust: Trust,
   environment: EnvironmentName,
 ): Promise<{ checks: Check[]; signedSizes: Set<number> }> {
@@ -56,7 +56,7 @@ export async function checkCheckpoints(
  * is nothing to compare, and the policy decides whether a witness of the time is needed.
  */
 export function checkLogEnd(
-  { entry, checkpoints }: BundleFacts,
+  { entry, checkpoints }: ParsedBundle,
   trust: Trust,
   provenTime: Date | undefined,
 ): Check[] {
@@ -74,7 +74,7 @@ function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | 
 }
 
 async function checkLogSignature(
-  { size, note }: CheckpointFacts,
+  { size, note }: ParsedCheckpoint,
   log: TrustedLog | undefined,
   environment: EnvironmentName,
   path: string,
@@ -93,7 +93,7 @@ function leaves(size: number): string {
 }
 
 async function checkCosigner(
-  { note }: CheckpointFacts,
+  { note }: ParsedCheckpoint,
   line: NoteSignature,
   trust: Trust,
   path: string,

@@ -3,21 +3,21 @@ import type { BundleBatch, BundleSubmission, BundleWitness } from '../../../gen/
 import type { SignedCheckpoint } from '../log/checkpoint.js';
 
 /** A bundle's parts. The first checkpoint is the batch's; all are of one log. */
-export type BundleFacts = SigstoreFacts & {
+export type ParsedBundle = SignedEntry & {
   readonly submission: BundleSubmission;
   readonly batch: BundleBatch;
-  readonly checkpoints: readonly CheckpointFacts[];
+  readonly checkpoints: readonly ParsedCheckpoint[];
   readonly witnesses: readonly BundleWitness[];
 };
 
 /** A checkpoint, the signed note it stands in, and the leaf's inclusion in it. */
-export type CheckpointFacts = SignedCheckpoint & {
+export type ParsedCheckpoint = SignedCheckpoint & {
   readonly envelope: string;
   readonly inclusionProof: readonly Uint8Array[];
 };
 
 /** What of a Sigstore bundle does not follow from the rest. */
-export type SigstoreFacts = {
+export type SignedEntry = {
   readonly envelope: {
     readonly payload: Uint8Array;
     readonly signature: Uint8Array;

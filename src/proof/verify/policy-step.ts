@@ -11,7 +11,7 @@
 
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
 import { LOG_WITNESS_NAME } from '../bundle/bundle.js';
-import type { BundleFacts } from './parsed-bundle.js';
+import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
 import { isValidAt, type Trust } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';
@@ -48,7 +48,7 @@ export function findPolicies(
  */
 export function checkPolicies(
   policies: readonly Policy[],
-  { checkpoints }: BundleFacts,
+  { checkpoints }: ParsedBundle,
   findings: readonly WitnessFinding[],
   logSteps: readonly Step[],
 ): Check[] {

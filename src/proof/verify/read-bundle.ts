@@ -12,7 +12,7 @@ import { FormatError } from '../bytes/format-error.js';
 import { parseCheckpoint } from '../log/checkpoint.js';
 import { HASH_BYTES } from '../log/merkle.js';
 import { parseJsonText } from './json-text.js';
-import type { BundleFacts, CheckpointFacts } from './parsed-bundle.js';
+import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
 import { readSigstoreBundle } from './read-sigstore.js';
 
@@ -37,8 +37,8 @@ const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\
 
 /** `otherVersion` is the media type of a bundle of a version that is not read here. */
 export type ReadBundle =
-  | { facts: BundleFacts; problems: []; otherVersion?: never }
-  | { facts?: never; problems: Problems; otherVersion?: string };
+  | { parsed: ParsedBundle; problems: []; otherVersion?: never }
+  | { parsed?: never; problems: Problems; otherVersion?: string };
 
 /** The parts of a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message; or everything that is wrong with it. */
 export function readBundle(input: unknown): ReadBundle {
@@ -52,8 +52,8 @@ export function readBundle(input: unknown): ReadBundle {
   });
   if (message === undefined) return { problems };
   const wrong: Problems = [];
-  const facts = factsOf(message, wrong);
-  return facts === undefined || wrong.length > 0 ? { problems: wrong } : { facts, problems: [] };
+  const parsed = parseParts(message, wrong);
+  return parsed === undefined || wrong.length > 0 ? { problems: wrong } : { parsed, problems: [] };
 }
 
 /** The bundle as JSON, or why it is none. */
@@ -81,7 +81,7 @@ function isSigstoreBundle(json: unknown): boolean {
   return typeof json === 'object' && json !== null && Object.hasOwn(json, 'dsseEnvelope');
 }
 
-function factsOf(bundle: ProofBundle, problems: Problems): BundleFacts | undefined {
+function parseParts(bundle: ProofBundle, problems: Problems): ParsedBundle | undefined {
   const { submission, batch, sigstoreBundle: sigstore } = bundle;
   const check = (isRight: boolean, path: string, message: string) =>
     isRight || problems.push({ path, message });
@@ -97,8 +97,8 @@ function factsOf(bundle: ProofBundle, problems: Problems): BundleFacts | undefin
   checkWitnesses(bundle, check);
   if (submission === undefined || batch === undefined || sigstore === undefined || first === undefined)
     return undefined;
-  const sigstoreFacts = readSigstoreBundle(sigstore, first, problems);
-  return sigstoreFacts && { submission, batch, checkpoints, witnesses: bundle.witnesses, ...sigstoreFacts };
+  const signedEntry = readSigstoreBundle(sigstore, first, problems);
+  return signedEntry && { submission, batch, checkpoints, witnesses: bundle.witnesses, ...signedEntry };
 }
 
 type Checker = (isRight: boolean, path: string, message: string) => unknown;
@@ -115,7 +115,7 @@ function checkSubmission(submission: BundleSubmission, check: Checker): void {
   check(isSha256(submission.leafSha256), '/submission/leaf_sha256', 'is not a SHA-256 in lower-case hex');
 }
 
-function checkBatch(batch: BundleBatch, first: CheckpointFacts, check: Checker): void {
+function checkBatch(batch: BundleBatch, first: ParsedCheckpoint, check: Checker): void {
   check(BATCH_ID.test(batch.id), '/batch/id', 'is not a batch id');
   check(Number(batch.treeSize) === first.size, '/batch/tree_size', 'is not that of the first checkpoint');
   check(batch.rootHash === toHex(first.rootHash), '/batch/root_hash', 'is not that of the first checkpoint');
@@ -139,7 +139,7 @@ function checkWitnesses({ witnesses }: ProofBundle, check: Checker): void {
   }
 }
 
-function readCheckpoint(bundle: ProofBundle, i: number, problems: Problems): CheckpointFacts | undefined {
+function readCheckpoint(bundle: ProofBundle, i: number, problems: Problems): ParsedCheckpoint | undefined {
   const { note, treeSize, inclusionProof } = bundle.checkpoints[i]!;
   const path = `/checkpoints/${i}`;
   const before = bundle.checkpoints[i - 1];

@@ -56,14 +56,14 @@ export function readMessage<D extends DescMessage>(
 
 function readObject(schema: DescMessage, json: unknown, path: string, reading: Reading): JsonObject {
   const object: JsonObject = {};
-  if (!isPlainObject(json)) return refuse(reading, path, 'must be an object', object);
+  if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', object);
   for (const [name, value] of Object.entries(json)) {
     const at = `${path}/${escapePointer(name)}`;
     const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
     if (field === undefined) {
-      if (reading.unknownMembers === 'refuse') refuse(reading, at, 'is not known', undefined);
+      if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
     } else if (Object.hasOwn(object, field.jsonName)) {
-      refuse(reading, at, 'is there in both spellings', undefined);
+      addProblem(reading, at, 'is there in both spellings', undefined);
     } else {
       object[field.jsonName] = readField(field, value, at, reading);
     }
@@ -73,9 +73,9 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
 
 function readField(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
   if (field.fieldKind !== 'list') return readSingle(field, json, path, reading);
-  if (!Array.isArray(json)) return refuse(reading, path, 'must be an array', []);
+  if (!Array.isArray(json)) return addProblem(reading, path, 'must be an array', []);
   if (json.length > reading.maxItems) {
-    return refuse(reading, path, `has more than ${reading.maxItems} items`, []);
+    return addProblem(reading, path, `has more than ${reading.maxItems} items`, []);
   }
   return json.map((item, i) => readSingle(field, item, `${path}/${i}`, reading));
 }
@@ -111,7 +111,7 @@ function readEnum(schema: DescEnum, json: unknown, path: string, reading: Readin
   const known = schema.values.find(
     (value) => json === value.name || (json !== '' && json === getOption(value, spelling)),
   );
-  return known?.name ?? refuse(reading, path, `is not a known ${schema.name}`, '');
+  return known?.name ?? addProblem(reading, path, `is not a known ${schema.name}`, '');
 }
 
 function readScalar(type: ScalarType | undefined, json: unknown, path: string, reading: Reading): JsonValue {
@@ -122,7 +122,7 @@ function readScalar(type: ScalarType | undefined, json: unknown, path: string, r
       return readText(json, path, reading, 'base64', isBase64);
     case ScalarType.INT32:
     case ScalarType.INT64:
-      return isInteger(json) ? String(json) : refuse(reading, path, 'must be an integer below 2^53', '0');
+      return isInteger(json) ? String(json) : addProblem(reading, path, 'must be an integer below 2^53', '0');
     default:
       throw new Error(`scalar type ${type} is not read at ${path}`);
   }
@@ -135,17 +135,17 @@ function readText(
   what: string,
   isRight: (text: string) => boolean,
 ): string {
-  if (typeof json !== 'string') return refuse(reading, path, `must be ${what}`, '');
-  if (json.length > MAX_STRING_CHARACTERS) return refuse(reading, path, 'is too long', '');
-  return isRight(json) ? json : refuse(reading, path, `must be ${what}`, '');
+  if (typeof json !== 'string') return addProblem(reading, path, `must be ${what}`, '');
+  if (json.length > MAX_STRING_CHARACTERS) return addProblem(reading, path, 'is too long', '');
+  return isRight(json) ? json : addProblem(reading, path, `must be ${what}`, '');
 }
 
 /** Free-form JSON, as it is, when it is bounded in depth, in number of values and in length of texts. */
 function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
-  if (!isPlainObject(json)) return refuse(reading, path, 'must be an object', {});
+  if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', {});
   return isBounded(json)
     ? (json as JsonObject)
-    : refuse(reading, path, 'is too large, too deep or not plain JSON', {});
+    : addProblem(reading, path, 'is too large, too deep or not plain JSON', {});
 }
 
 function isBounded(root: object): boolean {
@@ -166,7 +166,7 @@ function isBounded(root: object): boolean {
   return true;
 }
 
-function refuse<T>(reading: Reading, path: string, message: string, instead: T): T {
+function addProblem<T>(reading: Reading, path: string, message: string, instead: T): T {
   if (reading.problems.length < MAX_PROBLEMS) reading.problems.push({ path, message });
   return instead;
 }

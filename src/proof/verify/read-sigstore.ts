@@ -4,15 +4,15 @@ import { type SigstoreBundle, sigstoreBundle } from '../bundle/sigstore-bundle.j
 import { fromBase64, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { HASH_BYTES } from '../log/merkle.js';
-import type { CheckpointFacts, SigstoreFacts } from './parsed-bundle.js';
+import type { ParsedCheckpoint, SignedEntry } from './parsed-bundle.js';
 import { escapePointer, problemOf, type ShapeProblem } from './read-json.js';
 
 /** Reads what is new in the Sigstore bundle, builds the one bundle there can be of it, and compares. */
 export function readSigstoreBundle(
   json: JsonObject,
-  first: CheckpointFacts,
+  first: ParsedCheckpoint,
   problems: ShapeProblem[],
-): SigstoreFacts | undefined {
+): SignedEntry | undefined {
   const base = '/sigstore_bundle';
   const before = problems.length;
   const read = <T>(path: string, parse: (text: string) => T): T | undefined => {

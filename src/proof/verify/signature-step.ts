@@ -5,7 +5,7 @@ import { toHex } from '../bytes/encoding.js';
 import { equalBytes, verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../statement/dsse.js';
 import { type Leaf, rebuildLeaf } from '../statement/leaf.js';
-import type { BundleFacts } from './parsed-bundle.js';
+import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, missing, passed } from './report.js';
 import { isValidAt, type Trust, type TrustedDsseKey } from './trust.js';
 
@@ -16,7 +16,7 @@ const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
  * does, it must be trusted now, because then nothing but the signer says that the statement is not new.
  */
 export async function checkSignature(
-  { envelope }: BundleFacts,
+  { envelope }: ParsedBundle,
   trust: Trust,
   asked: { readonly environment: EnvironmentName; readonly now: Date; readonly existedBy: Date | undefined },
 ): Promise<Check[]> {
@@ -48,7 +48,7 @@ export async function checkSignature(
 }
 
 /** Rebuilds the leaf from statement, signature and trusted key; it must be the one in the log. */
-export function checkLeaf({ envelope, entry, submission }: BundleFacts, trust: Trust): Check[] {
+export function checkLeaf({ envelope, entry, submission }: ParsedBundle, trust: Trust): Check[] {
   const key = findKey(envelope.keyHint, trust);
   if (key === undefined) return [missing('leaf.no_key', 'without a trusted key the leaf cannot be rebuilt')];
   const leaf: Leaf = rebuildLeaf(envelope.payload, envelope.signature, key.spki);

@@ -14,7 +14,7 @@ import {
   type StatementFields,
 } from '../statement/statement.js';
 import { parseJsonText } from './json-text.js';
-import type { BundleFacts } from './parsed-bundle.js';
+import type { ParsedBundle } from './parsed-bundle.js';
 import { problemOf } from './read-json.js';
 import { type Check, failed, missing, notChecked, passed } from './report.js';
 
@@ -40,13 +40,13 @@ export type Asked = {
 
 /** Checks the statement; it is handed back when it can be read, signed or not. */
 export function checkStatement(
-  facts: BundleFacts,
+  parsed: ParsedBundle,
   asked: Asked,
 ): { checks: Check[]; statement?: StatementFields } {
   try {
-    const statement = parseStatement(facts.envelope.payload);
+    const statement = parseStatement(parsed.envelope.payload);
     const checks = [
-      ...checkSubmission(facts, statement),
+      ...checkSubmission(parsed, statement),
       ...checkArtifact(statement, asked),
       checkEnvironment(statement, asked),
       checkProject(statement, asked),
@@ -73,16 +73,16 @@ export function remarkSubmittedAt(
 }
 
 /** The bundle's plain members must not tell another story than the signed statement. */
-function checkSubmission({ submission }: BundleFacts, statement: StatementFields): Check[] {
+function checkSubmission({ submission }: ParsedBundle, statement: StatementFields): Check[] {
   const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();
   const hasSubMillis = submission.submittedAt !== undefined && submission.submittedAt.nanos % 1_000_000 !== 0;
-  const told: [member: string, isSame: boolean][] = [
+  const members: [member: string, isSame: boolean][] = [
     ['id', submission.id === statement.submissionId],
     ['submitted_at', submittedAt === statement.submittedAt && !hasSubMillis],
     ['environment', submission.environment === environmentNumber(statement.environment)],
     ['artifact_sha256', submission.artifactSha256 === statement.artifactSha256],
   ];
-  return told
+  return members
     .filter(([, isSame]) => !isSame)
     .map(([member]) =>
       failed(

@@ -10,7 +10,7 @@ import { isValidAt, type Trust, type TrustedTimestampAuthority } from './trust.j
 /** An authority may have several chains, retired ones among them: one that was trusted when it stamped is enough. */
 export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<Finding> {
   const authorities = trust.authorities.filter(({ name }) => name === evidence.witness.name);
-  if (authorities.length === 0) return checkStranger(evidence, trust);
+  if (authorities.length === 0) return checkUnknownWitness(evidence, trust);
   const findings = await Promise.all(authorities.map((authority) => checkTimestampBy(authority, evidence)));
   const verified = findings.find(({ check }) => check.status === 'passed');
   const closest = findings.find(({ check }) => check.code !== 'witness.rfc3161.signer_untrusted');
@@ -18,7 +18,7 @@ export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<
 }
 
 /** A name that the trust roots do not have is no witness of theirs, unless the stamp is by one that has another name. */
-async function checkStranger(evidence: Evidence, trust: Trust): Promise<Finding> {
+async function checkUnknownWitness(evidence: Evidence, trust: Trust): Promise<Finding> {
   const findings = await Promise.all(trust.authorities.map((known) => checkTimestampBy(known, evidence)));
   const isKnown = findings.some(({ check }) => check.status === 'passed');
   return isKnown ? wrongName(evidence) : unknownWitness(evidence);
@@ -37,8 +37,8 @@ async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: 
     if (!isValidAt(authority, genTime)) {
       return refuted(evidence, 'not_trusted_then', `it was not trusted at ${genTime.toISOString()}`);
     }
-    const told = { policy_oid: policyOid, serial, gen_time: genTime.toISOString(), ...member };
-    return vouched(evidence, latest, told, authority.operator);
+    const detail = { policy_oid: policyOid, serial, gen_time: genTime.toISOString(), ...member };
+    return vouched(evidence, latest, detail, authority.operator);
   } catch (error) {
     return error instanceof TimestampError
       ? refuted(evidence, `rfc3161.${error.code}`, error.message)

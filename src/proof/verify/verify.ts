@@ -5,7 +5,7 @@
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { StatementFields } from '../statement/statement.js';
 import { checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
-import type { BundleFacts } from './parsed-bundle.js';
+import type { ParsedBundle } from './parsed-bundle.js';
 import { checkPolicies, findPolicies, type Policy } from './policy-step.js';
 import { readBundle } from './read-bundle.js';
 import {
@@ -75,7 +75,7 @@ async function verify(bundle: unknown, options: VerifyOptions): Promise<Verifica
     const reason = `a bundle of media type ${read.otherVersion} takes another version of this verifier`;
     return report([step('shape', [missing('shape.other_version', reason)])], [], {}, reason);
   }
-  if (read.facts === undefined) {
+  if (read.parsed === undefined) {
     const checks = read.problems.map(({ path, message }) =>
       failed('shape.invalid', `${path || 'the bundle'} ${message}`, path),
     );
@@ -89,34 +89,37 @@ async function verify(bundle: unknown, options: VerifyOptions): Promise<Verifica
       .join('; ');
     return report([shape], [], {}, `the trust roots cannot be read: ${wrong}`);
   }
-  return verifyFacts(read.facts, roots.trust, { ...options, environment: options.environment ?? 'live' });
+  return verifyParsedBundle(read.parsed, roots.trust, {
+    ...options,
+    environment: options.environment ?? 'live',
+  });
 }
 
 const NO_WITNESS: Check = notChecked('witness.none', 'no witness is in the bundle');
 const WELL_FORMED: Check = passed('shape.valid', 'the bundle is well-formed');
 
-async function verifyFacts(
-  facts: BundleFacts,
+async function verifyParsedBundle(
+  parsed: ParsedBundle,
   trust: Trust,
   options: VerifyOptions & Asked,
 ): Promise<Verification> {
   const { environment, now } = options;
-  const { checks, statement } = checkStatement(facts, options);
-  const inclusion = step('inclusion', checkInclusion(facts));
-  const signed = await checkCheckpoints(facts, trust, environment);
-  const witnesses = await checkWitnesses(facts, trust, signed.signedSizes);
+  const { checks, statement } = checkStatement(parsed, options);
+  const inclusion = step('inclusion', checkInclusion(parsed));
+  const signed = await checkCheckpoints(parsed, trust, environment);
+  const witnesses = await checkWitnesses(parsed, trust, signed.signedSizes);
   const existedBy = earliest(witnesses);
-  const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(facts, trust, existedBy)]);
+  const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(parsed, trust, existedBy)]);
   const policies = options.policy ? [options.policy] : findPolicies(trust, environment, existedBy);
   const steps = [
     step('shape', [WELL_FORMED]),
     step('statement', [...checks, ...remarkSubmittedAt(statement, existedBy)]),
-    step('signature', await checkSignature(facts, trust, { environment, now, existedBy })),
-    step('leaf', checkLeaf(facts, trust)),
+    step('signature', await checkSignature(parsed, trust, { environment, now, existedBy })),
+    step('leaf', checkLeaf(parsed, trust)),
     inclusion,
     checkpoint,
     step('witnesses', witnesses.length > 0 ? witnesses : [NO_WITNESS]),
-    step('policy', checkPolicies(policies, facts, witnesses, [inclusion, checkpoint])),
+    step('policy', checkPolicies(policies, parsed, witnesses, [inclusion, checkpoint])),
   ];
   return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
 }

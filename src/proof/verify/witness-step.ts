@@ -4,7 +4,7 @@ import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import type { Evidence, Finding } from './evidence.js';
 import { checkCosignature, checkLogEvidence } from './log-evidence.js';
-import type { BundleFacts } from './parsed-bundle.js';
+import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, notChecked } from './report.js';
 import { checkTimestamp } from './timestamp-evidence.js';
 import type { Trust } from './trust.js';
@@ -28,13 +28,13 @@ export type WitnessFinding = Check & {
  * log has signed. A kind that needs more than the bundle is not checked.
  */
 export async function checkWitnesses(
-  facts: BundleFacts,
+  parsed: ParsedBundle,
   trust: Trust,
   signedSizes: ReadonlySet<number>,
 ): Promise<WitnessFinding[]> {
   return Promise.all(
-    facts.witnesses.map(async (witness, i) => {
-      const { check, ...said } = await checkWitness(facts, trust, signedSizes, witness, `/witnesses/${i}`);
+    parsed.witnesses.map(async (witness, i) => {
+      const { check, ...said } = await checkWitness(parsed, trust, signedSizes, witness, `/witnesses/${i}`);
       const { name, kind, treeSize } = witness;
       return { ...check, ...said, name, kind: kindName(kind), treeSize: Number(treeSize) };
     }),
@@ -42,7 +42,7 @@ export async function checkWitnesses(
 }
 
 async function checkWitness(
-  { checkpoints, batch }: BundleFacts,
+  { checkpoints, batch }: ParsedBundle,
   trust: Trust,
   signedSizes: ReadonlySet<number>,
   witness: BundleWitness,

@@ -1,6 +1,6 @@
 import { type Bucket, BucketSchema } from '../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { spellingOf } from '../../protocol/enum-names.js';
+import { enumName } from '../../protocol/enum-names.js';
 import { ApiError } from './errors.js';
 
 /** A rate window of an API key after a call, for the response's `X-RateLimit-*` headers. */
@@ -26,7 +26,7 @@ function isTighter(a: RateState, b: RateState): boolean {
 
 /** Returns the error of a spent window: 429 with the window in `details` and `Retry-After`. */
 export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
-  const bucket = spellingOf(BucketSchema, spent.bucket);
+  const bucket = enumName(BucketSchema, spent.bucket);
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
     `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again after Retry-After`,

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from '@bufbuild/protobuf';
 import type { FieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { max_bytes as maxBytesOption } from '../../../gen/attestation/options/v1/options_pb.js';
-import { spellings } from '../../protocol/enum-names.js';
+import { enumNames } from '../../protocol/enum-names.js';
 import { findItemRules, findRules } from './field-rules.js';
 
 /** How large a message can be, in whichever of its forms. */
@@ -70,7 +70,7 @@ function fieldSize(field: DescField, within: ReadonlySet<DescMessage>): Size {
 function valueSize(field: DescField, rules: FieldRules | undefined, within: ReadonlySet<DescMessage>): Size {
   const maxBytes = hasOption(field, maxBytesOption) ? getOption(field, maxBytesOption) : undefined;
   if (field.enum !== undefined) {
-    const names = [...field.enum.values.map(({ name }) => name), ...spellings(field.enum)];
+    const names = [...field.enum.values.map(({ name }) => name), ...enumNames(field.enum)];
     return plain(Math.max(SCALAR_BYTES, ...names.map(({ length }) => length)));
   }
   if (field.message === undefined) return plain(scalarBytes(field.scalar, rules, maxBytes));

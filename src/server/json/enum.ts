@@ -1,5 +1,5 @@
 import type { DescEnum } from '@bufbuild/protobuf';
-import { findBySpelling, spellings } from '../../protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { report } from './problems.js';
 import type { ValueCodec } from './value.js';
 
@@ -10,9 +10,9 @@ import type { ValueCodec } from './value.js';
  * @param admitted the spellings that the field's rules admit, which callers are told of
  */
 export function enumCodec(desc: DescEnum, admitted: readonly string[]): ValueCodec {
-  const texts = spellings(desc);
+  const texts = enumNames(desc);
   if (texts.length === 0) throw new Error(`no value of ${desc.typeName} has a spelling`);
-  const numbers = new Map(texts.map((text) => [text, findBySpelling(desc, text)]));
+  const numbers = new Map(texts.map((text) => [text, findEnumNumber(desc, text)]));
   if (numbers.size < texts.length) throw new Error(`two values of ${desc.typeName} share a spelling`);
   const byNumber = new Map([...numbers].map(([text, number]) => [number, JSON.stringify(text)]));
   const expected = `must be one of ${admitted.join(', ')}`;

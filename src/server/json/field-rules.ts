@@ -3,7 +3,7 @@ import {
   type FieldRules,
   field as fieldOption,
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import { findBySpelling, spellings } from '../../protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 
 /** The rules of a field; undefined when it has none. */
 export function findRules(field: DescField): FieldRules | undefined {
@@ -33,7 +33,7 @@ export function admitsNumber(rules: FieldRules | undefined, number: number): boo
 export function admittedSpellings(field: DescField & { enum: DescEnum }): string[] {
   const rules = findRules(field);
   const itemRules = findItemRules(rules) ?? rules;
-  return spellings(field.enum).filter((text) =>
-    admitsNumber(itemRules, findBySpelling(field.enum, text) ?? 0),
+  return enumNames(field.enum).filter((text) =>
+    admitsNumber(itemRules, findEnumNumber(field.enum, text) ?? 0),
   );
 }

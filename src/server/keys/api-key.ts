@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { Environment, EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
-import { findBySpelling, spellingOf } from '../../protocol/enum-names.js';
+import { enumName, findEnumNumber } from '../../protocol/enum-names.js';
 import type { Principal } from '../core/principal.js';
 
 /** The parts of an API key that are known without a look-up; `prefix` is `svc_live_` or `svc_test_`. */
@@ -22,7 +22,7 @@ export function createApiKey(
   environment: Principal['environment'],
   randomBytes: (size: number) => Uint8Array,
 ): string {
-  const body = `svc_${spellingOf(EnvironmentSchema, environment)}_${randomBase62(randomBytes)}`;
+  const body = `svc_${enumName(EnvironmentSchema, environment)}_${randomBase62(randomBytes)}`;
   return body + checksum(body);
 }
 
@@ -31,7 +31,7 @@ export function parseApiKey(text: string): ApiKeyParts | undefined {
   const match = text.length === KEY_LENGTH ? KEY_FORM.exec(text) : null;
   if (match === null) return undefined;
   if (checksum(text.slice(0, -CHECKSUM_CHARACTERS)) !== text.slice(-CHECKSUM_CHARACTERS)) return undefined;
-  const environment = findBySpelling(EnvironmentSchema, match[2]!);
+  const environment = findEnumNumber(EnvironmentSchema, match[2]!);
   if (environment !== Environment.LIVE && environment !== Environment.TEST) return undefined;
   return { environment, prefix: match[1]!, last4: text.slice(-4) };
 }

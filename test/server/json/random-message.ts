@@ -14,7 +14,7 @@ import {
   TimestampSchema,
   ValueSchema,
 } from '@bufbuild/protobuf/wkt';
-import { findBySpelling, spellings } from '../../../src/protocol/enum-names.js';
+import { enumNames, findEnumNumber } from '../../../src/protocol/enum-names.js';
 
 /** Draws an integer from 0 to below `bound`. */
 export type Draw = (bound: number) => number;
@@ -78,8 +78,8 @@ function fieldValue(field: DescField, draw: Draw, depth: number): unknown {
 
 function itemValue(field: DescField, draw: Draw, depth: number): unknown {
   if (field.enum !== undefined) {
-    const texts = spellings(field.enum);
-    return findBySpelling(field.enum, texts[draw(texts.length)] as string);
+    const texts = enumNames(field.enum);
+    return findEnumNumber(field.enum, texts[draw(texts.length)] as string);
   }
   if (field.message === undefined)
     return scalar(field.scalar, 'longAsString' in field && field.longAsString, draw);

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 import t from 'tap';
 import { WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment, EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
-import { findBySpelling, spellingOf, spellings } from '../../../src/protocol/enum-names.js';
+import { enumName, enumNames, findEnumNumber } from '../../../src/protocol/enum-names.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
 import { createApiKey, parseApiKey } from '../../../src/server/keys/api-key.js';
 import {
@@ -172,12 +172,12 @@ t.test('a damaged secret is reported by its file, never quoted and never replace
 });
 
 t.test('enum values are spelled as the protos say', async (t) => {
-  t.same(spellings(EnvironmentSchema), ['live', 'test']);
-  t.equal(spellingOf(EnvironmentSchema, Environment.TEST), 'test');
-  t.equal(findBySpelling(EnvironmentSchema, 'live'), Environment.LIVE);
+  t.same(enumNames(EnvironmentSchema), ['live', 'test']);
+  t.equal(enumName(EnvironmentSchema, Environment.TEST), 'test');
+  t.equal(findEnumNumber(EnvironmentSchema, 'live'), Environment.LIVE);
   for (const text of ['', 'LIVE', 'ENVIRONMENT_LIVE', '1', '__proto__']) {
-    t.equal(findBySpelling(EnvironmentSchema, text), undefined, text);
+    t.equal(findEnumNumber(EnvironmentSchema, text), undefined, text);
   }
-  t.throws(() => spellingOf(WitnessKindSchema, 0));
-  t.throws(() => spellingOf(WitnessKindSchema, 99));
+  t.throws(() => enumName(WitnessKindSchema, 0));
+  t.throws(() => enumName(WitnessKindSchema, 99));
 });

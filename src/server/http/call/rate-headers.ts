@@ -1,9 +1,9 @@
 import { Bucket, BucketSchema } from '../../../../gen/attestation/options/v1/options_pb.js';
-import { spellingOf } from '../../../protocol/enum-names.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import { type RateState, tightestWindow } from '../../core/rate-window.js';
 
 const BUCKET_NAMES: ReadonlyMap<Bucket, string> = new Map(
-  [Bucket.READS, Bucket.SUBMISSIONS].map((bucket) => [bucket, spellingOf(BucketSchema, bucket)]),
+  [Bucket.READS, Bucket.SUBMISSIONS].map((bucket) => [bucket, enumName(BucketSchema, bucket)]),
 );
 
 /**

@@ -14,7 +14,7 @@ import {
   WitnessedEventDataSchema,
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
-import { spellingOf } from '../../../protocol/enum-names.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import { compileWriter } from '../../json/writer.js';
 import type { EventSource } from '../../store/webhooks/webhook-deliveries.js';
 
@@ -93,7 +93,7 @@ const ULID_TIME_LENGTH = 10;
  * 80 bits of SHA-256 over the type and that id.
  */
 function eventId(subjectId: string, type: EventType): string {
-  const digest = hash('sha256', `${spellingOf(EventTypeSchema, type)} ${subjectId}`, 'buffer');
+  const digest = hash('sha256', `${enumName(EventTypeSchema, type)} ${subjectId}`, 'buffer');
   const random = base32(digest.readUIntBE(0, 5)) + base32(digest.readUIntBE(5, 5));
   return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
 }

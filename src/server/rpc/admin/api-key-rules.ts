@@ -6,7 +6,7 @@ import {
 } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import { spellingOf } from '../../../protocol/enum-names.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { invalidRequest } from '../../json/problems.js';
@@ -68,6 +68,6 @@ export function assertRotatable(row: ApiKeyRow, nowMs: number): void {
 }
 
 function notActive(row: ApiKeyRow, nowMs: number, message: string): ApiError {
-  const status = spellingOf(ApiKeyStatusSchema, apiKeyStatus(row, nowMs));
+  const status = enumName(ApiKeyStatusSchema, apiKeyStatus(row, nowMs));
   return new ApiError(ErrorCode.API_KEY_NOT_ACTIVE, message, { status });
 }

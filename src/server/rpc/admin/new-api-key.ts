@@ -5,7 +5,7 @@ import type {
 } from '../../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { EnvironmentSchema } from '../../../../gen/attestation/v1/environment_pb.js';
-import { spellingOf } from '../../../protocol/enum-names.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
 import type { Sql } from '../../store/database/connect.js';
 import {
@@ -101,7 +101,7 @@ async function insertNew(deps: ApiKeyDeps, tx: Sql, call: Call, wanted: Wanted) 
   await insertApiKey(tx, { id: resourceId, ...wanted, ...stored });
   const { projectId, environment, name } = wanted;
   const detail = {
-    environment: spellingOf(EnvironmentSchema, environment),
+    environment: enumName(EnvironmentSchema, environment),
     name,
     scopes: [...wanted.scopes],
     expires_at: wanted.expiresAt?.toISOString() ?? null,
