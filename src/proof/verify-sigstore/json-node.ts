@@ -1,7 +1,9 @@
 /** Reading JSON from elsewhere, member by member: each refusal is a FormatError that names the member. Bounded. */
+
+import { printablePointerStep } from '../../protocol/json-pointer.js';
 import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
-import { escapePointer, problemOf } from '../verify/read-json.js';
+import { problemOf } from '../verify/read-json.js';
 
 /** A JSON value and the JSON pointer to it. Members that are null count as missing, as in ProtoJSON. */
 export type JsonNode = { readonly value: unknown; readonly path: string };
@@ -13,14 +15,14 @@ const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 export function findMember({ value, path }: JsonNode, name: string): JsonNode | undefined {
   if (!isObject(value)) throw refused(path, 'must be an object');
   const member: unknown = Object.hasOwn(value, name) ? value[name] : undefined;
-  return member == null ? undefined : { value: member, path: `${path}/${escapePointer(name)}` };
+  return member == null ? undefined : { value: member, path: `${path}/${printablePointerStep(name)}` };
 }
 
 /** A member of an object, or one of a member of it: `getMember(node, 'logId', 'keyId')`. */
 export function getMember(node: JsonNode, ...names: readonly string[]): JsonNode {
   return names.reduce((at, name) => {
     const found = findMember(at, name);
-    if (found === undefined) throw refused(`${at.path}/${escapePointer(name)}`, 'is missing');
+    if (found === undefined) throw refused(`${at.path}/${printablePointerStep(name)}`, 'is missing');
     return found;
   }, node);
 }
@@ -35,7 +37,7 @@ export function message({ value, path }: JsonNode, fields: readonly string[]): J
   const found: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const field = names.get(name);
-    if (field === undefined) throw refused(`${path}/${escapePointer(name)}`, 'is not known');
+    if (field === undefined) throw refused(`${path}/${printablePointerStep(name)}`, 'is not known');
     if (Object.hasOwn(found, field)) throw refused(`${path}/${field}`, 'is there under two names');
     found[field] = member;
   }

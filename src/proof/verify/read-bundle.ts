@@ -6,6 +6,7 @@ import {
   type ProofBundle,
   ProofBundleSchema,
 } from '../../../gen/attestation/v1/bundle_pb.js';
+import type { Problem } from '../../protocol/problem.js';
 import { BUNDLE_MEDIA_TYPE } from '../bundle/bundle.js';
 import { fromHex, toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
@@ -13,7 +14,7 @@ import { parseCheckpoint } from '../log/checkpoint.js';
 import { HASH_BYTES } from '../log/merkle.js';
 import { parseJsonText } from './json-text.js';
 import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
-import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
+import { problemOf, readMessage } from './read-json.js';
 import { readSigstoreBundle } from './read-sigstore.js';
 
 /** Longest bundle that is read as text, in characters. */
@@ -28,7 +29,7 @@ const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const IS_SIGSTORE_BUNDLE =
   'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it';
 
-type Problems = ShapeProblem[];
+type Problems = Problem[];
 
 /** A configured name, or a log's origin: nothing that could play tricks where a report is shown. */
 const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;

@@ -14,11 +14,10 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import { printablePointerStep } from '../../protocol/json-pointer.js';
+import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
-
-/** A member that is not as it must be; `path` is a JSON pointer. */
-export type ShapeProblem = { readonly path: string; readonly message: string };
 
 /** How strictly to read. */
 export type ReadOptions = {
@@ -28,12 +27,11 @@ export type ReadOptions = {
   readonly maxItems: number;
 };
 
-type Reading = ReadOptions & { readonly problems: ShapeProblem[] };
+type Reading = ReadOptions & { readonly problems: Problem[] };
 
 const MAX_STRING_CHARACTERS = 256 * 1024;
 const MAX_STRUCT_DEPTH = 16;
 const MAX_STRUCT_VALUES = 4096;
-const MAX_PROBLEMS = 100;
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
@@ -43,7 +41,7 @@ export function readMessage<D extends DescMessage>(
   schema: D,
   json: unknown,
   options: ReadOptions,
-): { message: MessageShape<D>; problems: [] } | { message?: never; problems: ShapeProblem[] } {
+): { message: MessageShape<D>; problems: [] } | { message?: never; problems: Problem[] } {
   const reading: Reading = { ...options, problems: [] };
   const protoJson = readObject(schema, json, '', reading);
   if (reading.problems.length > 0) return { problems: reading.problems.slice(0, MAX_PROBLEMS) };
@@ -58,7 +56,7 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
   const object: JsonObject = {};
   if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', object);
   for (const [name, value] of Object.entries(json)) {
-    const at = `${path}/${escapePointer(name)}`;
+    const at = `${path}/${printablePointerStep(name)}`;
     const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
     if (field === undefined) {
       if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
@@ -191,13 +189,4 @@ function isBase64(text: string): boolean {
 /** What to say of a member whose parser threw. */
 export function problemOf(error: unknown): string {
   return error instanceof FormatError ? error.message : 'cannot be read';
-}
-
-/** A member name as a segment of a JSON pointer (RFC 6901), cut to what a report can show on any terminal. */
-export function escapePointer(name: string): string {
-  return name
-    .slice(0, 64)
-    .replaceAll(/[^\x20-\x7e]/g, '?')
-    .replaceAll('~', '~0')
-    .replaceAll('/', '~1');
 }

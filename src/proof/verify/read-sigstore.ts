@@ -1,17 +1,19 @@
 /** The part of step 1 that reads the Sigstore bundle inside. */
 import type { JsonObject } from '@bufbuild/protobuf';
+import { printablePointerStep } from '../../protocol/json-pointer.js';
+import type { Problem } from '../../protocol/problem.js';
 import { type SigstoreBundle, sigstoreBundle } from '../bundle/sigstore-bundle.js';
 import { fromBase64, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { HASH_BYTES } from '../log/merkle.js';
 import type { ParsedCheckpoint, SignedEntry } from './parsed-bundle.js';
-import { escapePointer, problemOf, type ShapeProblem } from './read-json.js';
+import { problemOf } from './read-json.js';
 
 /** Reads what is new in the Sigstore bundle, builds the one bundle there can be of it, and compares. */
 export function readSigstoreBundle(
   json: JsonObject,
   first: ParsedCheckpoint,
-  problems: ShapeProblem[],
+  problems: Problem[],
 ): SignedEntry | undefined {
   const base = '/sigstore_bundle';
   const before = problems.length;
@@ -50,7 +52,7 @@ function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
 }
 
 /** Reports every place where `actual` is not `expected`. Walks what is expected, so its cost does not depend on the input. */
-function compare(expected: unknown, actual: unknown, path: string, problems: ShapeProblem[]): void {
+function compare(expected: unknown, actual: unknown, path: string, problems: Problem[]): void {
   if (typeof expected !== 'object' || expected === null) {
     if (expected !== actual) problems.push({ path, message: 'is not what the rest of the bundle says' });
     return;
@@ -61,11 +63,11 @@ function compare(expected: unknown, actual: unknown, path: string, problems: Sha
   }
   const members = new Map(Object.entries(actual));
   for (const [name, value] of Object.entries(expected)) {
-    compare(value, members.get(name), `${path}/${escapePointer(name)}`, problems);
+    compare(value, members.get(name), `${path}/${printablePointerStep(name)}`, problems);
     members.delete(name);
   }
   for (const name of members.keys())
-    problems.push({ path: `${path}/${escapePointer(name)}`, message: 'is not known' });
+    problems.push({ path: `${path}/${printablePointerStep(name)}`, message: 'is not known' });
 }
 
 /** The text at a JSON pointer made of plain names. */

@@ -8,13 +8,14 @@ import {
   type TrustRoots,
   TrustRootsSchema,
 } from '../../../gen/attestation/v1/service_pb.js';
+import type { Problem } from '../../protocol/problem.js';
 import { fromPem } from '../asn1/pem.js';
 import { fromHex, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { ed25519Spki, equalBytes } from '../bytes/primitives.js';
 import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../log/note.js';
 import { dsseKeyHint } from '../statement/dsse.js';
-import { problemOf, readMessage, type ShapeProblem } from './read-json.js';
+import { problemOf, readMessage } from './read-json.js';
 
 /** From when to when a key is trusted; without an end while it is in use. */
 export type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
@@ -66,14 +67,14 @@ const CLOCK_SKEW_MS = 60_000;
  */
 export function readTrust(
   json: unknown,
-): { trust: Trust; problems: [] } | { trust?: never; problems: ShapeProblem[] } {
+): { trust: Trust; problems: [] } | { trust?: never; problems: Problem[] } {
   const { message, problems } = readMessage(
     TrustRootsSchema,
     isMessage(json, TrustRootsSchema) ? toJson(TrustRootsSchema, json) : json,
     { unknownMembers: 'ignore', maxItems: MAX_ITEMS },
   );
   if (message === undefined) return { problems };
-  const wrong: ShapeProblem[] = [];
+  const wrong: Problem[] = [];
   const trust = trustOf(message, wrong);
   if (trust.logs.length + trust.dsseKeys.length === 0 && wrong.length === 0) {
     wrong.push({ path: '', message: 'names no log and no signing key' });
@@ -87,7 +88,7 @@ export function isValidAt({ validFrom, validTo }: Validity, at: Date): boolean {
   return started && (validTo === undefined || at <= validTo);
 }
 
-function trustOf(roots: TrustRoots, problems: ShapeProblem[]): Trust {
+function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
   return {
     logs: readEach(roots.transparencyLogs, '/transparency_logs', problems, trustedLog),
     cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, ({ name, verifierKey }) => ({
@@ -149,12 +150,7 @@ function validity({
   return window;
 }
 
-function readEach<I, O>(
-  items: readonly I[],
-  path: string,
-  problems: ShapeProblem[],
-  read: (item: I) => O,
-): O[] {
+function readEach<I, O>(items: readonly I[], path: string, problems: Problem[], read: (item: I) => O): O[] {
   return items.flatMap((item, i) => {
     try {
       return [read(item)];

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import { canonicalJson } from '../../proof/bytes/canonical-json.js';
+import { canonicalJson } from '../../proof/bytes/jcs.js';
 import { type Reading, report } from './problems.js';
 import { FORBIDDEN_TEXT } from './scalar.js';
 import { isForbiddenText } from './strict-json.js';

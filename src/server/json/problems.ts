@@ -1,18 +1,13 @@
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { jsonPointer } from '../../protocol/json-pointer.js';
+import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { ApiError } from '../core/errors.js';
-
-/** One thing wrong with a request: where, as a JSON pointer (RFC 6901), and what. */
-export type Problem = { path: string; message: string };
 
 /** A request being read: the place in it and what was wrong with it so far. Owned by one request. */
 export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
 
 /** Problems as they were found; `more`: how many there were beyond those that are listed. */
 export type Problems = Problem[] & { more?: number };
-
-/** More than this many problems of one request are not listed. */
-export const MAX_PROBLEMS = 100;
 
 /** A reading that stands at the root. */
 export function startReading(): Reading {

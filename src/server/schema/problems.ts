@@ -1,14 +1,12 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
+import { pointerStep } from '../../protocol/json-pointer.js';
+import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { summariseChoice } from './choices.js';
 import { formatProblem } from './formats.js';
 
-/** One thing wrong with metadata: where, as a JSON pointer (RFC 6901) relative to it, and what. */
-export type MetadataProblem = { path: string; message: string };
+/** The first hundred problems of metadata, with pointers relative to it, and how many there are. */
+export type MetadataProblems = { errors: Problem[]; total: number };
 
-/** What is wrong with metadata: the first hundred places, and how many there are. */
-export type MetadataProblems = { errors: MetadataProblem[]; total: number };
-
-const MAX_PROBLEMS = 100;
 /** Sorting the places of tens of thousands of errors, as 64 KiB can have, takes longer than finding them. */
 const MAX_SORTED = 1000;
 const MAX_MESSAGE_LENGTH = 200;
@@ -67,7 +65,7 @@ function sortKey(path: string): string {
 function pathOf(error: ErrorObject): string {
   const { instancePath } = error;
   const member = error.propertyName ?? memberOf(error);
-  return boundPath(member === undefined ? instancePath : `${instancePath}/${escapeStep(member)}`);
+  return boundPath(member === undefined ? instancePath : `${instancePath}/${pointerStep(member)}`);
 }
 
 function memberOf({ keyword, params }: ErrorObject): string | undefined {
@@ -84,7 +82,7 @@ function memberOf({ keyword, params }: ErrorObject): string | undefined {
   }
 }
 
-function toProblem(path: string, error: ErrorObject): MetadataProblem {
+function toProblem(path: string, error: ErrorObject): Problem {
   const message = error.propertyName === undefined ? describe(error) : 'has a name that is not allowed';
   return { path, message: boundText(message) };
 }
@@ -134,10 +132,6 @@ function typeName(type: unknown): string {
 
 function inText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function escapeStep(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /** A pointer to the nearest place around it that is at most 512 characters long: names may be as long as metadata. */

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { Problem } from '../../protocol/problem.js';
 import { type MetadataCheck, schemaCompiler } from './compile.js';
-import type { MetadataProblem } from './problems.js';
 import { listSchemaFiles, readSchemaFile } from './schema-files.js';
 
 /** The metadata schemas by name. Owned by the process, which loads them at start. */
@@ -11,7 +11,7 @@ export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
 export type MetadataVerdict =
   | { ok: true }
   | { ok: false; reason: 'unknown_schema'; known: string[] }
-  | { ok: false; reason: 'invalid'; errors: MetadataProblem[]; total: number };
+  | { ok: false; reason: 'invalid'; errors: Problem[]; total: number };
 
 /** Schema files that cannot be used: its message has a line for each problem, with the file's path. */
 export class SchemaLoadError extends Error {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
-import { canonicalJson } from '../../../src/proof/bytes/canonical-json.js';
+import { canonicalJson } from '../../../src/proof/bytes/jcs.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/test-keys.js';
 import { creation } from './samples.js';

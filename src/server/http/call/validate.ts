@@ -3,8 +3,9 @@ import type { Path } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { form } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { jsonPointer } from '../../../protocol/json-pointer.js';
+import { MAX_PROBLEMS, type Problem } from '../../../protocol/problem.js';
 import { admittedSpellings } from '../../json/field-rules.js';
-import { invalidRequest, MAX_PROBLEMS, type Problem } from '../../json/problems.js';
+import { invalidRequest } from '../../json/problems.js';
 
 /**
  * Makes the check of messages against the `buf.validate` rules of their protos. It throws `request.invalid` with

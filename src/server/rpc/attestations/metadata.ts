@@ -7,10 +7,11 @@ import {
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { jcs } from '../../../proof/bytes/jcs.js';
+import type { Problem } from '../../../protocol/problem.js';
 import { ApiError, errorRules } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { isDeeperThan } from '../../json/strict-json.js';
-import type { MetadataProblem, MetadataProblems } from '../../schema/problems.js';
+import type { MetadataProblems } from '../../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
 
 /** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
@@ -59,7 +60,7 @@ export function invalidMetadata(schema: string, { errors, total }: MetadataProbl
 }
 
 /** The warning that a lenient creation answers with, or none. */
-export function metadataWarnings(schema: string, errors: readonly MetadataProblem[]): Warning[] {
+export function metadataWarnings(schema: string, errors: readonly Problem[]): Warning[] {
   if (errors.length === 0) return [];
   const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);
   const details = { schema, errors: errors.map(({ path, message }) => ({ path, message })) };
