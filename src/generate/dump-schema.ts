@@ -1,13 +1,13 @@
 import type { Sql } from '../server/store/database/connect.js';
 
-const HEADER = `-- What the migrations make of an empty database, read back from its catalogs. Written by \`npm run generate\` for
--- whoever reviews a migration; nothing runs it.
+const HEADER = `-- The schema of an empty database after all migrations, read from its catalogs. Written by \`npm run generate\` for
+-- reviewers of migrations; nothing runs it.
 `;
 
 /**
- * Describes everything in the schema \`public\` of a database, in a form that depends on nothing but what is there:
- * types, tables with columns, constraints, partitions, indexes and triggers, views, functions with their comments, then the
- * names of all else. Read from the catalogs of Postgres 18.
+ * Prints everything in the schema `public` of a database as SQL, ordered by name: types, tables with columns,
+ * constraints, partitions, indexes and triggers, views, functions with their comments, then the names of all other
+ * objects. Reads the catalogs of Postgres 18.
  */
 export async function dumpSchema(sql: Sql): Promise<string> {
   const parts = [
@@ -114,7 +114,7 @@ async function dumpFunctions(sql: Sql): Promise<string[]> {
   });
 }
 
-/** What has no definition to print, by name, so that it cannot come or go unseen. */
+/** Lists the names of objects whose definition is not printed, so that none is added or dropped unnoticed. */
 async function listOthers(sql: Sql): Promise<string[]> {
   const others = await sql<{ text: string }[]>`
     SELECT o.text FROM (

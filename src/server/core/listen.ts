@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
 /** Starts listening; port 0 picks a free port. Rejects if the address cannot be bound. @returns the port */
 export async function listen(
@@ -9,4 +9,17 @@ export async function listen(
   server.listen({ host, port });
   await once(server, 'listening');
   return { port: (server.address() as AddressInfo).port };
+}
+
+/**
+ * Throws what listening on the address would throw, for example EADDRINUSE. Listens for a moment; port 0 is always
+ * free.
+ */
+export async function assertPortFree(address: { host: string; port: number }): Promise<void> {
+  if (address.port === 0) return;
+  const server = createServer();
+  server.listen(address);
+  await once(server, 'listening');
+  server.close();
+  await once(server, 'close');
 }

@@ -6,7 +6,7 @@ import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/a
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../../config/config.js';
-import { assertPortFree } from '../core/free-port.js';
+import { assertPortFree } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { Principal } from '../core/principal.js';
 import { readOptionalFile } from '../core/read-optional-file.js';

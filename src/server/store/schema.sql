@@ -1,5 +1,5 @@
--- What the migrations make of an empty database, read back from its catalogs. Written by `npm run generate` for
--- whoever reviews a migration; nothing runs it.
+-- The schema of an empty database after all migrations, read from its catalogs. Written by `npm run generate` for
+-- reviewers of migrations; nothing runs it.
 
 CREATE TYPE submission_outcome AS ENUM ('stored', 'replayed', 'key_reused', 'busy', 'limited');
 

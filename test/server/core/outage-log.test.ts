@@ -1,4 +1,4 @@
-/** What goes on failing is said at growing intervals. */
+/** An outage is logged at growing intervals. */
 import t from 'tap';
 import { createOutageLog, createOutageLogs } from '../../../src/server/core/outage-log.js';
 
@@ -16,7 +16,7 @@ function setUp() {
   return { log, lines, pass, clock: () => nowMs };
 }
 
-t.test('lines come at once, then after growing pauses, and once more when it is over', async (t) => {
+t.test('an outage is logged at once, then after growing pauses, and at its end', async (t) => {
   const { log, lines, pass, clock } = setUp();
   const outageLog = createOutageLog(log, clock);
   outageLog.recovered({}, 'never failed');
@@ -25,7 +25,7 @@ t.test('lines come at once, then after growing pauses, and once more when it is 
     pass(1_000);
   }
   outageLog.recovered({ work: 'seal' }, 'back');
-  outageLog.recovered({ work: 'seal' }, 'said already');
+  outageLog.recovered({ work: 'seal' }, 'logged already');
   t.same(
     lines.map(({ at }) => at),
     [0, 5, 15, 35, 75, 155, 315, 635, 1235, 1835, 2435, 3035, 3600],
@@ -35,7 +35,7 @@ t.test('lines come at once, then after growing pauses, and once more when it is 
 });
 
 t.test(
-  'what has not failed for a minute begins anew, and each piece of work has lines of its own',
+  'a failure a minute after the last starts a new outage, and each piece of work has its own lines',
   async (t) => {
     const { log, lines, pass, clock } = setUp();
     const outageLogs = createOutageLogs(log, clock);

@@ -19,24 +19,27 @@ import { parseSigningKey } from '../../../src/server/keys/secrets.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-t.test('a key says its environment, prefix and last four, and nothing else is a key', async (t) => {
-  for (const [environment, prefix] of [
-    [Environment.LIVE, 'svc_live_'],
-    [Environment.TEST, 'svc_test_'],
-  ] as const) {
-    const key = createApiKey(environment, randomBytes);
-    t.match(key, new RegExp(`^${prefix}[0-9A-Za-z]{38}$`));
-    t.same(parseApiKey(key), { environment, prefix, last4: key.slice(-4) });
-  }
-});
+t.test(
+  'a key has an environment, a prefix and four last characters, and other texts are no keys',
+  async (t) => {
+    for (const [environment, prefix] of [
+      [Environment.LIVE, 'svc_live_'],
+      [Environment.TEST, 'svc_test_'],
+    ] as const) {
+      const key = createApiKey(environment, randomBytes);
+      t.match(key, new RegExp(`^${prefix}[0-9A-Za-z]{38}$`));
+      t.same(parseApiKey(key), { environment, prefix, last4: key.slice(-4) });
+    }
+  },
+);
 
-t.test('the last six characters are the CRC-32 of what is before them, in base62', async (t) => {
+t.test('the last six characters are the CRC-32 of the others, in base62', async (t) => {
   const key = createApiKey(Environment.LIVE, randomBytes);
   const value = [...key.slice(-6)].reduce((sum, character) => sum * 62 + BASE62.indexOf(character), 0);
   t.equal(value, crc32(key.slice(0, -6)));
 });
 
-t.test('a key with any character changed, lost, added or moved is refused without a look-up', async (t) => {
+t.test('a key with any character changed, lost, added or moved is rejected without a look-up', async (t) => {
   const key = createApiKey(Environment.TEST, randomBytes);
   for (let at = 0; at < key.length; at++) {
     const other = key[at] === 'a' ? 'b' : 'a';
@@ -58,7 +61,7 @@ t.test('a key with any character changed, lost, added or moved is refused withou
   }
 });
 
-t.test('random bytes that would favour some characters are not used', async (t) => {
+t.test('random bytes that would bias characters are dropped', async (t) => {
   const batches = [Buffer.alloc(32, 255), Buffer.from([247, ...Array(31).fill(248)]), Buffer.alloc(31, 0)];
   const key = createApiKey(Environment.LIVE, (size) => {
     const batch = batches.shift()!;
@@ -68,7 +71,7 @@ t.test('random bytes that would favour some characters are not used', async (t) 
   t.equal(key.slice(9, 41), `z${'0'.repeat(31)}`);
 });
 
-t.test('a key ring is read in order, and sub-keys of it are HKDF under one label each', async (t) => {
+t.test('a key ring is parsed in order, and keys are derived by HKDF with one label each', async (t) => {
   const bytes = [randomBytes(32), randomBytes(32)] as const;
   const ring = parseKeyRing(`${formatSecretKey('new', bytes[0])}, ${formatSecretKey('old', bytes[1])}`);
   t.same(
@@ -95,13 +98,13 @@ t.test('a key ring is read in order, and sub-keys of it are HKDF under one label
   );
 });
 
-t.test('a wrong secret key is refused without quoting it', async (t) => {
+t.test('a wrong secret key is rejected without quoting it', async (t) => {
   const text = randomBytes(33).toString('base64');
   t.throws(() => parseKeyRing(`k:${text}`), { message: 'key 1 is not base64 of 32 bytes' });
   t.throws(() => parseKeyRing(text), { message: /^key 1 does not start with an id/ });
 });
 
-t.test('a signing key is PKCS#8 of the algorithm its use wants', async (t) => {
+t.test('a signing key is PKCS#8 of the algorithm of its use', async (t) => {
   const pem = (key: ReturnType<typeof generateKeyPairSync>['privateKey']) =>
     key.export({ type: 'pkcs8', format: 'pem' }).toString();
   const p256 = pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
@@ -117,31 +120,34 @@ t.test('a signing key is PKCS#8 of the algorithm its use wants', async (t) => {
   t.throws(() => parseSigningKey(cut, 'dsse'), { message: 'its private key cannot be read' });
 });
 
-t.test('the secrets of a data directory are made once, for this user alone, and found again', async (t) => {
-  const dir = t.testdir();
-  const made = await openSecrets(dir);
-  const again = await openSecrets(dir);
-  for (const use of ['dsse', 'log'] as const) {
-    t.ok(made[use].live.equals(again[use].live), use);
-    t.notOk(made[use].live.equals(made[use].test), `${use}: live and test have their own`);
-  }
-  t.ok(made.secretKeys[0].key.equals(again.secretKeys[0].key));
-  t.equal(made.adminToken, again.adminToken);
-  t.match(made.adminToken, /^adm_[\w-]{43}$/);
-  const files = await readdir(join(dir, 'secrets'));
-  t.same(files.sort(), [
-    'admin-token',
-    'dsse-live.pem',
-    'dsse-test.pem',
-    'log-live.pem',
-    'log-test.pem',
-    'secret-key',
-  ]);
-  for (const file of files) t.equal((await stat(join(dir, 'secrets', file))).mode & 0o777, 0o600, file);
-  t.equal((await stat(join(dir, 'secrets'))).mode & 0o777, 0o700);
-});
+t.test(
+  'the secrets of a data directory are created once, readable by this user alone, and reused',
+  async (t) => {
+    const dir = t.testdir();
+    const made = await openSecrets(dir);
+    const again = await openSecrets(dir);
+    for (const use of ['dsse', 'log'] as const) {
+      t.ok(made[use].live.equals(again[use].live), use);
+      t.notOk(made[use].live.equals(made[use].test), `${use}: live and test have their own`);
+    }
+    t.ok(made.secretKeys[0].key.equals(again.secretKeys[0].key));
+    t.equal(made.adminToken, again.adminToken);
+    t.match(made.adminToken, /^adm_[\w-]{43}$/);
+    const files = await readdir(join(dir, 'secrets'));
+    t.same(files.sort(), [
+      'admin-token',
+      'dsse-live.pem',
+      'dsse-test.pem',
+      'log-live.pem',
+      'log-test.pem',
+      'secret-key',
+    ]);
+    for (const file of files) t.equal((await stat(join(dir, 'secrets', file))).mode & 0o777, 0o600, file);
+    t.equal((await stat(join(dir, 'secrets'))).mode & 0o777, 0o700);
+  },
+);
 
-t.test('secrets that are given are not made', async (t) => {
+t.test('given secrets are not created', async (t) => {
   const given = await openSecrets(t.testdir());
   const dir = join(t.testdir({ given: {} }), 'given');
   t.same(await openSecrets(dir, given), given);

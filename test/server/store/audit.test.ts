@@ -45,7 +45,7 @@ async function listAll(pool: Pool, query: Partial<AuditQuery>): Promise<AuditRow
   return listAuditEntries(pool, { ...ALL, ...query });
 }
 
-t.test('an audit entry is committed with what it speaks of, or not at all', async (t) => {
+t.test('an audit entry is committed together with its change', async (t) => {
   const pool = await openPool(t);
   const detail = { reason: 'a "reason"', n: [1, null, { x: true }] };
   await pool.begin((tx) => insertAuditEntry(tx, entry(1, { detail, projectId: null, requestId: null })));
@@ -75,7 +75,7 @@ t.test('audit entries cannot be changed or deleted', async (t) => {
 
 const DAY_MS = 86_400_000;
 
-t.test('entries are kept for their time and then go by whole months; none can be deleted', async (t) => {
+t.test('entries are kept for their retention and then dropped by month; none can be deleted', async (t) => {
   const pool = await openPool(t);
   const idsOf = async () => (await listAll(pool, {})).map(({ id }) => id);
   const at = (text: string) => new Date(`${text}T12:00:00Z`);
@@ -118,7 +118,7 @@ t.test('entries are kept for their time and then go by whole months; none can be
   await Promise.all([keep('2027-06-17'), keep('2027-06-17')]);
 });
 
-t.test('lists of audit entries are newest first, filtered, and paged by id', async (t) => {
+t.test('audit entries are listed newest first, filtered, and paged by id', async (t) => {
   const pool = await openPool(t);
   for (let n = 1; n <= 9; n++) {
     await insertAuditEntry(

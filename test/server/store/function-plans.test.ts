@@ -1,4 +1,4 @@
-/** What the functions of the database read, whose plans outlive the size of the tables that they were made for. */
+/** How many rows the database's functions read: their cached plans outlive the table sizes they were made for. */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import t, { type Test } from 'tap';
@@ -14,7 +14,7 @@ import { testDatabase } from '../../support/servers.js';
 
 const url = await testDatabase(t);
 
-/** One connection, with the plans that it has made. */
+/** Opens one connection, which caches its plans. */
 function openSession(): Pool {
   const types = { bigint: { to: 20, from: [20], serialize: String, parse: Number } };
   const sql = postgres(url, { max: 1, onnotice: () => {}, types });
@@ -31,7 +31,7 @@ const TABLES = [
   'webhook_delivery',
   'webhook_range',
 ];
-/** More than plpgsql plans anew before it keeps one plan for all parameters. */
+/** More calls than plpgsql plans one by one before it caches a generic plan. */
 const CALLS = 8;
 const KEY = 'key_test';
 
@@ -58,7 +58,7 @@ function makeRows(count: number): NewSubmission[] {
 
 type Read = { table: string; scanned: number; fetched: number };
 
-/** Runs a function; what it read of the tables: rows by scans, and rows by indexes. */
+/** Runs a function. Returns the rows that it read of each table, by scans and by indexes. */
 async function readBy(sql: Pool, run: () => Promise<unknown>): Promise<Read[]> {
   const readUntilNow = () => sql<Read[]>`
     SELECT relname AS "table", seq_tup_read AS scanned, coalesce(idx_tup_fetch, 0) AS fetched
@@ -80,7 +80,7 @@ async function accept(sql: Pool, rows: readonly NewSubmission[], again = false) 
   return accepted.map(({ outcome }) => outcome);
 }
 
-/** Calls as they come in: new keys, keys that are known, and rows that may be there already. */
+/** Makes each kind of call: new keys, known keys, and a retry. */
 async function acceptEach(sql: Pool): Promise<Read[][]> {
   const rows = makeRows(8);
   const reads: Read[][] = [];
@@ -113,10 +113,10 @@ await old`
   INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 1, 'log', '')`;
 for (const table of TABLES) await old.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
 
-/** Of each of a call's 8 rows: its key, its submission, the counters. */
+/** For each of a call's 8 rows: its key, its submission, the counters. */
 const MOST_FETCHED = 8 * 4;
 
-/** Calls in the session that has planned for smaller tables, and in one that plans now. */
+/** Makes calls in the session with plans for smaller tables, and in a new one. */
 async function callEach(t: Test, call: (sql: Pool) => Promise<Read[]>, most = MOST_FETCHED): Promise<void> {
   for (const [name, sql] of [
     ['with plans of smaller tables', old],
@@ -145,7 +145,7 @@ for (const [keys, analyzed] of [
   });
 }
 
-/** Seals the next 8 leaves; they need not be there. */
+/** Inserts a batch of the next 8 leaves, which need not exist. */
 async function seal(sql: Pool): Promise<Read[]> {
   return readBy(
     sql,
@@ -187,7 +187,7 @@ async function claim(sql: Pool): Promise<Read[]> {
   });
 }
 
-/** What the subscription itself has in the end, read by more than one statement. */
+/** The rows of the subscription itself, read by several statements. */
 const MOST_OWN = 1_000;
 
 for (const deliveries of [0, 200, 200_000]) {

@@ -7,7 +7,7 @@ import {
 import { openPlanner } from '../../support/plans.js';
 import { testDatabase } from '../../support/servers.js';
 
-/** Leaves, of which every project but the first has few, and every schema but the first. */
+/** Leaves. Every project and every schema but the first has few. */
 const LEAVES = 150_000;
 const LEAVES_PER_BATCH = 100;
 const [FIRST_FAILED, FIRST_WITNESSED_AGAIN, FIRST_PARTIAL, FIRST_SEALED, FIRST_UNSEALED] = [
@@ -18,7 +18,7 @@ const [QUEUED, WITNESSED, PARTIAL, FAILED] = [1, 2, 3, 4];
 const LIMIT = 51;
 /** Of the times' disorder: 2 s of a leaf each 10 ms. */
 const LEAVES_OUT_OF_ORDER = 200;
-/** Leaves that share bounds of their times. */
+/** Leaves per row of time bounds. */
 const STRETCH = 256;
 
 const url = await testDatabase(t);
@@ -91,14 +91,14 @@ const leaves = await sql<Leaf[]>`
   SELECT log_index AS place, project_id AS project, schema, (extract(epoch FROM submitted_at) * 1000)::bigint AS "atMs"
   FROM submission ORDER BY log_index DESC`;
 
-/** The status of the leaf at a place, as the log was filled. */
+/** The status of the leaf at an index, as the log was filled. */
 function statusAt(place: number): number {
   if (place >= FIRST_SEALED) return QUEUED;
   if (place >= FIRST_PARTIAL) return PARTIAL;
   return place >= FIRST_FAILED && place < FIRST_WITNESSED_AGAIN ? FAILED : WITNESSED;
 }
 
-/** The places of all that the query lets through, newest first. */
+/** The positions of all leaves that match the query, newest first. */
 function expected({ projectId, schema, status, submittedAfter, submittedBefore }: SubmissionQuery): number[] {
   const after = submittedAfter?.getTime() ?? Number.NEGATIVE_INFINITY;
   const until = submittedBefore?.getTime() ?? Number.POSITIVE_INFINITY;
@@ -133,7 +133,7 @@ t.test(
   },
 );
 
-/** A page's rows and their batches, of two stretches; what the times' bounds leave in; what is not sealed; the look-ups. */
+/** The rows of a page and their batches, in two stretches; rows within the time bounds; unsealed rows; look-ups. */
 const MOST_ROWS = 4 * LIMIT + 2 * (STRETCH + LEAVES_OUT_OF_ORDER) + (LEAVES - FIRST_UNSEALED) + 50;
 const MOST_BUFFERS = 1_000;
 
@@ -151,7 +151,7 @@ t.test('no filter reads much more than the page that it returns', async (t) => {
   }
 });
 
-t.test('nor does a page of batches, which is what a scan of them finds', async (t) => {
+t.test('nor does a page of batches, which equals the result of a scan', async (t) => {
   const batches = await sql<{ project: string; size: number; status: number }[]>`
     SELECT DISTINCT c.project_id AS project, c.tree_size AS size, b.status
     FROM batch_content c JOIN batch b ON b.log_id = c.log_id AND b.tree_size = c.tree_size ORDER BY 2 DESC`;
@@ -178,7 +178,7 @@ t.test('nor does a page of batches, which is what a scan of them finds', async (
   }
 });
 
-t.test('leaves of clocks that are far off are found by their times, sealed or not', async (t) => {
+t.test('leaves of wrong clocks are found by their times, sealed or not', async (t) => {
   const list = async (window: Partial<SubmissionQuery>) => {
     const query = {
       projectId: 'prj_many',
@@ -211,7 +211,7 @@ t.test('leaves of clocks that are far off are found by their times, sealed or no
   await slowAndFast();
 });
 
-t.test('metadata is read of the submissions that a page has room for, and of no others', async (t) => {
+t.test('metadata is read only of the submissions that fit into the page', async (t) => {
   await sql`
     INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
                             metadata_state, commitment, dsse_key_id, signature, leaf_hash)

@@ -16,7 +16,7 @@ async function openDatabase(t: Test, options: { empty?: boolean } = {}): Promise
   return pool;
 }
 
-t.test('the migrations make of an empty database what schema.sql shows', async (t) => {
+t.test('schema.sql shows the schema of an empty database after all migrations', async (t) => {
   const pool = await openDatabase(t);
   const shown = readFileSync(new URL('../../../src/server/store/schema.sql', import.meta.url), 'utf8');
   t.equal(await dumpSchema(pool), shown, 'run "npm run generate" and review what it changes in schema.sql');
@@ -24,7 +24,7 @@ t.test('the migrations make of an empty database what schema.sql shows', async (
   t.equal(await dumpSchema(pool), shown);
 });
 
-t.test('whatever a migration could make is shown', async (t) => {
+t.test('every kind of object that a migration can create is shown', async (t) => {
   const pool = await openDatabase(t, { empty: true });
   const before = await dumpSchema(pool);
   await pool.unsafe(`

@@ -1,4 +1,4 @@
-/** The rules that functions of the database keep, as those of the code do. */
+/** The functions of the database follow the rules of the code. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { connectPool } from '../../../src/server/store/database/connect.js';

@@ -1,4 +1,4 @@
-/** Lists by times while nothing seals: a tail of 150,000 leaves, which is not looked at one by one. */
+/** Lists by time while no worker seals: a tail of 150,000 leaves, which are not read one by one. */
 import t from 'tap';
 import {
   listSubmissions,
@@ -78,7 +78,7 @@ function queryOf(projectId: string, [after, before]: Window): SubmissionQuery {
   };
 }
 
-/** What a scan of everything finds, newest first. */
+/** The result of a full scan, newest first. */
 async function expected({ projectId, submittedAfter, submittedBefore }: SubmissionQuery): Promise<number[]> {
   const rows = await sql<{ place: number }[]>`
     SELECT log_index AS place FROM submission
@@ -102,7 +102,7 @@ async function findWrong(): Promise<string[]> {
   return wrong;
 }
 
-t.test('pages are right without bounds, while they are written, and with them', async (t) => {
+t.test('pages are correct without time bounds, while bounds are written, and with them', async (t) => {
   t.same(await findWrong(), []);
   t.equal(await writeTailTimes(sql, 1), true, 'some of them');
   t.same(await findWrong(), []);
@@ -110,7 +110,7 @@ t.test('pages are right without bounds, while they are written, and with them', 
   t.same(await findWrong(), []);
 });
 
-t.test('a page reads about what it returns, however long the tail is', async (t) => {
+t.test('a page reads about as many rows as it returns, whatever the length of the tail', async (t) => {
   const most = 4 * LIMIT + 2 * (BLOCK + LEAVES_OUT_OF_ORDER) + BLOCK + 3 * Math.ceil(LEAVES / BLOCK) + 50;
   for (const query of QUERIES) {
     for (const planFor of ['these', 'any'] as const) {

@@ -1,4 +1,4 @@
-/** Databases of released versions under this one: their data is carried on, and their processes can go on beside it. */
+/** Upgrades of databases of released versions: their data is kept, and their processes keep working. */
 import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
@@ -69,7 +69,7 @@ async function acceptReleased(
 
 type Column = { place: string; type: string; optional: boolean };
 
-/** Columns, keys and functions: what a process's statements rely on. */
+/** The columns, keys and functions that a process's statements rely on. */
 async function describe(pool: Pool) {
   const columns = await pool<Column[]>`
     SELECT table_name || '.' || column_name AS place, data_type || ' ' || is_nullable AS type,
@@ -89,7 +89,7 @@ async function describe(pool: Pool) {
 }
 
 for (const release of RELEASED) {
-  t.test(`what was submitted under ${release} is witnessed after the upgrade`, async (t) => {
+  t.test(`submissions made under ${release} are witnessed after the upgrade`, async (t) => {
     const { url, pool } = await openReleased(t, release);
     const before = await makePipeline(t, {
       databaseUrl: url,
@@ -139,7 +139,7 @@ for (const release of RELEASED) {
     },
   );
 
-  t.test(`processes of ${release} find all they know after the upgrade`, async (t) => {
+  t.test(`columns, keys and functions of ${release} exist after the upgrade`, async (t) => {
     const { pool } = await openReleased(t, release);
     const old = await describe(pool);
     await migrate(pool);
@@ -155,27 +155,24 @@ for (const release of RELEASED) {
   });
 }
 
-t.test(
-  'what the first release gathered of metadata for the planner is forgotten, and gathered no more',
-  async (t) => {
-    const { url, pool } = await openReleased(t, '0001_log.sql');
-    const old = await makePipeline(t, { databaseUrl: url, witnesses: [], accept: acceptReleased });
-    await old.submit(20);
-    const known = async () => {
-      await pool`ANALYZE submission`;
-      return (
-        await pool`
+t.test('planner statistics of metadata are deleted, and not collected any more', async (t) => {
+  const { url, pool } = await openReleased(t, '0001_log.sql');
+  const old = await makePipeline(t, { databaseUrl: url, witnesses: [], accept: acceptReleased });
+  await old.submit(20);
+  const known = async () => {
+    await pool`ANALYZE submission`;
+    return (
+      await pool`
       SELECT FROM pg_stats WHERE schemaname = 'public' AND tablename = 'submission'
         AND attname IN ('metadata', 'metadata_errors', 'attested_metadata', 'salt')`
-      ).length;
-    };
-    t.ok((await known()) > 0);
-    await migrate(pool);
-    t.equal(await known(), 0);
-  },
-);
+    ).length;
+  };
+  t.ok((await known()) > 0);
+  await migrate(pool);
+  t.equal(await known(), 0);
+});
 
-t.test('entries of the audit log stay, and the version before goes on with them', async (t) => {
+t.test('audit entries are kept, and the version before keeps reading and writing them', async (t) => {
   const { pool } = await openReleased(t, '0005_webhooks.sql');
   const now = new Date();
   const ids = [0, 1, 2, 3, 4].map((n) => `aud_${ulid(now.getTime() + n)}`);
@@ -212,7 +209,7 @@ t.test('entries of the audit log stay, and the version before goes on with them'
   await t.rejects(write(1), 'an id is given once');
 });
 
-t.test('a database of a newer version is refused, and left as it is', async (t) => {
+t.test('a database of a newer version is rejected and not changed', async (t) => {
   const url = await testDatabase(t);
   const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 60_000 });
   t.teardown(() => pool.end({ timeout: 1 }));

@@ -1,4 +1,4 @@
-/** Usage counters: what becomes of rate windows' rows, and that nothing is counted twice or lost by it. */
+/** Usage counters: rows of rate windows are rolled up, and nothing is counted twice or lost. */
 import t, { type Test } from 'tap';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { insertProject } from '../../../src/server/store/projects/projects.js';
@@ -35,7 +35,7 @@ async function openTables(t: Test): Promise<Pool> {
   return pool;
 }
 
-/** Rows as `take_tokens` leaves them for `perSecond` calls in each of these seconds, which are in order. */
+/** Inserts rows as `take_tokens` does for `perSecond` calls in each of these seconds, in order. */
 async function use(pool: Pool, key: string, bucket: number, seconds: number[], perSecond = 1): Promise<void> {
   for (const [i, second] of seconds.entries()) {
     const inWindow = (length: number) =>
@@ -48,7 +48,7 @@ async function use(pool: Pool, key: string, bucket: number, seconds: number[], p
 
 const countRows = async (pool: Pool, table: string) => (await pool`SELECT FROM ${pool(table)}`).length;
 
-t.test('moving counters changes no figure, and leaves each key its newest row', async (t) => {
+t.test('moving counters changes no figure, and keeps the newest row of each key', async (t) => {
   const pool = await openTables(t);
   const seconds = [3, 2, 1].flatMap((back) =>
     [10, 20, HOUR + 5, HOUR + 6, 5 * HOUR].map((at) => TODAY - back * DAY + at),
@@ -84,7 +84,7 @@ t.test('moving counters changes no figure, and leaves each key its newest row', 
   t.equal(await rollUpUsage(pool, 1_000), 0, 'there is nothing left to move');
 });
 
-t.test('counting goes on in the windows that were moved meanwhile', async (t) => {
+t.test('windows keep counting after they were moved', async (t) => {
   const pool = await openTables(t);
   const request = { apiKeyId: 'key_a', bucket: SUBMISSIONS, wanted: 5, perSecond: 1_000_000 };
   await takeTokens(pool, request);

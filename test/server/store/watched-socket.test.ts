@@ -1,4 +1,4 @@
-/** Connections over sockets of our own: over TLS, to one of several hosts, and given up when the server is silent. */
+/** Connections over watched sockets: over TLS, to one of several hosts, and closed if the server is silent. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -17,7 +17,7 @@ function open(t: Test, url: string): Pool {
   return pool;
 }
 
-/** The database behind TLS, as it offers it itself where it has a certificate; passes on what is sent while it is not `silent`. */
+/** A TLS proxy of the database, as Postgres with a certificate. Forwards nothing while `silent`. */
 async function startTlsFront(t: Test) {
   const { tls } = await makeServerTls(t);
   const front = { silent: false, port: 0 };
@@ -41,7 +41,7 @@ async function startTlsFront(t: Test) {
   return front;
 }
 
-t.test('over TLS a server that falls silent is given up, and found again', async (t) => {
+t.test('over TLS a connection to a silent server is closed, and opened again later', async (t) => {
   const front = await startTlsFront(t);
   const url = new URL(databaseUrl);
   url.hostname = '127.0.0.1';
@@ -55,7 +55,7 @@ t.test('over TLS a server that falls silent is given up, and found again', async
   await until('it is back', () => pool`SELECT 3`.catch(() => undefined));
 });
 
-t.test('a server that falls silent is given up however much goes on being asked of it', async (t) => {
+t.test('a connection to a silent server is closed, however many statements are sent', async (t) => {
   const front = await startTlsFront(t);
   const url = new URL(databaseUrl);
   url.hostname = '127.0.0.1';
@@ -74,7 +74,7 @@ t.test('a server that falls silent is given up however much goes on being asked 
   t.ok(asked < 100, `given up after ${asked} more statements`);
 });
 
-t.test('of several hosts the next is tried when one is away', async (t) => {
+t.test('of several hosts the next is tried if one is unavailable', async (t) => {
   const closed = createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
   const { port } = closed.address() as AddressInfo;

@@ -13,7 +13,7 @@ const planner = openPlanner(await testDatabase(t));
 t.teardown(planner.close);
 const { sql } = planner;
 
-/** A day's deliveries of every subscription, so many days ago. */
+/** Inserts a day's deliveries of every subscription, that many days ago. */
 async function fillDay(daysAgo: number): Promise<void> {
   const atMs = Date.now() - daysAgo * DAY_MS;
   const rows = Array.from({ length: WEBHOOKS * PER_DAY }, (_, i) => ({
@@ -24,7 +24,7 @@ async function fillDay(daysAgo: number): Promise<void> {
   await sql`INSERT INTO webhook_delivery ${sql(rows)}`;
 }
 
-t.test('pruning reads what it deletes, though new rows take the place of old ones', async (t) => {
+t.test('pruning reads only what it deletes, even if new rows take the place of old ones', async (t) => {
   await sql`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
   await sql`
     INSERT INTO webhook (id, project_id, environment, url, events, secret)
