@@ -1,4 +1,4 @@
-/** One call with its retries. */
+/** Unary calls with retries. */
 import {
   type DescMessage,
   type DescMethod,
@@ -13,17 +13,17 @@ import { rules } from '../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import { type AttestationError, toAttestationError } from './error.js';
 
-/** What may be said with a call. */
+/** Options of one call. */
 export type CallOptions = {
-  /** Ends the call, its retries and its waits; what is thrown then is the signal's reason. */
+  /** Aborts the call and its retries: the call throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Of each attempt. */
+  /** Timeout of each attempt in milliseconds; by default the client's. */
   readonly timeoutMs?: number | undefined;
-  /** Of a call that changes something; made up when left out, and the same on every attempt. */
+  /** Idempotency key of a call that changes something, sent with every attempt; random by default. */
   readonly idempotencyKey?: string | undefined;
 };
 
-/** How calls are made. */
+/** What a call needs: transport, headers and retry policy. */
 export type Caller = {
   readonly transport: Transport;
   /** Sent with every call. */
@@ -31,7 +31,7 @@ export type Caller = {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly now: () => number;
-  /** From 0 up to 1. */
+  /** Returns a random number from 0, below 1. */
   readonly random: () => number;
   readonly delay: (ms: number, signal?: AbortSignal) => Promise<void>;
   readonly onRetry: (error: AttestationError, delayMs: number) => void;
@@ -39,13 +39,13 @@ export type Caller = {
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 8_000;
-/** A service that asks for a longer wait is not waited for: the caller is told. */
+/** A call fails instead of waiting longer than this for a retry. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Calls a method and returns its answer. Failures that may pass are tried again, where that is safe, with growing,
- * jittered pauses or after the time the service asks for; a method that changes something carries one
- * `Idempotency-Key` through all attempts. Throws AttestationError.
+ * Calls a method and returns its response. Retries transient failures, if that is safe, after the service's
+ * `Retry-After` and with exponential backoff and full jitter. All attempts of a method that changes something carry the
+ * same `Idempotency-Key`. Throws AttestationError.
  */
 export async function callUnary<I extends DescMessage, O extends DescMessage>(
   caller: Caller,
@@ -77,17 +77,17 @@ function idempotencyHeader(method: DescMethod, { idempotencyKey }: CallOptions):
   return { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() };
 }
 
-/** What changes something and honours no key may have happened, whatever the error; unless it was turned away. */
+/** Without an idempotency key a failed call may have changed something, except one that was rate-limited. */
 function isSafeToRepeat(method: DescMethod, error: AttestationError): boolean {
   const isReading = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
   const isKeyed = getOption(method, rules).idempotentByKey;
   return isReading || isKeyed || error.errorCode === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
 
-/** How long to wait before the next attempt; undefined when there should be none. */
+/** Delay before the next attempt in milliseconds; undefined if there must be none. */
 function findRetryDelayMs({ random }: Caller, error: AttestationError, attempt: number): number | undefined {
   const { retryable, retryAfterMs = 0 } = error;
   if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
-  // Full jitter: callers turned away together must not come back together.
+  // Full jitter: callers rejected together must not retry together.
   return retryAfterMs + random() * Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
 }

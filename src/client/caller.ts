@@ -3,26 +3,26 @@ import type { Caller } from './call.js';
 import type { AttestationError } from './error.js';
 import { VERSION } from './version.js';
 
-/** Where the service is, and how it is called. What is optional is there for tests and unusual places. */
+/** Options of a client. The optional ones are for tests and unusual environments. */
 export type ClientOptions = {
-  /** For example `https://attest.example.com`. */
+  /** URL of the service, for example `https://attest.example.com`. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** Of each attempt; 30 s when left out. */
+  /** Timeout of each attempt in milliseconds; 30,000 by default. */
   readonly timeoutMs?: number;
-  /** Attempts after the first; 4 when left out, 0 for none. */
+  /** Retries after the first attempt; 4 by default, 0 for none. */
   readonly maxRetries?: number;
-  /** Who is calling, as in `my-pipeline/2.1`: put before the library's own name in `User-Agent`. Not in a browser. */
+  /** Your program, as in `my-pipeline/2.1`: precedes the library's name in `User-Agent`. Ignored in browsers. */
   readonly userAgent?: string;
-  /** Instead of the global one; with undici's and a dispatcher, through a proxy. */
+  /** Replaces the global fetch, for example by undici's with a dispatcher for a proxy. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. */
   readonly now?: () => number;
-  /** From 0 up to 1. */
+  /** Returns a random number from 0, below 1. */
   readonly random?: () => number;
-  /** Told of each failure that is tried again, and after how many milliseconds. */
+  /** Called before each retry with the error and the delay in milliseconds. */
   readonly onRetry?: (error: AttestationError, delayMs: number) => void;
-  /** Waits; rejects with the signal's reason when it aborts. */
+  /** Waits for `ms` milliseconds. Rejects with the signal's reason if it aborts. */
   readonly delay?: (ms: number, signal?: AbortSignal) => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 4;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** What makes the calls. Throws TypeError on an address, key or agent that cannot be one. */
+/** Creates what makes the calls. Throws TypeError if the address, API key or user agent is malformed. */
 export function createCaller(options: ClientOptions): Caller {
   if (!isHttpAddress(options.baseUrl)) {
     throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');
@@ -58,7 +58,7 @@ function isHttpAddress(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** A browser names itself; to be told another name it would have to ask the service first. */
+/** Empty in browsers: they send their own, and another one would cost a CORS preflight. */
 function userAgentHeader(caller: string | undefined): Record<string, string> {
   if (caller !== undefined && !/^[\x20-\x7e]+$/.test(caller)) throw new TypeError('userAgent is not ASCII');
   const node = globalThis.process?.versions?.node;

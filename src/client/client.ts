@@ -1,4 +1,4 @@
-/** The client library: calls of the service over fetch, in Node and in a browser; checks of bundles and webhooks. */
+/** The client library for Node and browsers: calls of the service by fetch, verification of bundles and webhooks. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
   AttestationService,
@@ -36,27 +36,27 @@ export type { WebhookHeaders } from './webhook-headers.js';
 export { type WebhookVerificationCode, WebhookVerificationError } from './webhook-verification-error.js';
 // biome-ignore-end lint/performance/noBarrelFile: as above
 
-/** What is said of an artifact that is submitted; `metadata` names its schema in `schema`. */
+/** Options of a submission. The member `schema` of `metadata` names the metadata's schema. */
 export type SubmitOptions = CallOptions & {
   readonly metadata: JsonObject;
   readonly validation?: ValidationMode | undefined;
-  /** Called with the number of bytes of each piece that was hashed. */
+  /** Called with the size in bytes of each chunk hashed. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 };
 
 /**
- * The service as seen by an API key: a member for each service of the API, with its RPCs as methods. What takes a
- * request with an `id` takes the id alone as well; lists can be awaited, for a page, or iterated, for everything.
- * Every call may throw AttestationError.
+ * A client of the service: one member for each service of the API, with one method for each RPC. A method whose request
+ * has an `id` also takes the id alone. A list can be awaited, for the first page, or iterated, for all items. Every
+ * call may throw AttestationError.
  */
 export type Client = {
   readonly attestations: Resource<typeof AttestationService, 'Attestation'> & {
-    /** Hashes an artifact here and submits the hash: the artifact itself goes nowhere. */
+    /** Hashes an artifact locally and submits the hash. The artifact is not uploaded. */
     submitFile(artifact: ArtifactSource, options: SubmitOptions): Promise<Submission>;
     /**
-     * Looks at a submission until it is witnessed, and returns it with its bundle. Throws AttestationError:
-     * `wait.partial` or `wait.failed` when its witnesses' deadline has passed, `wait.timeout`, or why it cannot be looked
-     * at. An outage of the service is waited out.
+     * Polls a submission until it is witnessed and returns it with its bundle. Keeps polling through an outage of the
+     * service. Throws AttestationError: `wait.partial` or `wait.failed` if its witnesses' deadline has passed,
+     * `wait.timeout`, or the error of the read.
      */
     waitUntilWitnessed(id: string, options?: WaitOptions): Promise<Submission>;
   };
@@ -65,12 +65,12 @@ export type Client = {
   readonly service: Resource<typeof InfoService, 'Info'>;
 };
 
-/** A client for one API key. It holds no connection of its own: there is nothing to close. */
+/** Creates a client for one API key. It holds no connection: there is nothing to close. */
 export function createClient(options: ClientOptions): Client {
   const caller = createCaller(options);
   const attestations = resource(caller, AttestationService, 'Attestation');
   const { create } = attestations;
-  // Waiting looks again by itself, and knows how long it may.
+  // Polling retries by itself, within its own timeout.
   const once = { ...caller, maxRetries: 0 };
   const get = (id: string, options: CallOptions) =>
     callUnary(once, AttestationService.method.getAttestation, { id }, options);

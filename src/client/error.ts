@@ -4,22 +4,22 @@ import { error as errorRules } from '../../gen/attestation/options/v1/options_pb
 import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 
 /**
- * A call that failed. `code` is the service's dotted code, or one of this library's own: `connection.failed` (nobody
- * answered), `connection.timeout`, `connection.unexpected_answer` (what answered is not the service), and
- * `wait.timeout`, `wait.partial`, `wait.failed` of `waitUntilWitnessed`.
+ * A failed call. `code` is the service's dotted code, or one of the library's own: `connection.failed` (no response),
+ * `connection.timeout`, `connection.unexpected_answer` (a response that is not from the service), and `wait.timeout`,
+ * `wait.partial`, `wait.failed` of `waitUntilWitnessed`.
  */
 export class AttestationError extends Error {
   override readonly name = 'AttestationError';
   readonly code: string;
-  /** The same code for a `switch`; `UNSPECIFIED` for this library's own, and for one of a newer service. */
+  /** The same code as an enum; `UNSPECIFIED` for the library's own codes and those of a newer service. */
   readonly errorCode: ErrorCode;
-  /** As the code's documentation says. */
+  /** Details of the error, documented with its code. */
   readonly details: JsonObject;
-  /** For the service's operator; undefined when the request did not reach the service. */
+  /** Request id to give to the service's operator; undefined if the request did not reach the service. */
   readonly requestId: string | undefined;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
-  /** How long the service asks to wait before that. */
+  /** The service's `Retry-After` in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(fields: AttestationErrorFields, options?: ErrorOptions) {
@@ -33,7 +33,7 @@ export class AttestationError extends Error {
   }
 }
 
-/** What an AttestationError is made of. */
+/** Fields of an AttestationError. */
 export type AttestationErrorFields = {
   code: string;
   message: string;
@@ -50,10 +50,10 @@ const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map(
     .map((value) => [getOption(value, errorRules).code, value.number]),
 );
 
-/** The codes of Connect for what may be otherwise later; codes that this library does not know count by these too. */
+/** Connect codes of transient failures. They decide for dotted codes that this library does not know, too. */
 const RETRYABLE: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Aborted]);
 
-/** What a transport threw as an AttestationError. `now` is in milliseconds since 1970, to read dates in `Retry-After`. */
+/** Converts what a transport threw. `now`, in milliseconds since 1970, is for dates in `Retry-After`. */
 export function toAttestationError(thrown: unknown, now: number): AttestationError {
   const error = ConnectError.from(thrown);
   const requestId = error.metadata.get('x-request-id') ?? undefined;
@@ -76,7 +76,7 @@ export function toAttestationError(thrown: unknown, now: number): AttestationErr
   );
 }
 
-/** An answer without our detail is not from the service but from the network, a proxy or this side's deadline. */
+/** An error without our detail comes from the network, a proxy or the local timeout, not from the service. */
 function describeConnection(error: ConnectError): AttestationErrorFields {
   const { code, cause, rawMessage: message } = error;
   if (code === Code.DeadlineExceeded) {

@@ -1,8 +1,8 @@
-/** The SHA-256 of artifacts of any size. */
+/** SHA-256 of artifacts of any size. */
 import { toHex } from '../proof/bytes/encoding.js';
 import { createSha256 } from '../proof/bytes/primitives.js';
 
-/** What an artifact can be handed over as; a string is the path of a file, in Node. */
+/** An artifact's bytes. A string is the path of a file (Node only). */
 export type ArtifactSource =
   | string
   | Uint8Array
@@ -12,11 +12,11 @@ export type ArtifactSource =
 
 export type HashOptions = {
   readonly signal?: AbortSignal | undefined;
-  /** Called with the number of bytes of each piece that was read. */
+  /** Called with the size in bytes of each chunk read. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 };
 
-/** Hex SHA-256, lower case. It is read in pieces, so that memory stays small whatever the size. */
+/** Returns the SHA-256 in lower-case hex. Streams the artifact, so memory does not grow with its size. */
 export async function hashArtifact(source: ArtifactSource, options: HashOptions = {}): Promise<string> {
   const { signal, onBytes } = options;
   const hash = createSha256();
@@ -28,7 +28,7 @@ export async function hashArtifact(source: ArtifactSource, options: HashOptions 
   return toHex(hash.digest());
 }
 
-/** The pieces until the signal aborts; a source that is stuck then is left to itself. */
+/** Yields chunks until the signal aborts. Does not wait for a source that hangs then. */
 async function* untilAborted(
   pieces: AsyncGenerator<Uint8Array>,
   signal: AbortSignal | undefined,
@@ -68,7 +68,7 @@ function openFile(path: string): AsyncIterable<Uint8Array> {
   return fs.createReadStream(path, { highWaterMark: 1024 * 1024 });
 }
 
-/** A web stream is read by its reader: not every browser can iterate one. */
+/** Uses a reader, because not every browser can iterate a web stream. */
 async function* readPieces(
   source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>,
 ): AsyncIterable<Uint8Array> {
@@ -77,12 +77,12 @@ async function* readPieces(
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
   } finally {
-    // Whoever stops early does not want the rest; at the end there is nothing left to cancel.
+    // A consumer that stops early does not want the rest; at the end there is nothing left to cancel.
     await reader.cancel();
   }
 }
 
-/** A module of Node without importing it, which would keep this file from loading in a browser. */
+/** Node's fs without an import, which would keep this file from loading in a browser. */
 function findNodeFs(): typeof import('node:fs') | undefined {
   return globalThis.process?.getBuiltinModule?.('node:fs');
 }

@@ -1,12 +1,12 @@
 /** Lists, read page by page. */
 
-/** A page as every list method answers with it. */
+/** A page, as every list method returns it. */
 export type Page<T> = { data: T[]; nextCursor: string };
 
-/** What a list method returns: awaited, its first page; iterated, every item of all pages, read as they are come to. */
+/** The result of a list method: awaited, the first page; iterated, the items of all pages, fetched lazily. */
 export type Listing<P, T> = Promise<P> & AsyncIterable<T>;
 
-/** A listing over pages. `readPage` is called at once for the first, with an undefined cursor. */
+/** Creates a listing. Calls `readPage` at once for the first page, with an undefined cursor. */
 export function listing<T, P extends Page<T>>(
   readPage: (cursor: string | undefined) => Promise<P>,
 ): Listing<P, T> {

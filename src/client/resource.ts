@@ -1,4 +1,4 @@
-/** The methods of a service as calls, made from its descriptor: an RPC that is added to the protos is there at once. */
+/** The methods of a service as functions, created from its descriptor: a new RPC needs no code here. */
 import type {
   DescMessage,
   DescMethod,
@@ -29,7 +29,7 @@ type Call<M> = M extends { input: infer I extends DescMessage; output: infer O e
   ? (...args: Arguments<I, MessageShape<O>>) => Answer<MessageShape<O>>
   : never;
 
-/** What only lists, or asks for nothing, may be called without a request. */
+/** The request is optional if the method lists, or its request has no fields. */
 type Arguments<I extends DescMessage, O> =
   O extends Page<unknown>
     ? [request?: Request<I>, options?: CallOptions]
@@ -37,13 +37,13 @@ type Arguments<I extends DescMessage, O> =
       ? [request?: Request<I>, options?: CallOptions]
       : [request: Request<I>, options?: CallOptions];
 
-/** A text stands for a request with this `id`. */
+/** A string is short for a request with this `id`. */
 type Request<I extends DescMessage> =
   MessageShape<I> extends { id: string } ? MessageInitShape<I> | string : MessageInitShape<I>;
 
 type Answer<O> = O extends Page<infer T> ? Listing<O, T> : Promise<O>;
 
-/** The unary methods of `service` as calls by `caller`. `name` is what is left out of their names. */
+/** Creates functions that call the unary methods of `service`. `name` is omitted from their names. */
 export function resource<S extends DescService, Name extends string>(
   caller: Caller,
   service: S,

@@ -4,13 +4,15 @@ import { AttestationError } from './error.js';
 
 export type WaitOptions = {
   readonly signal?: AbortSignal | undefined;
-  /** Of the whole wait; ten minutes when left out. */
+  /** Timeout of the whole wait in milliseconds; ten minutes by default. */
   readonly timeoutMs?: number | undefined;
-  /** Called with the submission each time it was looked at. */
+  /** Called with the submission after each poll. */
   readonly onProgress?: ((submission: Submission) => void) | undefined;
 };
 
-/** What waiting needs. `get` makes one attempt; `timeoutMs` is its bound, and `onRetry` told of each that failed. */
+/**
+ * Dependencies of polling. `get` makes one attempt of at most `timeoutMs`; `onRetry` is called after each failed one.
+ */
 export type WaitDeps = Pick<Caller, 'now' | 'random' | 'delay' | 'timeoutMs' | 'onRetry'> & {
   readonly get: (id: string, options: CallOptions) => Promise<Submission>;
 };
@@ -18,16 +20,16 @@ export type WaitDeps = Pick<Caller, 'now' | 'random' | 'delay' | 'timeoutMs' | '
 const DEFAULT_TIMEOUT_MS = 600_000;
 const FIRST_POLL_MS = 250;
 const MAX_POLL_MS = 5_000;
-/** Settled for now; such a batch may still become witnessed, hours later. */
+/** Settled for now: late evidence may still make such a batch witnessed. */
 const GAVE_UP = new Map([
   [SubmissionStatus.PARTIAL, 'wait.partial'],
   [SubmissionStatus.FAILED, 'wait.failed'],
 ]);
 
 /**
- * Looks at a submission, with growing pauses, until it is witnessed, and returns it with its bundle. Throws
- * AttestationError: `wait.partial` or `wait.failed` when its witnesses' deadline has passed, `wait.timeout`, or why it
- * cannot be looked at. An outage of the service is waited out.
+ * Polls a submission, with backoff, until it is witnessed and returns it with its bundle. Keeps polling through an
+ * outage of the service. Throws AttestationError: `wait.partial` or `wait.failed` if its witnesses' deadline has
+ * passed, `wait.timeout`, or the error of the read.
  */
 export async function pollUntilWitnessed(
   deps: WaitDeps,
@@ -58,7 +60,7 @@ export async function pollUntilWitnessed(
   }
 }
 
-/** The submission, or why it cannot be seen now. Throws what will not pass. */
+/** Returns the submission or the retryable error of the read. Throws other errors. */
 async function look(
   { get }: WaitDeps,
   id: string,

@@ -1,4 +1,4 @@
-/** Events as a receiver works with them: `data` is the message that belongs to the type. */
+/** Webhook events, with `data` parsed as the message of the event's type. */
 import { type DescMessage, fromJson, getOption, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { event_data } from '../../gen/attestation/options/v1/options_pb.js';
 import {
@@ -16,7 +16,7 @@ import { fromUtf8 } from '../proof/bytes/encoding.js';
 import { findEnumNumber } from '../protocol/enum-names.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
-/** An event; `type` tells what `data` is. One of a type that this library does not know has `UNSPECIFIED`: ignore it. */
+/** An event; `type` determines what `data` is. A type unknown to this library is `UNSPECIFIED`: ignore the event. */
 export type WebhookEvent =
   | Typed<EventType.ATTESTATION_WITNESSED, WitnessedEventData>
   | Typed<EventType.ATTESTATION_PARTIAL, PartialEventData>
@@ -26,10 +26,10 @@ export type WebhookEvent =
 
 type Typed<T extends EventType, D> = Omit<Event, 'type' | 'data'> & { type: T; data: D };
 
-/** Members that a newer service has added are let through. */
+/** Members added by a newer service are ignored. */
 const LENIENT = { ignoreUnknownFields: true };
 
-/** The event in a delivery's body. Throws WebhookVerificationError `body.invalid`. */
+/** Parses the event in a delivery's body. Throws WebhookVerificationError `body.invalid`. */
 export function parseEvent(body: Uint8Array): WebhookEvent {
   try {
     return readEvent(JSON.parse(fromUtf8(body)));

@@ -2,12 +2,12 @@
 import { concatBytes, fromBase64, fromHex, utf8 } from '../proof/bytes/encoding.js';
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
-/** Headers as fetch has them, as Node has them, or as pairs; names in any case. */
+/** Headers of fetch, of Node, or as pairs; names in any case. */
 export type WebhookHeaders =
   | Iterable<readonly [string, string]>
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** What a header says was signed, when, and the MACs it gives. */
+/** The parsed signature header: signed content, time and MACs. */
 export type Signature = {
   readonly header: string;
   readonly content: Uint8Array;
@@ -23,7 +23,7 @@ const STANDARD_TIMESTAMP = 'webhook-timestamp';
 const MAX_HEADER_CHARACTERS = 4_096;
 const MAC_BYTES = 32;
 
-/** The signatures that the headers give for the body, at least one. Throws WebhookVerificationError `header.*`. */
+/** Parses the signatures in the headers, at least one. Throws WebhookVerificationError `header.*`. */
 export function readSignatures(headers: WebhookHeaders, body: Uint8Array): Signature[] {
   const byName = collect(headers);
   const own = byName.get(SERVICE);
@@ -36,7 +36,7 @@ export function readSignatures(headers: WebhookHeaders, body: Uint8Array): Signa
   throw new WebhookVerificationError('header.missing', `the request has no ${SERVICE} or ${STANDARD} header`);
 }
 
-/** The headers that matter here, by lower-case name; one that is there several times is joined, which none survives. */
+/** Headers by lower-case name. Repeated ones are joined by a comma, so a repeated signature header is malformed. */
 function collect(headers: WebhookHeaders): Map<string, string> {
   const byName = new Map<string, string>();
   for (const [rawName, value] of pairsOf(headers)) {
@@ -59,7 +59,7 @@ function isIterable(headers: WebhookHeaders): headers is Iterable<readonly [stri
   return Symbol.iterator in headers;
 }
 
-/** `t=<seconds>,v1=<hex>`, with one v1 for each secret; members of other names are of schemes to come. */
+/** `t=<seconds>,v1=<hex>`, with one v1 for each secret. Members with other names are ignored: future schemes. */
 function readOwn(text: string, body: Uint8Array): Signature {
   const members = split(SERVICE, text, ',').map((member) => member.trim());
   const [t, ...more] = valuesAfter('t=', members);
@@ -70,7 +70,7 @@ function readOwn(text: string, body: Uint8Array): Signature {
   return { header: SERVICE, content: concatBytes(utf8(`${t}.`), body), timestamp, macs };
 }
 
-/** `v1,<base64>` for each secret, apart by spaces (Standard Webhooks, "Verifying signatures"). */
+/** `v1,<base64>` for each secret, separated by spaces (Standard Webhooks, "Verifying signatures"). */
 function readStandard(text: string, byName: ReadonlyMap<string, string>, body: Uint8Array): Signature {
   const id = byName.get(STANDARD_ID);
   const t = byName.get(STANDARD_TIMESTAMP);

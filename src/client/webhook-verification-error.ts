@@ -1,19 +1,19 @@
 /** Which check of a delivery failed. */
 export type WebhookVerificationCode =
-  /** Neither `Service-Signature` nor the headers of Standard Webhooks are there. */
+  /** The request has neither `Service-Signature` nor the headers of Standard Webhooks. */
   | 'header.missing'
-  /** A signature header cannot be read. */
+  /** A signature header is malformed. */
   | 'header.malformed'
-  /** No signature is by a given secret over this body. */
+  /** No signature matches a given secret and this body. */
   | 'signature.mismatch'
-  /** It was signed longer ago than is tolerated: it may be a replay. */
+  /** The signature is older than the tolerance: the delivery may be a replay. */
   | 'timestamp.too_old'
-  /** It was signed at a time to come: one of the clocks is wrong. */
+  /** The signature's time is in the future: one of the clocks is wrong. */
   | 'timestamp.in_future'
-  /** It is by the sender, and no event. */
+  /** The signature is valid, but the body is not an event. */
   | 'body.invalid';
 
-/** A delivery that must not be believed. */
+/** A webhook delivery that fails verification. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
   readonly code: WebhookVerificationCode;

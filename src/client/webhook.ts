@@ -1,4 +1,4 @@
-/** What a receiver of webhooks does with a delivery: checks who sent it, and reads it. */
+/** Verification of webhook deliveries. */
 import { fromBase64, utf8 } from '../proof/bytes/encoding.js';
 import { hmacSha256 } from '../proof/bytes/primitives.js';
 import { parseEvent, type WebhookEvent } from './webhook-event.js';
@@ -6,9 +6,9 @@ import { readSignatures, type Signature, type WebhookHeaders } from './webhook-h
 import { WebhookVerificationError } from './webhook-verification-error.js';
 
 export type VerifyWebhookOptions = {
-  /** How far the time in the signature may be from now, either way; 300 when left out, Infinity for any age. */
+  /** Allowed difference between the signature's time and now, in seconds; 300 by default, Infinity for any age. */
   readonly toleranceSeconds?: number;
-  /** Now, when left out. */
+  /** The time to check against; now by default. */
   readonly now?: Date;
 };
 
@@ -18,13 +18,13 @@ const MIN_KEY_BYTES = 24;
 const MAX_KEY_BYTES = 64;
 
 /**
- * The event of a delivery, once its signature is verified. `rawBody` is the request's body as it came, before any JSON
- * parser; `headers` those of the request, in whatever form the framework has them; `secret` the subscription's, or
- * several of which one must have signed. `Service-Signature` and the headers of Standard Webhooks are both understood:
- * one is enough, and where both are there both must hold.
+ * Verifies the signature of a delivery and returns its event. `rawBody` is the request's body as received, before any
+ * JSON parser; `headers` are the request's, in the framework's form; `secret` is the subscription's, or a list of which
+ * one must have signed. Understands `Service-Signature` and the headers of Standard Webhooks: one is enough, and if
+ * both are present both must be valid.
  *
- * Throws WebhookVerificationError, whose `code` says which check failed: answer the request with 400. Throws TypeError
- * when it is called wrongly, with a secret that is none or a body that was parsed already.
+ * Throws WebhookVerificationError, whose `code` names the failed check: respond with status 400. Throws TypeError if a
+ * secret is malformed or the body was already parsed.
  */
 export function verifyWebhook(
   rawBody: string | Uint8Array | ArrayBuffer,
@@ -56,7 +56,7 @@ function keysOf(secret: string | readonly string[]): Uint8Array[] {
   return secrets.map(keyOf);
 }
 
-/** Never shows the secret. */
+/** Its errors never contain the secret. */
 function keyOf(secret: string): Uint8Array {
   const key = secret.startsWith(SECRET_PREFIX) ? findBytes(secret.slice(SECRET_PREFIX.length)) : undefined;
   if (key === undefined || key.length < MIN_KEY_BYTES || key.length > MAX_KEY_BYTES) {
@@ -73,7 +73,7 @@ function findBytes(base64: string): Uint8Array | undefined {
   }
 }
 
-/** Compares every MAC with every key's, so that time tells nothing of which was near. */
+/** Compares every MAC with every key's, so that timing does not reveal which one was close. */
 function checkMac({ header, content, macs }: Signature, keys: readonly Uint8Array[]): void {
   let matches = 0;
   for (const key of keys) {

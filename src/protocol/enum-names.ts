@@ -1,7 +1,7 @@
 import { type DescEnum, getOption } from '@bufbuild/protobuf';
 import { spelling } from '../../gen/attestation/options/v1/options_pb.js';
 
-/** An enum's documented spellings by number, in the order of its values. Reading an option is slow, so it is done once. */
+/** Names of each enum's values on REST (the proto option `spelling`) by number. Cached: reading an option is slow. */
 const ENUM_NAMES = new WeakMap<DescEnum, ReadonlyMap<number, string>>();
 
 function namesByNumber(desc: DescEnum): ReadonlyMap<number, string> {
@@ -13,20 +13,20 @@ function namesByNumber(desc: DescEnum): ReadonlyMap<number, string> {
   return spelled;
 }
 
-/** The documented spelling of an enum value, `live` for `Environment.LIVE`; throws when it has none. */
+/** Name of an enum value on REST, `live` for `Environment.LIVE`. Throws if it has none. */
 export function enumName(desc: DescEnum, number: number): string {
   const text = namesByNumber(desc).get(number);
   if (text === undefined) throw new Error(`${desc.typeName} has no spelling for ${number}`);
   return text;
 }
 
-/** The number of the enum value with this documented spelling, or undefined. */
+/** Number of the enum value with this name; undefined if there is none. */
 export function findEnumNumber(desc: DescEnum, text: string): number | undefined {
   for (const [number, spelled] of namesByNumber(desc)) if (spelled === text) return number;
   return undefined;
 }
 
-/** Every documented spelling of an enum, in the order of its values. */
+/** All names of an enum, in the order of its values. */
 export function enumNames(desc: DescEnum): string[] {
   return [...namesByNumber(desc).values()];
 }

@@ -1,23 +1,24 @@
 /**
- * Integers in a JSON text that a double does not give back. JSON.parse makes another number of them without a word, so
- * that two texts which say different things have the same value, and the same canonical form (RFC 8785).
+ * Integers in a JSON text that a double cannot represent exactly. JSON.parse rounds them silently, so two different
+ * texts would have the same value and the same canonical form (RFC 8785).
  */
 
 import { jsonPointer } from './json-pointer.js';
 
-/** What is wrong with such a number, and what to do about it. */
+/** The message for such a number. */
 export const INEXACT_INTEGER = 'is an integer that JSON numbers do not hold exactly: send it as a string';
 
 const MAX_FOUND = 100;
 
-/** A number of 16 characters or more, as 15 digits every double gives back. What begins a text is behind its quote. */
+/**
+ * A number of 16 characters or more: a double represents any 15 digits. Digits at the start of a string follow a quote.
+ */
 const LONG_NUMBER = /(?:^|[\s:,[-])\d[\d.]{15}/;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
 
 /**
- * JSON pointers to the integers in a valid JSON text that a double does not give back with every digit, at most a
- * hundred. An integer is what has an integer's value, `5.0` and `1e3` too. Other numbers are taken for approximate, as
- * all readers do, and those beyond the range of doubles are not looked at.
+ * Returns JSON pointers to the integers in a valid JSON text that a double cannot represent exactly, at most a hundred.
+ * `5.0` and `1e3` are integers too. Other numbers count as approximate, and those out of a double's range are skipped.
  */
 export function findInexactIntegers(json: string): string[] {
   if (!LONG_NUMBER.test(json)) return [];
@@ -36,7 +37,7 @@ export function findInexactIntegers(json: string): string[] {
   return found;
 }
 
-/** An object or array that is open: the member or item that is being read; undefined before a member's name. */
+/** An open object or array: the current member or index; undefined before a member's name. */
 type Place = { step: string | number | undefined };
 
 function next(place: Place | undefined): void {
@@ -55,7 +56,7 @@ function isGivenBack(literal: string): boolean {
   return written.exponent < 0 || (written.digits === held.digits && written.exponent === held.exponent);
 }
 
-/** Significant digits, and the power of ten that the last of them stands for; of 0 no digits. */
+/** Significant digits and the exponent of the last one; no digits for 0. */
 function decimal(literal: string): { digits: string; exponent: number } {
   const [mantissa = '', power = '0'] = literal.replace(/^-/, '').toLowerCase().split('e', 2);
   const [whole = '', fraction = ''] = mantissa.split('.');

@@ -23,7 +23,9 @@ export function pointerStep(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** A member name as a step of a JSON pointer that any terminal can print: at most 64 characters, `?` for non-ASCII ones. */
+/**
+ * A member name as a step of a JSON pointer that any terminal can print: at most 64 characters, `?` for non-ASCII ones.
+ */
 export function printablePointerStep(name: string): string {
   return pointerStep(name.slice(0, 64).replaceAll(/[^\x20-\x7e]/g, '?'));
 }

@@ -1,4 +1,4 @@
-/** Bytes or text that are not what their format says. The message names the format and what is wrong, never quotes the input. */
+/** Malformed bytes or text. The message names the format and the problem; it never quotes the input. */
 export class FormatError extends Error {
   override readonly name = 'FormatError';
 }

@@ -17,7 +17,7 @@ export function sha256(...parts: Uint8Array[]): Uint8Array {
   return state.digest();
 }
 
-/** A SHA-256 to feed. */
+/** Creates an incremental SHA-256. */
 export function createSha256(): Sha256 {
   const state = nobleSha256.create();
   return { update: (piece) => void state.update(piece), digest: () => state.digest() };
@@ -28,7 +28,7 @@ export function hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array {
   return hmac(nobleSha256, key, data);
 }
 
-/** Whether two byte strings are the same. For public values: it takes no care of timing. */
+/** Whether two byte strings are equal. Not in constant time: for public values only. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

@@ -27,10 +27,10 @@ export function sha256(...parts: Uint8Array[]): Uint8Array {
   return plain(hash('sha256', parts.length === 1 && only ? only : Buffer.concat(parts), 'buffer'));
 }
 
-/** A SHA-256 that is fed in pieces. */
+/** An incremental SHA-256. */
 export type Sha256 = { update(piece: Uint8Array): void; digest(): Uint8Array };
 
-/** A SHA-256 to feed. */
+/** Creates an incremental SHA-256. */
 export function createSha256(): Sha256 {
   const state = createHash('sha256');
   return { update: (piece) => void state.update(piece), digest: () => plain(state.digest()) };
@@ -41,7 +41,7 @@ export function hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array {
   return plain(createHmac('sha256', key).update(data).digest());
 }
 
-/** Whether two byte strings are the same. For public values: it takes no care of timing. */
+/** Whether two byte strings are equal. Not in constant time: for public values only. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && Buffer.compare(a, b) === 0;
 }

@@ -12,14 +12,14 @@ import { decodeEntries } from './entries.js';
 import { appendLeaf, type Frontier, foldRight, leafHash } from './merkle.js';
 import { TILE_WIDTH, type TileAddress } from './tile-path.js';
 
-/** A checkpoint that the log has signed, and who showed it. */
+/** A signed checkpoint, and where it was found. */
 export type ShownCheckpoint = Checkpoint & { readonly from: string };
 
-/** What an audit holds entries against. */
+/** What an audit checks entries against. */
 export type AuditOptions = {
-  /** How far an earlier audit came; it is not changed. */
+  /** The frontier of an earlier audit; not modified. */
   readonly start: Frontier;
-  /** Checkpoints to come upon, in any order; those of sizes before the start are not looked at. */
+  /** Checkpoints to compare, in any order; those smaller than the start are ignored. */
   readonly checkpoints: readonly ShownCheckpoint[];
   /**
    * Whether statements may be signed by this key (SPKI, DER). The signature itself is not checked: the log holds but the
@@ -28,15 +28,15 @@ export type AuditOptions = {
   readonly isTrustedKey: (spki: Uint8Array) => boolean;
 };
 
-/** An audit under way. */
+/** An audit in progress. */
 export type Audit = {
-  /** How far it has come. */
+  /** The tree of the entries added so far. */
   readonly frontier: Frontier;
-  /** What is wrong with the log so far, at most a hundred findings. */
+  /** Problems of the log so far, at most a hundred. */
   readonly problems: readonly string[];
-  /** How many of the checkpoints came out right. */
+  /** Number of checkpoints whose root matched. */
   readonly confirmed: number;
-  /** Takes the next bundle of entries. Throws FormatError when it is malformed, or not the one expected next. */
+  /** Adds the next bundle of entries. Throws FormatError if it is malformed or not the next one. */
   add(bundle: Uint8Array, address: TileAddress): void;
 };
 
@@ -49,7 +49,7 @@ export function* entryBundles(start: number, end: number): Generator<TileAddress
   }
 }
 
-/** Begins an audit. */
+/** Starts an audit. */
 export function startAudit({ start, checkpoints, isTrustedKey }: AuditOptions): Audit {
   const frontier: Frontier = { size: start.size, subtrees: [...start.subtrees] };
   const ahead = checkpoints.filter(({ size }) => size >= start.size).sort((a, b) => a.size - b.size);

@@ -16,14 +16,14 @@ import {
   parseNote,
 } from './note.js';
 
-/** What a checkpoint says. */
+/** The fields of a checkpoint. */
 export interface Checkpoint {
   readonly origin: string;
   readonly size: number;
   readonly rootHash: Uint8Array;
 }
 
-/** A signed checkpoint taken apart; `note.text` is the body. */
+/** A parsed signed checkpoint; `note.text` is the body. */
 export interface SignedCheckpoint extends Checkpoint {
   readonly note: Note;
 }
@@ -51,7 +51,7 @@ export function signCheckpoint(checkpoint: Checkpoint, signer: CheckpointSigner)
   return encodeNote({ text, signatures: [{ name, keyId, signature: signer.sign(utf8(text)) }] });
 }
 
-/** Reads a checkpoint body. Throws FormatError unless it is exactly three lines in their one spelling: no extension lines. */
+/** Parses a checkpoint body. Throws FormatError unless it has exactly three canonical lines: no extension lines. */
 export function parseCheckpointBody(body: string): Checkpoint {
   const lines = body.split('\n', 5);
   const [origin = '', size = '', root = '', end] = lines;

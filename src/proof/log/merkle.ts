@@ -57,7 +57,7 @@ export function foldRight(subtrees: readonly Uint8Array[]): Uint8Array {
   return subtrees.length === 0 ? emptyRoot() : subtrees.reduceRight((right, left) => nodeHash(left, right));
 }
 
-/** What an inclusion proof claims: the leaf with this hash stands at `index` of the tree with `size` leaves and this root. */
+/** The claim of an inclusion proof: this leaf hash is at `index` in the tree with `size` leaves and this root. */
 export interface InclusionClaim {
   readonly leafHash: Uint8Array;
   readonly index: number;
@@ -65,7 +65,7 @@ export interface InclusionClaim {
   readonly root: Uint8Array;
 }
 
-/** Whether `proof` (sibling hashes, leaf to root) bears out the claim. RFC 9162, section 2.1.3.2. Malformed input is false. */
+/** Whether `proof` (sibling hashes, leaf to root) proves the claim (RFC 9162, section 2.1.3.2). Malformed input is false. */
 export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Array[]): boolean {
   const { index, size } = claim;
   if (!isSize(index) || !isSize(size) || index >= size || !areHashes(proof)) return false;
@@ -85,7 +85,7 @@ export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Arra
   return sn === 0 && equalBytes(hash, claim.root);
 }
 
-/** What a consistency proof claims: the tree of `newSize` leaves begins with exactly the tree of `oldSize` leaves. */
+/** The claim of a consistency proof: the tree of `oldSize` leaves is a prefix of the tree of `newSize` leaves. */
 export interface ConsistencyClaim {
   readonly oldSize: number;
   readonly oldRoot: Uint8Array;
@@ -94,7 +94,7 @@ export interface ConsistencyClaim {
 }
 
 /**
- * Whether `proof` bears out the claim. RFC 9162, section 2.1.4.2; the empty proof stands for equal sizes and for
+ * Whether `proof` proves the claim. RFC 9162, section 2.1.4.2; the empty proof stands for equal sizes and for
  * an empty old tree. Malformed input is false.
  */
 export function verifyConsistency(claim: ConsistencyClaim, proof: readonly Uint8Array[]): boolean {

@@ -6,7 +6,7 @@ import { concatBytes, fromBase64, fromHex, toBase64, toHex, utf8 } from '../byte
 import { FormatError } from '../bytes/format-error.js';
 import { sha256 } from '../bytes/primitives.js';
 
-/** Signature types, as they stand in keys and key ids. */
+/** Signature types in keys and key ids. */
 export const ED25519_NOTE_KEY = 0x01;
 export const COSIGNATURE_V1_KEY = 0x04;
 
@@ -14,14 +14,14 @@ export const COSIGNATURE_V1_KEY = 0x04;
 export const MAX_NOTE_BYTES = 64 * 1024;
 const MAX_NOTE_SIGNATURES = 64;
 
-/** One signature line. `keyId` is 8 hex digits; `signature` is what stands behind the key id. */
+/** One signature line. `keyId` is 8 hex digits; `signature` is what follows the key id. */
 export interface NoteSignature {
   readonly name: string;
   readonly keyId: string;
   readonly signature: Uint8Array;
 }
 
-/** A note taken apart. `text` ends in a newline and is what the signatures are over, as UTF-8. */
+/** A parsed note. `text` ends in a newline; its UTF-8 is what is signed. */
 export interface Note {
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
@@ -45,7 +45,7 @@ export function encodeSignatureLine({ name, keyId, signature }: NoteSignature): 
   return `— ${name} ${toBase64(concatBytes(fromHex(keyId, 4), signature))}\n`;
 }
 
-/** Takes a note apart at its last empty line. Throws FormatError on anything malformed or out of bounds; checks no signature. */
+/** Splits a note at its last empty line. Throws FormatError if it is malformed or out of bounds. Verifies no signature. */
 export function parseNote(envelope: string): Note {
   if (envelope.length > MAX_NOTE_BYTES) throw new FormatError('a note is longer than 64 KiB');
   if (hasControlCharacter(envelope)) throw new FormatError('a note holds a control character');
@@ -62,7 +62,7 @@ export function parseSignatureLines(lines: string): NoteSignature[] {
   return split.map(parseSignatureLine);
 }
 
-/** Appends signature lines to a note, leaving out keys that have signed already: the earliest signature is the one worth keeping. */
+/** Appends signature lines to a note, except those of keys that have already signed: the earliest signature counts. */
 export function appendSignatures(envelope: string, added: readonly NoteSignature[]): string {
   const note = parseNote(envelope);
   const signatures = [...note.signatures];

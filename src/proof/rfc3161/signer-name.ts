@@ -1,4 +1,4 @@
-/** Who a time stamp says it is by; nothing of it is proven. */
+/** The unverified name of a time stamp's signer. */
 import { parseDer } from '../asn1/der.js';
 import { FormatError } from '../bytes/format-error.js';
 import { TimestampError } from './error.js';
@@ -7,8 +7,8 @@ import { signerCandidates } from './signer.js';
 import { parseResponse } from './token.js';
 
 /**
- * The name of the signer's certificate where the stamp brings it along, else of the one that issued it. Never throws:
- * what cannot be read is "an authority".
+ * Returns the subject of the signer's certificate if the token carries it, else its issuer. Returns "an authority" if
+ * neither can be parsed; never throws.
  */
 export function signerName(response: Uint8Array): string {
   try {

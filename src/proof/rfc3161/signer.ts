@@ -1,4 +1,4 @@
-/** Who signed a token: the certificate that its signer identifier names, and what that certificate may do. */
+/** A token's signer: its certificate, found by the signer identifier, and the certificate's key usage. */
 import { parseDer, TAG } from '../asn1/der.js';
 import { expectTag, integerOctets, objectIdentifier } from '../asn1/der-read.js';
 import { equalBytes } from '../bytes/primitives.js';
@@ -12,8 +12,8 @@ const EXTENDED_KEY_USAGE_OID = '2.5.29.37';
 const TIME_STAMPING_OID = '1.3.6.1.5.5.7.3.8';
 
 /**
- * The certificates that the signer identifier names: of those the token carries, or of `others` when it carries none.
- * Throws TimestampError `signer_missing` when there is none.
+ * Finds the certificates that match the signer identifier, in the token's, or in `others` if the token has none. Throws
+ * TimestampError `signer_missing` if none matches.
  */
 export function signerCandidates(token: Token, others: readonly Uint8Array[]): Certificate[] {
   const carried = token.certificates.length > 0 ? token.certificates : others;

@@ -11,7 +11,7 @@ export const TST_INFO_OID = '1.2.840.113549.1.9.16.1.4';
 const SIGNED_DATA_OID = '1.2.840.113549.1.7.2';
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
-/** How the signer names its certificate. */
+/** The signer identifier: which certificate is the signer's. */
 export type SignerId =
   | { readonly issuer: Uint8Array; readonly serialNode: DerNode }
   | { readonly subjectKeyIdentifier: Uint8Array };
@@ -26,12 +26,12 @@ export type Signer = {
   readonly signature: Uint8Array;
 };
 
-/** A granted response, taken apart and not yet verified. */
+/** A parsed response, granted but not yet verified. */
 export type Token = {
   readonly tstInfo: TstInfo;
   /** DER of the TSTInfo, as signed. */
   readonly tstInfoBytes: Uint8Array;
-  /** Certificates that came along, DER each, in their order. */
+  /** The token's certificates in order, DER each. */
   readonly certificates: readonly Uint8Array[];
   readonly signer: Signer;
 };
@@ -76,7 +76,7 @@ const FAILURES: ReadonlyMap<number, string> = new Map([
   [25, 'systemFailure'],
 ]);
 
-/** One line of why the authority refused; its own words are cut to 200 printable characters. */
+/** One line with the reason of a rejection. The authority's text is cut to 200 printable characters. */
 function refusal(status: number, text: DerNode | undefined, failure: DerNode | undefined): string {
   const bits = failure?.content.subarray(1) ?? new Uint8Array();
   const isSet = (bit: number) => ((bits[bit >> 3] ?? 0) & (0x80 >> (bit & 7))) !== 0;

@@ -16,20 +16,20 @@ import { checkUsage, signerCandidates } from './signer.js';
 import { parseResponse, type Token } from './token.js';
 import type { TstInfo } from './tst-info.js';
 
-/** What a stamp must be. */
+/** What a time stamp is checked against. */
 export type TimestampExpectation = {
   /** The whole TimeStampResp, DER. */
   response: Uint8Array;
-  /** The SHA-256 digest that was to be stamped, 32 bytes. */
+  /** The SHA-256 digest that must be stamped, 32 bytes. */
   digest: Uint8Array;
-  /** The request's nonce, big-endian, leading zeros ignored. When given, the token must hold the same. */
+  /** The request's nonce, big-endian, leading zeros ignored. The token must have the same one if it is given. */
   nonce?: Uint8Array | undefined;
   /**
    * Trusted chains, DER certificates: the authority's own certificate first, each issued by the next, root last. The
    * signer must be the first certificate of one of them, byte for byte: a new certificate is trusted when a chain is added.
    */
   chains: readonly (readonly Uint8Array[])[];
-  /** The policy the token must be under; any when left out. */
+  /** The required policy of the token; any by default. */
   policyOid?: string | undefined;
 };
 
@@ -101,7 +101,7 @@ function checkNonce(actual: Uint8Array | undefined, expected: Uint8Array): void 
     throw new TimestampError('nonce_mismatch', 'the stamp has the nonce of another request');
 }
 
-/** Checks signature, signed attributes and chain; the answer is the signer's certificate. */
+/** Checks signature, signed attributes and chain. Returns the signer's certificate. */
 async function checkSigner(token: Token, chains: TimestampExpectation['chains']): Promise<Certificate> {
   const { signer: signerInfo } = token;
   const attributes = readSignedAttributes(signerInfo);

@@ -15,7 +15,7 @@ export const SALT_BYTES = 32;
 
 const MAX_STATEMENT_BYTES = 16 * 1024;
 
-/** What a statement states. Hashes are lower-case hex; `submittedAt` is RFC 3339 in UTC with milliseconds. */
+/** The fields of a statement. Hashes are lower-case hex; `submittedAt` is RFC 3339 in UTC with milliseconds. */
 export interface StatementFields {
   readonly artifactSha256: string;
   readonly submissionId: string;

@@ -1,4 +1,4 @@
-/** The steps about the artifact: the signature is by the key, and what is signed is about this artifact. */
+/** The steps about the artifact: the key made the signature, and the signed content is about this artifact. */
 
 import type { PublicKey } from '../asn1/public-key.js';
 import { fromHex, fromUtf8 } from '../bytes/encoding.js';
@@ -10,12 +10,12 @@ import { type Check, failed, missing, passed } from '../verify/report.js';
 import { MAX_SIGSTORE_BUNDLE_BYTES, type SignedContent } from './bundle.js';
 import { findMember, getMember, items, type JsonNode, parsed, refused, text } from './json-node.js';
 
-/** The artifact: its SHA-256 (32 bytes), and its bytes, without which a signature over the artifact itself is not checked. */
+/** The artifact: its SHA-256 (32 bytes), and its bytes, which a signature over the artifact itself needs. */
 export type Artifact = { readonly sha256: Uint8Array; readonly bytes?: Uint8Array | undefined };
 
 const STATEMENT_TYPES = ['https://in-toto.io/Statement/v1', 'https://in-toto.io/Statement/v0.1'];
 
-/** What the signature is over, and its SHA-256. */
+/** The signed bytes and their SHA-256. */
 export function signedBytes(
   content: SignedContent,
   artifact: Artifact,
@@ -25,7 +25,7 @@ export function signedBytes(
   return { signed, signedSha256: sha256(signed) };
 }
 
-/** The signature must be by the key. */
+/** Checks that the key made the signature. */
 export async function checkSignature(
   { signature }: SignedContent,
   signed: Uint8Array | undefined,
@@ -39,7 +39,7 @@ export async function checkSignature(
     : failed('signature.invalid', `the signature is not by the given key (${key.algorithm})`);
 }
 
-/** The artifact must be the one that was signed, or a subject of the statement that was. */
+/** Checks that the artifact is the signed one, or a subject of the signed statement. */
 export function checkArtifact(content: SignedContent, artifact: Artifact): Check {
   if (content.kind === 'dsse') return checkSubjects(content.payload, artifact.sha256);
   const path = '/messageSignature/messageDigest';

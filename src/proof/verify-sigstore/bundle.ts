@@ -1,4 +1,4 @@
-/** A Sigstore bundle v0.3 taken apart. What comes out is well-formed; nothing in it is proven yet. */
+/** Parsing of Sigstore bundles v0.3. Verifies nothing. */
 
 import { SIGSTORE_BUNDLE_MEDIA_TYPE } from '../bundle/sigstore-bundle.js';
 import { HASH_BYTES } from '../log/merkle.js';
@@ -19,10 +19,10 @@ import {
   text,
 } from './json-node.js';
 
-/** Longest bundle that is read. */
+/** Maximum size of a bundle. */
 export const MAX_SIGSTORE_BUNDLE_BYTES = 4 * 1024 * 1024;
 
-/** What is signed: an in-toto statement in a DSSE envelope, or the artifact itself. */
+/** The signed content: an in-toto statement in a DSSE envelope, or the artifact itself. */
 export type SignedContent =
   | { readonly kind: 'dsse'; readonly payload: Uint8Array; readonly signature: Uint8Array }
   | { readonly kind: 'message'; readonly sha256: Uint8Array | undefined; readonly signature: Uint8Array };
@@ -35,7 +35,7 @@ export type LogEntry = {
   readonly kind: string;
   readonly version: string;
   readonly body: Uint8Array;
-  /** Unix seconds; a log with its promise vouches for them. */
+  /** Unix seconds, signed by the log in its promise. */
   readonly integratedTime: number;
   readonly promise: Uint8Array | undefined;
   readonly proof: {
@@ -54,7 +54,7 @@ export type ParsedSigstoreBundle = {
   readonly timestamps: readonly { readonly path: string; readonly response: Uint8Array }[];
 };
 
-/** What is of a kind that is not checked here: nothing is wrong with it for all that is known. */
+/** A bundle or entry of a kind that is not supported here, but may be valid. */
 export class UncheckableError extends Error {
   override readonly name = 'UncheckableError';
 }
@@ -87,8 +87,8 @@ const FIELDS = {
 } as const;
 
 /**
- * Reads a bundle given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong, and UncheckableError
- * for a bundle of another version, one signed under a certificate, and a DSSE envelope that holds no statement.
+ * Parses a bundle given as JSON text or UTF-8 bytes. Throws FormatError, and UncheckableError for a bundle of another
+ * version, one signed under a certificate, and a DSSE envelope without a statement.
  */
 export function parseSigstoreBundle(input: string | Uint8Array): ParsedSigstoreBundle {
   const json: JsonNode = { value: parseJsonText(input, MAX_SIGSTORE_BUNDLE_BYTES), path: '' };
@@ -191,7 +191,7 @@ function inclusionProof(proof: JsonNode): LogEntry['proof'] {
   };
 }
 
-/** ProtoJSON leaves out what is zero. */
+/** ProtoJSON omits zero. */
 function indexOrZero(node: JsonNode, name: string): number {
   const found = findMember(node, name);
   return found ? index(found) : 0;

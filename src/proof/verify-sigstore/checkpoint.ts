@@ -1,14 +1,14 @@
-/** Checkpoints of logs that are not ours: further lines may follow the root, and any key may have signed. */
+/** Checkpoints of other logs: extension lines may follow the root, and any key may have signed. */
 
 import { toHex, utf8 } from '../bytes/encoding.js';
 import { type Checkpoint, parseCheckpointBody } from '../log/checkpoint.js';
 import { type Note, parseNote } from '../log/note.js';
 import type { TrustedLogKey } from './trusted-root.js';
 
-/** A checkpoint taken apart; `note.text` is what is signed. */
+/** A parsed checkpoint; `note.text` is the signed text. */
 export type ForeignCheckpoint = Checkpoint & { readonly note: Note };
 
-/** Reads a signed checkpoint (C2SP tlog-checkpoint). Throws FormatError when malformed; checks no signature. */
+/** Parses a signed checkpoint (C2SP tlog-checkpoint). Throws FormatError. Verifies no signature. */
 export function parseForeignCheckpoint(envelope: string): ForeignCheckpoint {
   const note = parseNote(envelope);
   const [origin, size, root] = note.text.split('\n', 4);

@@ -1,4 +1,4 @@
-/** Whether a log entry is about the bundle's signature: the body of each kind that Sigstore's logs have. */
+/** Checks that a log entry is about the bundle's signature, for each kind of entry in Sigstore's logs. */
 
 import { fromPem } from '../asn1/pem.js';
 import { fromHex, fromUtf8 } from '../bytes/encoding.js';
@@ -19,8 +19,8 @@ import {
 } from './json-node.js';
 
 /**
- * What the entry must be about. `signed` is what the signature is over, undefined when only its SHA-256 is at hand;
- * `payload` is a DSSE envelope's.
+ * What the entry must be about. `signed` are the signed bytes, undefined if only their SHA-256 is known; `payload` is a
+ * DSSE envelope's.
  */
 export type Signed = {
   readonly payload: Uint8Array | undefined;
@@ -30,7 +30,7 @@ export type Signed = {
   readonly spki: Uint8Array;
 };
 
-/** What a body states: a digest of what was signed or of the envelope's payload, the signature, and the key's SPKI. */
+/** Contents of a body: digest of the signed bytes or of the envelope's payload, signature, and the key's SPKI. */
 type EntryBody = {
   readonly over: 'signed' | 'payload';
   readonly hash: HashName;
@@ -59,8 +59,8 @@ const READERS: ReadonlyMap<string, (spec: JsonNode) => EntryBody> = new Map([
 ]);
 
 /**
- * Throws FormatError, which says what is wrong, unless the entry is this signature by this key over this content;
- * UncheckableError when it is of a kind that is not known here.
+ * Checks that the entry is of this signature by this key over this content. Throws FormatError, and UncheckableError if
+ * the entry's kind is not supported.
  */
 export async function checkEntry(entry: LogEntry, expected: Signed): Promise<void> {
   const body = readBody(entry);

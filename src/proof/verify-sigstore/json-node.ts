@@ -1,4 +1,4 @@
-/** Reading JSON from elsewhere, member by member: each refusal is a FormatError that names the member. Bounded. */
+/** Bounded parsing of untrusted JSON, member by member. All throw FormatError, which names the member. */
 
 import { printablePointerStep } from '../../protocol/json-pointer.js';
 import { fromBase64 } from '../bytes/encoding.js';
@@ -11,7 +11,7 @@ export type JsonNode = { readonly value: unknown; readonly path: string };
 const MAX_ITEMS = 256;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 
-/** A member of an object, or undefined when it is not there. */
+/** A member of an object; undefined if it is missing. */
 export function findMember({ value, path }: JsonNode, name: string): JsonNode | undefined {
   if (!isObject(value)) throw refused(path, 'must be an object');
   const member: unknown = Object.hasOwn(value, name) ? value[name] : undefined;
@@ -28,8 +28,8 @@ export function getMember(node: JsonNode, ...names: readonly string[]): JsonNode
 }
 
 /**
- * A message in ProtoJSON: an object with these fields, each at most once, under its name there or the one in the proto,
- * and nothing else. The answer has them under the former.
+ * A message in ProtoJSON: an object with only these fields, each at most once, under its JSON or proto name. Returns it
+ * with the JSON names.
  */
 export function message({ value, path }: JsonNode, fields: readonly string[]): JsonNode {
   if (!isObject(value)) throw refused(path, 'must be an object');
@@ -44,7 +44,7 @@ export function message({ value, path }: JsonNode, fields: readonly string[]): J
   return { value: found, path };
 }
 
-/** The one member of a oneof that is there, by its name. Throws when there are several, or none. */
+/** The one member of a oneof that is set, with its name. Throws if several are set, or none. */
 export function oneOf(
   node: JsonNode,
   ...names: readonly string[]
@@ -60,7 +60,7 @@ export function oneOf(
   return only;
 }
 
-/** The items of an array of at most 256; none when it is not there. */
+/** The items of an array of at most 256; empty if it is missing. */
 export function items(node: JsonNode | undefined): JsonNode[] {
   if (node === undefined) return [];
   const { value, path } = node;
@@ -69,13 +69,13 @@ export function items(node: JsonNode | undefined): JsonNode[] {
   return value.map((item, i) => ({ value: item, path: `${path}/${i}` }));
 }
 
-/** A text. */
+/** A string. */
 export function text({ value, path }: JsonNode): string {
   if (typeof value !== 'string') throw refused(path, 'must be a text');
   return value;
 }
 
-/** The bytes of a base64 text; of exactly `length` when it is given. */
+/** The bytes of a base64 string; exactly `length` of them if given. */
 export function bytes(node: JsonNode, length?: number): Uint8Array {
   return parsed(node, (base64) => fromProtoBase64(base64, length));
 }
@@ -88,7 +88,7 @@ export function fromProtoBase64(text: string, length?: number): Uint8Array {
   return fromBase64(standard.padEnd(Math.ceil(standard.length / 4) * 4, '='), length);
 }
 
-/** A 64-bit integer, which ProtoJSON writes as a text, as far as it is safe: not negative and below 2^53. */
+/** A 64-bit integer, a string in ProtoJSON: not negative and below 2^53. */
 export function index({ value, path }: JsonNode): number {
   const isSpelledRight = typeof value === 'number' || (typeof value === 'string' && INTEGER.test(value));
   const number = Number(value);
@@ -107,7 +107,7 @@ export function time(node: JsonNode): Date {
   return date;
 }
 
-/** What a parser makes of a text; what the parser refuses, refused with the member's name. */
+/** Applies a parser to a string; its errors get the member's name. */
 export function parsed<T>(node: JsonNode, parse: (text: string) => T): T {
   const given = text(node);
   try {
@@ -121,12 +121,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The name in the proto of a field of ProtoJSON. */
+/** The proto name of a field's JSON name. */
 function protoName(field: string): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The refusal of a member. */
+/** The error for a member. */
 export function refused(path: string, message: string): FormatError {
   return new FormatError(`${path === '' ? 'the document' : path}: ${message}`);
 }

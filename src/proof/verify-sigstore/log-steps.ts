@@ -1,4 +1,4 @@
-/** The steps about transparency logs: entries are about the signature, they are in the log, the log is a trusted one. */
+/** The steps about transparency logs: entries are about the signature, included in the log, and the log is trusted. */
 import { toBase64, toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { jcsBytes } from '../bytes/jcs.js';
@@ -11,10 +11,10 @@ import { isSignedBy } from './checkpoint.js';
 import { checkEntry, type Signed } from './entry.js';
 import { isWithin, type SigstoreTrust, type TrustedLogKey } from './trusted-root.js';
 
-/** A check of an entry; `log` is the trusted one whose checkpoint holds, the times are those of the log's promise. */
+/** The check of an entry; `log` is the trusted log of its valid checkpoint, the times are of the log's promise. */
 export type LogFinding = { readonly check: Check; readonly log?: TrustedLogKey } & Partial<VouchedTime>;
 
-/** Each entry must be about the signature. Needs no trust. */
+/** Checks that each entry is about the signature. Needs no trust. */
 export async function checkEntries(entries: readonly LogEntry[], signed: Signed): Promise<Check[]> {
   if (entries.length === 0) return [notChecked('entries.none', 'no log entry is in the bundle')];
   return Promise.all(
@@ -35,7 +35,7 @@ export async function checkEntries(entries: readonly LogEntry[], signed: Signed)
   );
 }
 
-/** Each entry must be in the tree that its checkpoint states. Needs no trust. */
+/** Checks that each entry is included in its checkpoint's tree. Needs no trust. */
 export function checkInclusions(entries: readonly LogEntry[]): Check[] {
   if (entries.length === 0) return [notChecked('inclusion.none', 'no log entry is in the bundle')];
   return entries.flatMap((entry) => [checkInclusion(entry), ...checkIndex(entry)]);
@@ -59,7 +59,7 @@ function checkIndex({ logIndex, proof, path }: LogEntry): Check[] {
   return [failed('inclusion.index_mismatch', message, `${path}/logIndex`)];
 }
 
-/** Each checkpoint, and each log's promise of a time, must be signed by a trusted log. */
+/** Checks that a trusted log signed each checkpoint and each promise of a time. */
 export async function checkLogs(
   entries: readonly LogEntry[],
   trust: SigstoreTrust | undefined,
@@ -71,7 +71,7 @@ export async function checkLogs(
   return (await Promise.all(entries.map((entry) => checkLog(entry, trust)))).flat();
 }
 
-/** Who trusts logs wants an entry in one: a bundle from which it was taken is not as good as one that has it. */
+/** The check of a bundle without entries: `not_checked`, and required if the trusted root has logs. */
 function noEntry(trust: SigstoreTrust | undefined): Check {
   const isWanted = trust !== undefined && trust.logs.length > 0;
   return isWanted
@@ -100,7 +100,7 @@ async function checkLog(entry: LogEntry, trust: SigstoreTrust): Promise<LogFindi
   return entry.promise === undefined ? [signed] : [signed, await checkPromise(entry, entry.promise, logs)];
 }
 
-/** A signed entry timestamp of Rekor v1: the log's key over the JCS of what it promised. */
+/** Verifies a signed entry timestamp of Rekor v1: the log's signature over the JCS of its promise. */
 async function checkPromise(
   entry: LogEntry,
   promise: Uint8Array,
@@ -129,7 +129,7 @@ async function checkPromise(
       };
 }
 
-/** The logs' keys must have been trusted at every time that something states. */
+/** Checks that the logs' keys were trusted at every stated time. */
 export function checkLogTimes(findings: readonly LogFinding[], times: readonly Date[]): Check[] {
   const logs = findings.flatMap(({ log }) => (log ? [log] : []));
   if (logs.length > 0 && times.length === 0) {

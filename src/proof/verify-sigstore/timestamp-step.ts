@@ -1,4 +1,4 @@
-/** The step about RFC 3161 time stamps: each is over the signature and by an authority that was trusted then. */
+/** The step about RFC 3161 time stamps: each is over the signature, by an authority trusted at its time. */
 import { sha256 } from '../bytes/primitives.js';
 import { TimestampError } from '../rfc3161/error.js';
 import { signerName } from '../rfc3161/signer-name.js';
@@ -8,21 +8,21 @@ import { type Check, failed, missing, notChecked, passed } from '../verify/repor
 import type { ParsedSigstoreBundle } from './bundle.js';
 import { isWithin, type SigstoreTrust, type TrustedStamper } from './trusted-root.js';
 
-/** A check of a time stamp; the times are there when it holds: the one it states, and the one it proves. */
+/** The check of a time stamp; if it passes, the stated time and the proven one. */
 export type TimestampFinding = { readonly check: Check } & Partial<VouchedTime>;
 
-/** What is no fault of the stamp: this verifier does not know the algorithm. */
+/** Codes of algorithms that this verifier does not support: the stamp may be valid. */
 const UNKNOWN_HERE: readonly string[] = ['algorithm_unsupported', 'imprint_algorithm'];
 
-/** The stamp is by nobody that the trusted root names. */
+/** Codes of a stamp by an authority that is not in the trusted root. */
 const STRANGER: readonly string[] = ['timestamps.signer_untrusted', 'timestamps.signer_missing'];
 
-/** Stands for an authority where the trusted root names none. */
+/** Placeholder authority if the trusted root has none. */
 const NOBODY: TrustedStamper = { name: '', chain: [], span: { from: new Date(0) } };
 
 /**
- * Every stamp by a trusted authority must hold: one of two that is wrong is a bundle that somebody has changed. One by
- * another authority says nothing; it fails the step only if a stamp is wanted and none that holds is there.
+ * Checks every stamp by a trusted authority: a bundle with an invalid one was changed. A stamp by another authority is
+ * ignored; the step fails if a stamp is required and none is valid.
  */
 export async function checkTimestamps(
   { timestamps, content }: ParsedSigstoreBundle,

@@ -1,4 +1,4 @@
-/** Whom to trust, in Sigstore's TrustedRoot form (ProtoJSON): logs and time-stamping authorities. */
+/** Sigstore's TrustedRoot (ProtoJSON): trusted logs and time-stamping authorities. */
 
 import { type PublicKey, parsePublicKey } from '../asn1/public-key.js';
 import { TRUSTED_ROOT_MEDIA_TYPE } from '../bundle/trusted-root.js';
@@ -17,15 +17,15 @@ import {
   time,
 } from './json-node.js';
 
-/** Longest trusted root that is read. */
+/** Maximum size of a trusted root. */
 export const MAX_TRUSTED_ROOT_BYTES = 4 * 1024 * 1024;
 
 const MEDIA_TYPE = /^application\/vnd\.dev\.sigstore\.trustedroot(\.v0\.\d+)?\+json(;version=0\.\d+)?$/;
 
-/** From when to when a key is trusted, both included; without an end while it is in use. */
+/** The period in which a key is trusted, both ends included; no end while the key is in use. */
 export type TrustedSpan = { readonly from: Date; readonly to?: Date };
 
-/** A log. `id` is how entries name it, `checkpointId` how its checkpoints do, `name` the name in their signature lines. */
+/** A log. `id` is its id in entries, `checkpointId` in checkpoints, `name` its name in signature lines. */
 export type TrustedLogKey = {
   readonly id: Uint8Array;
   readonly checkpointId: Uint8Array;
@@ -46,7 +46,7 @@ export type SigstoreTrust = {
   readonly authorities: readonly TrustedStamper[];
 };
 
-/** Reads a TrustedRoot given as JSON text or UTF-8 bytes. Throws FormatError that names what is wrong. */
+/** Parses a TrustedRoot given as JSON text or UTF-8 bytes. Throws FormatError. */
 export function parseTrustedRoot(input: string | Uint8Array): SigstoreTrust {
   const root: JsonNode = { value: parseJsonText(input, MAX_TRUSTED_ROOT_BYTES), path: '' };
   const mediaType = getMember(root, 'mediaType');
@@ -83,7 +83,7 @@ function keyOf(node: JsonNode): PublicKey {
   return parsed(node, () => parsePublicKey(spki));
 }
 
-/** Host and path of the log's address, which is what its notes are signed under. */
+/** Host and path of the log's URL: its name in signature lines. */
 function nameOfLog(baseUrl: string): string {
   if (!URL.canParse(baseUrl)) throw new FormatError('must be a URL');
   const { host, pathname } = new URL(baseUrl);

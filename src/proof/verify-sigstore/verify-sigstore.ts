@@ -1,6 +1,6 @@
 /**
- * Verification of a stock Sigstore bundle v0.3 that is signed by a public key: named steps, each reported, none skipped.
- * Pure: the key, the artifact and whom to trust come in; the bundle is believed in nothing.
+ * Verification of a stock Sigstore bundle v0.3 signed by a public key, in named steps, each of which is reported. Pure:
+ * key, artifact and trusted root are parameters, and nothing in the bundle is trusted.
  */
 
 import type { PublicKey } from '../asn1/public-key.js';
@@ -30,26 +30,26 @@ type StepName = (typeof SIGSTORE_STEPS)[number];
 export type SigstoreOptions = {
   readonly key: PublicKey;
   readonly artifact: Artifact;
-  /** Without it neither logs nor time stamps are checked, and the report says so. */
+  /** Logs and time stamps are `not_checked` if it is missing. */
   readonly trust?: SigstoreTrust | undefined;
-  /** Whether a time stamp by an authority of the trusted root is wanted. Not by default: a key needs none. */
+  /** Whether a time stamp by an authority of the trusted root is required. False by default: a key needs none. */
   readonly wantsTimestamp?: boolean | undefined;
 };
 
 export type SigstoreVerification = {
-  /** `verified` is about the signature and the artifact; nothing that the bundle holds beside them was found wrong. */
+  /** `verified` means that signature and artifact are valid and no other check failed. */
   readonly verdict: Verdict;
-  /** One sentence for a person, and one of what was not checked. */
+  /** One sentence for people, and one about what was not checked. */
   readonly summary: string;
   readonly steps: readonly Step<StepName>[];
   /**
-   * The earliest time that a trusted log or authority vouches for, accuracy included. Proven only if the verdict is
+   * The earliest time that a trusted log or authority attests, its accuracy included. Proven only if the verdict is
    * `verified`.
    */
   readonly existedBy?: Date;
 };
 
-/** Verifies a bundle, given as JSON text or UTF-8 bytes. Whatever is wrong with it is in the result. */
+/** Verifies a bundle, given as JSON text or UTF-8 bytes. The result lists every problem. */
 export async function verifySigstoreBundle(
   bundle: string | Uint8Array,
   options: SigstoreOptions,
@@ -61,7 +61,7 @@ export async function verifySigstoreBundle(
   }
 }
 
-/** What keeps a bundle from being read; anything else is thrown on. */
+/** The check of a bundle that cannot be parsed. Rethrows other errors. */
 function refusalOf(error: unknown): Check {
   if (error instanceof UncheckableError) return missing('shape.not_checkable', error.message);
   if (!(error instanceof FormatError)) throw error;
@@ -96,7 +96,7 @@ async function verifyParsedBundle(
   return report(steps, { logs, ...(latest.length > 0 && { existedBy: new Date(Math.min(...latest)) }) });
 }
 
-/** Completes the report: steps that were not come to are in it, as not checked. */
+/** Completes the report: steps that were not reached are `not_checked`. */
 function report(
   made: readonly Step<StepName>[],
   found: { readonly logs?: readonly LogFinding[]; readonly existedBy?: Date },

@@ -1,11 +1,11 @@
-/** What the checks of each kind of evidence have in common. */
+/** Shared parts of the checks of witness evidence. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
 import { instantText } from './instant.js';
 import type { ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 
-/** One witness's evidence, the checkpoint it is about, and where in the bundle it stands (a JSON pointer). */
+/** One witness's evidence, its checkpoint, and its JSON pointer in the bundle. */
 export type Evidence = {
   readonly witness: BundleWitness;
   readonly checkpoint: ParsedCheckpoint;
@@ -13,12 +13,12 @@ export type Evidence = {
 };
 
 /**
- * What was found about it. `time` is when the witness vouched at the latest, by its clock and as exactly as it states
- * it; `operator` is who runs it; each as far as it is known.
+ * The result of checking evidence. `time` is the latest time at which the witness can have signed, by its clock and
+ * stated accuracy; `operator` is who runs it. Each is undefined if unknown.
  */
 export type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
 
-/** Evidence that holds; `detail` must not contradict it. */
+/** The result for valid evidence; fails if `detail` contradicts it. */
 export function vouched(
   { witness, path }: Evidence,
   time: Date,
@@ -38,23 +38,23 @@ export function vouched(
   return { check, time, ...(operator !== undefined && { operator }) };
 }
 
-/** Evidence that does not hold. */
+/** The result for invalid evidence. */
 export function refuted({ witness, path }: Evidence, code: string, message: string): Finding {
   return { check: failed(`witness.${code}`, `${witness.name}: ${message}`, `${path}/evidence`) };
 }
 
-/** Evidence of a witness that the trust roots do not have: it may be newer than they are, and counts for nothing. */
+/** The result for a witness that the trust roots do not list, for example a newer one: it does not count. */
 export function unknownWitness({ witness }: Evidence): Finding {
   return { check: notChecked('witness.unknown', `${witness.name} is not in the trust roots`) };
 }
 
-/** Evidence of a witness that the trust roots have under another name. */
+/** The result for a witness that the trust roots list under another name. */
 export function wrongName({ witness, path }: Evidence): Finding {
   const message = `what ${witness.name} is said to have said is by another witness`;
   return { check: failed('witness.wrong_name', message, `${path}/name`) };
 }
 
-/** `detail` is an account for readers and proves nothing; it may say less than the evidence does, but nothing else. */
+/** Whether `detail`, which proves nothing, has no member that the evidence does not confirm. */
 export function agrees(detail: JsonObject | undefined, expected: JsonObject): boolean {
   const known = new Map(Object.entries(expected));
   return Object.entries(detail ?? {}).every(

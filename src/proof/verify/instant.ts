@@ -1,12 +1,12 @@
-/** A time as text: RFC 3339, without milliseconds when it has whole seconds. */
+/** RFC 3339 text of a time, without milliseconds if they are zero. */
 export function instantText(time: Date): string {
   return time.toISOString().replace('.000Z', 'Z');
 }
 
-/** What a time in whole seconds since 1970 proves of when it was taken: before the end of that second. */
+/** End of a second since 1970: the latest time that a clock of whole seconds can have meant. */
 export function endOfSecond(seconds: number): Date {
   return new Date((seconds + 1) * 1000);
 }
 
-/** The time that a witness states, and the one that this proves: no later than `latest`, as exact as the other is. */
+/** The time that a witness states, and the latest time that it can mean, given its accuracy. */
 export type VouchedTime = { readonly stated: Date; readonly latest: Date };

@@ -1,12 +1,12 @@
 import { fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 
-/** Each string of a valid JSON text. */
+/** Matches the strings of a valid JSON text. */
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /**
- * The value of a JSON text, or of its UTF-8 bytes, that is at most `maxLength` long. No member may be there twice: of
- * two readers one could take the first and one the last. Throws FormatError, which says what is wrong.
+ * Parses a JSON text, or its UTF-8 bytes, of at most `maxLength` characters or bytes. Rejects duplicate members, of
+ * which another reader might take the other one. Throws FormatError.
  */
 export function parseJsonText(input: string | Uint8Array, maxLength: number): unknown {
   if (input.length > maxLength) throw new FormatError(`is longer than ${maxLength / 1024 / 1024} MiB`);
@@ -30,7 +30,7 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** How many members all objects of a value have together. */
+/** Number of members of all objects in a value. */
 function countMembers(root: unknown): number {
   let count = 0;
   for (const open = [root]; open.length > 0; ) {

@@ -25,7 +25,7 @@ import { problemOf } from './read-json.js';
 import { failed, passed } from './report.js';
 import type { Trust } from './trust.js';
 
-/** The log vouches by signing, which step 6 has checked (`isSigned`); what stands here must be the same checkpoint. */
+/** Checks that the log's evidence is this checkpoint. Its signature was verified in step 6 (`isSigned`). */
 export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
   const { witness, checkpoint, path } = evidence;
   const { name, detail } = witness;
@@ -46,7 +46,7 @@ export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigne
   return { check: passed('witness.verified', `${name} signed the checkpoint`) };
 }
 
-/** Checks a cosignature/v1: it must stand in the note, and be by a key that the trust roots have under the witness's name. */
+/** Checks a cosignature/v1: the note must have it, and its key must be one of the witness's in the trust roots. */
 export async function checkCosignature(evidence: Evidence, trust: Trust): Promise<Finding> {
   const { witness, checkpoint } = evidence;
   try {
@@ -72,7 +72,9 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
   }
 }
 
-/** Nothing, or the same text with no signature line that the note does not have: cosignatures may have joined it since. */
+/**
+ * Whether the evidence is empty, or the same note with fewer signature lines: cosignatures may have been added since.
+ */
 function isCopy(evidence: Uint8Array, note: Note): boolean {
   if (evidence.length === 0) return true;
   try {

@@ -1,4 +1,4 @@
-/** Steps 5 and 6: the leaf is in the log at each checkpoint, and the log signed each of them. */
+/** Steps 5 and 6: the log includes the leaf at each checkpoint, and signed each checkpoint. */
 
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
 import { equalBytes } from '../bytes/primitives.js';
@@ -29,8 +29,8 @@ export function checkInclusion({ entry, batch, checkpoints }: ParsedBundle): Che
 }
 
 /**
- * Checks the log's signature on every checkpoint, and the other signatures as far as their keys are known.
- * `signedSizes` are those of the checkpoints that hold.
+ * Checks the log's signature on every checkpoint, and the other signatures whose keys are known. `signedSizes` are the
+ * tree sizes of the valid checkpoints.
  */
 export async function checkCheckpoints(
   { entry, checkpoints }: ParsedBundle,
@@ -52,8 +52,8 @@ export async function checkCheckpoints(
 }
 
 /**
- * A closed log signs nothing any more, so a proven time after its end refutes its checkpoint. Without a proven time there
- * is nothing to compare, and the policy decides whether a witness of the time is needed.
+ * Checks that no checkpoint is later than the end of its log: a closed log signs nothing. Checks nothing if no time is
+ * proven: the policy decides whether one is needed.
  */
 export function checkLogEnd(
   { entry, checkpoints }: ParsedBundle,
@@ -66,7 +66,7 @@ export function checkLogEnd(
   return [failed('checkpoint.log_closed', message)];
 }
 
-/** The bundle names its log by origin and log id, the hash over origin and key; the log must be one that is trusted. */
+/** Finds the trusted log by origin and log id, the hash over origin and key. */
 function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | undefined {
   return trust.logs.find(
     ({ key }) => key.name === origin && equalBytes(noteKeyHash(origin, key.publicKey), logId),

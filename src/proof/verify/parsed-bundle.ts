@@ -1,8 +1,8 @@
-/** What a bundle says, once it is known to be well-formed and to agree with itself. Nothing in it is proven yet. */
+/** A parsed bundle: well-formed and consistent in itself, but not verified. */
 import type { BundleBatch, BundleSubmission, BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
 import type { SignedCheckpoint } from '../log/checkpoint.js';
 
-/** A bundle's parts. The first checkpoint is the batch's; all are of one log. */
+/** Parts of a bundle. The first checkpoint is the batch's; all are of one log. */
 export type ParsedBundle = SignedEntry & {
   readonly submission: BundleSubmission;
   readonly batch: BundleBatch;
@@ -10,13 +10,13 @@ export type ParsedBundle = SignedEntry & {
   readonly witnesses: readonly BundleWitness[];
 };
 
-/** A checkpoint, the signed note it stands in, and the leaf's inclusion in it. */
+/** A checkpoint, its signed note (`envelope`), and the leaf's inclusion proof. */
 export type ParsedCheckpoint = SignedCheckpoint & {
   readonly envelope: string;
   readonly inclusionProof: readonly Uint8Array[];
 };
 
-/** What of a Sigstore bundle does not follow from the rest. */
+/** The signed statement and its log entry: what the Sigstore bundle inside adds to the other members. */
 export type SignedEntry = {
   readonly envelope: {
     readonly payload: Uint8Array;

@@ -1,12 +1,11 @@
 /**
- * Step 8: the witnesses that must have vouched, have. The policies in force at the time that the bundle's verified
- * evidence proves decide which those are. The bundle names no policy itself: its holder would name the weakest.
+ * Step 8: all witnesses that the policy requires have signed. The policies in force at the proven time apply. The
+ * bundle cannot choose its policy: its holder would choose the weakest.
  *
- * An attacker who holds a bundle can leave evidence out, and can add later evidence, since anybody can prove a leaf's
- * inclusion in a later checkpoint. The proven time is an upper bound, the earliest of the times that are verified, so
- * both move it later and neither moves it earlier. A bundle of a later time has to meet the policies of that time. An
- * ended policy applies only with evidence from its own time, which cannot be made afterwards; without any proven time
- * the newest policy decides.
+ * An attacker who holds a bundle can remove evidence, and can add later evidence, since anybody can prove a leaf's
+ * inclusion in a later checkpoint. The proven time is an upper bound, the earliest of the verified times, so both can
+ * only move it later. A bundle of a later time must meet the policies of that time. An ended policy applies only with
+ * evidence from its own time, which cannot be created afterwards; without a proven time the newest policy applies.
  */
 
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
@@ -16,13 +15,12 @@ import { type Check, failed, missing, passed, type Step } from './report.js';
 import { isValidAt, type Trust } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';
 
-/** Which witnesses must have vouched, by name. */
+/** Names of the required witnesses. */
 export type Policy = { readonly required: readonly string[] };
 
 /**
- * The policies of an environment that were in force at the proven time, newest first; the newest alone when none was in
- * force or no time is proven. Of several without an end the newest counts: older trust roots state neither beginning nor
- * end.
+ * Policies of an environment in force at the proven time, newest first; only the newest if none was in force or no time
+ * is proven. Of several without an end only the newest counts: older trust roots state neither beginning nor end.
  */
 export function findPolicies(
   { policies }: Trust,
@@ -43,8 +41,8 @@ export function findPolicies(
 }
 
 /**
- * Holds the findings against each policy; one that is met is enough. If none is, the checks are those of the newest that
- * could not be checked without having failed, or else of the newest.
+ * Checks the findings against each policy; meeting one is enough. Otherwise returns the checks of the newest policy
+ * that did not fail but could not be checked, or else of the newest.
  */
 export function checkPolicies(
   policies: readonly Policy[],
@@ -64,7 +62,7 @@ export function checkPolicies(
   );
 }
 
-/** `logNames` is what the log is called in policies, if it has vouched: when steps 5 and 6 have passed. */
+/** `logNames` are the log's names in policies; empty unless steps 5 and 6 passed. */
 function checkPolicy(
   required: readonly string[],
   logNames: readonly string[],

@@ -1,4 +1,4 @@
-/** Step 1: takes a bundle apart. What comes out is well-formed and agrees with itself; nothing in it is proven yet. */
+/** Step 1: parses a bundle and checks that it is well-formed and consistent. Verifies nothing. */
 import { isMessage, toJson } from '@bufbuild/protobuf';
 import {
   type BundleBatch,
@@ -17,10 +17,10 @@ import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { problemOf, readMessage } from './read-json.js';
 import { readSigstoreBundle } from './read-sigstore.js';
 
-/** Longest bundle that is read as text, in characters. */
+/** Maximum length of a bundle's text, in characters. */
 export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
 
-/** Most checkpoints, witnesses and hashes of a proof that are read. */
+/** Maximum number of checkpoints, of witnesses and of hashes in a proof. */
 const MAX_ITEMS = 64;
 
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
@@ -31,17 +31,17 @@ const IS_SIGSTORE_BUNDLE =
 
 type Problems = Problem[];
 
-/** A configured name, or a log's origin: nothing that could play tricks where a report is shown. */
+/** A configured name or a log's origin, in characters that are safe to print. */
 const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 
 const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\d{1,9}\+json$/;
 
-/** `otherVersion` is the media type of a bundle of a version that is not read here. */
+/** `otherVersion` is the media type of a bundle of an unsupported version. */
 export type ReadBundle =
   | { parsed: ParsedBundle; problems: []; otherVersion?: never }
   | { parsed?: never; problems: Problems; otherVersion?: string };
 
-/** The parts of a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message; or everything that is wrong with it. */
+/** Parses a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message. Returns its parts or all problems. */
 export function readBundle(input: unknown): ReadBundle {
   const { json, problem } = jsonOf(input);
   if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
@@ -57,7 +57,7 @@ export function readBundle(input: unknown): ReadBundle {
   return parsed === undefined || wrong.length > 0 ? { problems: wrong } : { parsed, problems: [] };
 }
 
-/** The bundle as JSON, or why it is none. */
+/** Converts the input to JSON, or returns the problem. */
 function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   try {
     if (isMessage(input, ProofBundleSchema)) return { json: toJson(ProofBundleSchema, input) };
@@ -69,7 +69,7 @@ function jsonOf(input: unknown): { json?: unknown; problem?: string } {
   }
 }
 
-/** The media type of a bundle of another version. */
+/** Media type of a bundle of another version; undefined for other input. */
 function findOtherVersion(json: unknown): string | undefined {
   if (typeof json !== 'object' || json === null) return undefined;
   const { media_type: rest, mediaType: proto } = json as { media_type?: unknown; mediaType?: unknown };

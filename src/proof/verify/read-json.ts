@@ -1,6 +1,6 @@
 /**
- * Reads a message from JSON of either spelling: the REST surface's (snake_case, documented enum spellings, numbers) or
- * ProtoJSON. Strict and bounded, and it collects every wrong member instead of stopping at the first.
+ * Parses a message from JSON of REST (snake_case, enum names of REST, numbers) or ProtoJSON. Strict and bounded.
+ * Reports all wrong members, not only the first.
  */
 import {
   type DescEnum,
@@ -19,11 +19,11 @@ import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 
-/** How strictly to read. */
+/** Limits of parsing. */
 export type ReadOptions = {
-  /** Members that the message does not have are refused, or passed over as those of a later version. */
+  /** Rejects unknown members, or ignores them as those of a later version. */
   readonly unknownMembers: 'refuse' | 'ignore';
-  /** Longest list that is read, at every place. */
+  /** Maximum length of each list. */
   readonly maxItems: number;
 };
 
@@ -36,7 +36,7 @@ const MAX_STRUCT_VALUES = 4096;
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
 
-/** The message, or everything that is wrong with the JSON. */
+/** Parses JSON; returns the message or all problems. */
 export function readMessage<D extends DescMessage>(
   schema: D,
   json: unknown,
@@ -138,7 +138,7 @@ function readText(
   return isRight(json) ? json : addProblem(reading, path, `must be ${what}`, '');
 }
 
-/** Free-form JSON, as it is, when it is bounded in depth, in number of values and in length of texts. */
+/** Returns free-form JSON unchanged. Bounds its depth, number of values and length of strings. */
 function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
   if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', {});
   return isBounded(json)
@@ -154,7 +154,7 @@ function isBounded(root: object): boolean {
     if (typeof value === 'string' && value.length > MAX_STRING_CHARACTERS) return false;
     if (typeof value === 'object' && value !== null) {
       const keys = Object.keys(value);
-      // `__proto__` as an own member is a message to somebody's unguarded copy.
+      // An own `__proto__` would set the prototype of an unguarded copy.
       if (keys.length > MAX_STRUCT_VALUES || keys.includes('__proto__')) return false;
       for (const item of Object.values(value)) open.push({ value: item, depth: depth + 1 });
     } else if (!['string', 'number', 'boolean'].includes(typeof value) && value !== null) {
@@ -186,7 +186,7 @@ function isBase64(text: string): boolean {
   }
 }
 
-/** What to say of a member whose parser threw. */
+/** Message for a member whose parser threw. */
 export function problemOf(error: unknown): string {
   return error instanceof FormatError ? error.message : 'cannot be read';
 }

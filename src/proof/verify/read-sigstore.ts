@@ -9,7 +9,7 @@ import { HASH_BYTES } from '../log/merkle.js';
 import type { ParsedCheckpoint, SignedEntry } from './parsed-bundle.js';
 import { problemOf } from './read-json.js';
 
-/** Reads what is new in the Sigstore bundle, builds the one bundle there can be of it, and compares. */
+/** Parses the signed entry in the Sigstore bundle, rebuilds the bundle from it, and compares. */
 export function readSigstoreBundle(
   json: JsonObject,
   first: ParsedCheckpoint,
@@ -42,7 +42,7 @@ export function readSigstoreBundle(
   return { envelope: { payload, signature, keyHint }, entry: { logIndex, logId, body } };
 }
 
-/** The expected bundle with the key's hint as its `keyid` where there is one: bundles used to repeat it there. */
+/** The expected bundle, with the key hint as `keyid` if the actual one has it: old bundles repeat it there. */
 function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
   const { dsseEnvelope, verificationMaterial } = expected;
   if (findAt(json, '/dsseEnvelope/signatures/0/keyid') === undefined) return expected;
@@ -51,7 +51,7 @@ function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
   return { ...expected, dsseEnvelope: { ...dsseEnvelope, signatures } };
 }
 
-/** Reports every place where `actual` is not `expected`. Walks what is expected, so its cost does not depend on the input. */
+/** Reports every difference. Walks `expected`, so the cost does not depend on the input. */
 function compare(expected: unknown, actual: unknown, path: string, problems: Problem[]): void {
   if (typeof expected !== 'object' || expected === null) {
     if (expected !== actual) problems.push({ path, message: 'is not what the rest of the bundle says' });

@@ -1,15 +1,15 @@
-/** How a verification says what it found: checks, gathered into the eight named steps. */
+/** Report of a verification: checks, combined into the eight named steps. */
 
-/** `not_checked` is never a pass: what it stands for is unknown. */
+/** `not_checked` never counts as passed. */
 export type CheckStatus = 'passed' | 'failed' | 'not_checked';
 
-/** One finding. `code` is stable, `message` a sentence without a full stop, `path` a JSON pointer into the bundle. */
+/** One result. `code` is stable, `message` a sentence without full stop, `path` a JSON pointer into the bundle. */
 export type Check = {
   readonly code: string;
   readonly status: CheckStatus;
   readonly message: string;
   readonly path?: string;
-  /** On a check that could not be made: the verdict must wait for it. */
+  /** Set if the check was not possible and the verdict depends on it. */
   readonly blocking?: boolean;
 };
 
@@ -27,7 +27,7 @@ export const STEP_NAMES = [
 
 export type StepName = (typeof STEP_NAMES)[number];
 
-/** A step with all its checks; its own code and message are those of what decided its status. */
+/** A step with all its checks. Code and message are those of the check that decided its status. */
 export type Step<Name extends string = StepName> = {
   readonly name: Name;
   readonly status: CheckStatus;
@@ -36,27 +36,29 @@ export type Step<Name extends string = StepName> = {
   readonly checks: readonly Check[];
 };
 
-/** A check that holds. */
+/** A check that passed. */
 export function passed(code: string, message: string): Check {
   return { code, status: 'passed', message };
 }
 
-/** A check that does not hold; `path` is where in the bundle. */
+/** A check that failed; `path` is a JSON pointer into the bundle. */
 export function failed(code: string, message: string, path?: string): Check {
   return { code, status: 'failed', message, ...(path !== undefined && { path }) };
 }
 
-/** A check nobody asked for, or that says no more than "unknown": the verdict does not wait for it. */
+/** A check that was not requested or has no result; the verdict does not depend on it. */
 export function notChecked(code: string, message: string): Check {
   return { code, status: 'not_checked', message };
 }
 
-/** A check that the verdict needs and that could not be made. */
+/** A check that was not possible although the verdict depends on it. */
 export function missing(code: string, message: string): Check {
   return { code, status: 'not_checked', message, blocking: true };
 }
 
-/** Gathers a step. It failed if any check did; it is not checked if one that it needs is not, or none was made. */
+/**
+ * Combines checks into a step: `failed` if any failed; `not_checked` if a required one is missing or there are none.
+ */
 export function step<Name extends string>(name: Name, checks: readonly Check[]): Step<Name> {
   const status = stepStatus(checks);
   const deciding = checks.filter((check) => check.status === status);

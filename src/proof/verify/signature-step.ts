@@ -1,4 +1,4 @@
-/** Steps 3 and 4: the statement is signed by a trusted key, and it is this signature that the leaf is made of. */
+/** Steps 3 and 4: a trusted key signed the statement, and the leaf is of this signature. */
 
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
 import { toHex } from '../bytes/encoding.js';
@@ -12,8 +12,8 @@ import { isValidAt, type Trust, type TrustedDsseKey } from './trust.js';
 const SIGNATURE_PATH = '/sigstore_bundle/dsseEnvelope/signatures/0';
 
 /**
- * Checks the DSSE signature. The key must have been trusted at the earliest time a witness vouches for; when none
- * does, it must be trusted now, because then nothing but the signer says that the statement is not new.
+ * Checks the DSSE signature. The key must have been trusted at the earliest proven time, or now if none is proven: then
+ * only the signer states when it signed.
  */
 export async function checkSignature(
   { envelope }: ParsedBundle,
@@ -47,7 +47,7 @@ export async function checkSignature(
   return checks;
 }
 
-/** Rebuilds the leaf from statement, signature and trusted key; it must be the one in the log. */
+/** Rebuilds the leaf from statement, signature and trusted key, and compares it with the log's. */
 export function checkLeaf({ envelope, entry, submission }: ParsedBundle, trust: Trust): Check[] {
   const key = findKey(envelope.keyHint, trust);
   if (key === undefined) return [missing('leaf.no_key', 'without a trusted key the leaf cannot be rebuilt')];

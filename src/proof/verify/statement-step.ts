@@ -1,4 +1,4 @@
-/** Step 2: what the statement says is what was asked: this artifact, environment, project and metadata. */
+/** Step 2: the statement is about the expected artifact, environment, project and metadata. */
 
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
@@ -20,25 +20,25 @@ import { type Check, failed, missing, notChecked, passed } from './report.js';
 
 const MAX_METADATA_CHARACTERS = 1024 * 1024;
 
-/** What the caller holds and asks. */
+/** What the statement is expected to be about. */
 export type Asked = {
   /** The artifact's bytes. */
   readonly artifact?: Uint8Array | undefined;
   /** The artifact's SHA-256 in hex, of either case. */
   readonly artifactSha256?: string | undefined;
   /**
-   * The attested metadata, `schema` included, as the submission shows it: parsed, or as JSON text or its UTF-8 bytes, in
-   * which every integer must be one that a double gives back.
+   * The attested metadata, `schema` included, as in the submission: parsed, or as JSON text or its UTF-8 bytes, whose
+   * integers must all be exact as doubles.
    */
   readonly metadata?: unknown;
-  /** Opens the commitment: 32 bytes, or hex as the submission shows it. */
+  /** Salt that opens the commitment: 32 bytes, or hex as in the submission. */
   readonly metadataSalt?: string | Uint8Array | undefined;
   readonly environment: EnvironmentName;
-  /** The project that must have attested, `prj_` and a ULID; any project of the service when left out. */
+  /** The project that must have attested, `prj_` and a ULID; any project by default. */
   readonly project?: string | undefined;
 };
 
-/** Checks the statement; it is handed back when it can be read, signed or not. */
+/** Checks the statement. Returns it if it can be parsed, signed or not. */
 export function checkStatement(
   parsed: ParsedBundle,
   asked: Asked,
@@ -59,7 +59,7 @@ export function checkStatement(
   }
 }
 
-/** `submitted_at` is the service's own clock and proven by nothing; a witness that vouched earlier contradicts it. */
+/** Notes a `submitted_at` later than the proven time. It is the service's clock, and proves nothing. */
 export function remarkSubmittedAt(
   statement: StatementFields | undefined,
   existedBy: Date | undefined,
@@ -72,7 +72,7 @@ export function remarkSubmittedAt(
   return [notChecked('statement.submitted_at_later', message)];
 }
 
-/** The bundle's plain members must not tell another story than the signed statement. */
+/** Compares the bundle's plain members with the signed statement. */
 function checkSubmission({ submission }: ParsedBundle, statement: StatementFields): Check[] {
   const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();
   const hasSubMillis = submission.submittedAt !== undefined && submission.submittedAt.nanos % 1_000_000 !== 0;
@@ -117,7 +117,7 @@ function checkEnvironment({ environment }: StatementFields, asked: Asked): Check
       );
 }
 
-/** Whoever has a key of the service can attest any artifact: who did is in the statement, and is for the caller to ask. */
+/** Every project can attest any artifact: a caller who expects one project has to name it. */
 function checkProject({ project }: StatementFields, asked: Asked): Check {
   if (asked.project === undefined) {
     const message = 'no project was asked for, and every project of the service can attest any artifact';
@@ -145,7 +145,7 @@ function checkMetadata({ schema, commitment }: StatementFields, { metadata, meta
   }
 }
 
-/** What the service would not take for the text that it is must not be taken for it here. */
+/** Parses metadata as strictly as the service does. */
 function parseMetadata(text: string | Uint8Array): unknown {
   const value = parseJsonText(text, MAX_METADATA_CHARACTERS);
   const [inexact] = findInexactIntegers(typeof text === 'string' ? text : fromUtf8(text));

@@ -3,7 +3,7 @@ import { instantText } from './instant.js';
 import type { Step } from './report.js';
 import type { WitnessFinding } from './witness-step.js';
 
-/** One sentence that says what is proven, or the first reason why nothing is. */
+/** One sentence: what is proven, or the first reason why nothing is. */
 export function summarize(
   verdict: 'verified' | 'not_verified' | 'could_not_check',
   steps: readonly Step[],

@@ -7,7 +7,7 @@ import { verifyTimestamp } from '../rfc3161/verify-timestamp.js';
 import { type Evidence, type Finding, refuted, unknownWitness, vouched, wrongName } from './evidence.js';
 import { isValidAt, type Trust, type TrustedTimestampAuthority } from './trust.js';
 
-/** An authority may have several chains, retired ones among them: one that was trusted when it stamped is enough. */
+/** Checks a time stamp against all chains of its authority, retired ones included: one trusted at genTime is enough. */
 export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<Finding> {
   const authorities = trust.authorities.filter(({ name }) => name === evidence.witness.name);
   if (authorities.length === 0) return checkUnknownWitness(evidence, trust);
@@ -17,7 +17,7 @@ export async function checkTimestamp(evidence: Evidence, trust: Trust): Promise<
   return verified ?? closest ?? findings[0]!;
 }
 
-/** A name that the trust roots do not have is no witness of theirs, unless the stamp is by one that has another name. */
+/** The result for a name that the trust roots lack: unknown, or wrong if the stamp is by a listed authority. */
 async function checkUnknownWitness(evidence: Evidence, trust: Trust): Promise<Finding> {
   const findings = await Promise.all(trust.authorities.map((known) => checkTimestampBy(known, evidence)));
   const isKnown = findings.some(({ check }) => check.status === 'passed');
@@ -46,7 +46,7 @@ async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: 
   }
 }
 
-/** The nonce as `detail` tells it: once the token has the same one, it is no longer merely told. */
+/** The nonce in `detail`. It is confirmed if the token has the same one. */
 function nonceOf(detail: JsonObject = {}): { bytes: Uint8Array | undefined; member: JsonObject } {
   if (!Object.hasOwn(detail, 'nonce')) return { bytes: undefined, member: {} };
   const nonce = String(detail.nonce);

@@ -1,4 +1,4 @@
-/** What a verifier trusts, read from a trust roots document and checked for inner agreement. */
+/** The verifier's trust, parsed from a trust roots document and checked for consistency. */
 import { isMessage, toJson } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
@@ -17,7 +17,7 @@ import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } 
 import { dsseKeyHint } from '../statement/dsse.js';
 import { problemOf, readMessage } from './read-json.js';
 
-/** From when to when a key is trusted; without an end while it is in use. */
+/** The period in which a key is trusted; no end while the key is in use. */
 export type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
 
 export type TrustedDsseKey = Validity & {
@@ -32,21 +32,21 @@ export type TrustedTimestampAuthority = Validity & {
   readonly chain: readonly Uint8Array[];
 };
 
-/** `url` is where it is served, as far as the trust roots know. */
+/** `url` is where the log is served, if the trust roots name it. */
 export type TrustedLog = Validity & {
   readonly environment: Environment;
   readonly key: NoteKey;
   readonly url: string;
 };
 
-/** Which witnesses must have vouched, by name, and when that was asked for. Versions count up. */
+/** Names of the required witnesses, and when the policy was in force. Versions increase. */
 export type TrustedPolicy = Validity & {
   readonly environment: Environment;
   readonly version: number;
   readonly required: readonly string[];
 };
 
-/** Everything a verifier trusts. Names are the witnesses' own, as bundles have them. */
+/** Everything a verifier trusts. Witness names are those of bundles. */
 export type Trust = {
   readonly logs: readonly TrustedLog[];
   readonly cosigners: readonly { readonly name: string; readonly key: NoteKey }[];
@@ -55,15 +55,15 @@ export type Trust = {
   readonly policies: readonly TrustedPolicy[];
 };
 
-/** A change of the witnesses adds a policy, and none is ever taken out. */
+/** Every change of the witnesses adds a policy, and none is ever removed. */
 const MAX_ITEMS = 16 * 1024;
 
-/** Our clock and a witness's may differ by this much at the moment a key comes into use. */
+/** Tolerated difference between our clock and a witness's when a key comes into use. */
 const CLOCK_SKEW_MS = 60_000;
 
 /**
- * The trust that a trust_roots.json document gives (parsed JSON in the REST spelling or ProtoJSON, or a message), or
- * everything that is wrong with it. Members of a later version are passed over: new ones may only add trust.
+ * Parses a trust_roots.json document (parsed JSON of REST or ProtoJSON, or a message); returns its trust or all
+ * problems. Ignores members of later versions: new ones may only add trust.
  */
 export function readTrust(
   json: unknown,
@@ -116,7 +116,7 @@ function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
   };
 }
 
-/** The key is there twice, in the spelling of signed notes and in PEM, and has to be one and the same. */
+/** The document has each key twice, as a note key and in PEM: both must be the same key. */
 function trustedLog(log: TransparencyLog): TrustedLog {
   const { environment, origin, verifierKey, publicKeyPem, url } = log;
   const key = noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin);

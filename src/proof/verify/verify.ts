@@ -1,6 +1,6 @@
 /**
- * Verification of a proof bundle: eight named steps, each reported, none skipped. Pure: what to trust, what time it is
- * and what the bundle is about all come in; the bundle is believed in nothing.
+ * Verification of a proof bundle in eight named steps, each of which is reported. Pure: trust roots, time and artifact
+ * are parameters, and nothing in the bundle is trusted.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { StatementFields } from '../statement/statement.js';
@@ -25,41 +25,40 @@ import { summarize } from './summary.js';
 import { readTrust, type Trust } from './trust.js';
 import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
-/** What the caller holds, asks and trusts. */
+/** What to check the bundle against. */
 export type VerifyOptions = Omit<Asked, 'environment'> & {
-  /** `live` when left out: a test bundle must be asked for. */
+  /** The expected environment; `live` by default, so that a test bundle needs a choice. */
   readonly environment?: EnvironmentName;
-  /** The trust_roots.json document, parsed. Never taken from a bundle. */
+  /** The parsed trust_roots.json document. Never taken from a bundle. */
   readonly trustRoots: unknown;
-  /** Instead of the policies that the trust roots have for the environment and the time that is proven. */
+  /** Replaces the policies of the trust roots for the environment and the proven time. */
   readonly policy?: Policy;
   readonly now: Date;
 };
 
-/** `could_not_check`: nothing is wrong that could be seen, but something that the verdict needs could not be checked. */
+/** `could_not_check`: no check failed, but a check that the verdict needs was not possible. */
 export type Verdict = 'verified' | 'not_verified' | 'could_not_check';
 
 export type Verification = {
   readonly verdict: Verdict;
-  /** One sentence for a person. */
+  /** One sentence for people. */
   readonly summary: string;
-  /** The eight steps, always all, in order. */
+  /** All eight steps, in order. */
   readonly steps: readonly Step[];
   readonly witnesses: readonly WitnessFinding[];
-  /** What the statement says. Proven only if the verdict is `verified`. */
+  /** Fields of the statement. Proven only if the verdict is `verified`. */
   readonly statement?: StatementFields;
   /**
-   * The earliest time that a trusted witness vouches for: what it states, with its accuracy. Proven only if the verdict
-   * is `verified`.
+   * The earliest time that a trusted witness attests, its accuracy included. Proven only if the verdict is `verified`.
    */
   readonly existedBy?: Date;
-  /** JSON pointers to what the service states in the bundle and the bundle does not prove. */
+  /** JSON pointers to members of the bundle that state something the bundle does not prove. */
   readonly unproven: readonly string[];
 };
 
 /**
- * Verifies a bundle, given as JSON text, UTF-8 bytes, parsed JSON (REST spelling or ProtoJSON) or as a message. Never
- * throws: whatever is wrong is in the result.
+ * Verifies a bundle, given as JSON text, UTF-8 bytes, parsed JSON (of REST or ProtoJSON) or a message. Never throws:
+ * the result lists every problem.
  */
 export async function verifyBundle(bundle: unknown, options: VerifyOptions): Promise<Verification> {
   try {
@@ -124,7 +123,7 @@ async function verifyParsedBundle(
   return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
 }
 
-/** Completes the report: steps that were not come to are in it, as not checked, for the reason given. */
+/** Completes the report: steps that were not reached are `not_checked` for the given reason. */
 function report(
   made: readonly Step[],
   witnesses: readonly WitnessFinding[],
@@ -158,7 +157,7 @@ function verdictOf(steps: readonly Step[]): Verdict {
   return isOpen ? 'could_not_check' : 'verified';
 }
 
-/** Of a witness that is not checked, all it is said to have said. */
+/** Unproven members of one witness: all of them if it was not checked. */
 function unprovenOf({ status }: WitnessFinding, i: number): string[] {
   return status === 'not_checked' ? [`/witnesses/${i}`] : [`/witnesses/${i}/landed_at`];
 }

@@ -1,4 +1,4 @@
-/** Step 7: what each witness said, held against the checkpoint it said it about. */
+/** Step 7: checks each witness's evidence against its checkpoint. */
 import { getOption } from '@bufbuild/protobuf';
 import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
@@ -10,22 +10,22 @@ import { checkTimestamp } from './timestamp-evidence.js';
 import type { Trust } from './trust.js';
 
 /**
- * What was found about one witness. `time` is when it vouched at the latest, if it says and is to be believed: its own
- * time, and the accuracy that it states or that its last digit has.
+ * The result for one witness. `time` is the latest time at which it can have signed, if it states one and is trusted:
+ * its own time plus its accuracy, stated or implied by the last digit.
  */
 export type WitnessFinding = Check & {
   readonly name: string;
-  /** As the REST surface spells it. */
+  /** Name of the kind on REST. */
   readonly kind: string;
   readonly treeSize: number;
   readonly time?: Date;
-  /** Who runs it, where the trust roots say; `self` is whoever runs the service. */
+  /** Its operator, if the trust roots name it; `self` is the operator of the service. */
   readonly operator?: string;
 };
 
 /**
- * Checks every witness of the bundle against the trust roots. `signedSizes` are those of the checkpoints that a trusted
- * log has signed. A kind that needs more than the bundle is not checked.
+ * Checks every witness of the bundle against the trust roots. `signedSizes` are the tree sizes of the checkpoints
+ * signed by a trusted log. Kinds that need more than the bundle are `not_checked`.
  */
 export async function checkWitnesses(
   parsed: ParsedBundle,
