@@ -34,7 +34,7 @@ export class AttestationError extends Error {
 }
 
 /** Fields of an AttestationError. */
-export type AttestationErrorFields = {
+type AttestationErrorFields = {
   code: string;
   message: string;
   details?: JsonObject | undefined;

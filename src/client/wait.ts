@@ -13,7 +13,7 @@ export type WaitOptions = {
 /**
  * Dependencies of polling. `get` makes one attempt of at most `timeoutMs`; `onRetry` is called after each failed one.
  */
-export type WaitDeps = Pick<Caller, 'now' | 'random' | 'delay' | 'timeoutMs' | 'onRetry'> & {
+type WaitDeps = Pick<Caller, 'now' | 'random' | 'delay' | 'timeoutMs' | 'onRetry'> & {
   readonly get: (id: string, options: CallOptions) => Promise<Submission>;
 };
 

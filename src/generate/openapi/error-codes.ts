@@ -5,7 +5,7 @@ import { errorRules } from '../../server/core/errors.js';
 import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 
 /** What of an operation decides which errors it can answer with. */
-export type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
+type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
 
 /**
  * Every error an operation can answer with, in the order of the refusals: those that follow from its rules and from the

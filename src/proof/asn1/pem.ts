@@ -2,7 +2,7 @@
 import { fromBase64, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 
-export type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY';
+type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY';
 
 const MAX_PEM_CHARACTERS = 64 * 1024;
 

@@ -27,7 +27,7 @@ export const BUNDLE_MEDIA_TYPE = 'application/vnd.attestation-service.bundle.v1+
 export const LOG_WITNESS_NAME = 'log';
 
 /** What the bundles of a batch are assembled from besides their leaves. */
-export type BatchParts = {
+type BatchParts = {
   readonly batch: { readonly id: string; readonly firstIndex: number };
   /** The log's raw Ed25519 key. */
   readonly logKey: Uint8Array;
@@ -46,7 +46,7 @@ export type PreparedBatch = {
 };
 
 /** One leaf of a batch. */
-export type LeafParts = {
+type LeafParts = {
   readonly statement: StatementFields;
   /** The stored DSSE signature, DER. */
   readonly signature: Uint8Array;

@@ -18,7 +18,7 @@ export type SigstoreBundle = {
 };
 
 /** A leaf's place in the log. `integratedTime` is "0": the log vouches for no time, its witnesses do. */
-export type TlogEntry = {
+type TlogEntry = {
   logIndex: string;
   logId: { keyId: string };
   kindVersion: { kind: string; version: string };
@@ -34,7 +34,7 @@ export type TlogEntry = {
 };
 
 /** What the bundle is made of. `logId` is the whole hash behind the log's note key id; `keyHint` names the DSSE key. */
-export type SigstoreBundleParts = {
+type SigstoreBundleParts = {
   readonly statement: Uint8Array;
   readonly signature: Uint8Array;
   readonly keyHint: string;

@@ -15,7 +15,7 @@ export type TrustedLog = {
 };
 
 /** A time-stamping authority: DER certificates, its own first. */
-export type TrustedAuthority = {
+type TrustedAuthority = {
   readonly operator: string;
   readonly name: string;
   readonly uri: string;

@@ -16,7 +16,7 @@ import { TILE_WIDTH, type TileAddress } from './tile-path.js';
 export type ShownCheckpoint = Checkpoint & { readonly from: string };
 
 /** What an audit checks entries against. */
-export type AuditOptions = {
+type AuditOptions = {
   /** The frontier of an earlier audit; not modified. */
   readonly start: Frontier;
   /** Checkpoints to compare, in any order; those smaller than the start are ignored. */

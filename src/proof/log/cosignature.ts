@@ -11,7 +11,7 @@ const TIME_BYTES = 8;
 const SIGNATURE_BYTES = 64;
 
 /** A witness's key: `publicKey` is the raw 32 bytes, `sign` makes a 64-byte Ed25519 signature. */
-export interface Cosigner {
+interface Cosigner {
   readonly name: string;
   readonly publicKey: Uint8Array;
   readonly sign: (data: Uint8Array) => Uint8Array;

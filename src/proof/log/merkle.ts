@@ -58,7 +58,7 @@ export function foldRight(subtrees: readonly Uint8Array[]): Uint8Array {
 }
 
 /** The claim of an inclusion proof: this leaf hash is at `index` in the tree with `size` leaves and this root. */
-export interface InclusionClaim {
+interface InclusionClaim {
   readonly leafHash: Uint8Array;
   readonly index: number;
   readonly size: number;
@@ -86,7 +86,7 @@ export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Arra
 }
 
 /** The claim of a consistency proof: the tree of `oldSize` leaves is a prefix of the tree of `newSize` leaves. */
-export interface ConsistencyClaim {
+interface ConsistencyClaim {
   readonly oldSize: number;
   readonly oldRoot: Uint8Array;
   readonly newSize: number;

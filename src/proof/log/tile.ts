@@ -27,7 +27,7 @@ export interface Tile {
 export type ReadTile = (level: number, index: number) => Uint8Array | undefined;
 
 /** The root of a full subtree: it covers the leaves from `index * 2^height` to before `(index + 1) * 2^height`. */
-export interface Subtree {
+interface Subtree {
   readonly height: number;
   readonly index: number;
 }
@@ -51,7 +51,7 @@ export function rightEdgeTiles(size: number): TileRef[] {
 }
 
 /** A log after an extension: its new size and root, and each tile that is new or has grown, whole. */
-export interface Extension {
+interface Extension {
   readonly size: number;
   readonly root: Uint8Array;
   readonly tiles: Tile[];

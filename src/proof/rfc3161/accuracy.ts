@@ -4,7 +4,7 @@ import { membersOf, unsignedInteger } from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';
 
 /** Whole seconds and, below them, nanoseconds. */
-export type Accuracy = { readonly seconds: number; readonly nanos: number };
+type Accuracy = { readonly seconds: number; readonly nanos: number };
 
 const MAX_SECONDS_BYTES = 4;
 const NANOS_PER_MS = 1_000_000;

@@ -13,7 +13,7 @@ const SIGNING_CERTIFICATE_OID = '1.2.840.113549.1.9.16.2.12';
 const SIGNING_CERTIFICATE_V2_OID = '1.2.840.113549.1.9.16.2.47';
 
 /** Signed attributes by type; each has exactly one value here. */
-export type SignedAttributes = ReadonlyMap<string, DerNode>;
+type SignedAttributes = ReadonlyMap<string, DerNode>;
 
 /** The signed attributes. Throws TimestampError `signed_attributes` when a type repeats or has not exactly one value. */
 export function readSignedAttributes(signer: Signer): SignedAttributes {

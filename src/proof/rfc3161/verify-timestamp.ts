@@ -38,7 +38,7 @@ export type TimestampExpectation = {
  * which is genTime and its accuracy, or without one genTime and one unit of its last digit. `serial` is lower-case hex;
  * `subject` is the signer's name (RFC 4514).
  */
-export type VerifiedTimestamp = {
+type VerifiedTimestamp = {
   genTime: Date;
   latest: Date;
   serial: string;

@@ -14,7 +14,7 @@ export const LEAF_KIND = 'hashedrekord';
 export const LEAF_VERSION = '0.0.2';
 
 /** What a leaf record is made of: SHA-256 of the signed bytes (PAE), the signature (DER), the public key (P-256 SPKI, DER). */
-export interface LeafFields {
+interface LeafFields {
   readonly digest: Uint8Array;
   readonly signature: Uint8Array;
   readonly publicKey: Uint8Array;

@@ -9,7 +9,7 @@ import type { ParsedSigstoreBundle } from './bundle.js';
 import { isWithin, type SigstoreTrust, type TrustedStamper } from './trusted-root.js';
 
 /** The check of a time stamp; if it passes, the stated time and the proven one. */
-export type TimestampFinding = { readonly check: Check } & Partial<VouchedTime>;
+type TimestampFinding = { readonly check: Check } & Partial<VouchedTime>;
 
 /** Codes of algorithms that this verifier does not support: the stamp may be valid. */
 const UNKNOWN_HERE: readonly string[] = ['algorithm_unsupported', 'imprint_algorithm'];

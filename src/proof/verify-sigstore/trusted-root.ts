@@ -23,7 +23,7 @@ export const MAX_TRUSTED_ROOT_BYTES = 4 * 1024 * 1024;
 const MEDIA_TYPE = /^application\/vnd\.dev\.sigstore\.trustedroot(\.v0\.\d+)?\+json(;version=0\.\d+)?$/;
 
 /** The period in which a key is trusted, both ends included; no end while the key is in use. */
-export type TrustedSpan = { readonly from: Date; readonly to?: Date };
+type TrustedSpan = { readonly from: Date; readonly to?: Date };
 
 /** A log. `id` is its id in entries, `checkpointId` in checkpoints, `name` its name in signature lines. */
 export type TrustedLogKey = {

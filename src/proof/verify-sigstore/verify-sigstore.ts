@@ -27,7 +27,7 @@ const SIGSTORE_STEPS = [
 
 type StepName = (typeof SIGSTORE_STEPS)[number];
 
-export type SigstoreOptions = {
+type SigstoreOptions = {
   readonly key: PublicKey;
   readonly artifact: Artifact;
   /** Logs and time stamps are `not_checked` if it is missing. */

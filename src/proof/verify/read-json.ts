@@ -20,7 +20,7 @@ import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 
 /** Limits of parsing. */
-export type ReadOptions = {
+type ReadOptions = {
   /** Rejects unknown members, or ignores them as those of a later version. */
   readonly unknownMembers: 'refuse' | 'ignore';
   /** Maximum length of each list. */

@@ -18,7 +18,7 @@ import { dsseKeyHint } from '../statement/dsse.js';
 import { problemOf, readMessage } from './read-json.js';
 
 /** The period in which a key is trusted; no end while the key is in use. */
-export type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
+type Validity = { readonly validFrom?: Date; readonly validTo?: Date };
 
 export type TrustedDsseKey = Validity & {
   readonly environment: Environment;
@@ -40,7 +40,7 @@ export type TrustedLog = Validity & {
 };
 
 /** Names of the required witnesses, and when the policy was in force. Versions increase. */
-export type TrustedPolicy = Validity & {
+type TrustedPolicy = Validity & {
   readonly environment: Environment;
   readonly version: number;
   readonly required: readonly string[];
