@@ -1,7 +1,7 @@
-import { getOption, type JsonObject } from '@bufbuild/protobuf';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { error as errorRules } from '../../gen/attestation/options/v1/options_pb.js';
-import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { ErrorCode, ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { findErrorCode } from '../protocol/error-rules.js';
 
 /**
  * A failed call. `code` is the service's dotted code, or one of the library's own: `connection.failed` (no response),
@@ -25,7 +25,7 @@ export class AttestationError extends Error {
   constructor(fields: AttestationErrorFields, options?: ErrorOptions) {
     super(fields.message, options);
     this.code = fields.code;
-    this.errorCode = ERROR_CODES.get(fields.code) ?? ErrorCode.UNSPECIFIED;
+    this.errorCode = findErrorCode(fields.code) ?? ErrorCode.UNSPECIFIED;
     this.details = fields.details ?? {};
     this.requestId = fields.requestId;
     this.retryable = fields.retryable ?? false;
@@ -42,13 +42,6 @@ type AttestationErrorFields = {
   retryable?: boolean;
   retryAfterMs?: number | undefined;
 };
-
-/** The service's codes by their dotted form. */
-const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map(
-  ErrorCodeSchema.values
-    .filter(({ number }) => number !== ErrorCode.UNSPECIFIED)
-    .map((value) => [getOption(value, errorRules).code, value.number]),
-);
 
 /** Connect codes of transient failures. They decide for dotted codes that this library does not know, too. */
 const RETRYABLE: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Aborted]);
@@ -69,7 +62,7 @@ export function toAttestationError(thrown: unknown, now: number): AttestationErr
       message: error.rawMessage,
       details,
       requestId: detail.requestId || requestId,
-      retryable: RETRYABLE.has(error.code) || ERROR_CODES.get(code) === ErrorCode.RATE_LIMIT_EXCEEDED,
+      retryable: RETRYABLE.has(error.code) || findErrorCode(code) === ErrorCode.RATE_LIMIT_EXCEEDED,
       retryAfterMs,
     },
     { cause: thrown },

@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../server/core/errors.js';
+import { errorRules } from '../protocol/error-rules.js';
 
 /** Where the page is, from the root of the repository. */
 export const ERRORS_PAGE = 'docs/errors.md';

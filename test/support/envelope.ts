@@ -3,7 +3,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Test } from 'tap';
 import { ErrorCode, ErrorCodeSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../src/server/core/errors.js';
+import { errorRules } from '../../src/protocol/error-rules.js';
 import type { Outcome } from './surfaces.js';
 
 /** What is looked at of an answer by REST. */

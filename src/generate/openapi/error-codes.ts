@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Access, Bucket, type MethodRules } from '../../../gen/attestation/options/v1/options_pb.js';
-import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../server/core/errors.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { errorRules, findErrorCode } from '../../protocol/error-rules.js';
 import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 
 /** What of an operation decides which errors it can answer with. */
@@ -52,9 +52,7 @@ function credentialCodes({ access, scope }: MethodRules): ErrorCode[] {
 }
 
 function getErrorCode({ parent, name }: DescMethod, code: string): ErrorCode {
-  const known = ErrorCodeSchema.values.find(
-    ({ number }) => number !== ErrorCode.UNSPECIFIED && errorRules(number).code === code,
-  );
+  const known = findErrorCode(code);
   if (known === undefined) throw new Error(`${parent.typeName}.${name}: no error has the code ${code}`);
-  return known.number;
+  return known;
 }

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage, JsonObject, Registry } from '@bufbuild/protobuf';
 import { type ErrorCode, ErrorEnvelopeSchema } from '../../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../server/core/errors.js';
+import { errorRules } from '../../protocol/error-rules.js';
 import { type Components, refTo } from './components.js';
 import { findMessageExample } from './example.js';
 import { messageRef, messageSchema } from './schema.js';

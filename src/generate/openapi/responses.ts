@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { DescFile, DescMessage, JsonObject } from '@bufbuild/protobuf';
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { errorRules } from '../../server/core/errors.js';
+import { errorRules } from '../../protocol/error-rules.js';
 import { isHttpBody } from '../../server/http/rest/request.js';
 import { type Components, refTo } from './components.js';
 import { byStatus, errorCodes } from './error-codes.js';

@@ -1,6 +1,5 @@
-import { getOption, type JsonObject } from '@bufbuild/protobuf';
-import { type ErrorRules, error as errorOption } from '../../../gen/attestation/options/v1/options_pb.js';
-import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 
 /** An error that the caller sees. Its code determines the status and the spelling in every protocol. */
 export class ApiError extends Error {
@@ -20,13 +19,6 @@ export class ApiError extends Error {
   ) {
     super(message, options);
   }
-}
-
-/** Returns the rules of a code in errors.proto: dotted spelling, HTTP status, gRPC code, summary. */
-export function errorRules(code: ErrorCode): ErrorRules {
-  const rules = RULES.get(code);
-  if (rules === undefined) throw new Error(`error code ${code} has no rules in errors.proto`);
-  return rules;
 }
 
 /** Returns a `service.unavailable` error with a `Retry-After` header. */
@@ -49,9 +41,3 @@ export function idempotencyInProgress(): ApiError {
     { 'retry-after': '1' },
   );
 }
-
-const RULES: ReadonlyMap<ErrorCode, ErrorRules> = new Map(
-  ErrorCodeSchema.values
-    .filter((value) => value.number !== ErrorCode.UNSPECIFIED)
-    .map((value) => [value.number, getOption(value, errorOption)]),
-);

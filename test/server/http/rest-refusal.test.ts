@@ -1,6 +1,7 @@
 import t from 'tap';
 import { ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
-import { ApiError, errorRules } from '../../../src/server/core/errors.js';
+import { errorRules } from '../../../src/protocol/error-rules.js';
+import { ApiError } from '../../../src/server/core/errors.js';
 import { createRestHandler } from '../../../src/server/http/rest/handler.js';
 import { LibraryService } from '../../gen/library/v1/library_pb.js';
 import * as refused from '../../gen/library/v1/refused_pb.js';

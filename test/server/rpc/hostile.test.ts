@@ -3,7 +3,7 @@ import t from 'tap';
 import { request } from 'undici';
 import { type ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
-import { errorRules } from '../../../src/server/core/errors.js';
+import { errorRules } from '../../../src/protocol/error-rules.js';
 import { startApp } from '../../support/app.js';
 import { assertNoLeaks } from '../../support/recorder.js';
 import { publicMethods } from '../../support/rpcs.js';

@@ -1,6 +1,7 @@
 import { type Code, ConnectError } from '@connectrpc/connect';
+import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
-import { type ApiError, errorRules } from '../../core/errors.js';
+import type { ApiError } from '../../core/errors.js';
 import { boundMessage, errorDetails } from './error-details.js';
 
 /**

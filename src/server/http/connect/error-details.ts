@@ -5,7 +5,8 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../../gen/google/rpc/error_details_pb.js';
-import { type ApiError, errorRules } from '../../core/errors.js';
+import { errorRules } from '../../../protocol/error-rules.js';
+import type { ApiError } from '../../core/errors.js';
 
 /** A message for a status to carry. */
 export type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };

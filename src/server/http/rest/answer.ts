@@ -1,6 +1,7 @@
 import type { Message } from '@bufbuild/protobuf';
+import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
-import { type ApiError, errorRules } from '../../core/errors.js';
+import type { ApiError } from '../../core/errors.js';
 import { etagOf, isNoneMatch } from '../../core/etag.js';
 import { errorEnvelope } from './envelope.js';
 import { jsonPayload } from './response.js';

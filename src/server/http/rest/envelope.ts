@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import { type ApiError, errorRules } from '../../core/errors.js';
+import { errorRules } from '../../../protocol/error-rules.js';
+import type { ApiError } from '../../core/errors.js';
 import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** The REST error envelope as JSON text, for answers that are given before or beside the REST surface. */

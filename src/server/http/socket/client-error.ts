@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import { ApiError, errorRules } from '../../core/errors.js';
+import { errorRules } from '../../../protocol/error-rules.js';
+import { ApiError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { errorEnvelope } from '../rest/envelope.js';
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
-import { errorRules } from '../../core/errors.js';
 import { methodRules } from '../call/method-rules.js';
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;

@@ -7,8 +7,9 @@ import {
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { jcs } from '../../../proof/bytes/jcs.js';
+import { errorRules } from '../../../protocol/error-rules.js';
 import type { Problem } from '../../../protocol/problem.js';
-import { ApiError, errorRules } from '../../core/errors.js';
+import { ApiError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
 import { isDeeperThan } from '../../json/strict-json.js';
 import type { MetadataProblems } from '../../schema/problems.js';
