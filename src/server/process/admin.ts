@@ -18,7 +18,7 @@ import type { Cursors } from '../rpc/cursor.js';
 import type { Principals } from '../rpc/principals.js';
 import type { Pool } from '../store/database/connect.js';
 import { newSecret, SCOPES } from './first-keys.js';
-import { openIdempotency } from './idempotency.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 
 /** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
 export type AdminDeps = {
@@ -36,7 +36,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
   const apiKeys = deriveKeyRing(secretKeys, 'api-key');
   const idempotency = openIdempotency(config, pool);
   const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
-  const changed = (apiKeyId: string) => {
+  const onKeyChange = (apiKeyId: string) => {
     principals.forget(apiKeyId);
     const open = queue();
     if (open !== undefined) announceKeyChange(open, apiKeyId);
@@ -44,8 +44,8 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
   const keys = apiKeyHandlers({
     ...shared,
     scopes: SCOPES,
-    newSecret: (environment) => newSecret(apiKeys, environment),
-    changed,
+    createSecret: (environment) => newSecret(apiKeys, environment),
+    onKeyChange,
   });
   return [
     { desc: ProjectService, handlers: projectHandlers(shared) },

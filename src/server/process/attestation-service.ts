@@ -12,7 +12,7 @@ import { loadSchemas } from '../schema/registry.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
-import { openIdempotency } from './idempotency.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 import type { Sequencers } from './sequencers.js';
 
 /** What an API process has opened for AttestationService. */

@@ -8,7 +8,7 @@ import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import type { Principal } from '../core/principal.js';
 import { createApiKey, parseApiKey } from '../keys/api-key.js';
 import { deriveKeyRing, hmacApiKey, type KeyRing } from '../keys/key-ring.js';
-import type { NewSecret } from '../rpc/admin/api-key-deps.js';
+import type { NewSecret } from '../rpc/admin/create-api-key.js';
 import type { Sql } from '../store/database/connect.js';
 import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../store/projects/api-keys.js';
 import { insertProject } from '../store/projects/projects.js';

@@ -7,7 +7,7 @@ import { findDestinationProblem, resolveByDns } from '../net/destination.js';
 import type { Cursors } from '../rpc/cursor.js';
 import { webhookHandlers } from '../rpc/webhooks/webhooks.js';
 import type { Pool } from '../store/database/connect.js';
-import { openIdempotency } from './idempotency.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(

@@ -3,42 +3,53 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Message, toJson } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { jcs } from '../../proof/bytes/jcs.js';
+import type { Config } from '../../config/config.js';
 import type { Call } from '../core/call.js';
 import { ApiError, idempotencyInProgress } from '../core/errors.js';
-import type { KeyRing } from '../keys/key-ring.js';
+import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { type Claim, type EarlierClaim, findClaim, runClaimed } from '../store/idempotency.js';
 
 /** What mutating handlers need to honour `Idempotency-Key`. */
 export type Idempotency = {
   pool: Pool;
-  /** Sub-keys for hashing requests; the first is used, the others are known. */
+  /** Sub-keys that hash requests. New hashes use the first; hashes under any of them match. */
   keys: KeyRing;
   retentionMs: number;
   /** Monotonic milliseconds. */
   clock: () => number;
 };
 
-/** What an RPC does once, and how it answers when that was done before. */
-export type Once<M extends Message> = {
-  /** Writes through `tx` alone; what it throws is told to the caller and undoes everything, the claim included. */
+/** Creates {@link Idempotency} over an open database. */
+export function openIdempotency({ secrets, idempotencyRetentionMs }: Config, pool: Pool): Idempotency {
+  return {
+    pool,
+    keys: deriveKeyRing(secrets.secretKeys, 'idempotency'),
+    retentionMs: idempotencyRetentionMs,
+    clock: () => performance.now(),
+  };
+}
+
+/** The effect of an RPC, and how a replay of it is answered. */
+type Once<M extends Message> = {
+  /** Writes only through `tx`. If it throws, the transaction is rolled back, the claim included, and the call fails. */
   effect: (tx: Sql) => Promise<{ resourceId: string; response: M }>;
-  /** The resource as it now stands, as the first call would be answered now. */
+  /** Returns the resource in its current state. */
   replay: (resourceId: string) => Promise<M>;
 };
 
-const PATIENCE_MS = 5_000;
+const WAIT_MS = 5_000;
 const RETRY_MS = 20;
 
 /**
- * Runs the effect of a mutating RPC in a transaction, and once only for the call's idempotency key, if it has one: a
- * later call with the same key and message gets the resource again and `Idempotent-Replayed`. Commit point: that of
- * the transaction, which holds effect and claim. Throws `idempotency.key_reused` for another message under the same
- * key, and `idempotency.in_progress` when one with the same key is under way for longer than 5 s.
+ * Runs the effect of a mutating RPC in a transaction, once per idempotency key. A later call with the same key and
+ * message is replayed: it gets the resource and `Idempotent-Replayed`. Commit point: that of the transaction, which
+ * holds the effect and the claim of the key. Throws `idempotency.key_reused` if the key was used with another message,
+ * and `idempotency.in_progress` if a call with the same key takes longer than 5 s.
  *
- * @param request the message as it was received
+ * @param request the message as received
  */
-export async function idempotently<M extends Message>(
+export async function runIdempotently<M extends Message>(
   deps: Idempotency,
   call: Call,
   request: Message,
@@ -46,13 +57,13 @@ export async function idempotently<M extends Message>(
 ): Promise<M> {
   if (call.idempotencyKey === undefined) return (await deps.pool.begin(effect)).response;
   const claim = claimOf(deps, call, call.idempotencyKey, request);
-  const deadline = deps.clock() + PATIENCE_MS;
+  const deadline = deps.clock() + WAIT_MS;
   for (;;) {
     const claimed = await runClaimed(deps.pool, claim, effect);
     if (claimed.outcome === 'done') return claimed.effect.response;
     if (claimed.outcome === 'reused') throw keyReused();
     if (claimed.outcome === 'replayed') {
-      noteReplay(call);
+      markReplayed(call);
       return replay(claimed.resourceId);
     }
     if (deps.clock() >= deadline) throw idempotencyInProgress();
@@ -60,21 +71,21 @@ export async function idempotently<M extends Message>(
   }
 }
 
-/** A change of a resource, and how that is shown: in the change's transaction, or when the call is replayed. */
-export type Change<M extends Message> = {
-  /** Writes through `tx` alone. @returns the resource's id */
+/** A change of a resource and how the resource is read: in the transaction of the change, or for a replay. */
+type Change<M extends Message> = {
+  /** Writes only through `tx`. @returns the resource's id */
   make: (tx: Sql) => Promise<string>;
   show: (sql: Sql, id: string) => Promise<M>;
 };
 
-/** {@link idempotently} for what is answered with the resource as it stands, the first time and whenever replayed. */
+/** {@link runIdempotently} for changes that return the resource, both the first time and when replayed. */
 export function changeOnce<M extends Message>(
   deps: Idempotency,
   call: Call,
   request: Message,
   { make, show }: Change<M>,
 ): Promise<M> {
-  return idempotently(deps, call, request, {
+  return runIdempotently(deps, call, request, {
     effect: async (tx) => {
       const resourceId = await make(tx);
       return { resourceId, response: await show(tx, resourceId) };
@@ -83,8 +94,11 @@ export function changeOnce<M extends Message>(
   });
 }
 
-/** What stands under the call's idempotency key, whichever of the secret keys it was hashed with; undefined without. */
-export async function findEarlier(
+/**
+ * Looks up the earlier request made with this idempotency key, trying every secret key. Returns undefined if the call
+ * has no key or the key is unused.
+ */
+export async function findEarlierRequest(
   deps: Idempotency,
   call: Call,
   request: Message,
@@ -108,19 +122,19 @@ function claimOf(
   };
 }
 
-/** The keyed hash of an RPC's name and its message, the same on every surface; it tells nothing of the body. */
+/** HMAC of an RPC's name and message: the same for every protocol, and reveals nothing of the message. */
 export function requestHash({ key }: KeyRing[0], { method }: Call, request: Message): Buffer {
   return createHmac('sha256', key)
     .update(`${method.parent.typeName}/${method.name}\n${jcs(toJson(method.input, request))}`)
     .digest();
 }
 
-/** Says in the answer's headers that nothing was done anew. */
-export function noteReplay(call: Call): void {
+/** Sets `Idempotent-Replayed` on the response. */
+export function markReplayed(call: Call): void {
   call.responseHeaders.set('idempotent-replayed', 'true');
 }
 
-/** The error of a key that another request was made with. */
+/** The error `idempotency.key_reused`. */
 export function keyReused(): ApiError {
   return new ApiError(
     ErrorCode.IDEMPOTENCY_KEY_REUSED,

@@ -7,7 +7,7 @@ import { HealthSchema } from '../../../gen/attestation/v1/service_pb.js';
 import type { Call } from '../../../src/server/core/call.js';
 import { ApiError } from '../../../src/server/core/errors.js';
 import { deriveKeyRing, parseKeyRing } from '../../../src/server/keys/key-ring.js';
-import { type Idempotency, idempotently } from '../../../src/server/rpc/idempotency.js';
+import { type Idempotency, runIdempotently } from '../../../src/server/rpc/idempotency.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { pruneIdempotencyKeys } from '../../../src/server/store/idempotency.js';
 import { testDatabase } from '../../support/servers.js';
@@ -58,7 +58,7 @@ let made = 0;
 
 /** Runs the effect for a request about `id`; says which resource came of it and whether it was a replay. */
 async function run(deps: Idempotency, call: Call, id = 'sub_1', fail?: Error): Promise<string> {
-  const response = await idempotently(deps, call, create(call.method.input, { id } as never), {
+  const response = await runIdempotently(deps, call, create(call.method.input, { id } as never), {
     effect: async (tx) => {
       const resourceId = `prj_${++made}`;
       await tx`INSERT INTO project (id, name) VALUES (${resourceId}, 'x')`;

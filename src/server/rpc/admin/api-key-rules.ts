@@ -12,10 +12,10 @@ import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { invalidRequest } from '../../json/problems.js';
 import { dateOfTimestamp } from '../../json/timestamp.js';
 import type { ApiKeyRow, ApiKeyLimits as StoredLimits } from '../../store/projects/api-keys.js';
-import { apiKeyStatus } from './api-key-message.js';
+import { apiKeyStatus } from './get-api-key.js';
 
-/** The scopes to store; throws `request.invalid` for one that does not exist. */
-export function checkScopes(wanted: readonly string[], known: readonly string[]): string[] {
+/** Returns the scopes to store. Throws `request.invalid` if a scope does not exist. */
+export function validateScopes(wanted: readonly string[], known: readonly string[]): string[] {
   const isKnown = (scope: string) => scope === UNIVERSAL_SCOPE || known.includes(scope);
   const problems = wanted.flatMap((scope, index) =>
     isKnown(scope)
@@ -26,14 +26,14 @@ export function checkScopes(wanted: readonly string[], known: readonly string[])
   return wanted.filter((scope) => scope !== UNIVERSAL_SCOPE);
 }
 
-/** An environment from a checked request or a row. */
+/** Narrows the environment of a validated request or a row. */
 export function toEnvironment(number: number): Principal['environment'] {
   if (number === Environment.LIVE || number === Environment.TEST) return number;
   throw new Error(`there is no environment ${number}`);
 }
 
-/** The expiry to store; throws `request.invalid` when it is not in the future. */
-export function checkExpiry(expiresAt: Timestamp, nowMs: number): Date {
+/** Returns the expiry to store. Throws `request.invalid` if it is not in the future. */
+export function validateExpiry(expiresAt: Timestamp, nowMs: number): Date {
   const date = dateOfTimestamp(expiresAt);
   if (date.getTime() <= nowMs) {
     throw invalidRequest([{ path: '/expires_at', message: 'must be in the future' }]);
@@ -41,22 +41,22 @@ export function checkExpiry(expiresAt: Timestamp, nowMs: number): Date {
   return date;
 }
 
-/** The limits to store: those given, and for the others what they are so far. */
-export function mergeLimits(given: ApiKeyLimits | undefined, sofar: StoredLimits): StoredLimits {
+/** Returns the limits to store: the given ones, and the current ones for the others. */
+export function mergeLimits(given: ApiKeyLimits | undefined, current: StoredLimits): StoredLimits {
   return {
-    submissionsPerSecond: Number(given?.submissionsPerSecond ?? sofar.submissionsPerSecond),
-    submissionsPerHour: Number(given?.submissionsPerHour ?? sofar.submissionsPerHour),
-    submissionsPerDay: Number(given?.submissionsPerDay ?? sofar.submissionsPerDay),
-    readsPerSecond: Number(given?.readsPerSecond ?? sofar.readsPerSecond),
+    submissionsPerSecond: Number(given?.submissionsPerSecond ?? current.submissionsPerSecond),
+    submissionsPerHour: Number(given?.submissionsPerHour ?? current.submissionsPerHour),
+    submissionsPerDay: Number(given?.submissionsPerDay ?? current.submissionsPerDay),
+    readsPerSecond: Number(given?.readsPerSecond ?? current.readsPerSecond),
   };
 }
 
-/** Throws `api_key.not_active` when the key is revoked. */
+/** Throws `api_key.not_active` if the key is revoked. */
 export function assertNotRevoked(row: ApiKeyRow, nowMs: number): void {
   if (row.revokedAt !== null) throw notActive(row, nowMs, 'the API key is revoked for good');
 }
 
-/** Throws `api_key.not_active` unless the key works and has no successor. */
+/** Throws `api_key.not_active` unless the key is active and has no successor. */
 export function assertRotatable(row: ApiKeyRow, nowMs: number): void {
   assertNotRevoked(row, nowMs);
   if (apiKeyStatus(row, nowMs) !== ApiKeyStatus.ACTIVE) {

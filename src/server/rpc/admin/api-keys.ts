@@ -1,4 +1,4 @@
-import { create, type JsonObject } from '@bufbuild/protobuf';
+import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import {
   type ApiKey,
   type ApiKeyService,
@@ -14,21 +14,18 @@ import type { Call, Handlers } from '../../core/call.js';
 import type { Sql } from '../../store/database/connect.js';
 import {
   type ApiKeyChange,
+  type ApiKeyLimits,
   type ApiKeyRow,
   listApiKeys,
   revokeApiKey,
   updateApiKey,
 } from '../../store/projects/api-keys.js';
-import { insertAuditEntry } from '../../store/projects/audit.js';
-import { auditEntry } from '../audit-entry.js';
+import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
-import { limitsDetail, rightsDetail } from './api-key-changes.js';
-import type { ApiKeyDeps } from './api-key-deps.js';
-import { apiKeyMessage } from './api-key-message.js';
-import { assertNotRevoked, checkExpiry, checkScopes, mergeLimits } from './api-key-rules.js';
-import { getLockedApiKey, showApiKey } from './get-api-key.js';
-import { createApiKey, rotateApiKey } from './new-api-key.js';
+import { assertNotRevoked, validateExpiry, validateScopes, mergeLimits } from './api-key-rules.js';
+import { type ApiKeyDeps, createApiKey, rotateApiKey } from './create-api-key.js';
+import { apiKeyMessage, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
 
 const readPage = pageReader(ListApiKeysRequestSchema);
@@ -37,7 +34,7 @@ const readPage = pageReader(ListApiKeysRequestSchema);
 export function apiKeyHandlers(deps: ApiKeyDeps): Handlers<typeof ApiKeyService> {
   return {
     createApiKey: (request, call) => createApiKey(deps, request, call),
-    getApiKey: ({ id }) => showApiKey(deps.pool, id, deps.clock()),
+    getApiKey: ({ id }) => getApiKeyMessage(deps.pool, id, deps.clock()),
     listApiKeys: (request) => listKeys(deps, request),
     updateApiKey: (request, call) => update(deps, request, call),
     revokeApiKey: (request, call) => revoke(deps, request, call),
@@ -67,21 +64,21 @@ async function listKeys(
 function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Promise<ApiKey> {
   return changeKey(deps, request, call, async (tx, row) => {
     assertNotRevoked(row, deps.clock());
-    const to = changeOf(deps, row, request);
+    const to = updatedColumns(deps, row, request);
     await updateApiKey(tx, row.id, to);
-    await note(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
-    await note(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));
+    await recordChange(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
+    await recordChange(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));
   });
 }
 
 function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
   return changeKey(deps, request, call, async (tx, row) => {
-    if (await revokeApiKey(tx, row.id)) await note(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
+    if (await revokeApiKey(tx, row.id)) await recordChange(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
   });
 }
 
-/** Adds the audit entry of a change, if there is anything to say. */
-async function note(
+/** Adds a change to the audit log unless `detail` is undefined. */
+async function recordChange(
   deps: ApiKeyDeps,
   tx: Sql,
   call: Call,
@@ -90,11 +87,11 @@ async function note(
   detail: JsonObject | undefined,
 ): Promise<void> {
   if (detail === undefined) return;
-  await insertAuditEntry(tx, auditEntry(deps, call, { action, projectId, resourceId, detail }));
+  await recordAction(deps, tx, call, { action, projectId, resourceId, detail });
 }
 
 async function changeKey(
-  { idempotency, clock, changed }: ApiKeyDeps,
+  { idempotency, clock, onKeyChange }: ApiKeyDeps,
   request: UpdateApiKeyRequest | RevokeApiKeyRequest,
   call: Call,
   change: (tx: Sql, row: ApiKeyRow) => Promise<void>,
@@ -106,24 +103,51 @@ async function changeKey(
         await change(tx, row);
         return row.id;
       },
-      show: (sql, id) => showApiKey(sql, id, clock()),
+      show: (sql, id) => getApiKeyMessage(sql, id, clock()),
     });
   } finally {
-    changed(request.id);
+    onKeyChange(request.id);
   }
 }
 
-/** What the key is to be: what the request says, and the rest as it is. */
-function changeOf({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
+/** The key's columns after the update: the request's values, and the present ones for fields it leaves out. */
+function updatedColumns({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
   return {
     name: request.name ?? key.name,
-    scopes: request.scopes.length === 0 ? key.scopes : checkScopes(request.scopes, scopes),
-    expiresAt: changedExpiry(key, request, clock()),
+    scopes: request.scopes.length === 0 ? key.scopes : validateScopes(request.scopes, scopes),
+    expiresAt: updatedExpiry(key, request, clock()),
     ...mergeLimits(request.limits, key),
   };
 }
 
-function changedExpiry(key: ApiKeyRow, { expiry }: UpdateApiKeyRequest, nowMs: number): Date | null {
-  if (expiry.case === 'expiresAt') return checkExpiry(expiry.value, nowMs);
+function updatedExpiry(key: ApiKeyRow, { expiry }: UpdateApiKeyRequest, nowMs: number): Date | null {
+  if (expiry.case === 'expiresAt') return validateExpiry(expiry.value, nowMs);
   return expiry.case === 'neverExpires' ? null : key.expiresAt;
+}
+
+/** The audit detail of changed name, scopes and expiry. Returns undefined if none changed. */
+function rightsDetail(from: ApiKeyChange, to: ApiKeyChange): JsonObject | undefined {
+  return changedMembers({
+    name: [from.name, to.name],
+    scopes: [from.scopes, to.scopes],
+    expires_at: [from.expiresAt?.toISOString() ?? null, to.expiresAt?.toISOString() ?? null],
+  });
+}
+
+/** The audit detail of changed limits. Returns undefined if none changed. */
+function limitsDetail(from: ApiKeyLimits, to: ApiKeyLimits): JsonObject | undefined {
+  return changedMembers({
+    submissions_per_second: [from.submissionsPerSecond, to.submissionsPerSecond],
+    submissions_per_hour: [from.submissionsPerHour, to.submissionsPerHour],
+    submissions_per_day: [from.submissionsPerDay, to.submissionsPerDay],
+    reads_per_second: [from.readsPerSecond, to.readsPerSecond],
+  });
+}
+
+function changedMembers(members: Record<string, [from: JsonValue, to: JsonValue]>): JsonObject | undefined {
+  const changed = Object.entries(members).filter(
+    ([, [from, to]]) => JSON.stringify(from) !== JSON.stringify(to),
+  );
+  if (changed.length === 0) return undefined;
+  return Object.fromEntries(changed.map(([name, [from, to]]) => [name, { from, to }]));
 }

@@ -13,7 +13,6 @@ import type { Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
-import { insertAuditEntry } from '../../store/projects/audit.js';
 import {
   findProject,
   insertProject,
@@ -22,7 +21,7 @@ import {
   type ProjectRow,
   renameProject,
 } from '../../store/projects/projects.js';
-import { auditEntry } from '../audit-entry.js';
+import { recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
@@ -51,7 +50,7 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
           await insertProject(tx, { id: resourceId, name });
           const action = AuditAction.PROJECT_CREATED;
           const done = { action, projectId: resourceId, resourceId, detail: { name } };
-          await insertAuditEntry(tx, auditEntry(deps, call, done));
+          await recordAction(deps, tx, call, done);
           return resourceId;
         },
         show,
@@ -73,7 +72,7 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
             await renameProject(tx, id, request.name);
             const detail = { name: { from: name, to: request.name } };
             const done = { action: AuditAction.PROJECT_CHANGED, projectId: id, resourceId: id, detail };
-            await insertAuditEntry(tx, auditEntry(deps, call, done));
+            await recordAction(deps, tx, call, done);
           }
           return id;
         },

@@ -13,13 +13,12 @@ import type { Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
-import { insertAuditEntry } from '../../store/projects/audit.js';
 import { makeWitnessDue } from '../../store/witnesses/witness-leases.js';
 import {
   readWitnessHealth,
   type WitnessHealth as StandingRow,
 } from '../../store/witnesses/witness-status.js';
-import { auditEntry } from '../audit-entry.js';
+import { recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 
 /** What the handlers work with. */
@@ -36,7 +35,7 @@ export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessServi
           await getStandings(tx, request.name);
           await makeWitnessDue(tx, request.name);
           const done = { action: AuditAction.WITNESS_ASKED, resourceId: request.name };
-          await insertAuditEntry(tx, auditEntry(deps, call, done));
+          await recordAction(deps, tx, call, done);
           return request.name;
         },
         show: async (sql, name) => {

@@ -30,7 +30,7 @@ import {
 import { listSubmissions } from '../../store/submissions/submission-lists.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { Cursors } from '../cursor.js';
-import { findEarlier, keyReused, noteReplay } from '../idempotency.js';
+import { findEarlierRequest, keyReused, markReplayed } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
 import type { WrittenBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
@@ -96,7 +96,7 @@ async function createAttestation(
       throw windowSpent(deps, call);
     default: {
       // The write compares with the hash under the newest secret key alone.
-      const earlier = await findEarlier(deps.idempotency, call, request);
+      const earlier = await findEarlierRequest(deps.idempotency, call, request);
       if (earlier?.outcome !== 'replayed') throw keyReused();
       return replay(deps, earlier.resourceId, principal, call);
     }
@@ -110,7 +110,7 @@ async function replayOnly(
   principal: Principal,
   call: Call,
 ): Promise<Submission> {
-  const earlier = await findEarlier(deps.idempotency, call, request);
+  const earlier = await findEarlierRequest(deps.idempotency, call, request);
   if (earlier === undefined) throw windowSpent(deps, call);
   if (earlier.outcome === 'reused') throw keyReused();
   return replay(deps, earlier.resourceId, principal, call);
@@ -161,7 +161,7 @@ async function replay(
 ): Promise<Submission> {
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
-  noteReplay(call);
+  markReplayed(call);
   return withWarnings(submissionMessage(row, principal.environment), row.schema);
 }
 

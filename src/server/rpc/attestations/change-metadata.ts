@@ -11,7 +11,6 @@ import { type Call, getPrincipal } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { Sql } from '../../store/database/connect.js';
-import { insertAuditEntry } from '../../store/projects/audit.js';
 import {
   correctMetadata,
   lockMetadata,
@@ -19,7 +18,7 @@ import {
   redactMetadata,
 } from '../../store/submissions/metadata.js';
 import { findSubmissions } from '../../store/submissions/submissions.js';
-import { type AuditIds, auditEntry, type Done } from '../audit-entry.js';
+import { type AuditedAction, type AuditIds, recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
 import { submissionMessage } from './submission-message.js';
@@ -76,7 +75,7 @@ function change(
   deps: ChangeDeps,
   call: Call,
   request: Message & { id: string },
-  effect: (tx: Sql, stand: MetadataStatus) => Promise<Done | undefined>,
+  effect: (tx: Sql, stand: MetadataStatus) => Promise<AuditedAction | undefined>,
 ): Promise<Submission> {
   const { environment, projectId } = getPrincipal(call);
   return changeOnce(deps.idempotency, call, request, {
@@ -84,7 +83,7 @@ function change(
       const stand = await lockMetadata(tx, request.id, { projectId, environment });
       if (stand === undefined) throw submissionNotFound();
       const done = await effect(tx, stand);
-      if (done !== undefined) await insertAuditEntry(tx, auditEntry(deps, call, done));
+      if (done !== undefined) await recordAction(deps, tx, call, done);
       return request.id;
     },
     show: async (sql, id) => {

@@ -18,7 +18,6 @@ import { decryptSecret, encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
 import { findSecretBytes, formatSecret } from '../../pipeline/webhooks/sign.js';
 import type { Sql } from '../../store/database/connect.js';
-import { insertAuditEntry } from '../../store/projects/audit.js';
 import {
   deleteWebhook,
   findWebhook,
@@ -28,7 +27,7 @@ import {
   updateWebhook,
   type WebhookRow,
 } from '../../store/webhooks/webhooks.js';
-import { auditEntry } from '../audit-entry.js';
+import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
 import { assertFound, getWebhook } from './get-webhook.js';
@@ -144,7 +143,7 @@ async function note(
   resourceId: string,
   detail: JsonObject = {},
 ): Promise<void> {
-  await insertAuditEntry(tx, auditEntry(deps, call, { action, resourceId, detail }));
+  await recordAction(deps, tx, call, { action, resourceId, detail });
 }
 
 async function listOwn(deps: WebhookDeps, request: ListWebhooksRequest, call: Call) {

@@ -2,27 +2,29 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { type AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Call } from '../core/call.js';
 import type { RandomSource } from '../core/random.js';
-import type { NewAuditEntry } from '../store/projects/audit.js';
+import type { Sql } from '../store/database/connect.js';
+import { insertAuditEntry } from '../store/projects/audit.js';
 
-/** What ids of entries are made of. `clock`: Unix milliseconds. */
+/** Where the ids of audit entries come from. `clock`: Unix milliseconds. */
 export type AuditIds = { clock: () => number; random: RandomSource };
 
-/** What was done. `detail` holds no metadata and no secret. */
-export type Done = {
+/** An action to record. `detail` holds no metadata and no secret. */
+export type AuditedAction = {
   action: AuditAction;
-  /** Left out: the calling key's project, or none for the operator. */
+  /** Default: the project of the calling API key, none for the operator. */
   projectId?: string;
   resourceId: string;
   detail?: JsonObject;
 };
 
-/** The audit entry of what a call does, by the API key that calls, or else the operator. */
-export function auditEntry(
+/** Adds an action to the audit log within its transaction. The actor is the calling API key, else the operator. */
+export async function recordAction(
   { clock, random }: AuditIds,
+  tx: Sql,
   { principal, requestId }: Call,
-  { action, projectId = principal?.projectId, resourceId, detail = {} }: Done,
-): NewAuditEntry {
-  return {
+  { action, projectId = principal?.projectId, resourceId, detail = {} }: AuditedAction,
+): Promise<void> {
+  await insertAuditEntry(tx, {
     id: `aud_${random.ulid(clock())}`,
     projectId: projectId ?? null,
     actorKind: principal === undefined ? AuditActorKind.ADMIN : AuditActorKind.API_KEY,
@@ -31,5 +33,5 @@ export function auditEntry(
     resourceId,
     requestId,
     detail,
-  };
+  });
 }
