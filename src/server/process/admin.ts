@@ -15,10 +15,10 @@ import { projectHandlers } from '../rpc/admin/projects.js';
 import { usageHandlers } from '../rpc/admin/usage.js';
 import { witnessHandlers } from '../rpc/admin/witnesses.js';
 import type { Cursors } from '../rpc/cursor.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 import type { Principals } from '../rpc/principals.js';
 import type { Pool } from '../store/database/connect.js';
 import { newSecret, SCOPES } from './first-keys.js';
-import { openIdempotency } from '../rpc/idempotency.js';
 
 /** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
 export type AdminDeps = {
@@ -37,7 +37,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
   const idempotency = openIdempotency(config, pool);
   const shared = { pool, idempotency, cursors, clock: Date.now, random: createRandomSource() };
   const onKeyChange = (apiKeyId: string) => {
-    principals.forget(apiKeyId);
+    principals.evict(apiKeyId);
     const open = queue();
     if (open !== undefined) announceKeyChange(open, apiKeyId);
   };

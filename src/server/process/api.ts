@@ -70,7 +70,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     replicas: config.natsReplicas,
     stages: [],
     log,
-    onQueue: (queue) => onKeyChange(queue, principals.forget),
+    onQueue: (queue) => onKeyChange(queue, principals.evict),
   });
   hooks.add(jobs.close);
   const acknowledged = createAcknowledgedLeaves();

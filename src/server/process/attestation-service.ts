@@ -8,11 +8,11 @@ import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/a
 import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 import { loadSchemas } from '../schema/registry.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
-import { openIdempotency } from '../rpc/idempotency.js';
 import type { Sequencers } from './sequencers.js';
 
 /** What an API process has opened for AttestationService. */

@@ -5,9 +5,9 @@ import type { ServiceEntry } from '../http/services.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import { findDestinationProblem, resolveByDns } from '../net/destination.js';
 import type { Cursors } from '../rpc/cursor.js';
+import { openIdempotency } from '../rpc/idempotency.js';
 import { webhookHandlers } from '../rpc/webhooks/webhooks.js';
 import type { Pool } from '../store/database/connect.js';
-import { openIdempotency } from '../rpc/idempotency.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(
@@ -22,7 +22,7 @@ export function webhookService(
     idempotency: openIdempotency(config, pool),
     cursors,
     encryptionKeys: deriveKeyRing(secretKeys, 'encryption'),
-    findUrlProblem: (url) => findDestinationProblem({ allowInsecure, resolve: resolveByDns }, url),
+    validateUrl: (url) => findDestinationProblem({ allowInsecure, resolve: resolveByDns }, url),
     baseUrl,
     clock: Date.now,
     random: createRandomSource(),

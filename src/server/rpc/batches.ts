@@ -29,8 +29,7 @@ import {
 import type { Cursors } from './cursor.js';
 import { pageReader } from './list-page.js';
 
-/** What the handlers work with. */
-export type BatchDeps = { pool: Pool; logCache: LogCache; cursors: Cursors; clock: () => number };
+type BatchDeps = { pool: Pool; logCache: LogCache; cursors: Cursors; clock: () => number };
 
 const readPage = pageReader(ListBatchesRequestSchema);
 
@@ -105,7 +104,7 @@ function batchMessage(batch: BatchRow, environment: number, witnesses: WitnessIn
 
 type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
 
-/** The log itself first, then those of the batch's policy, then others that vouched all the same. */
+/** The log first, then the witnesses of the batch's policy, then others that have vouched. */
 function batchWitnesses(
   batch: BatchRow,
   policy: Policy | undefined,

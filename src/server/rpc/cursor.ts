@@ -3,18 +3,18 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../core/errors.js';
 import type { KeyRing } from '../keys/key-ring.js';
 
-/** Makes and opens list cursors: where a page ended, authenticated and bound to the query it belongs to. */
+/** Issues and reads list cursors. A cursor holds the position where a page ended, with a MAC over it and its query. */
 export type Cursors = {
-  /** `cur_` and base64url; no part of the position has a dot. `query` is everything the page depends on: project, filters. */
+  /** Returns `cur_` and base64url. Parts of the position have no dot. `query`: all that the page depends on, such as project and filters. */
   seal(position: readonly (number | string)[], query: readonly unknown[]): string;
-  /** The position, as texts; throws `cursor.invalid` when the cursor was not made for this query. Empty gives undefined. */
+  /** Returns the position, undefined for ''. Throws `cursor.invalid` if the cursor was not issued for this query. */
   open(cursor: string, query: readonly unknown[]): string[] | undefined;
 };
 
 const MAC_BYTES = 16;
 const PREFIX = 'cur_';
 
-/** @param keys sub-keys for cursors; the first makes new ones, all open */
+/** @param keys sub-keys for cursors: the first issues, all are accepted */
 export function createCursors(keys: KeyRing): Cursors {
   const mac = (key: KeyRing[number], body: string, query: readonly unknown[]) =>
     createHmac('sha256', key.key)
@@ -29,14 +29,14 @@ export function createCursors(keys: KeyRing): Cursors {
     open(cursor, query) {
       if (cursor === '') return undefined;
       const bytes = Buffer.from(cursor.slice(PREFIX.length), 'base64url');
-      // Node skips what is no digit, and bits of the last digit that stand for nothing.
-      const isAsSealed = cursor === PREFIX + bytes.toString('base64url');
+      // Node ignores characters outside the alphabet and the unused bits of the last one.
+      const isCanonical = cursor === PREFIX + bytes.toString('base64url');
       const body = bytes.subarray(MAC_BYTES).toString('latin1');
       const given = bytes.subarray(0, MAC_BYTES);
-      const known = keys.some(
+      const isIssued = keys.some(
         (key) => given.length === MAC_BYTES && timingSafeEqual(mac(key, body, query), given),
       );
-      if (!isAsSealed || !known) {
+      if (!isCanonical || !isIssued) {
         throw new ApiError(
           ErrorCode.CURSOR_INVALID,
           'the cursor was not issued for this query; start again without one',

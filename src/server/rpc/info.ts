@@ -16,14 +16,14 @@ import { findApiKey } from '../store/projects/api-keys.js';
 import { readUsage, type WindowUsage } from '../store/projects/usage.js';
 import type { WindowUse } from '../store/submissions/sequence-submissions.js';
 import type { TrustRootsReader } from './trust-roots.js';
-import { lastDay, lastDays, startOf, sumUsage } from './usage.js';
+import { lastDay, lastDays, startOf, sumUsage } from './usage-spans.js';
 
-/** What the handlers work with. `problem` says why an environment is not operational, or undefined when it is. */
-export type InfoDeps = {
+/** `problem`: why an environment is not operational. Returns undefined if it is. */
+type InfoDeps = {
   pool: Pool;
   trustRoots: TrustRootsReader;
   problem: (environment: number) => Promise<string | undefined>;
-  /** Why proofs are late while all else works; undefined when they are not. */
+  /** Why proofs are late. Returns undefined if they are not. */
   findDegradation: () => Promise<string | undefined>;
   clock: () => number;
 };
@@ -80,7 +80,7 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
   });
 }
 
-/** Every window of the key with what is left of it; of the reads, what the headers of this very answer say. */
+/** The state of each of the key's windows. Reads have the values of this response's headers. */
 function rateLimits(
   call: Call,
   usage: readonly WindowUsage[],
@@ -100,7 +100,7 @@ function rateLimits(
   }));
 }
 
-/** The submissions in the windows that are under way. */
+/** The submissions counted in the current windows. */
 function submissionsOf(usage: readonly WindowUsage[], nowSecond: number): WindowUse {
   const inWindow = (seconds: number) =>
     usage.find(

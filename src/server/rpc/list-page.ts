@@ -2,25 +2,25 @@ import { type DescMessage, getOption } from '@bufbuild/protobuf';
 import { default_value } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Cursors } from './cursor.js';
 
-/** A list: `query` is everything that its pages depend on besides where they begin, such as project and filters. */
-export type List<R> = {
+/** A list. `query`: all that its pages depend on besides their position, such as project and filters. */
+type List<R> = {
   query: readonly unknown[];
   /**
-   * At most `limit` rows: those behind the row with this position, the first ones without it. A page that `isCut` has
-   * fewer than there are, and one at least.
+   * Reads at most `limit` rows after this position, or the first rows if there is none. `isCut`: the page has at least
+   * one row but fewer than there are, because reading was cut short.
    */
   read: (before: string[] | undefined, limit: number) => Promise<R[] | { rows: R[]; isCut: boolean }>;
   positionOf: (row: R) => readonly (number | string)[];
 };
 
-/** The rows of a page, and the cursor of the next one, `''` on the last. */
-export type ListPage<R> = { rows: R[]; nextCursor: string };
+/** The rows of a page and the cursor of the next page, `''` on the last page. */
+type ListPage<R> = { rows: R[]; nextCursor: string };
 
 type PageRequest = { limit?: number | undefined; cursor: string };
 
 /**
- * Makes the reading of a list's pages. A request that leaves `limit` out gets as many items as its proto says. What is
- * made throws `cursor.invalid` for a cursor of another query.
+ * Returns the page reader of a list request. `limit` defaults to the proto's default. The reader throws `cursor.invalid`
+ * if the cursor was issued for another query.
  */
 export function pageReader(request: DescMessage) {
   const defaultLimit = readDefaultLimit(request);

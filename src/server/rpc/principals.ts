@@ -5,27 +5,27 @@ import { hmacApiKey, type KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
 import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/projects/api-keys.js';
 
-/** Finds out who holds an API key. */
+/** Looks up the principals of API keys. */
 export type Principals = {
-  /** The principal of a usable key; undefined when it is unknown, malformed, revoked or expired. */
+  /** Returns undefined if the key is unknown, malformed, revoked or expired. */
   find(apiKey: string): Promise<Principal | undefined>;
-  /** Forgets a key at once, because it was made, revoked or changed. */
-  forget(apiKeyId: string): void;
+  /** Evicts a key from the cache. To be called when it was created, revoked or changed. */
+  evict(apiKeyId: string): void;
 };
 
-/** A revoked key works for at most this long in a process that does not hear of it. */
+/** A revoked key works at most this long in a process that misses the broadcast. */
 const TTL_MS = 10_000;
 const KEYS_CACHED = 10_000;
-/** A key that is made after it was asked for works after this at the latest, where its making is not heard of. */
+/** A key that was looked up before it was created works at the latest after this, if the broadcast is missed. */
 const UNKNOWN_TTL_MS = 5_000;
 
 type Known = { principal: Principal; expiresAtMs: number };
 
-/** @param keys sub-keys for API keys: keys are looked up under each of them */
+/** @param keys sub-keys for API keys: keys are looked up under each of them. @param clock Unix milliseconds */
 export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number): Principals {
   const known = new LRUCache<string, Known>({ max: KEYS_CACHED, ttl: TTL_MS });
   const unknown = new LRUCache<string, true>({ max: KEYS_CACHED, ttl: UNKNOWN_TTL_MS });
-  const asking = new Map<string, Promise<Principal | undefined>>();
+  const lookups = new Map<string, Promise<Principal | undefined>>();
   let changes = 0;
   const lookUp = async (apiKey: string): Promise<Principal | undefined> => {
     const seen = changes;
@@ -37,14 +37,14 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
     void touchApiKey(pool, row.id).catch(() => {});
     const expiresAtMs = row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
     const principal = principalOf(row);
-    // What was read before a change must not outlive it.
+    // A row read before a change must not be cached after it.
     if (seen === changes) known.set(apiKey, { principal, expiresAtMs });
     return principal;
   };
-  /** Those who ask for the same key at once share one look-up. */
+  /** Concurrent look-ups of the same key share one query. */
   const lookUpOnce = (apiKey: string): Promise<Principal | undefined> => {
-    const found = asking.get(apiKey) ?? lookUp(apiKey).finally(() => asking.delete(apiKey));
-    asking.set(apiKey, found);
+    const found = lookups.get(apiKey) ?? lookUp(apiKey).finally(() => lookups.delete(apiKey));
+    lookups.set(apiKey, found);
     return found;
   };
   return {
@@ -53,10 +53,10 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
       return parseApiKey(apiKey) === undefined || unknown.has(apiKey) ? undefined : lookUpOnce(apiKey);
     },
-    forget(apiKeyId) {
+    evict(apiKeyId) {
       changes++;
       unknown.clear();
-      asking.clear();
+      lookups.clear();
       for (const [apiKey, { principal }] of known.entries()) {
         if (principal.apiKeyId === apiKeyId) known.delete(apiKey);
       }

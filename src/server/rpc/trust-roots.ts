@@ -23,10 +23,10 @@ import {
   type TimestampAuthorityRow,
 } from '../store/witnesses/timestamp-authorities.js';
 
-/** The trust roots and the tables they are made from. */
+/** Reads the trust roots. */
 export type TrustRootsReader = {
   read(): Promise<TrustRoots>;
-  /** One environment's logs and authorities in Sigstore's TrustedRoot form. */
+  /** One environment's logs and authorities as a Sigstore TrustedRoot. */
   readSigstore(environment: number): Promise<TrustedRoot>;
 };
 
@@ -39,7 +39,7 @@ type Sources = {
 
 const TTL_MS = 5_000;
 
-/** A reader that looks at the tables at most every five seconds. */
+/** A reader that caches the trust roots for five seconds. */
 export function createTrustRootsReader(
   pool: Pool,
   verifyUrl: () => string,
@@ -84,8 +84,8 @@ function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verif
   const changes = [...keys, ...authorities].flatMap(({ validFrom, validTo }) =>
     validTo ? [validFrom, validTo] : [validFrom],
   );
-  const begun = [...policies.map(({ validFrom }) => validFrom), ...logs.map(({ createdAt }) => createdAt)];
-  const times = [...changes, ...begun].map((date) => date.getTime());
+  const started = [...policies.map(({ validFrom }) => validFrom), ...logs.map(({ createdAt }) => createdAt)];
+  const times = [...changes, ...started].map((date) => date.getTime());
   return create(TrustRootsSchema, {
     timestampAuthorities: authorities.map(authorityMessage),
     transparencyLogs: logs.map((log) => logMessage(log, verifyUrl)),
@@ -111,14 +111,14 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
   };
 }
 
-/** How long after an epoch was closed a witness may vouch for what it signed: a question may have been under way. */
+/** How long after an epoch was closed witnesses may vouch for its checkpoints: requests may have been in flight. */
 const CLOSED_LOG_OVERLAP_MS = 60 * 60_000;
 
 function endOf({ closedAt }: Log): Date | null {
   return closedAt && new Date(closedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
 }
 
-/** A log's folder below `{verify_url}/log/`: the environment, with the epoch's number from the second on. */
+/** A log's path below `{verify_url}/log/`: the environment, followed by the epoch's number from the second on. */
 export function logPath(log: Pick<Log, 'environment' | 'epoch'>): string {
   const name = environmentName(log.environment);
   return log.epoch === 1 ? name : `${name}-${log.epoch}`;
@@ -165,7 +165,7 @@ function sigstoreRoot({ logs, authorities }: Sources, environment: number): Trus
   );
 }
 
-/** Without a beginning: some tools look whether the log was trusted at the entry's integratedTime, which is 0. */
+/** Without a start: some tools check that the log was trusted at the entry's integratedTime, which is 0. */
 function sigstoreLog(log: Log): TrustedLog {
   const validTo = endOf(log);
   return { origin: log.origin, publicKey: log.publicKey, ...(validTo && { validTo }) };

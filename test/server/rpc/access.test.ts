@@ -153,7 +153,7 @@ t.test(
     t.equal((await app.rest('/v1/service/me', { apiKey: key })).status, 200);
 
     t.ok(await revokeApiKey(app.pool, id));
-    told?.forget(id);
+    told?.evict(id);
     await announceChange(app, id);
     t.equal(await told?.find(key), undefined);
     t.ok(await untold?.find(key));
@@ -173,7 +173,7 @@ t.test('an unknown key is looked up once in a while, and works as soon as one is
   t.same(found, [undefined, undefined]);
   await app.pool`UPDATE api_key SET expires_at = NULL WHERE id = ${id}`;
   t.equal(principals.find(key), undefined, 'nothing is asked of the database');
-  principals.forget('key_another');
+  principals.evict('key_another');
   t.ok(await principals.find(key), 'any change is heard of');
 });
 

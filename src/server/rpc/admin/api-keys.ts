@@ -23,7 +23,7 @@ import {
 import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
-import { assertNotRevoked, validateExpiry, validateScopes, mergeLimits } from './api-key-rules.js';
+import { assertNotRevoked, mergeLimits, validateExpiry, validateScopes } from './api-key-rules.js';
 import { type ApiKeyDeps, createApiKey, rotateApiKey } from './create-api-key.js';
 import { apiKeyMessage, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
@@ -73,7 +73,8 @@ function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Pro
 
 function revoke(deps: ApiKeyDeps, request: RevokeApiKeyRequest, call: Call): Promise<ApiKey> {
   return changeKey(deps, request, call, async (tx, row) => {
-    if (await revokeApiKey(tx, row.id)) await recordChange(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
+    if (await revokeApiKey(tx, row.id))
+      await recordChange(deps, tx, call, row, AuditAction.API_KEY_REVOKED, {});
   });
 }
 
@@ -111,7 +112,11 @@ async function changeKey(
 }
 
 /** The key's columns after the update: the request's values, and the present ones for fields it leaves out. */
-function updatedColumns({ scopes, clock }: ApiKeyDeps, key: ApiKeyRow, request: UpdateApiKeyRequest): ApiKeyChange {
+function updatedColumns(
+  { scopes, clock }: ApiKeyDeps,
+  key: ApiKeyRow,
+  request: UpdateApiKeyRequest,
+): ApiKeyChange {
   return {
     name: request.name ?? key.name,
     scopes: request.scopes.length === 0 ? key.scopes : validateScopes(request.scopes, scopes),

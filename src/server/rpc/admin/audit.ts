@@ -17,8 +17,7 @@ import { type AuditRow, listAuditEntries } from '../../store/projects/audit.js';
 import type { Cursors } from '../cursor.js';
 import { pageReader } from '../list-page.js';
 
-/** What the handlers work with. */
-export type AuditDeps = { pool: Pool; cursors: Cursors };
+type AuditDeps = { pool: Pool; cursors: Cursors };
 
 const readPage = pageReader(ListAuditEntriesRequestSchema);
 

@@ -19,7 +19,13 @@ import {
 import { recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
 import { type Idempotency, runIdempotently } from '../idempotency.js';
-import { assertRotatable, validateExpiry, validateScopes, mergeLimits, toEnvironment } from './api-key-rules.js';
+import {
+  assertRotatable,
+  mergeLimits,
+  toEnvironment,
+  validateExpiry,
+  validateScopes,
+} from './api-key-rules.js';
 import { apiKeyMessage, getApiKey, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
 
@@ -91,7 +97,8 @@ async function replaceKey(deps: ApiKeyDeps, tx: Sql, call: Call, request: Rotate
   const key = await getLockedApiKey(tx, request.id);
   assertRotatable(key, nowMs);
   const { projectId, environment, name, scopes } = key;
-  const expiresAt = request.expiresAt === undefined ? key.expiresAt : validateExpiry(request.expiresAt, nowMs);
+  const expiresAt =
+    request.expiresAt === undefined ? key.expiresAt : validateExpiry(request.expiresAt, nowMs);
   const limits = mergeLimits(undefined, key);
   const wanted = { projectId, environment, name, scopes, expiresAt, limits };
   const replacement = await insertKey(deps, tx, call, wanted);

@@ -26,8 +26,7 @@ import type { Cursors } from '../cursor.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
 
-/** What the handlers work with. */
-export type ProjectDeps = {
+type ProjectDeps = {
   pool: Pool;
   idempotency: Idempotency;
   cursors: Cursors;
@@ -49,8 +48,7 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
           const { name } = request;
           await insertProject(tx, { id: resourceId, name });
           const action = AuditAction.PROJECT_CREATED;
-          const done = { action, projectId: resourceId, resourceId, detail: { name } };
-          await recordAction(deps, tx, call, done);
+          await recordAction(deps, tx, call, { action, projectId: resourceId, resourceId, detail: { name } });
           return resourceId;
         },
         show,
@@ -71,8 +69,8 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
           if (request.name !== undefined && request.name !== name) {
             await renameProject(tx, id, request.name);
             const detail = { name: { from: name, to: request.name } };
-            const done = { action: AuditAction.PROJECT_CHANGED, projectId: id, resourceId: id, detail };
-            await recordAction(deps, tx, call, done);
+            const action = AuditAction.PROJECT_CHANGED;
+            await recordAction(deps, tx, call, { action, projectId: id, resourceId: id, detail });
           }
           return id;
         },
@@ -81,7 +79,7 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
   };
 }
 
-/** The project; throws `project.not_found`. */
+/** Reads a project. Throws `project.not_found`. */
 export async function getProject(sql: Sql, id: string): Promise<ProjectRow> {
   const row = await findProject(sql, id);
   if (row === undefined) throw new ApiError(ErrorCode.PROJECT_NOT_FOUND, 'there is no project with this id');

@@ -10,19 +10,18 @@ import {
 import type { Handlers } from '../../core/call.js';
 import type { Pool } from '../../store/database/connect.js';
 import { readUsage, type UsageOwner } from '../../store/projects/usage.js';
-import { lastDay, startOf, sumUsage } from '../usage.js';
+import { lastDay, startOf, sumUsage } from '../usage-spans.js';
 import { getApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
 
-/** What the handlers work with. */
-export type UsageDeps = { pool: Pool; clock: () => number };
+type UsageDeps = { pool: Pool; clock: () => number };
 
 /** The handlers of UsageService. */
 export function usageHandlers({ pool, clock }: UsageDeps): Handlers<typeof UsageService> {
   return {
     getUsage: async (request) => {
       const owner = await getOwner(pool, request);
-      return readMessage(pool, owner, request, Math.floor(clock() / 1000));
+      return readUsageMessage(pool, owner, request, Math.floor(clock() / 1000));
     },
   };
 }
@@ -32,7 +31,7 @@ async function getOwner(pool: Pool, { projectId, apiKeyId }: GetUsageRequest): P
   return { projectId: (await getProject(pool, projectId)).id };
 }
 
-async function readMessage(
+async function readUsageMessage(
   pool: Pool,
   owner: UsageOwner,
   { window, start, end }: GetUsageRequest,
@@ -64,6 +63,6 @@ async function readMessage(
   });
 }
 
-function secondOf(time: Timestamp | undefined, otherwise: number): number {
-  return time === undefined ? otherwise : timestampMs(time) / 1000;
+function secondOf(time: Timestamp | undefined, fallback: number): number {
+  return time === undefined ? fallback : timestampMs(time) / 1000;
 }

@@ -21,32 +21,32 @@ import {
 import { recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 
-/** What the handlers work with. */
-export type WitnessDeps = { pool: Pool; idempotency: Idempotency; clock: () => number; random: RandomSource };
+type WitnessDeps = { pool: Pool; idempotency: Idempotency; clock: () => number; random: RandomSource };
 
 /** The handlers of WitnessService. */
 export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessService> {
   return {
     listWitnesses: async () =>
-      create(ListWitnessesResponseSchema, { data: (await readWitnessHealth(deps.pool)).map(message) }),
+      create(ListWitnessesResponseSchema, {
+        data: (await readWitnessHealth(deps.pool)).map(standingMessage),
+      }),
     askWitness: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           await getStandings(tx, request.name);
           await makeWitnessDue(tx, request.name);
-          const done = { action: AuditAction.WITNESS_ASKED, resourceId: request.name };
-          await recordAction(deps, tx, call, done);
+          await recordAction(deps, tx, call, { action: AuditAction.WITNESS_ASKED, resourceId: request.name });
           return request.name;
         },
         show: async (sql, name) => {
           const standings = await getStandings(sql, name);
-          return create(AskWitnessResponseSchema, { data: standings.map(message) });
+          return create(AskWitnessResponseSchema, { data: standings.map(standingMessage) });
         },
       }),
   };
 }
 
-/** Of one witness; throws `witness.not_found`. */
+/** Reads the standings of one witness, one per log. Throws `witness.not_found`. */
 async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
   const standings = (await readWitnessHealth(sql)).filter(({ witness }) => witness === name);
   if (standings.length === 0)
@@ -54,7 +54,7 @@ async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
   return standings;
 }
 
-function message(row: StandingRow): WitnessStanding {
+function standingMessage(row: StandingRow): WitnessStanding {
   const { lastSuccessAt, lastFailedAt } = row;
   return create(WitnessStandingSchema, {
     log: row.origin,

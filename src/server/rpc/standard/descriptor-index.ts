@@ -2,23 +2,23 @@ import { type DescExtension, type DescFile, type DescService, toBinary } from '@
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
-/** Proto files, to be found by what they declare. */
+/** Proto files, indexed by path, symbol and extended type. */
 export type DescriptorIndex = {
-  /** Full names of the services it was made of, in their order. */
+  /** Full names of the indexed services, in order. */
   services: readonly string[];
-  /** A file by its import path, `attestation/v1/batches.proto`. */
+  /** Looks up a file by its import path, such as `attestation/v1/batches.proto`. */
   findFile: (path: string) => DescFile | undefined;
-  /** The file that declares a fully-qualified name of any kind. */
+  /** Looks up the file that declares a fully-qualified name. */
   findBySymbol: (name: string) => DescFile | undefined;
   /** The extensions of a message type, by its full name. */
   extensionsOf: (typeName: string) => readonly DescExtension[];
-  /** A file and all that it imports, directly or not, each once, itself first. */
+  /** Returns a file, first, and its direct and indirect imports, each once. */
   withImports: (file: DescFile) => readonly DescFile[];
-  /** The bytes of a file's descriptor; made once. */
+  /** Serialises a file's descriptor, once. */
   serialize: (file: DescFile) => Uint8Array;
 };
 
-/** Indexes the files of the services, those that no service imports, and everything they all import. */
+/** Indexes the files of the services, `more` files, and all that they import. */
 export function indexDescriptors(
   services: readonly DescService[],
   more: readonly DescFile[],
@@ -38,8 +38,8 @@ export function indexDescriptors(
     findFile: (path) => files.get(path),
     findBySymbol: (name) => symbols.get(name),
     extensionsOf: (typeName) => extensions.filter(({ extendee }) => extendee.typeName === typeName),
-    withImports: once((file) => collectImports(file)),
-    serialize: once(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)),
+    withImports: memoise((file) => collectImports(file)),
+    serialize: memoise(({ proto }) => toBinary(FileDescriptorProtoSchema, proto)),
   };
 }
 
@@ -51,8 +51,8 @@ function collectImports(file: DescFile, found = new Set<DescFile>()): DescFile[]
   return [...found];
 }
 
-/** What `make` has made of a file before, or makes now. */
-function once<T>(make: (file: DescFile) => T): (file: DescFile) => T {
+/** Caches the results of `make` by file. */
+function memoise<T>(make: (file: DescFile) => T): (file: DescFile) => T {
   const made = new Map<DescFile, T>();
   return (file) => {
     const known = made.get(file) ?? make(file);
@@ -61,7 +61,7 @@ function once<T>(make: (file: DescFile) => T): (file: DescFile) => T {
   };
 }
 
-/** The full names that a declaration brings in besides those nested in it; an enum's values are its siblings. */
+/** The full names that a declaration declares, without nested types. An enum's values are siblings of the enum. */
 function namesIn(desc: ReturnType<typeof nestedTypes> extends Iterable<infer D> ? D : never): string[] {
   const { typeName } = desc;
   switch (desc.kind) {

@@ -9,30 +9,30 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../../gen/grpc/health/v1/health_pb.js';
 
-export type HealthDeps = {
-  /** Full names of the services that health can be asked of; all have the same. */
+type HealthDeps = {
+  /** Full names of the services; all have the same status. */
   services: readonly string[];
-  /** Whether this process can do its work, as `/readyz` says. */
+  /** Whether `/readyz` reports this process as ready. */
   isReady: () => Promise<boolean>;
-  /** Milliseconds of a clock that never steps. */
+  /** Monotonic milliseconds. */
   monotonicMs: () => number;
 };
 
-/** The process is looked at no more often than this, however many ask. */
-const LOOK_MS = 500;
-/** The name that stands for the server as a whole. */
-const WHOLE = '';
+/** The status is checked at most this often. */
+const CHECK_MS = 500;
+/** The name of the server as a whole. */
+const SERVER = '';
 
 /**
- * Serves `grpc.health.v1.Health` to anyone who asks. While the server drains, everything is NOT_SERVING; a watch says
- * so, too, before it ends.
+ * Serves `grpc.health.v1.Health` without authentication. While the server drains, every status is NOT_SERVING; watches
+ * send it and end.
  */
 export function healthRoutes(deps: HealthDeps): (router: ConnectRouter) => void {
-  const names = [WHOLE, ...deps.services];
-  const look = sharedLook(deps);
-  /** The context's signal aborts when the server begins to drain. */
+  const names = [SERVER, ...deps.services];
+  const readReadiness = cachedReadiness(deps);
+  /** The context's signal aborts when the server starts to drain. */
   const statusNow = async ({ signal }: HandlerContext) =>
-    !signal.aborted && (await look()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+    !signal.aborted && (await readReadiness()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
   return (router) => {
     router.service(Health, {
       async check({ service }, context) {
@@ -55,27 +55,27 @@ export function healthRoutes(deps: HealthDeps): (router: ConnectRouter) => void 
   };
 }
 
-/** The status now and whenever it changes, until the signal aborts. */
+/** Yields the status now and whenever it changes, until the signal aborts. */
 async function* watch(
   read: () => Promise<ServingStatus>,
   signal: AbortSignal,
 ): AsyncIterable<HealthCheckResponse> {
-  let told: ServingStatus | undefined;
+  let sent: ServingStatus | undefined;
   for (let last = false; !last; ) {
     last = signal.aborted;
     const status = await read();
-    if (status !== told) yield create(HealthCheckResponseSchema, { status });
-    told = status;
-    if (!last) await delay(LOOK_MS, undefined, { signal }).catch(() => {});
+    if (status !== sent) yield create(HealthCheckResponseSchema, { status });
+    sent = status;
+    if (!last) await delay(CHECK_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-/** One look at the process for all who ask within `LOOK_MS` of each other. */
-function sharedLook({ isReady, monotonicMs }: HealthDeps): () => Promise<boolean> {
+/** Caches the readiness for `CHECK_MS`. */
+function cachedReadiness({ isReady, monotonicMs }: HealthDeps): () => Promise<boolean> {
   let latest = Promise.resolve(false);
   let latestMs = Number.NEGATIVE_INFINITY;
   return () => {
-    if (monotonicMs() - latestMs < LOOK_MS) return latest;
+    if (monotonicMs() - latestMs < CHECK_MS) return latest;
     latestMs = monotonicMs();
     latest = isReady();
     return latest;

@@ -12,31 +12,31 @@ import {
 import { ServerReflection as ServerReflectionAlpha } from '../../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { type DescriptorIndex, indexDescriptors } from './descriptor-index.js';
 
-/** The reflection services themselves. */
+/** The reflection services. */
 export const REFLECTION_SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionAlpha];
 
-/** What errors carry, which no method names. */
-const DETAILS: readonly DescFile[] = [file_attestation_v1_errors, file_google_rpc_error_details];
+/** The files of error details, which no method refers to. */
+const ERROR_DETAILS: readonly DescFile[] = [file_attestation_v1_errors, file_google_rpc_error_details];
 
-type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse'];
+type MessageResponse = MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse'];
 
 /**
- * Serves gRPC server reflection, v1 and v1alpha, over the services and everything their files import, to anyone who
- * asks. A file that was sent on a stream is not sent along again on it.
+ * Serves gRPC server reflection, v1 and v1alpha, without authentication, over the services and all that their files
+ * import. A stream sends each imported file once.
  */
 export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
-  const index = indexDescriptors(services, DETAILS);
-  const info = (requests: AsyncIterable<ServerReflectionRequest>) => answerAll(index, requests);
+  const index = indexDescriptors(services, ERROR_DETAILS);
+  const info = (requests: AsyncIterable<ServerReflectionRequest>) => respondToAll(index, requests);
   return (router) => {
     router.rpc(ServerReflection.method.serverReflectionInfo, info);
-    // The two versions differ in the name of their package only.
+    // The two versions differ only in the name of their package.
     const { serverReflectionInfo } = ServerReflectionAlpha.method;
     const messages = { input: ServerReflectionRequestSchema, output: ServerReflectionResponseSchema };
     router.rpc({ ...serverReflectionInfo, ...messages }, info);
   };
 }
 
-async function* answerAll(
+async function* respondToAll(
   index: DescriptorIndex,
   requests: AsyncIterable<ServerReflectionRequest>,
 ): AsyncIterable<ServerReflectionResponse> {
@@ -45,16 +45,16 @@ async function* answerAll(
     yield create(ServerReflectionResponseSchema, {
       validHost: request.host,
       originalRequest: request,
-      messageResponse: answer(index, sent, request),
+      messageResponse: respond(index, sent, request),
     });
   }
 }
 
-function answer(
+function respond(
   index: DescriptorIndex,
   sent: Set<DescFile>,
   { messageRequest: { case: kind, value } }: ServerReflectionRequest,
-): Answer {
+): MessageResponse {
   switch (kind) {
     case 'fileByFilename':
       return files(index, index.findFile(value), sent, value);
@@ -72,23 +72,23 @@ function answer(
       return { case: 'listServicesResponse', value: { service } };
     }
     default:
-      return refusal(Code.InvalidArgument, 'the request asks for nothing this server knows');
+      return refusal(Code.InvalidArgument, 'the request has no kind that this server supports');
   }
 }
 
-function extensionNumbers(index: DescriptorIndex, typeName: string): Answer {
+function extensionNumbers(index: DescriptorIndex, typeName: string): MessageResponse {
   if (index.findBySymbol(typeName) === undefined) return notFound(typeName);
   const extensionNumber = index.extensionsOf(typeName).map(({ number }) => number);
   return { case: 'allExtensionNumbersResponse', value: { baseTypeName: typeName, extensionNumber } };
 }
 
-/** The file, and those of its imports that the client does not have yet. */
+/** The file and those of its imports that were not sent on this stream yet. */
 function files(
   index: DescriptorIndex,
   file: DescFile | undefined,
   sent: Set<DescFile>,
   wanted: string,
-): Answer {
+): MessageResponse {
   if (file === undefined) return notFound(wanted);
   const needed = index.withImports(file).filter((one) => one === file || !sent.has(one));
   for (const one of needed) sent.add(one);
@@ -96,10 +96,10 @@ function files(
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } };
 }
 
-function notFound(what: string): Answer {
-  return refusal(Code.NotFound, `${what} is not known here`);
+function notFound(name: string): MessageResponse {
+  return refusal(Code.NotFound, `${name} is unknown`);
 }
 
-function refusal(errorCode: Code, errorMessage: string): Answer {
+function refusal(errorCode: Code, errorMessage: string): MessageResponse {
   return { case: 'errorResponse', value: { errorCode, errorMessage } };
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../core/errors.js';
 import type { Sql } from '../../store/database/connect.js';
 import { findWebhook, type WebhookRow } from '../../store/webhooks/webhooks.js';
 
-/** The caller's own subscription; another project's is not found, as one that never was. */
+/** Reads a subscription of the caller. Throws `webhook.not_found` if it is unknown or another project's. */
 export async function getWebhook(
   sql: Sql,
   id: string,
@@ -16,7 +16,7 @@ export async function getWebhook(
   return row;
 }
 
-/** Throws `webhook.not_found` unless it was found. */
+/** Throws `webhook.not_found` unless `isFound`. */
 export function assertFound(isFound: boolean): asserts isFound {
   if (isFound) return;
   throw new ApiError(

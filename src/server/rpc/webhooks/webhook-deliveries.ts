@@ -30,12 +30,12 @@ import { pageReader } from '../list-page.js';
 import { getWebhook } from './get-webhook.js';
 import { deliveryMessage, webhookMessage } from './webhook-messages.js';
 
-/** What the handlers work with. */
+/** Dependencies of the delivery handlers. `clock`: Unix milliseconds. */
 export type DeliveryDeps = {
   pool: Pool;
   idempotency: Idempotency;
   cursors: Cursors;
-  /** The API's address as the world sees it. */
+  /** The public address of the API. */
   baseUrl: () => string;
   clock: () => number;
   random: RandomSource;
@@ -48,21 +48,21 @@ type DeliveryMethod =
   | 'redeliverWebhookDelivery'
   | 'redeliverFailedWebhookDeliveries';
 
-/** Of what is sent again; an exact count of many would take longer than asking for them. */
-const MOST_COUNTED = 10_000;
+/** The number of failed deliveries is counted up to this: counting more would take longer than requeueing them. */
+const MAX_COUNTED = 10_000;
 
 const readPage = pageReader(ListWebhookDeliveriesRequestSchema);
 
-/** Those handlers of WebhookService that are about deliveries. */
+/** The handlers of WebhookService about deliveries. */
 export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof WebhookService>, DeliveryMethod> {
   return {
     testWebhook: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const { id } = await getWebhook(tx, request.id, call);
-          const made = `dlv_${deps.random.ulid(deps.clock())}`;
-          await insertTestDelivery(tx, id, made);
-          return made;
+          const deliveryId = `dlv_${deps.random.ulid(deps.clock())}`;
+          await insertTestDelivery(tx, id, deliveryId);
+          return deliveryId;
         },
         show: (sql, deliveryId) => showDelivery(deps, sql, { ...request, deliveryId }, call),
       }),
@@ -88,7 +88,7 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
         },
         show: async (sql, id) => {
           const message = webhookMessage(await getWebhook(sql, id, call), deps.clock());
-          const redelivering = await countFailed(sql, id, dateOfTimestamp(since), MOST_COUNTED);
+          const redelivering = await countFailed(sql, id, dateOfTimestamp(since), MAX_COUNTED);
           return create(WebhookSchema, { ...message, redelivering });
         },
       });

@@ -14,7 +14,7 @@ import type { AttemptRow } from '../../store/webhooks/webhook-attempts.js';
 import type { DeliveryRow } from '../../store/webhooks/webhook-deliveries.js';
 import type { WebhookRow } from '../../store/webhooks/webhooks.js';
 
-/** A subscription as the API shows it. `secret` is given to answers that make one; others never have it. */
+/** Converts a row to the message of the API. Only responses that create a secret include it. */
 export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string): Webhook {
   const until = row.previousSecretUntil;
   return create(WebhookSchema, {
@@ -31,7 +31,7 @@ export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string):
   });
 }
 
-/** A delivery as the API shows it; `attempts` are its own, in order. */
+/** Converts a delivery and its attempts, in order, to the message of the API. */
 export function deliveryMessage(
   row: DeliveryRow,
   attempts: readonly AttemptRow[],

@@ -34,18 +34,18 @@ import { assertFound, getWebhook } from './get-webhook.js';
 import { type DeliveryDeps, deliveryHandlers } from './webhook-deliveries.js';
 import { webhookMessage } from './webhook-messages.js';
 
-/** What the handlers work with. */
-export type WebhookDeps = DeliveryDeps & {
-  /** Sub-keys for encryption. */
+/** Dependencies of the handlers of WebhookService. */
+type WebhookDeps = DeliveryDeps & {
+  /** Sub-keys that encrypt secrets. */
   encryptionKeys: KeyRing;
-  /** Why events may not be sent to a url, for its owner; undefined when they may. */
-  findUrlProblem: (url: string) => Promise<string | undefined>;
+  /** Checks that events may be sent to a URL. Returns why not, undefined if they may. */
+  validateUrl: (url: string) => Promise<string | undefined>;
 };
 
 const MAX_WEBHOOKS = 50;
 const readPage = pageReader(ListWebhooksRequestSchema);
 const SECRET_BYTES = 32;
-/** How long the secret before a rotation signs along. */
+/** How long the previous secret keeps signing after a rotation. */
 const OVERLAP_MS = 24 * 3_600_000;
 const DISABLED_BY_OWNER = 'disabled through the API';
 
@@ -55,26 +55,26 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
     ...deliveryHandlers(deps),
     createWebhook: (request, call) => createWebhook(deps, request, call),
     getWebhook: async ({ id }, call) => webhookMessage(await getWebhook(deps.pool, id, call), deps.clock()),
-    listWebhooks: (request, call) => listOwn(deps, request, call),
+    listWebhooks: (request, call) => listCallers(deps, request, call),
     updateWebhook: (request, call) => changeWebhook(deps, request, call),
     deleteWebhook: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           assertFound(await deleteWebhook(tx, getPrincipal(call), request.id));
-          await note(deps, tx, call, AuditAction.WEBHOOK_DELETED, request.id);
+          await recordChange(deps, tx, call, AuditAction.WEBHOOK_DELETED, request.id);
           return request.id;
         },
-        show: showAnyway(deps, call),
+        show: showWithDeleted(deps, call),
       }),
     rotateWebhookSecret: (request, call) => {
-      const secret = checkSecret(deps, request.secret);
+      const secret = secretOrNew(deps, request.secret);
       return changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
           const row = await getWebhook(tx, request.id, call, { isLocked: true });
           if (decryptSecret(deps.encryptionKeys, row.secret, row.id) === secret) return request.id;
           const stored = encryptSecret(deps.encryptionKeys, secret, request.id);
           assertFound(await rotateWebhookSecret(tx, getPrincipal(call), request.id, stored, OVERLAP_MS));
-          await note(deps, tx, call, AuditAction.WEBHOOK_SECRET_ROTATED, request.id);
+          await recordChange(deps, tx, call, AuditAction.WEBHOOK_SECRET_ROTATED, request.id);
           return request.id;
         },
         show: showWithSecret(deps, call),
@@ -84,8 +84,8 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof WebhookServi
 }
 
 async function createWebhook(deps: WebhookDeps, request: CreateWebhookRequest, call: Call): Promise<Webhook> {
-  const secret = checkSecret(deps, request.secret);
-  const problem = await deps.findUrlProblem(request.url);
+  const secret = secretOrNew(deps, request.secret);
+  const problem = await deps.validateUrl(request.url);
   return changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       assertUrl(problem);
@@ -95,7 +95,7 @@ async function createWebhook(deps: WebhookDeps, request: CreateWebhookRequest, c
       const { url, events } = request;
       const webhook = { id, projectId, environment, url, events, secret: stored };
       if (!(await insertWebhook(tx, webhook, MAX_WEBHOOKS))) throw limitReached();
-      await note(deps, tx, call, AuditAction.WEBHOOK_CREATED, id);
+      await recordChange(deps, tx, call, AuditAction.WEBHOOK_CREATED, id);
       return id;
     },
     show: showWithSecret(deps, call),
@@ -104,30 +104,30 @@ async function createWebhook(deps: WebhookDeps, request: CreateWebhookRequest, c
 
 async function changeWebhook(deps: WebhookDeps, request: UpdateWebhookRequest, call: Call): Promise<Webhook> {
   const { id, url, events, status } = request;
-  const problem = url === undefined ? undefined : await deps.findUrlProblem(url);
+  const problem = url === undefined ? undefined : await deps.validateUrl(url);
   return changeOnce(deps.idempotency, call, request, {
     make: async (tx) => {
       assertUrl(problem);
       const row = await getWebhook(tx, id, call, { isLocked: true });
-      if (isAsAsked(row, request)) return id;
-      const changed = {
+      if (isUnchanged(row, request)) return id;
+      const changes = {
         url,
         events: events.length === 0 ? undefined : events,
         status: status === WebhookStatus.UNSPECIFIED ? undefined : status,
         disabledReason: DISABLED_BY_OWNER,
       };
-      assertFound(await updateWebhook(tx, getPrincipal(call), id, changed));
+      assertFound(await updateWebhook(tx, getPrincipal(call), id, changes));
       const isDisabled = status === WebhookStatus.DISABLED;
       const action = isDisabled ? AuditAction.WEBHOOK_DISABLED : AuditAction.WEBHOOK_CHANGED;
-      await note(deps, tx, call, action, id, isDisabled ? { reason: DISABLED_BY_OWNER } : {});
+      await recordChange(deps, tx, call, action, id, isDisabled ? { reason: DISABLED_BY_OWNER } : {});
       return id;
     },
-    show: showAnyway(deps, call),
+    show: showWithDeleted(deps, call),
   });
 }
 
-/** Whether a subscription is already what a change would make it. */
-function isAsAsked(row: WebhookRow, { url, events, status }: UpdateWebhookRequest): boolean {
+/** Whether an update would change nothing. */
+function isUnchanged(row: WebhookRow, { url, events, status }: UpdateWebhookRequest): boolean {
   return (
     (url === undefined || url === row.url) &&
     (events.length === 0 || events.join() === row.events.join()) &&
@@ -135,7 +135,7 @@ function isAsAsked(row: WebhookRow, { url, events, status }: UpdateWebhookReques
   );
 }
 
-async function note(
+async function recordChange(
   deps: WebhookDeps,
   tx: Sql,
   call: Call,
@@ -146,7 +146,7 @@ async function note(
   await recordAction(deps, tx, call, { action, resourceId, detail });
 }
 
-async function listOwn(deps: WebhookDeps, request: ListWebhooksRequest, call: Call) {
+async function listCallers(deps: WebhookDeps, request: ListWebhooksRequest, call: Call) {
   const { projectId, environment } = getPrincipal(call);
   const { rows, nextCursor } = await readPage(deps.cursors, request, {
     query: ['webhooks', projectId, environment],
@@ -162,28 +162,28 @@ async function listOwn(deps: WebhookDeps, request: ListWebhooksRequest, call: Ca
   });
 }
 
-/** Shows a subscription as it now stands, even when it was deleted after the call that is answered. */
-function showAnyway(deps: WebhookDeps, call: Call) {
-  return async (sql: Sql, id: string) => webhookMessage(await getAnyway(sql, id, call), deps.clock());
+/** Reads a subscription for a response, even if it was deleted after the call that is replayed. */
+function showWithDeleted(deps: WebhookDeps, call: Call) {
+  return async (sql: Sql, id: string) => webhookMessage(await getWithDeleted(sql, id, call), deps.clock());
 }
 
 function showWithSecret(deps: WebhookDeps, call: Call) {
   return async (sql: Sql, id: string) => {
-    const row = await getAnyway(sql, id, call);
-    const isGone = row.status === WebhookStatus.DELETED;
-    const secret = isGone ? undefined : decryptSecret(deps.encryptionKeys, row.secret, row.id);
+    const row = await getWithDeleted(sql, id, call);
+    const isDeleted = row.status === WebhookStatus.DELETED;
+    const secret = isDeleted ? undefined : decryptSecret(deps.encryptionKeys, row.secret, row.id);
     return webhookMessage(row, deps.clock(), secret);
   };
 }
 
-async function getAnyway(sql: Sql, id: string, call: Call): Promise<WebhookRow> {
+async function getWithDeleted(sql: Sql, id: string, call: Call): Promise<WebhookRow> {
   const row = await findWebhook(sql, getPrincipal(call), id, { withDeleted: true });
   assertFound(row !== undefined);
   return row;
 }
 
-/** The caller's secret, or a new one. */
-function checkSecret({ random }: WebhookDeps, secret: string | undefined): string {
+/** Returns the caller's secret, or a random one. Throws `request.invalid` if it is malformed. */
+function secretOrNew({ random }: WebhookDeps, secret: string | undefined): string {
   if (secret === undefined) return formatSecret(random.bytes(SECRET_BYTES));
   if (findSecretBytes(secret) !== undefined) return secret;
   throw invalidRequest([

@@ -3,22 +3,22 @@ import type { UsageSpan, WindowUsage } from '../store/projects/usage.js';
 const HOUR = 3_600;
 const DAY = 86_400;
 
-/** The last 24 hours up to the one that is under way. */
+/** The current hour and the 23 before it. */
 export function lastDay(nowSecond: number): UsageSpan {
   return { windowSeconds: HOUR, since: startOf(HOUR, nowSecond) - 23 * HOUR };
 }
 
-/** The last `count` UTC days, today included. */
+/** The last `count` UTC days, including today. */
 export function lastDays(count: number, nowSecond: number): UsageSpan {
   return { windowSeconds: DAY, since: startOf(DAY, nowSecond) - (count - 1) * DAY };
 }
 
-/** When the window began that a second is in. */
+/** The start of the window that contains a second, both in seconds since the epoch. */
 export function startOf(windowSeconds: number, second: number): number {
   return Math.floor(second / windowSeconds) * windowSeconds;
 }
 
-/** What was used in the windows of one span together. */
+/** Sums the usage of a span's windows. */
 export function sumUsage(
   rows: readonly WindowUsage[],
   { windowSeconds, since }: UsageSpan,
