@@ -36,7 +36,7 @@ t.test('submissions are refused while the clocks are apart, and operators see it
   t.ok((await offset(api)) < -3_500);
   await until('the log says so', () =>
     api.lines.some(
-      ({ level, msg }) => level === 'error' && /^no submission is taken: this machine/.test(msg),
+      ({ level, msg }) => level === 'error' && /^no submission is accepted: this machine/.test(msg),
     ),
   );
 

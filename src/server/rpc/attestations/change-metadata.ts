@@ -20,15 +20,15 @@ import {
 import { findSubmissions } from '../../store/submissions/submissions.js';
 import { type AuditedAction, type AuditIds, recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
-import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
+import { invalidMetadata, readMetadata, validateBySchema } from './metadata.js';
 import { submissionMessage } from './submission-message.js';
 
-/** What correction and redaction work with. */
+/** Dependencies of correction and redaction. */
 export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry };
 
 /**
- * Corrects the metadata of the caller's submission. Commit point: one transaction with the audit entry and the claim
- * of the idempotency key.
+ * Replaces the invalid metadata of the caller's submission. Commit point: the transaction that also holds the audit
+ * entry and the claim of the idempotency key.
  */
 export async function updateAttestation(
   deps: ChangeDeps,
@@ -39,7 +39,7 @@ export async function updateAttestation(
   const metadata = readMetadata(request.metadata ?? {});
   return change(deps, call, request, async (tx, { state, schema: attested }) => {
     assertCorrectable(state);
-    const errors = findMetadataErrors(deps.schemas, metadata.value);
+    const errors = validateBySchema(deps.schemas, metadata.value);
     const { schema } = metadata;
     if (errors !== undefined) throw invalidMetadata(schema, errors, 'nothing was changed');
     await correctMetadata(tx, id, metadata);
@@ -48,7 +48,7 @@ export async function updateAttestation(
   });
 }
 
-/** Erases the metadata of the caller's submission, once. Commit point: as of a correction. */
+/** Erases the metadata of the caller's submission. Has no effect the second time. Commit point: as of a correction. */
 export function deleteAttestation(
   deps: ChangeDeps,
   request: DeleteAttestationRequest,
@@ -62,7 +62,7 @@ export function deleteAttestation(
   });
 }
 
-/** The error of a submission that is not the caller's, or never was. */
+/** The error `submission.not_found`, of unknown submissions and those of other projects. */
 export function submissionNotFound(): ApiError {
   return new ApiError(
     ErrorCode.SUBMISSION_NOT_FOUND,
@@ -70,7 +70,7 @@ export function submissionNotFound(): ApiError {
   );
 }
 
-/** Runs `effect` on the locked submission, with what it says was done for the audit log; shows what came of it. */
+/** Runs `effect` on the locked submission, records the action that it returns, and reads the submission. */
 function change(
   deps: ChangeDeps,
   call: Call,

@@ -14,23 +14,23 @@ import type { RandomSource } from '../../core/random.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { NewSubmission } from '../../store/submissions/sequence-submissions.js';
 import { type Idempotency, requestHash } from '../idempotency.js';
-import { findMetadataErrors, invalidMetadata, readMetadata } from './metadata.js';
+import { invalidMetadata, readMetadata, validateBySchema } from './metadata.js';
 
-/** The key that signs an environment's statements: its row's id, its public part, and the signing, off the main thread. */
+/** Signs an environment's statements: the row id of its key, the public key, and the signing on a worker thread. */
 export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
 
-/** What makes a request into a row ready to be stored. */
+/** Dependencies of {@link prepareSubmission}. */
 export type Prepare = {
   schemas: SchemaRegistry;
   signerOf: (environment: Principal['environment']) => DsseSigner;
-  /** Requests under idempotency keys are hashed under the first of its keys. */
+  /** Its first key hashes requests that have an idempotency key. */
   idempotency: Idempotency;
-  /** Unix milliseconds for `submitted_at`; throws while no time can be told. */
+  /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
   submissionClock: () => number;
   random: RandomSource;
 };
 
-/** Checks the metadata, makes and signs the statement, and hashes the leaf. Stores nothing. */
+/** Validates the metadata, builds and signs the statement, and hashes the leaf. Stores nothing. */
 export async function prepareSubmission(
   deps: Prepare,
   request: CreateAttestationRequest,
@@ -38,7 +38,7 @@ export async function prepareSubmission(
 ): Promise<NewSubmission> {
   const principal = getPrincipal(call);
   const { schema, value, canonical } = readMetadata(request.metadata ?? {});
-  const errors = findMetadataErrors(deps.schemas, value);
+  const errors = validateBySchema(deps.schemas, value);
   if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
     throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
   }

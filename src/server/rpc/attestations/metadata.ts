@@ -15,15 +15,15 @@ import { isDeeperThan } from '../../json/strict-json.js';
 import type { MetadataProblems } from '../../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
 
-/** Metadata within its bounds: as sent, its JCS text, and the schema it names. */
-export type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
+/** Metadata as sent, its canonical JSON (RFC 8785), and the name of its schema. */
+type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
 
 const MAX_METADATA_BYTES = getOption(CreateAttestationRequestSchema.field.metadata, maxBytes);
 const MAX_METADATA_DEPTH = 32;
 
 /**
- * Reads a request's metadata; throws `request.invalid` when it names no schema or is too large. Texts that cannot be
- * stored are refused before, on every surface.
+ * Validates the size of a request's metadata and that it names a schema. Throws `request.invalid`. Strings that Postgres
+ * cannot store were rejected when the message was read.
  */
 export function readMetadata(value: JsonObject): ReadMetadata {
   if (isDeeperThan(value, MAX_METADATA_DEPTH))
@@ -39,10 +39,10 @@ export function readMetadata(value: JsonObject): ReadMetadata {
 }
 
 /**
- * Where metadata fails the schema it names, undefined when it does not; throws `submission.unknown_schema` when there is
- * none of that name.
+ * Validates metadata by the schema it names. Returns undefined if it is valid. Throws `submission.unknown_schema` if
+ * there is no schema of that name.
  */
-export function findMetadataErrors(
+export function validateBySchema(
   schemas: SchemaRegistry,
   metadata: JsonObject,
 ): MetadataProblems | undefined {
@@ -50,17 +50,17 @@ export function findMetadataErrors(
   if (verdict.ok) return undefined;
   if (verdict.reason === 'invalid') return verdict;
   const { known } = verdict;
-  const message = 'no metadata schema has this name; details.known lists those there are';
+  const message = 'no metadata schema has this name; details.known lists the names that exist';
   throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
 }
 
-/** The refusal of metadata that fails its schema; `hint` says what the caller can do about it. */
+/** The error `submission.invalid_metadata`. `hint`: what the caller can do. */
 export function invalidMetadata(schema: string, { errors, total }: MetadataProblems, hint: string): ApiError {
   const message = `the metadata fails its schema ${schema}; ${hint}`;
   return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors, total });
 }
 
-/** The warning that a lenient creation answers with, or none. */
+/** The warning of a lenient creation. Empty if the metadata is valid. */
 export function metadataWarnings(schema: string, errors: readonly Problem[]): Warning[] {
   if (errors.length === 0) return [];
   const { code } = errorRules(ErrorCode.SUBMISSION_INVALID_METADATA);

@@ -2,33 +2,33 @@ import { unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 
 /**
- * The time that statements say they were submitted at: this machine's clock as it was when it was last compared with the
- * database's, and steadily on from there, so that no step of it gets into a statement uncompared.
+ * The clock of `submitted_at`: this machine's wall clock at the last comparison with the database's clock, advanced by
+ * the monotonic clock. A step of the wall clock has no effect before the next comparison.
  */
 export type StatementClock = {
-  /** Unix milliseconds; throws `service.unavailable` while the two clocks are further apart than a few seconds. */
+  /** Unix milliseconds. Throws `service.unavailable` if the clocks differ by more than 5 s, or were never compared. */
   now(): number;
-  /** Compares; the log says when they part and when they agree again. Rejects, and changes nothing, without an answer. */
+  /** Compares the clocks and logs when they start or cease to differ. Rejects, without effect, if the query fails. */
   compare(): Promise<void>;
-  /** How far this machine's clock is ahead of the database's, as of the last comparison; undefined before the first. */
+  /** How far this machine's clock was ahead at the last comparison. Returns undefined before the first. */
   offsetSeconds(): number | undefined;
-  /** Why no time can be told, for this process's operator; undefined when it can. */
+  /** Why `now` throws, for `/readyz`. Returns undefined if it does not. */
   unreadyReason(): string | undefined;
 };
 
-/** What a clock is made of; times in milliseconds, `wallMs` and `databaseMs` since 1970. */
-export type StatementClockDeps = {
+/** Times are in milliseconds, `wallMs` and `databaseMs` since 1970. */
+type StatementClockDeps = {
   wallMs: () => number;
   monotonicMs: () => number;
   databaseMs: () => Promise<number>;
   log: Logger;
 };
 
-/** Machines that keep time at all are closer; statements are ordered by the log, and dated by its witnesses. */
+/** Machines with NTP differ by less. The log orders statements and its witnesses date them, so more precision is no use. */
 const MAX_OFFSET_MS = 5_000;
 const RETRY_SECONDS = 5;
 
-/** A clock that tells no time before it has compared once. */
+/** A clock that must be compared once before it is read. */
 export function createStatementClock({
   wallMs,
   monotonicMs,
@@ -38,36 +38,38 @@ export function createStatementClock({
   let anchor: { wallMs: number; monotonicMs: number } | undefined;
   let offsetMs: number | undefined;
   let problem: string | undefined;
-  const note = (found: string | undefined) => {
+  const recordProblem = (found: string | undefined) => {
     const detail = { offsetMs: Math.round(offsetMs ?? 0) };
-    if (problem === undefined && found !== undefined) log.error(detail, `no submission is taken: ${found}`);
+    if (problem === undefined && found !== undefined)
+      log.error(detail, `no submission is accepted: ${found}`);
     if (problem !== undefined && found === undefined)
-      log.info(detail, 'submissions are taken: the clocks agree');
+      log.info(detail, 'submissions are accepted again: the clocks agree');
     problem = found;
   };
-  const refuse = () => unavailable("the service's clocks do not agree", RETRY_SECONDS, new Error(problem));
+  const clocksDiffer = () =>
+    unavailable("the service's clocks do not agree", RETRY_SECONDS, new Error(problem));
   return {
     now: () => {
-      if (problem !== undefined || anchor === undefined) throw refuse();
+      if (problem !== undefined || anchor === undefined) throw clocksDiffer();
       const steadyMs = anchor.wallMs + monotonicMs() - anchor.monotonicMs;
       if (Math.abs(wallMs() - steadyMs) > MAX_OFFSET_MS) {
-        note("this machine's clock was set after it was compared with the database's");
-        throw refuse();
+        recordProblem("this machine's clock was set after it was compared with the database's");
+        throw clocksDiffer();
       }
       return Math.floor(steadyMs);
     },
     compare: async () => {
-      const askedMs = monotonicMs();
-      const theirsMs = await databaseMs();
+      const sentMs = monotonicMs();
+      const databaseNowMs = await databaseMs();
       const nowMs = monotonicMs();
-      const oursMs = wallMs();
-      // The database looked at its clock at some time between question and answer.
-      const halfMs = (nowMs - askedMs) / 2;
-      offsetMs = oursMs - halfMs - theirsMs;
-      anchor = { wallMs: oursMs, monotonicMs: nowMs };
+      const wallNowMs = wallMs();
+      // The database read its clock at some time between request and response.
+      const halfMs = (nowMs - sentMs) / 2;
+      offsetMs = wallNowMs - halfMs - databaseNowMs;
+      anchor = { wallMs: wallNowMs, monotonicMs: nowMs };
       const isFar = Math.abs(offsetMs) - halfMs > MAX_OFFSET_MS;
       const seconds = (offsetMs / 1000).toFixed(1);
-      note(isFar ? `this machine's clock is ${seconds} s ahead of the database's` : undefined);
+      recordProblem(isFar ? `this machine's clock is ${seconds} s ahead of the database's` : undefined);
     },
     offsetSeconds: () => (offsetMs === undefined ? undefined : offsetMs / 1000),
     unreadyReason: () => problem,

@@ -5,17 +5,17 @@ import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findTiles } from '../../store/log/tiles.js';
 
-/** The tiles of all logs, those used last from memory. */
+/** A cache of the logs' tiles. */
 export type Tiles = {
-  /** Has these tiles of a log at hand, for what is then computed from them without waiting. */
+  /** Loads tiles of a log. @returns a synchronous reader of them, for computing proofs */
   load(logId: number, places: readonly TileRef[]): Promise<ReadTile>;
 };
 
-/** 8 KiB each, and as much again for the nodes above its hashes. */
+/** 8 KiB each, and as much again for the cached nodes above its hashes. */
 const TILES_CACHED = 200;
 const GATHER = { maxKeys: 50, maxInFlight: 2 };
 
-/** Tiles only grow, so a cached one serves every tree that it is long enough for. */
+/** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
 export function createTiles(pool: Pool): Tiles {
   const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
   const find = createBatchLoader(
