@@ -7,10 +7,10 @@ export const MODULES = ['proto', 'test/proto'] as const;
 /** Templates of `buf generate`, in the order in which they are run: the later ones run code of the earlier. */
 const TEMPLATES = ['buf.gen.yaml', 'buf.gen.openapi.yaml', 'test/buf.gen.yaml'] as const;
 
-/** What clients are generated from. */
+/** The protos that clients are generated from. */
 const PUBLIC_PROTOS = 'proto/attestation/v1';
 
-/** The folders that hold nothing but what is generated. */
+/** Folders that hold only generated files. */
 export const GENERATED = ['gen', 'test/gen'] as const;
 
 /**

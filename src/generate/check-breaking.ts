@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { buf } from './buf.js';
 import { type Finding, findOutput, findProblem } from './finding.js';
 
-/** What of an earlier commit `buf` needs to read the protos of then. */
+/** Files of an earlier commit that `buf` needs to parse its protos. */
 const NEEDED = ['proto', 'buf.yaml'];
 
 /** Where main is known, nearest first. */

@@ -1,4 +1,4 @@
-/** The part of `npm run check` that is about protos and what is made of them: form, rules, compatibility, up to date. */
+/** The checks of protos and generated files in `npm run check`: format, lint, compatibility, up to date. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { filesIn } from './files-in.js';
 
-/** The files that are not alike in two folders, in order, each with what is the matter with the one in `actual`. */
+/** Lists the files that differ in two folders, sorted, each with the difference of the one in `actual`. */
 export function compareFolders({ expected, actual }: { expected: string; actual: string }): string[] {
   const paths = new Set([expected, actual].flatMap((top) => filesIn(top).map((path) => relative(top, path))));
   return [...paths].sort().flatMap((path) => {

@@ -1,4 +1,4 @@
-/** The last part of `npm run build`: what programs read beside the code. */
+/** The last part of `npm run build`: copies the files that programs read at run time. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { completeBuild } from './assets.js';

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** What a check found out: `problem` says what is wrong, `note` what a reader should know all the same. */
+/** Result of a check: `problem` if it failed, `note` for what a reader should know anyway. */
 export type Finding = { problem?: string; note?: string };
 
 /** The program's standard output, trimmed; undefined when it ends with anything but 0. Throws when there is no such program. */

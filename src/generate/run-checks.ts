@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Finding } from './finding.js';
 
-/** A check, with a name that says what holds when it passes. `scratch` is an empty folder of its own. */
+/** A check; its name states what it proves. `scratch` is an empty folder of its own. */
 export type Check = { name: string; run: (scratch: string) => Finding };
 
 /**
- * Runs every check, whatever came of those before it, and prints a line for each, followed by what is wrong. Returns
- * whether all passed.
+ * Runs every check, also after a failed one. Prints a line for each, followed by its problems. Returns whether all
+ * passed.
  */
 export function runChecks(checks: readonly Check[], print: (text: string) => void): boolean {
   const results = checks.map(({ name, run }) => {

@@ -5,7 +5,7 @@ import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/vali
 import { filesIn } from './files-in.js';
 import { printProto } from './print-proto.js';
 
-/** Where npm packages carry third-party protos as files: by import path, the package's module and the way from it. */
+/** Third-party protos in npm packages: by import path, the package's module and the relative path. */
 const FILES: Readonly<Record<string, readonly [module: string, path: string]>> = {
   'google/api/annotations.proto': ['google-gax', '../protos/google/api/annotations.proto'],
   'google/api/http.proto': ['google-gax', '../protos/google/api/http.proto'],
@@ -37,7 +37,7 @@ export function writeThirdPartyProtos(root: string): void {
   }
 }
 
-/** Their texts by their import paths. */
+/** Texts of the third-party protos by import path. */
 function readThirdPartyProtos(): Map<string, string> {
   const texts = Object.entries(FILES).map(([path, [module, way]]) => {
     const file = join(dirname(fileURLToPath(import.meta.resolve(module))), way);

@@ -1,4 +1,4 @@
-/** The third part of `npm run generate`: what the migrations make of an empty database, for reviewers to read. */
+/** The third part of `npm run generate`: dumps the schema that the migrations create, for reviewers. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

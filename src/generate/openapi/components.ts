@@ -1,10 +1,10 @@
 import type { DescEnum, DescMessage, JsonObject } from '@bufbuild/protobuf';
 import { findWellKnownSchema } from './scalar.js';
 
-/** Which way a message travels: requests are held to more, answers may grow members. */
+/** Direction of a message: request schemas are stricter, responses may get new members. */
 export type Direction = 'request' | 'response';
 
-/** The parts of a document that others refer to, filled while the rest is made. */
+/** The components section of a document, filled while operations are described. */
 export type Components = {
   readonly schemas: Map<string, JsonObject>;
   readonly responses: Map<string, JsonObject>;
@@ -13,7 +13,7 @@ export type Components = {
   readonly nameOf: (desc: DescMessage | DescEnum, direction: Direction) => string;
 };
 
-/** Empty components of a document whose answers are made of `outputs`. */
+/** Creates empty components for a document whose responses consist of `outputs`. */
 export function createComponents(outputs: readonly DescMessage[]): Components {
   const inAnswers = reachable(outputs);
   const owners = new Map<string, string>();

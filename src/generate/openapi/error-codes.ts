@@ -4,7 +4,7 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { errorRules, findErrorCode } from '../../protocol/error-rules.js';
 import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 
-/** What of an operation decides which errors it can answer with. */
+/** The parts of an operation that determine its possible errors. */
 type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
 
 /**

@@ -23,7 +23,7 @@ const WELL_KNOWN: Readonly<Record<string, JsonValue>> = {
   'google.protobuf.ListValue': [],
 };
 
-/** What an example is made for: which way it travels, and in which messages it stands. */
+/** The place of an example: its direction, and the messages that enclose it. */
 type Place = { components: Components; direction: Direction; within: readonly DescMessage[] };
 
 /**
@@ -86,7 +86,7 @@ function enumExample(field: DescField): JsonValue | undefined {
     .find((text) => text !== '');
 }
 
-/** An answer spells a scalar that is not set as its type's zero; what a request must have, nobody can guess. */
+/** In a response, an unset scalar is its type's zero. A required member of a request has no default example. */
 function scalarExample(field: DescField, direction: Direction): JsonValue | undefined {
   if (direction === 'request' || findRules(field) !== undefined) return undefined;
   switch (field.scalar) {

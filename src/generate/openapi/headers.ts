@@ -1,13 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { refTo } from './components.js';
 
-/** A header as the document describes it; `required` when every answer that lists it has it. */
+/** A response header in the document; `required` if every response that lists it has it. */
 type Header = { description: string; required?: true; schema: JsonObject; example: string | number };
 
 const COUNT: JsonObject = { type: 'integer', minimum: 0 };
 const REQUEST_ID_PATTERN = '^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$';
 
-/** Headers of answers by lower-case name, as src/http writes them. */
+/** Response headers by lower-case name, as src/server/http writes them. */
 const HEADERS: Readonly<Record<string, Header>> = {
   'x-request-id': {
     required: true,
@@ -94,7 +94,7 @@ const SPELLINGS: Readonly<Record<string, string>> = {
   etag: 'ETag',
 };
 
-/** What every answer to a call that was counted carries. */
+/** Headers of every response to a call that was counted. */
 export const RATE_HEADERS = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
@@ -108,7 +108,7 @@ export function headerComponents(): JsonObject {
   return Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [spelled(name), header]));
 }
 
-/** The headers of an answer, by their lower-case names. Throws for a name that nothing here describes. */
+/** Refers to response headers by their lower-case names. Throws if a name is unknown here. */
 export function headerRefs(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [spelled(name), headerRef(name)]));
 }

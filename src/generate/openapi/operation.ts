@@ -43,7 +43,7 @@ export function operationsOf(services: readonly DescService[]): Operation[] {
     });
 }
 
-/** What the document says of an operation itself. */
+/** Summary, description and id of an operation. */
 export function describe({ method, rules, index, binding }: Operation): JsonObject {
   const comment = commentOf(method);
   const scope = rules.scope === '' ? [] : [`Needs the scope \`${rules.scope}\`.`];
@@ -62,7 +62,7 @@ export function describe({ method, rules, index, binding }: Operation): JsonObje
   };
 }
 
-/** What a comment says beyond its summary, which is left out when it is a sentence of its own. */
+/** The comment without its summary, if the summary is a complete sentence. */
 function withoutSummary(comment: string, summary: string): string {
   const sentence = `${summary}.`;
   return comment.startsWith(sentence) ? comment.slice(sentence.length).trimStart() : comment;

@@ -12,12 +12,12 @@ import { headerRefs, RATE_HEADERS } from './headers.js';
 import type { Operation } from './operation.js';
 import { fieldSchema, messageRef } from './schema.js';
 
-/** A call that is refused with these was not counted, or perhaps not. */
+/** Statuses of responses to calls that were possibly not counted. */
 const BEFORE_COUNTING: ReadonlySet<number> = new Set([401, 500, 503, 504]);
 
 const UNCHANGED = 'The client has it as it is: `If-None-Match` names it.';
 
-/** Every answer of an operation by its status: success, 304 where there are entity tags, each error. */
+/** All responses of an operation by status: success, 304 if it has entity tags, each error. */
 export function responses(components: Components, operation: Operation, errors: ErrorMessages): JsonObject {
   const { rules } = operation;
   const success = { [rules.successStatus || 200]: successResponse(components, operation) };
@@ -94,7 +94,7 @@ function jsonContent(schema: JsonObject, example?: JsonObject | undefined): Json
   return { 'application/json': { schema, ...(example === undefined ? {} : { example }) } };
 }
 
-/** The answers of one status, shared by all operations that answer with the same codes. */
+/** The response of one status, shared by all operations with the same error codes. */
 function errorResponse(
   components: Components,
   errors: ErrorMessages,
@@ -125,7 +125,7 @@ function hasEntityTag({ rules, httpMethod }: Operation): boolean {
   return rules.etag && httpMethod === 'GET';
 }
 
-/** The message types that answers of these operations hold. */
+/** Message types of these operations' responses. */
 export function outputsOf(operations: readonly Operation[]): DescMessage[] {
   return operations.map(({ method }) => method.output).filter((output) => !isHttpBody(output));
 }

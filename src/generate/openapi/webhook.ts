@@ -18,7 +18,7 @@ import { getMessage, narrow, pascal } from './error-schema.js';
 import { findMessageExample } from './example.js';
 import { messageRef, messageSchema } from './schema.js';
 
-/** Headers of a webhook request, by what src/webhook sends and Standard Webhooks names. */
+/** Headers of a webhook request: the service's own and those of Standard Webhooks. */
 const HEADERS: readonly JsonObject[] = [
   {
     name: 'Service-Signature',
