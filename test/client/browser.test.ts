@@ -1,16 +1,20 @@
 /** The client library as a browser gets it: bundled, and run where there are web APIs alone. */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { build, type Metafile } from 'esbuild';
 import t from 'tap';
+import { stageClient } from '../../src/generate/packages/stage-client.js';
 import * as nodePrimitives from '../../src/proof/bytes/primitives.js';
 import * as webPrimitives from '../../src/proof/bytes/primitives-web.js';
 import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { ARTIFACT, NOW } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const PACKAGE = '@attestation-service/client';
+const dir = t.testdir();
+stageClient({ root: process.cwd(), out: join(dir, 'node_modules', PACKAGE) });
+
 /** What only Node has, taken away before the bundle runs. */
 const HIDE_NODE = `
   const { parentPort, workerData } = require('node:worker_threads');
@@ -24,7 +28,8 @@ const HIDE_NODE = `
 
 async function bundle(): Promise<{ code: string; metafile: Metafile }> {
   const { outputFiles, metafile } = await build({
-    stdin: { contents: "export * from 'attestation-service/client';", resolveDir: ROOT },
+    stdin: { contents: `export * from '${PACKAGE}';`, resolveDir: dir },
+    absWorkingDir: dir,
     bundle: true,
     platform: 'browser',
     format: 'iife',
@@ -60,11 +65,11 @@ t.test('a bundle for browsers holds nothing of Node', async (t) => {
     [],
   );
   const files = Object.keys(metafile.inputs);
-  const own = files.filter((path) => path.startsWith('dist/src/'));
-  t.ok(own.includes('dist/src/proof/bytes/primitives-web.js'));
-  t.notOk(own.includes('dist/src/proof/bytes/primitives.js'));
+  const own = files.filter((path) => path.startsWith(`node_modules/${PACKAGE}/src/`));
+  t.ok(own.includes(`node_modules/${PACKAGE}/src/proof/bytes/primitives-web.js`));
+  t.notOk(own.includes(`node_modules/${PACKAGE}/src/proof/bytes/primitives-node.js`));
   t.same(
-    own.filter((path) => !/^dist\/src\/(client|proof|protocol)\//.test(path)),
+    own.filter((path) => !/\/client\/src\/(client|proof|protocol)\//.test(path)),
     [],
     'and nothing of the server',
   );

@@ -1,11 +1,11 @@
-/** The package as a project has it that installs it, and the programs that the documents show. */
+/** The programs that the documents show, in a project that has the client's package. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
 import t from 'tap';
+import { stageClient } from '../../src/generate/packages/stage-client.js';
 import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { startApp } from '../support/app.js';
 import { findFreePort } from '../support/free-port.js';
@@ -19,50 +19,7 @@ const [submit = '', receive = ''] = await codeBlocks('docs/client.md', 'ts');
 const programs = { 'short.ts': short, 'submit.ts': submit, 'receive.ts': receive };
 const files = { 'package.json': '{"type": "module"}', ...programs };
 const dir = t.testdir(files);
-const installed = join(dir, 'node_modules/attestation-service');
-
-t.before(async () => {
-  await mkdir(installed, { recursive: true });
-  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', dir];
-  const { stdout } = await execute('npm', args);
-  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
-  await execute('tar', ['-xzf', join(dir, filename), '-C', installed, '--strip-components=1']);
-});
-
-t.test('the client needs what the package depends on, and nothing of the server', async (t) => {
-  const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
-  const { metafile } = await build({
-    entryPoints: [join(installed, manifest.exports['./client'].default)],
-    absWorkingDir: installed,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    write: false,
-    metafile: true,
-  });
-  const inputs = Object.entries(metafile.inputs);
-  t.ok(inputs.length > 50);
-  const mayBeIn = /^dist\/(?:gen|src\/(?:client|proof|protocol))\//;
-  t.same(
-    inputs.map(([file]) => file).filter((file) => !mayBeIn.test(file)),
-    [],
-  );
-  const packages = inputs
-    .flatMap(([, { imports }]) =>
-      imports.filter(({ external, path }) => external && !path.startsWith('node:')),
-    )
-    .map(({ path }) => /^(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path);
-  t.same(
-    [...new Set(packages)].filter((name) => manifest.dependencies[name] === undefined),
-    [],
-  );
-});
-
-t.test('the package brings the database driver with the patches that it has here', async (t) => {
-  const driver = 'node_modules/postgres/src/connection.js';
-  t.equal(await readFile(join(installed, driver), 'utf8'), await readFile(driver, 'utf8'));
-});
+stageClient({ root: process.cwd(), out: join(dir, 'node_modules/@attestation-service/client') });
 
 t.test('the programs are correctly typed, however the package is found', async (t) => {
   const paths = Object.keys(programs).map((name) => join(dir, name));

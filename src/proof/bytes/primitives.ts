@@ -1,7 +1,7 @@
 /**
  * The cryptography that proofs are made of, and bytes as text, as Node does them best. The only file of `proof/` that
- * needs Node: bundlers for a browser take primitives-web.ts in its place, by `browser` in package.json. Verification is
- * asynchronous because Web Crypto is.
+ * needs Node: where there is none, the client's package has primitives-web.ts in its place, by `imports` in its
+ * package.json. Verification is asynchronous because Web Crypto is.
  */
 import { createHash, createHmac, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 

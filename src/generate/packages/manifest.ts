@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The members of the root package.json that the packages take over. */
+export type RootManifest = {
+  name: string;
+  version: string;
+  description: string;
+  license: string;
+  engines: Record<string, string>;
+  bin: Record<string, string>;
+  dependencies: Record<string, string>;
+  optionalDependencies: Record<string, string>;
+  bundleDependencies: string[];
+};
+
+/** The root package.json: the one source of versions. */
+export function readRootManifest(root: string): RootManifest {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as RootManifest;
+}
+
+/** The entry of the client, by the path in its package and below `dist/`. */
+export const CLIENT_ENTRY = 'src/client/client.js';
+
+/**
+ * package.json of the client. `packages` are the npm packages that it imports; a range lets a project share them with
+ * others that it has. Throws if the root does not depend on one of them.
+ */
+export function clientManifest(root: RootManifest, packages: readonly string[]): object {
+  const dependencies = packages.toSorted().map((name) => {
+    const version = root.dependencies[name];
+    if (version === undefined) throw new Error(`package.json has no dependency ${name}`);
+    return [name, `^${version}`];
+  });
+  return {
+    name: '@attestation-service/client',
+    version: root.version,
+    description: 'Calls the attestation service, verifies its webhooks and its proof bundles.',
+    license: root.license,
+    type: 'module',
+    engines: root.engines,
+    sideEffects: false,
+    exports: {
+      '.': { types: `./${CLIENT_ENTRY.replace(/\.js$/, '.d.ts')}`, default: `./${CLIENT_ENTRY}` },
+      './package.json': './package.json',
+    },
+    imports: {
+      '#primitives': {
+        node: './src/proof/bytes/primitives-node.js',
+        default: './src/proof/bytes/primitives-web.js',
+      },
+    },
+    dependencies: Object.fromEntries(dependencies),
+  };
+}
+
+/** package.json of the server, with no script that runs at installation. */
+export function serverManifest(root: RootManifest): object {
+  const { name, version, description, license, engines, bin } = root;
+  const { dependencies, optionalDependencies, bundleDependencies } = root;
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    engines,
+    bin,
+    exports: { './package.json': './package.json' },
+    dependencies,
+    optionalDependencies,
+    bundleDependencies,
+  };
+}

@@ -1,0 +1,16 @@
+/** The last part of `npm run pack`: makes both packages in `dist/packages/`. */
+import { rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stageClient } from './stage-client.js';
+import { stageServer } from './stage-server.js';
+import { makeTarball } from './tarball.js';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const out = join(root, 'dist/packages');
+
+rmSync(out, { recursive: true, force: true });
+for (const stage of [stageServer, stageClient]) {
+  const { path, size } = makeTarball(stage, { root, out });
+  console.log(`${relative(root, path)}  ${Math.round(size / 1000)} kB`);
+}
