@@ -1,10 +1,8 @@
 /** What must hold of a service's tables after any fault, once it has come to rest. Everything is recomputed from scratch. */
 import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
-import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { toHex } from '../../src/proof/bytes/encoding.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
-import { compileWriter } from '../../src/server/json/writer.js';
 import { type LogCache, openLogCache } from '../../src/server/logs/log-cache.js';
 import { createBundleReader, statementOf } from '../../src/server/rpc/attestations/bundles.js';
 import { createTrustRootsReader } from '../../src/server/rpc/trust-roots.js';
@@ -112,7 +110,7 @@ async function verifyBundles(
 ): Promise<string[]> {
   const bundles = createBundleReader(pool, logCache, () => performance.now());
   const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
-  const trustRoots = JSON.parse(compileWriter(TrustRootsSchema)(await reader.read()));
+  const trustRoots = JSON.parse(String((await reader.read()).json().bytes));
   const problems: string[] = [];
   for (const row of submissions) {
     const log = await logCache.getLog(row.logId);
@@ -120,7 +118,7 @@ async function verifyBundles(
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
     const required = await readRequired(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;
-    const verification = await verifyBundle((await bundles.read(row)).message, {
+    const verification = await verifyBundle((await bundles.read(row)).message(), {
       trustRoots,
       artifactSha256: toHex(row.artifactSha256),
       environment: statementOf(row, log.environment).environment,

@@ -76,19 +76,16 @@ export function prepareBatch({ batch, logKey, notes, witnesses }: BatchParts): P
   const [first] = checkpoints;
   if (first === undefined) throw new FormatError('a bundle needs the checkpoint of its batch');
   return {
-    // Frozen, so that their JSON is made once for all bundles.
-    batch: Object.freeze(
-      create(BundleBatchSchema, {
-        id: batch.id,
-        rootHash: toHex(first.rootHash),
-        firstIndex: BigInt(batch.firstIndex),
-        treeSize: BigInt(first.size),
-      }),
-    ),
+    batch: create(BundleBatchSchema, {
+      id: batch.id,
+      rootHash: toHex(first.rootHash),
+      firstIndex: BigInt(batch.firstIndex),
+      treeSize: BigInt(first.size),
+    }),
     rootHash: first.rootHash,
     logId: noteKeyHash(first.origin, logKey),
     checkpoints,
-    witnesses: witnesses.map((parts) => Object.freeze(bundleWitness(parts))),
+    witnesses: witnesses.map(bundleWitness),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethodUnary, DescService, MessageShape } from '@bufbuild/protobuf';
+import type { DescMessage, DescMethodUnary, DescService, Message, MessageShape } from '@bufbuild/protobuf';
 import type { Principal } from './principal.js';
 import type { RateState } from './rate-window.js';
 
@@ -28,16 +28,35 @@ export type Call = {
   readonly responseHeaders: Map<string, string>;
 };
 
-/**
- * The implementation of a service: a handler for each of its methods. Throws `ApiError` for an error that the caller
- * sees.
- */
+/** A message as REST sends it: JSON in UTF-8, and the entity tag of these bytes if it is known. */
+export type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };
+
+/** A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. */
+export type SerializedResponse<M extends Message = Message> = {
+  readonly json: () => SerializedJson;
+  readonly message: () => M;
+};
+
+/** What a handler returns. */
+export type HandlerResponse<M extends Message = Message> = M | SerializedResponse<M>;
+
+/** Whether a response has its JSON already. */
+export function isSerialized(response: HandlerResponse): response is SerializedResponse {
+  return !('$typeName' in response);
+}
+
+/** The response as a message. */
+export function messageOf(response: HandlerResponse): Message {
+  return isSerialized(response) ? response.message() : response;
+}
+
+/** The implementation of a service: a handler for each of its methods. Throws `ApiError` to tell the caller. */
 export type Handlers<S extends DescService> = {
   [K in keyof S['method']]: S['method'][K] extends {
     input: infer I extends DescMessage;
     output: infer O extends DescMessage;
   }
-    ? (request: MessageShape<I>, call: Call) => Promise<MessageShape<O>>
+    ? (request: MessageShape<I>, call: Call) => Promise<HandlerResponse<MessageShape<O>>>
     : never;
 };
 

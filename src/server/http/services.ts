@@ -1,14 +1,14 @@
 import type { DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
-import type { Call } from '../core/call.js';
+import type { Call, HandlerResponse } from '../core/call.js';
 
 /** A service with its implementation; `handlers` is a `Handlers<typeof desc>`. */
 export type ServiceEntry = {
   readonly desc: DescService;
-  readonly handlers: Readonly<Record<string, (request: never, call: Call) => Promise<Message>>>;
+  readonly handlers: Readonly<Record<string, (request: never, call: Call) => Promise<HandlerResponse>>>;
 };
 
 /** The implementation of one method, its types erased. */
-export type Handler = (request: Message, call: Call) => Promise<Message>;
+export type Handler = (request: Message, call: Call) => Promise<HandlerResponse>;
 
 /** Every method of the services; throws when one is not unary, as only those have `Handlers`. */
 export function unaryMethods(services: readonly ServiceEntry[]): DescMethodUnary[] {

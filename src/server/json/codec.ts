@@ -3,16 +3,16 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { listCodec, mapCodec } from './container.js';
 import { enumCodec } from './enum.js';
 import { admittedSpellings } from './field-rules.js';
-import { objectCodec } from './message.js';
+import { type MessageCodec, objectCodec } from './message.js';
 import { scalarCodec } from './scalar.js';
 import type { ValueCodec } from './value.js';
 import { findWellKnownCodec } from './well-known.js';
 
 /** The codecs made so far, by message type: what lets a message hold its own type. Owned by one compilation. */
-export type Compiled = Map<DescMessage, ValueCodec>;
+export type Compiled = Map<DescMessage, MessageCodec>;
 
 /** How a message is spelled as a JSON object. Throws, naming the field, when one has no spelling. */
-export function messageCodec(desc: DescMessage, compiled: Compiled): ValueCodec {
+export function messageCodec(desc: DescMessage, compiled: Compiled): MessageCodec {
   const known = compiled.get(desc);
   if (known !== undefined) return known;
   if (findWellKnownCodec(desc, false) !== undefined) {

@@ -6,25 +6,34 @@ import {
   type JsonValue,
 } from '@bufbuild/protobuf';
 import { Edition, FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { fieldSetter } from './field.js';
+import { fieldSetter, findFieldValue } from './field.js';
 import { type Reading, report } from './problems.js';
-import { findWritten } from './serialized.js';
 import { asFields, type Fields, isJsonObject, type ValueCodec } from './value.js';
 
 type MemberReader = (json: JsonValue, message: Fields, reading: Reading) => void;
 
-/** A message's codec that knows no field yet, and the function that adds one: a message may hold its own type. */
-export type ObjectCodec = { codec: ValueCodec; addField: (field: DescField, value: ValueCodec) => void };
+/** JSON texts of some fields of a message. */
+export type FieldTexts<M> = { readonly [K in keyof M]?: string };
+
+/** The codec of a message type. `writeWith` copies texts in place of the values of their fields. */
+export type MessageCodec = ValueCodec & {
+  writeWith: (message: unknown, texts: FieldTexts<Record<string, unknown>>) => string;
+};
+
+/** A message's codec that has no field yet, and the function that adds one: a message may hold its own type. */
+export type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, value: ValueCodec) => void };
+
+/** Writes a member of a message, or '' if it is left out. */
+type MemberWriter = { localName: string; key: string; write: (message: Fields) => string };
 
 /**
  * How a message is spelled: a JSON object, its members by their proto names and in the order they are added. Lists,
- * maps and scalars without presence always appear, everything else when set. Proto3 only. The text of a frozen message
- * is remembered as long as the message lives.
+ * maps and scalars without presence always appear, everything else when set. Proto3 only.
  */
 export function objectCodec(desc: DescMessage): ObjectCodec {
   if (desc.file.edition !== Edition.EDITION_PROTO3)
     throw new Error(`${desc.typeName} is not a proto3 message`);
-  const writers: ((message: Fields) => string)[] = [];
+  const writers: MemberWriter[] = [];
   const readers = new Map<string, MemberReader>();
   const read = (json: JsonValue, reading: Reading) => {
     if (!isJsonObject(json)) return report(reading, 'must be an object');
@@ -33,7 +42,11 @@ export function objectCodec(desc: DescMessage): ObjectCodec {
     return message;
   };
   return {
-    codec: { write: (message) => writeObject(writers, message as Fields), read },
+    codec: {
+      write: (message) => writeMembers(writers, message as Fields, NO_TEXTS),
+      writeWith: (message, texts) => writeMembers(writers, message as Fields, texts),
+      read,
+    },
     addField: (field, value) => {
       writers.push(memberWriter(field, value));
       readers.set(field.name, memberReader(field, value));
@@ -41,24 +54,17 @@ export function objectCodec(desc: DescMessage): ObjectCodec {
   };
 }
 
-/** Texts of frozen messages: whoever freezes one says that it stays as it is, and it is written once. */
-const TEXTS = new WeakMap<object, string>();
+const NO_TEXTS = {};
 
-function writeObject(writers: readonly ((message: Fields) => string)[], message: Fields): string {
-  const written = findWritten(message);
-  if (written !== undefined) return written.bytes.toString();
-  if (!Object.isFrozen(message)) return writeMembers(writers, message);
-  const known = TEXTS.get(message);
-  if (known !== undefined) return known;
-  const text = writeMembers(writers, message);
-  TEXTS.set(message, text);
-  return text;
-}
-
-function writeMembers(writers: readonly ((message: Fields) => string)[], message: Fields): string {
+function writeMembers(
+  writers: readonly MemberWriter[],
+  message: Fields,
+  texts: FieldTexts<Record<string, unknown>>,
+): string {
   let out = '{';
-  for (const write of writers) {
-    const member = write(message);
+  for (const { localName, key, write } of writers) {
+    const text = texts[localName];
+    const member = text === undefined ? write(message) : key + text;
     if (member !== '') out += out.length === 1 ? member : `,${member}`;
   }
   return `${out}}`;
@@ -87,21 +93,18 @@ function memberReader(field: DescField, { read }: ValueCodec): MemberReader {
   };
 }
 
-function memberWriter(field: DescField, { write }: ValueCodec): (message: Fields) => string {
-  const { localName } = field;
+function memberWriter(field: DescField, { write }: ValueCodec): MemberWriter {
+  const { localName, oneof } = field;
   const key = `${JSON.stringify(field.name)}:`;
   const prefixed = (text: string) => (text === '' ? '' : key + text);
-  if (field.oneof !== undefined) {
-    const group = field.oneof.localName;
-    return (message) => {
-      const set = message[group] as { case: string | undefined; value: unknown };
-      return set.case === localName ? prefixed(write(set.value)) : '';
-    };
-  }
-  if (field.presence === FeatureSet_FieldPresence.IMPLICIT)
-    return (message) => prefixed(write(message[localName]));
-  return (message) => {
-    const value = message[localName];
-    return value === undefined ? '' : prefixed(write(value));
+  if (oneof === undefined && field.presence === FeatureSet_FieldPresence.IMPLICIT)
+    return { localName, key, write: (message) => prefixed(write(message[localName])) };
+  return {
+    localName,
+    key,
+    write: (message) => {
+      const value = findFieldValue(field, message);
+      return value === undefined ? '' : prefixed(write(value));
+    },
   };
 }

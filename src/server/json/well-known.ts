@@ -7,7 +7,6 @@ import {
   TimestampSchema,
   ValueSchema,
 } from '@bufbuild/protobuf/wkt';
-import { findCanonicalText } from './canonical-object.js';
 import { freeFormReader, writeCanonical } from './free-form.js';
 import { report } from './problems.js';
 import { scalarCodec } from './scalar.js';
@@ -56,7 +55,7 @@ const CODECS: ReadonlyMap<string, ValueCodec> = new Map([
   [
     'google.protobuf.Struct',
     {
-      write: (value) => findCanonicalText(value as object) ?? writeCanonical(value),
+      write: writeCanonical,
       read: formed(isJsonObject, 'must be an object', (json) => json),
     },
   ],

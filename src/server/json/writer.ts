@@ -1,6 +1,7 @@
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { fieldCodec, messageCodec } from './codec.js';
 import { findFieldValue } from './field.js';
+import type { FieldTexts } from './message.js';
 import type { Fields } from './value.js';
 
 /**
@@ -12,6 +13,17 @@ import type { Fields } from './value.js';
 export function compileWriter<D extends DescMessage>(desc: D): (message: MessageShape<D>) => string {
   const { write } = messageCodec(desc, new Map());
   return write;
+}
+
+/**
+ * The same, but copies JSON texts in place of some fields, whether they are set or not: `texts` has them by the names of
+ * the message's properties. Nothing checks that they are JSON.
+ */
+export function compileSplicingWriter<D extends DescMessage>(
+  desc: D,
+): (message: MessageShape<D>, texts: FieldTexts<MessageShape<D>>) => string {
+  const { writeWith } = messageCodec(desc, new Map());
+  return (message, texts) => writeWith(message, texts as FieldTexts<Record<string, unknown>>);
 }
 
 /** The same for the value of one field of a message: `null` when it is not set. */

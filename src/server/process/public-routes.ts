@@ -1,7 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { TrustRootsSchema } from '../../../gen/attestation/v1/service_pb.js';
 import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
-import { compileWriter } from '../json/writer.js';
 import type { Register } from '../pipeline/register/register.js';
 import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
@@ -30,7 +28,6 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
         ...deps,
         readLogPage: createLogPageReader({ ...deps, monotonicMs: () => performance.now() }),
         logReader: createLogReader(pool, logCache, signerOf),
-        serialiseTrustRoots: compileWriter(TrustRootsSchema),
       }),
     );
   };

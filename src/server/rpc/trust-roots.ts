@@ -14,6 +14,9 @@ import { toHex } from '../../proof/bytes/encoding.js';
 import { ed25519Spki, sha256 } from '../../proof/bytes/primitives.js';
 import { encodeVerifierKey, noteKey } from '../../proof/log/note.js';
 import { environmentName } from '../../protocol/environment.js';
+import type { SerializedResponse } from '../core/call.js';
+import { etagOf } from '../core/etag.js';
+import { compileWriter } from '../json/writer.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { type Log, listLogs } from '../store/log/logs.js';
@@ -25,7 +28,7 @@ import {
 
 /** Reads the trust roots. */
 export type TrustRootsReader = {
-  read(): Promise<TrustRoots>;
+  read(): Promise<SerializedResponse<TrustRoots>>;
   /** One environment's logs and authorities as a Sigstore TrustedRoot. */
   readSigstore(environment: number): Promise<TrustedRoot>;
 };
@@ -57,17 +60,21 @@ export function createTrustRootsReader(
     return cached.roots;
   };
   return {
-    read: async () => (await roots()).message,
+    read: async () => (await roots()).response,
     readSigstore: async (environment) => sigstoreRoot((await roots()).sources, environment),
   };
 }
 
-/** The message is frozen, so that it is written once for all who ask. */
-type Roots = { sources: Sources; message: TrustRoots };
+type Roots = { sources: Sources; response: SerializedResponse<TrustRoots> };
+
+const write = compileWriter(TrustRootsSchema);
 
 async function readRoots(pool: Pool, verifyUrl: string): Promise<Roots> {
   const sources = await readSources(pool);
-  return { sources, message: Object.freeze(trustRootsMessage(sources, verifyUrl)) };
+  const message = trustRootsMessage(sources, verifyUrl);
+  const bytes = Buffer.from(write(message));
+  const json = { bytes, etag: etagOf(bytes) };
+  return { sources, response: { json: () => json, message: () => message } };
 }
 
 async function readSources(pool: Pool): Promise<Sources> {

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
 import { unavailable } from '../core/errors.js';
 import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
 import type { LogCache } from '../logs/log-cache.js';
@@ -16,8 +15,6 @@ export type TlogDeps = {
   logReader: LogReader;
   /** Returns a log's page as JSON. */
   readLogPage: (log: Log) => Promise<string>;
-  /** Serialises trust roots as REST does: both serve the same bytes. */
-  serialiseTrustRoots: (roots: TrustRoots) => string;
 };
 
 /** The path of these routes on every API process. `VERIFY_URL` is their public address. */
@@ -51,7 +48,7 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicResponse | undefined) =>
     body === undefined ? notFound(reply) : sendPublic(request, reply, body);
   app.get(`${PUBLIC_PATH}/trust_roots.json`, async (request, reply) =>
-    send(request, reply, jsonBody(deps.serialiseTrustRoots(await deps.trustRoots.read()))),
+    send(request, reply, jsonBody((await deps.trustRoots.read()).json().bytes)),
   );
   for (const { path, environment } of TRUSTED_ROOTS) {
     app.get(PUBLIC_PATH + path, async (request, reply) =>
@@ -79,7 +76,7 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   for (const path of PATHS) handleOtherMethods(app, PUBLIC_PATH + path);
 }
 
-function jsonBody(bytes: string): PublicResponse {
+function jsonBody(bytes: PublicResponse['bytes']): PublicResponse {
   return { bytes, contentType: 'application/json', cacheControl: CACHE_60_S };
 }
 

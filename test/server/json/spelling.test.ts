@@ -5,7 +5,7 @@ import t from 'tap';
 import { SubmissionSchema } from '../../../gen/attestation/v1/attestations_pb.js';
 import { compileReader } from '../../../src/server/json/reader.js';
 import { parseJson } from '../../../src/server/json/strict-json.js';
-import { compileWriter } from '../../../src/server/json/writer.js';
+import { compileSplicingWriter, compileWriter } from '../../../src/server/json/writer.js';
 import { BookSchema, EverythingSchema, Genre } from '../../gen/library/v1/library_pb.js';
 import {
   DeepSchema,
@@ -84,6 +84,18 @@ t.test('fields of the API are spelled as documented', async (t) => {
     text,
     '{"id":"sub_1","leaf_sha256":"","status":"queued","warnings":[],"environment":"test","log_index":7,' +
       '"metadata_state":"valid","metadata_errors":[]}',
+  );
+});
+
+t.test('JSON texts of fields are copied in their places, whether the fields are set or not', async (t) => {
+  const message = create(BookSchema, { id: 'b1', title: 'Emma', tags: ['a'], copies: 2n });
+  const splice = compileSplicingWriter(BookSchema);
+  t.equal(splice(message, {}), compileWriter(BookSchema)(message));
+  t.equal(
+    splice(message, { title: '{ "as":"it is" }', extra: '{"b":1,"a":2}' }),
+    compileWriter(BookSchema)({ ...message, extra: { stand: 'in' } })
+      .replace('"Emma"', '{ "as":"it is" }')
+      .replace('{"stand":"in"}', '{"b":1,"a":2}'),
   );
 });
 

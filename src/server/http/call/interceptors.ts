@@ -1,6 +1,6 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
-import type { Call } from '../../core/call.js';
+import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import { handlersByMethod, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
@@ -24,7 +24,7 @@ export type Interceptors = {
   /** The refusals that need no message, in the order of the API: 401, 403, 429. */
   admit: (call: Call) => Promise<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
-  invoke: (call: Call, message: Message) => Promise<Message>;
+  invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
   conclude: (call: Call) => string[];
   /** Counts what nothing has counted yet, once the call is over, answered or not. */

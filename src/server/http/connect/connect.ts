@@ -7,7 +7,7 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/connect/protocol';
-import type { Call } from '../../core/call.js';
+import { type Call, messageOf } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { compileMessageCheck } from '../../json/check-message.js';
@@ -158,7 +158,7 @@ async function run({ invoke }: Interceptors, call: Call, message: Message, check
   // Nobody waits for it any more: better not begun.
   call.signal().throwIfAborted();
   check(message);
-  return invoke(call, message);
+  return messageOf(await invoke(call, message));
 }
 
 /** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */

@@ -1,6 +1,5 @@
-import type { Message } from '@bufbuild/protobuf';
 import { errorRules } from '../../../protocol/error-rules.js';
-import type { Call } from '../../core/call.js';
+import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import { etagOf, isNoneMatch } from '../../core/etag.js';
 import { errorEnvelope } from './envelope.js';
@@ -22,9 +21,9 @@ export function successAnswer(
   httpMethod: string | undefined,
   headers: string[],
   call: Call,
-  message: Message,
+  response: HandlerResponse,
 ): Answer {
-  const { contentType, body, etag: known } = route.writeResponse(message);
+  const { contentType, body, etag: known } = route.writeResponse(response);
   headers.push('x-request-id', call.requestId, 'x-content-type-options', 'nosniff');
   headers.push('cache-control', route.hasEtag ? ASK_AGAIN : NO_STORE);
   if (route.successStatus === 204) return { status: 204, headers, body: undefined, etag: undefined };

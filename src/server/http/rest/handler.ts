@@ -1,6 +1,6 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import type { Call } from '../../core/call.js';
+import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { boundBy } from '../../json/bound.js';
 import { internalError } from '../call/failure.js';
@@ -23,7 +23,7 @@ export type RestOptions = {
   /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
   admit: (call: Call) => Promise<void>;
   /** Checks the message and calls the handler. */
-  invoke: (call: Call, message: Message) => Promise<Message>;
+  invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
   conclude: (call: Call) => string[];
   /** Of the body of any request; less where its message can need less. Larger ones are 413. */

@@ -1,34 +1,38 @@
-import type { DescMessage, Message } from '@bufbuild/protobuf';
+import type { DescMessage } from '@bufbuild/protobuf';
 import type { HttpBody } from '../../../../gen/google/api/httpbody_pb.js';
+import { type HandlerResponse, isSerialized, messageOf } from '../../core/call.js';
 import { findFieldValue } from '../../json/field.js';
-import { findWritten } from '../../json/serialized.js';
 import { asFields } from '../../json/value.js';
 import { compileFieldWriter, compileWriter } from '../../json/writer.js';
 import { isHttpBody } from './request.js';
 
 /** The body of an answer, its content type, and its entity tag where that is known already. */
-export type Payload = { contentType: string; body: Uint8Array; etag?: string };
+export type Payload = { contentType: string; body: Uint8Array; etag?: string | undefined };
 
 const JSON_TYPE = 'application/json';
 
 /** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
-export function compileResponse(desc: DescMessage, responseBody: string): (message: Message) => Payload {
+export function compileResponse(
+  desc: DescMessage,
+  responseBody: string,
+): (response: HandlerResponse) => Payload {
   if (responseBody === '') {
-    if (isHttpBody(desc)) return (message) => rawPayload(message as HttpBody);
+    if (isHttpBody(desc)) return (response) => rawPayload(messageOf(response) as HttpBody);
     const write = compileWriter(desc);
-    return (message) => {
-      const written = findWritten(message);
-      if (written === undefined) return jsonPayload(write(message));
-      return { contentType: JSON_TYPE, body: written.bytes, etag: written.etag };
+    return (response) => {
+      if (!isSerialized(response)) return jsonPayload(write(response));
+      const { bytes, etag } = response.json();
+      return { contentType: JSON_TYPE, body: bytes, etag };
     };
   }
   const field = desc.fields.find(({ name }) => name === responseBody);
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${responseBody} for the answer`);
   if (field.fieldKind === 'message' && isHttpBody(field.message)) {
-    return (message) => rawPayload(findFieldValue(field, asFields(message)) as HttpBody | undefined);
+    return (response) =>
+      rawPayload(findFieldValue(field, asFields(messageOf(response))) as HttpBody | undefined);
   }
   const write = compileFieldWriter(field);
-  return (message) => jsonPayload(write(asFields(message)));
+  return (response) => jsonPayload(write(asFields(messageOf(response))));
 }
 
 /** As bytes at once: a string put together from many pieces is twice as slow to send. */

@@ -1,5 +1,6 @@
-import { type DescMethodUnary, getOption, type Message } from '@bufbuild/protobuf';
+import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
 import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
+import type { HandlerResponse } from '../../core/call.js';
 import { type Bound, findBound } from '../../json/bound.js';
 import type { ServiceEntry } from '../services.js';
 import { type HttpBinding, httpBindings } from './http-rule.js';
@@ -11,7 +12,7 @@ export type Route = {
   method: DescMethodUnary;
   binding: HttpBinding;
   request: RequestReader;
-  writeResponse: (message: Message) => Payload;
+  writeResponse: (response: HandlerResponse) => Payload;
   successStatus: number;
   /** Whether answers carry a strong ETag. */
   hasEtag: boolean;

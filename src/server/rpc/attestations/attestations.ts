@@ -4,6 +4,7 @@ import {
   type CreateAttestationRequest,
   type ListAttestationsRequest,
   ListAttestationsRequestSchema,
+  type ListAttestationsResponse,
   ListAttestationsResponseSchema,
   type Submission,
   SubmissionStatus,
@@ -12,11 +13,12 @@ import { HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import { jcs } from '../../../proof/bytes/jcs.js';
 import { tlogProof } from '../../../proof/log/tlog-proof.js';
-import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
+import { type Call, getPrincipal, type Handlers, type SerializedResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
+import { compileSplicingWriter } from '../../json/writer.js';
 import { submissionWindowStates } from '../../limits/rate-windows.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
@@ -32,11 +34,19 @@ import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { Cursors } from '../cursor.js';
 import { findEarlierRequest, keyReused, markReplayed } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
-import type { WrittenBundle } from './bundles.js';
+import type { SerializedBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { type Prepare, prepareSubmission } from './create-attestation.js';
 import { metadataWarnings } from './metadata.js';
-import { parseStored, shownMessage, submissionMessage } from './submission-message.js';
+import {
+  parseStored,
+  type ShownSubmission,
+  shownErrors,
+  shownRow,
+  submissionJson,
+  submissionMessage,
+  submissionResponse,
+} from './submission-message.js';
 import type { SubmissionReader } from './submission-reader.js';
 
 /** What the handlers work with. */
@@ -54,6 +64,10 @@ export type AttestationDeps = Prepare &
     recordUse: (principal: Principal, use: WindowUse) => void;
   };
 
+const writeList = compileSplicingWriter(ListAttestationsResponseSchema);
+
+type Response = SerializedResponse<Submission>;
+
 const readPage = pageReader(ListAttestationsRequestSchema);
 
 /** The handlers of AttestationService. */
@@ -64,7 +78,7 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
-    getBundle: async ({ id }, call) => (await deps.reader.readBundle(id, getPrincipal(call))).message,
+    getBundle: ({ id }, call) => deps.reader.readBundle(id, getPrincipal(call)),
     downloadBundle: async ({ id, format }, call) => {
       const bundle = await deps.reader.readBundle(id, getPrincipal(call));
       call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
@@ -77,7 +91,7 @@ async function createAttestation(
   deps: AttestationDeps,
   request: CreateAttestationRequest,
   call: Call,
-): Promise<Submission> {
+): Promise<Response> {
   const principal = getPrincipal(call);
   // In either case the same digest, and the same request.
   if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
@@ -89,7 +103,7 @@ async function createAttestation(
   switch (result.outcome) {
     case SubmissionOutcome.STORED:
       call.isCounted = true;
-      return storedMessage(row, result, principal);
+      return storedResponse(row, result, principal);
     case SubmissionOutcome.REPLAYED:
       return replay(deps, result.resourceId, principal, call);
     case SubmissionOutcome.LIMITED:
@@ -109,7 +123,7 @@ async function replayOnly(
   request: CreateAttestationRequest,
   principal: Principal,
   call: Call,
-): Promise<Submission> {
+): Promise<Response> {
   const earlier = await findEarlierRequest(deps.idempotency, call, request);
   if (earlier === undefined) throw windowSpent(deps, call);
   if (earlier.outcome === 'reused') throw keyReused();
@@ -129,8 +143,8 @@ function recordUse(deps: AttestationDeps, principal: Principal, call: Call, { us
 }
 
 /** The answer to a creation, from the row as it was sent to be stored. */
-function storedMessage(row: NewSubmission, { logIndex }: SequencedRow, principal: Principal): Submission {
-  const message = shownMessage(
+function storedResponse(row: NewSubmission, { logIndex }: SequencedRow, principal: Principal) {
+  return withWarnings(
     {
       id: row.id,
       logIndex: logIndex ?? 0,
@@ -148,9 +162,8 @@ function storedMessage(row: NewSubmission, { logIndex }: SequencedRow, principal
       batchStatus: null,
       witnessedAtMs: null,
     },
-    principal.environment,
+    principal,
   );
-  return withWarnings(message, row.schema);
 }
 
 async function replay(
@@ -158,29 +171,33 @@ async function replay(
   id: string | null,
   principal: Principal,
   call: Call,
-): Promise<Submission> {
+): Promise<Response> {
   const row = id === null ? undefined : await deps.findSubmission(id);
   if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
   markReplayed(call);
-  return withWarnings(submissionMessage(row, principal.environment), row.schema);
+  return withWarnings(shownRow(row), principal);
 }
 
-function withWarnings(message: Submission, schema: string): Submission {
-  message.warnings = metadataWarnings(schema, message.metadataErrors);
-  return message;
+function withWarnings(shown: ShownSubmission, { environment }: Principal): Response {
+  return submissionResponse(shown, environment, {
+    warnings: metadataWarnings(shown.schema, shownErrors(shown)),
+  });
 }
 
-function renderBundle({ message, bytes, logIndex }: WrittenBundle, format: string) {
+function renderBundle(bundle: SerializedBundle, format: string) {
   switch (format) {
     case 'bundle.json':
-      return { contentType: 'application/json', data: bytes };
+      return { contentType: 'application/json', data: bundle.json().bytes };
     case 'bundle.sigstore.json':
-      return { contentType: 'application/json', data: Buffer.from(jcs(message.sigstoreBundle ?? {})) };
+      return {
+        contentType: 'application/json',
+        data: Buffer.from(jcs(bundle.message().sigstoreBundle ?? {})),
+      };
     case 'bundle.tlog-proof': {
-      const { note = '', inclusionProof = [] } = message.checkpoints[0] ?? {};
+      const { note = '', inclusionProof = [] } = bundle.message().checkpoints[0] ?? {};
       return {
         contentType: 'text/plain; charset=utf-8',
-        data: Buffer.from(tlogProof(logIndex, inclusionProof, note)),
+        data: Buffer.from(tlogProof(bundle.logIndex, inclusionProof, note)),
       };
     }
     default:
@@ -192,7 +209,7 @@ async function listAttestations(
   deps: AttestationDeps,
   request: ListAttestationsRequest,
   principal: Principal,
-) {
+): Promise<SerializedResponse<ListAttestationsResponse>> {
   const { projectId, environment } = principal;
   const filters = {
     schema: request.schema === '' ? undefined : request.schema,
@@ -209,8 +226,16 @@ async function listAttestations(
     },
     positionOf: ({ logId, logIndex }) => [logId, logIndex],
   });
-  return create(ListAttestationsResponseSchema, {
-    data: rows.map((row) => shownMessage(row, environment)),
-    nextCursor,
-  });
+  const page = create(ListAttestationsResponseSchema, { nextCursor });
+  return {
+    json: () => ({ bytes: Buffer.from(writeList(page, { data: listJson(rows, environment) })) }),
+    message: () => ({ ...page, data: rows.map((row) => submissionMessage(row, environment)) }),
+  };
+}
+
+/** Put together by `+`: for 200 submissions of 60 KiB Array.join takes another 16 ms, as it copies them once more. */
+function listJson(rows: readonly ShownSubmission[], environment: Principal['environment']): string {
+  let items = '';
+  for (const row of rows) items += `${items === '' ? '' : ','}${submissionJson(row, environment)}`;
+  return `[${items}]`;
 }

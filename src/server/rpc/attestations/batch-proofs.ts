@@ -1,12 +1,15 @@
+import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { BatchStatus } from '../../../../gen/attestation/v1/batches_pb.js';
-import { WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { ProofBundleSchema, WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
 import {
   LOG_WITNESS_NAME,
   type PreparedBatch,
   prepareBatch,
   type WitnessParts,
 } from '../../../proof/bundle/bundle.js';
+import { asFields } from '../../json/value.js';
+import { compileFieldWriter } from '../../json/writer.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { type BatchRow, findBatchesBySize } from '../../store/log/batches.js';
@@ -19,6 +22,8 @@ export type BatchProof = {
   readonly log: Log;
   readonly treeSize: number;
   readonly prepared: PreparedBatch;
+  /** The JSON of the fields that all of the batch's bundles have in common: it is serialised once. */
+  readonly texts: { readonly batch: string; readonly witnesses: string };
   /** Which evidence it holds: evidence is only ever added, and named by its witness and size. */
   readonly evidence: string;
   /** Until when nobody looks whether there is more, in milliseconds of the clock. */
@@ -35,6 +40,9 @@ const COMPLETE_MS = 60_000;
 /** About 10 KiB each. */
 const BATCHES_CACHED = 200;
 const GATHER = { maxKeys: 50, maxInFlight: 2 };
+
+const writeBatch = compileFieldWriter(ProofBundleSchema.field.batch);
+const writeWitnesses = compileFieldWriter(ProofBundleSchema.field.witnesses);
 
 /** @param clock monotonic milliseconds */
 export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs {
@@ -124,18 +132,25 @@ async function readBatchProof(
   const isComplete =
     batch.status === BatchStatus.WITNESSED &&
     policy?.witnesses.every(({ name, kind }) => hasVouched(name, kind, evidence));
+  const prepared = prepareBatch({
+    batch,
+    logKey: log.publicKey,
+    notes: [batch, ...laterBatches.filter((found) => found !== undefined)].map(({ note }) => note),
+    witnesses: [logWitness(batch), ...evidence.map(witnessParts)],
+  });
   return {
     log,
     treeSize,
-    prepared: prepareBatch({
-      batch,
-      logKey: log.publicKey,
-      notes: [batch, ...laterBatches.filter((found) => found !== undefined)].map(({ note }) => note),
-      witnesses: [logWitness(batch), ...evidence.map(witnessParts)],
-    }),
+    prepared,
+    texts: sharedTexts(prepared),
     evidence: evidence.map((piece) => `${piece.witness} ${piece.treeSize}`).join(),
     freshUntilMs: nowMs + (isComplete ? COMPLETE_MS : OPEN_MS),
   };
+}
+
+function sharedTexts({ batch, witnesses }: PreparedBatch): BatchProof['texts'] {
+  const message = asFields(create(ProofBundleSchema, { batch, witnesses: [...witnesses] }));
+  return { batch: writeBatch(message), witnesses: writeWitnesses(message) };
 }
 
 function hasVouched(name: string, kind: number, evidence: readonly { witness: string }[]): boolean {

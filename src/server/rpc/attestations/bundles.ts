@@ -1,3 +1,4 @@
+import type { JsonValue } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { assembleBundle } from '../../../proof/bundle/bundle.js';
@@ -5,40 +6,37 @@ import { toHex } from '../../../proof/bytes/encoding.js';
 import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
+import type { SerializedResponse } from '../../core/call.js';
 import { etagOf } from '../../core/etag.js';
 import type { Principal } from '../../core/principal.js';
-import { compileLazyMessage } from '../../json/lazy-message.js';
-import { compileWriter } from '../../json/writer.js';
+import { compileReader } from '../../json/reader.js';
+import { compileSplicingWriter } from '../../json/writer.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createTiles, type Tiles } from './tiles.js';
 
-/** A bundle, and the same as REST spells it. */
-export type WrittenBundle = {
-  readonly message: ProofBundle;
-  readonly bytes: Buffer;
-  readonly logIndex: number;
-};
+/** A serialised bundle. Its message is parsed out of the JSON. */
+export type SerializedBundle = SerializedResponse<ProofBundle> & { readonly logIndex: number };
 
-/** Makes proof bundles, and keeps those made last as they are spelled on REST. */
+/** Makes proof bundles, and caches the JSON of those made last. */
 export type BundleReader = {
   /** The bundle of a submission whose batch is published. */
-  read(row: SubmissionRow): Promise<WrittenBundle>;
+  read(row: SubmissionRow): Promise<SerializedBundle>;
   /** The same without the submission's row, if it is the caller's and was kept and still stands. */
-  findKept(id: string, caller: Principal): Promise<WrittenBundle | undefined>;
+  findKept(id: string, caller: Principal): Promise<SerializedBundle | undefined>;
 };
 
 /** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
-type Kept = { bundle: WrittenBundle; of: Omit<BatchProof, 'prepared'>; projectId: string };
+type Kept = { bundle: SerializedBundle; of: Omit<BatchProof, 'prepared' | 'texts'>; projectId: string };
 
 const KEPT_BYTES = 16 * 1024 * 1024;
 /** What a kept bundle takes besides its text. */
 const KEPT_OVERHEAD_BYTES = 1_500;
 
-const write = compileWriter(ProofBundleSchema);
-const lazyBundle = compileLazyMessage(ProofBundleSchema);
+const write = compileSplicingWriter(ProofBundleSchema);
+const readBundle = compileReader(ProofBundleSchema);
 
 /**
  * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
@@ -51,7 +49,7 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
   const tiles = createTiles(pool);
   const proofs = createBatchProofs(pool, clock);
   const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
-  const lookAgain = async (kept: Kept): Promise<WrittenBundle | undefined> => {
+  const lookAgain = async (kept: Kept): Promise<SerializedBundle | undefined> => {
     const { log, treeSize } = kept.of;
     return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
   };
@@ -62,8 +60,8 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       const proof = await proofs.get(log, row.batchTreeSize);
       const kept = keptBundles.get(row.id);
       if (kept !== undefined && stillStands(kept, proof)) return kept.bundle;
-      const bytes = Buffer.from(write(await makeBundle(logCache, tiles, row, proof)));
-      const bundle = { message: lazyBundle({ bytes, etag: etagOf(bytes) }), bytes, logIndex: row.logIndex };
+      const bytes = Buffer.from(write(await makeBundle(logCache, tiles, row, proof), proof.texts));
+      const bundle = serializedBundle(bytes, row.logIndex);
       const size = bytes.length + KEPT_OVERHEAD_BYTES;
       keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
       return bundle;
@@ -81,6 +79,15 @@ function stillStands(kept: Kept, proof: BatchProof): boolean {
   if (kept.of.evidence !== proof.evidence) return false;
   kept.of = withoutParts(proof);
   return true;
+}
+
+function serializedBundle(bytes: Buffer, logIndex: number): SerializedBundle {
+  const json = { bytes, etag: etagOf(bytes) };
+  return {
+    json: () => json,
+    message: () => readBundle(JSON.parse(bytes.toString()) as JsonValue),
+    logIndex,
+  };
 }
 
 function withoutParts({ log, treeSize, evidence, freshUntilMs }: BatchProof): Kept['of'] {

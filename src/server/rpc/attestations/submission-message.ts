@@ -1,60 +1,117 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   MetadataState,
   type Submission,
   SubmissionSchema,
   SubmissionStatus,
+  type Warning,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { ProofBundle } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
-import { canonicalObject } from '../../json/canonical-object.js';
+import type { SerializedResponse } from '../../core/call.js';
+import { compileSplicingWriter } from '../../json/writer.js';
 import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
-/** What of a submission the API shows, or needs to know to show it. */
+/** What the API shows of a submission's row. Metadata is canonical JSON (RFC 8785). */
 export type ShownSubmission = Omit<ListedSubmission, 'logId'>;
 
-/** A submission as the API shows it, from its row; without bundle and warnings. */
-export function submissionMessage(row: SubmissionRow, environment: Environment): Submission {
-  return shownMessage(
-    {
-      ...row,
-      submittedAtMs: row.submittedAt.getTime(),
-      artifactSha256: toHex(row.artifactSha256),
-      metadataErrors: parseStored(row.metadataErrors),
-      salt: row.salt && toHex(row.salt),
-      leafSha256: toHex(row.leafHash),
-      redactedAtMs: row.redactedAt?.getTime() ?? null,
-      witnessedAtMs: row.witnessedAt?.getTime() ?? null,
-    },
-    environment,
-  );
+/** What a response shows of a submission besides its row. */
+export type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
+
+const write = compileSplicingWriter(SubmissionSchema);
+
+/** What the API shows of a row. */
+export function shownRow(row: SubmissionRow): ShownSubmission {
+  return {
+    ...row,
+    submittedAtMs: row.submittedAt.getTime(),
+    artifactSha256: toHex(row.artifactSha256),
+    metadataErrors: parseStored(row.metadataErrors),
+    salt: row.salt && toHex(row.salt),
+    leafSha256: toHex(row.leafHash),
+    redactedAtMs: row.redactedAt?.getTime() ?? null,
+    witnessedAtMs: row.witnessedAt?.getTime() ?? null,
+  };
 }
 
-/** The same from what a list or a creation knows of it. */
-export function shownMessage(shown: ShownSubmission, environment: Environment): Submission {
+/** A submission as a response. */
+export function submissionResponse(
+  shown: ShownSubmission,
+  environment: Environment,
+  extras: Extras = {},
+): SerializedResponse<Submission> {
+  return {
+    json: () => ({ bytes: Buffer.from(submissionJson(shown, environment, extras)) }),
+    message: () => submissionMessage(shown, environment, extras),
+  };
+}
+
+/** A submission as REST spells it. Copies the metadata's text and the bundle's: neither is parsed. */
+export function submissionJson(
+  shown: ShownSubmission,
+  environment: Environment,
+  { warnings = [], bundle }: Extras = {},
+): string {
+  const message = messageWithoutMetadata(shown, environment);
+  message.warnings = warnings;
+  const texts: { metadata: string; attestedMetadata?: string; bundle?: string } = {
+    metadata: metadataText(shown),
+  };
+  if (shown.attestedMetadata !== null) texts.attestedMetadata = shown.attestedMetadata;
+  if (bundle !== undefined) texts.bundle = textOf(bundle.json().bytes);
+  return write(message, texts);
+}
+
+/** A submission as a message. */
+export function submissionMessage(
+  shown: ShownSubmission,
+  environment: Environment,
+  { warnings = [], bundle }: Extras = {},
+): Submission {
+  const message = messageWithoutMetadata(shown, environment);
+  message.metadata = JSON.parse(metadataText(shown)) as JsonObject;
+  message.warnings = warnings;
+  if (shown.attestedMetadata !== null) message.attestedMetadata = JSON.parse(shown.attestedMetadata);
+  if (bundle !== undefined) message.bundle = bundle.message();
+  return message;
+}
+
+function metadataText({ metadata, schema }: ShownSubmission): string {
+  return metadata ?? JSON.stringify({ schema });
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString();
+}
+
+function messageWithoutMetadata(shown: ShownSubmission, environment: Environment): Submission {
   const message = create(SubmissionSchema, {
     id: shown.id,
     leafSha256: shown.leafSha256,
     status: submissionStatus(shown),
     submittedAt: timestampFromMs(shown.submittedAtMs),
-    metadata: shown.metadata === null ? { schema: shown.schema } : canonicalObject(shown.metadata),
     artifact: { sha256: shown.artifactSha256 },
     environment,
     logIndex: BigInt(shown.logIndex),
     metadataState: shown.metadataState,
-    metadataErrors: shown.metadataState === MetadataState.INVALID ? (shown.metadataErrors ?? []) : [],
+    metadataErrors: shownErrors(shown),
   });
   if (shown.witnessedAtMs !== null) message.witnessedAt = timestampFromMs(shown.witnessedAtMs);
   if (shown.batchId !== null) message.batchId = shown.batchId;
   if (shown.salt !== null) message.metadataSalt = shown.salt;
-  if (shown.attestedMetadata !== null) message.attestedMetadata = canonicalObject(shown.attestedMetadata);
   if (shown.redactedAtMs !== null) {
     message.redactedAt = timestampFromMs(shown.redactedAtMs);
     message.metadataState = MetadataState.REDACTED;
   }
   return message;
+}
+
+/** Where the metadata fails its schema, if it does. */
+export function shownErrors({ metadataState, metadataErrors }: ShownSubmission) {
+  return metadataState === MetadataState.INVALID ? (metadataErrors ?? []) : [];
 }
 
 /** The status follows from the batch's: the enums share their numbers, and a sealed batch leaves its leaves queued. */

@@ -1,29 +1,21 @@
-import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
-import {
-  type Submission,
-  SubmissionSchema,
-  SubmissionStatus,
-} from '../../../../gen/attestation/v1/attestations_pb.js';
-import { ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
+import { type Submission, SubmissionStatus } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { SerializedResponse } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
-import { compileLazyMessage } from '../../json/lazy-message.js';
-import { setWritten } from '../../json/serialized.js';
-import { compileWriter } from '../../json/writer.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
-import type { BundleReader, WrittenBundle } from './bundles.js';
+import type { BundleReader, SerializedBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { submissionMessage, submissionStatus } from './submission-message.js';
+import { shownRow, submissionResponse, submissionStatus } from './submission-message.js';
 
 /** Reads single submissions for their owners. Another project's is not found, as one that never was. */
 export type SubmissionReader = {
   /** The submission, with its bundle once that is ready. */
-  read(id: string, caller: Principal): Promise<Submission>;
+  read(id: string, caller: Principal): Promise<SerializedResponse<Submission>>;
   /** Its bundle; throws `bundle.not_ready` before. */
-  readBundle(id: string, caller: Principal): Promise<WrittenBundle>;
+  readBundle(id: string, caller: Principal): Promise<SerializedBundle>;
 };
 
 /** What it reads with. Both look-ups are of any project's. */
@@ -39,7 +31,12 @@ export type ReaderDeps = {
  * A witnessed submission as it was read: good for as long as its row and its bundle are the same, and its row is for as
  * long as no submission of its project has changed.
  */
-type Kept = { message: Submission; version: string; projectChanges: number; bundle: WrittenBundle };
+type Kept = {
+  response: SerializedResponse<Submission>;
+  version: string;
+  projectChanges: number;
+  bundle: SerializedBundle;
+};
 
 /** As many as bundles are kept; the bundle itself is not kept twice. */
 const SUBMISSIONS_KEPT = 2_200;
@@ -47,11 +44,6 @@ const SUBMISSIONS_KEPT = 2_200;
 const KEPT_MS = 60_000;
 /** How soon a bundle that is not ready is worth asking for again. */
 const BUNDLE_RETRY_SECONDS = '1';
-/** Stands for the bundle in a submission's text, where JSON holds no such character. */
-const BUNDLE_MARK = '\0';
-
-const write = compileWriter(SubmissionSchema);
-const lazySubmission = compileLazyMessage(SubmissionSchema);
 
 /**
  * A reader that keeps witnessed submissions as they were read last: what is left of reading one again is to ask
@@ -65,22 +57,21 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
     ttlAutopurge: true,
     ttlResolution: 1_000,
   });
-  const readRow = async (id: string, caller: Principal, kept: Kept | undefined): Promise<Submission> => {
+  const readRow = async (id: string, caller: Principal, kept: Kept | undefined) => {
     const row = await getOwnRow(deps, id, caller);
-    if (!isBundleReady(row)) return submissionMessage(row, caller.environment);
+    const { environment } = caller;
+    if (!isBundleReady(row)) return submissionResponse(shownRow(row), environment);
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
     if (kept?.version === version && kept.bundle === bundle) {
       kept.projectChanges = projectChanges;
-      return kept.message;
+      return kept.response;
     }
-    const message = submissionMessage(row, caller.environment);
-    message.bundle = bundle.message;
-    if (message.status === SubmissionStatus.WITNESSED) {
-      const written = writtenSubmission(message, bundle);
-      keptSubmissions.set(id, { message: written, version, projectChanges, bundle });
+    const response = submissionResponse(shownRow(row), environment, { bundle });
+    if (submissionStatus(row) === SubmissionStatus.WITNESSED) {
+      keptSubmissions.set(id, { response, version, projectChanges, bundle });
     }
-    return message;
+    return response;
   };
   return {
     async read(id, caller) {
@@ -89,25 +80,13 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       const bundle = await bundles.findKept(id, caller);
       if (bundle !== kept.bundle) return readRow(id, caller, undefined);
       const changes = (await deps.countChanges(caller.projectId)) ?? 0;
-      return changes === kept.projectChanges ? kept.message : readRow(id, caller, kept);
+      return changes === kept.projectChanges ? kept.response : readRow(id, caller, kept);
     },
     async readBundle(id, caller) {
       const kept = await bundles.findKept(id, caller);
       return kept ?? bundles.read(await getReadyRow(deps, id, caller));
     },
   };
-}
-
-/** The submission as bytes around those of its bundle. */
-function writtenSubmission(message: Submission, { bytes }: WrittenBundle): Submission {
-  const mark = setWritten(create(ProofBundleSchema), { bytes: Buffer.from(BUNDLE_MARK) });
-  const [before = '', behind = ''] = write({ ...message, bundle: mark }).split(BUNDLE_MARK);
-  const parts = [Buffer.from(before), bytes, Buffer.from(behind)];
-  return lazySubmission({
-    get bytes() {
-      return Buffer.concat(parts);
-    },
-  });
 }
 
 async function getOwnRow(
