@@ -1,7 +1,7 @@
 /** Requests for the operations of the OpenAPI document, made of the samples that there are for every RPC. */
 import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
-import { httpBindings } from '../../src/server/http/rest/http-rule.js';
-import { patternOf, type Template } from '../../src/server/http/rest/template.js';
+import { httpBindings, patternOf, type Template } from '../../src/server/http/rest/http-rule.js';
+
 import { type Known, sampleOf } from '../server/rpc/samples.js';
 import type { App } from '../support/app.js';
 import type { Operation } from '../support/contract.js';

@@ -4,16 +4,15 @@ import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { compressionGzip } from '@connectrpc/connect-node';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from '../core/errors.js';
+import { ApiError, internalError } from '../core/errors.js';
 import { MIN_COMPRESSED_BYTES } from '../core/gzip.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
-import { internalError } from './call/failure.js';
 import { connectContext } from './connect/connect.js';
 import { dropEndlessDeadline } from './connect/rpc-deadline.js';
-import { sendError } from './rest/envelope.js';
-import type { HoldAnswer } from './socket/answer-memory.js';
+import { sendError } from './rest/write-response.js';
 import type { Limits } from './socket/limits.js';
+import type { HoldAnswer } from './socket/memory.js';
 import type { RequestRecord } from './socket/requests.js';
 import { boundStreams } from './socket/streams.js';
 
@@ -49,8 +48,8 @@ export type App = {
 type GetRecord = (request: FastifyRequest) => RequestRecord;
 
 /**
- * Fastify with the RPCs and the public routes, as a router: it never listens, requests of both HTTP versions are handed
- * to it. Bodies are left unread, as nobody but Connect takes one here.
+ * Fastify with the RPCs and the public routes. It is handed requests and never listens, because it has no server for
+ * HTTP/1.1 and HTTP/2 on one port, and REST is served without it. Bodies are left unread: only Connect takes one here.
  */
 export function createApp(deps: AppDeps): App {
   const records = new WeakMap<object, RequestRecord>();

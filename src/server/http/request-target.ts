@@ -1,10 +1,16 @@
-import type { ApiError } from '../core/errors.js';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../core/errors.js';
 import { invalidRequest } from '../json/problems.js';
 import type { NodeRequest } from './socket/requests.js';
 
 /** Where all REST endpoints are. */
 const REST_PREFIX = '/v1/';
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+/** Headers that come once: of two Node shows the first, a proxy before it may have looked at the other. */
+const SINGLE: ReadonlyMap<number, string> = new Map(
+  ['host', 'authorization'].map((name) => [name.length, name]),
+);
+const CLOSE = { connection: 'close' };
 
 /** Who answers a request: REST, or the public app, which Connect's RPCs are part of. */
 export function surfaceFor(req: NodeRequest): 'rest' | 'app' {
@@ -25,6 +31,37 @@ export function normalizeTarget(req: NodeRequest): void {
   if (!URL.canParse(req.url ?? '', `http://${host ?? 'localhost'}`)) {
     throw invalid('has a host and a path that make no URL');
   }
+}
+
+/**
+ * Throws for a request that two readers could take for different ones: `request.invalid` where Host (RFC 9112, section
+ * 3.2) or Authorization come twice, or Host and `:authority` differ (RFC 9113, section 8.3.1), and
+ * `request.unsupported_transfer_coding` for a transfer coding besides chunked (RFC 9112, section 6.1).
+ */
+export function assertUnambiguous(req: NodeRequest): void {
+  const { rawHeaders, headers } = req;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    const single = SINGLE.get(name.length);
+    if (single === undefined || name.toLowerCase() !== single) continue;
+    if (comesAgain(rawHeaders, i + 2, single)) throw invalid(`has the header ${single} twice`);
+  }
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    const message = 'of transfer codings only chunked is understood';
+    throw new ApiError(ErrorCode.REQUEST_UNSUPPORTED_TRANSFER_CODING, message, {}, CLOSE);
+  }
+  if ('authority' in req && headers.host !== undefined && headers.host !== req.authority) {
+    throw invalid('has a host header that is not its authority');
+  }
+}
+
+function comesAgain(rawHeaders: readonly string[], from: number, wanted: string): boolean {
+  for (let i = from; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === wanted.length && name.toLowerCase() === wanted) return true;
+  }
+  return false;
 }
 
 function invalid(message: string): ApiError {

@@ -2,38 +2,36 @@ import type { Socket } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
-import { ApiError } from '../core/errors.js';
+import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
 import { createApp } from './app.js';
-import { internalError } from './call/failure.js';
 import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
-import { createRequestIds } from './call/request-id.js';
 import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
 import { connectRoutes } from './connect/connect.js';
+import { refuseUnknownRpc, wantsGrpc } from './connect/refuse.js';
 import { createRpcSurface } from './connect/unary.js';
-import { refuseUnknownRpc, wantsGrpc } from './connect/unknown-rpc.js';
 import { createCors } from './cors.js';
-import { normalizeTarget, surfaceFor } from './request-target.js';
-import { sendError } from './rest/envelope.js';
-import { restSurface } from './rest/rest-surface.js';
-import { assertUnambiguous } from './socket/ambiguous-headers.js';
-import { createAnswerMemory } from './socket/answer-memory.js';
-import { createBodyMemory } from './socket/body-memory.js';
+import { assertUnambiguous, normalizeTarget, surfaceFor } from './request-target.js';
+import { createRestHandler, type RestOptions } from './rest/handler.js';
+import { sendError } from './rest/write-response.js';
 import { refuseMalformed } from './socket/client-error.js';
 import { drain, endAfterAnswer } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
 import { createListener } from './socket/listener.js';
+import { createAnswerMemory, createBodyMemory } from './socket/memory.js';
 import { createPeers, type Peers } from './socket/peers.js';
 import { watchOverdue } from './socket/request-timeout.js';
 import {
+  createRequestIds,
   createRequests,
   isClosed,
   type Observation,
   type RequestRecord,
   type Requests,
 } from './socket/requests.js';
+
 import { createStartQueue } from './socket/start-queue.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
@@ -80,18 +78,17 @@ export function createServer(deps: ServerDeps): ApiServer {
   const holdFor = createBodyMemory(limits.maxHeldBytes);
   const peers = createPeers(limits);
   const holdAnswer = createAnswerMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
-  const rest = restSurface({ ...deps, ...limits, interceptors, holdFor, holdAnswer });
+  const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdAnswer };
+  const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
   const closing = new AbortController();
   const app = createApp({
-    ...deps,
-    limits,
-    holdAnswer,
-    routes: connectRoutes({ ...deps, ...limits, interceptors, holdAnswer }),
-    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : rest.serve(record)),
+    ...shared,
+    routes: connectRoutes(shared),
+    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
     closing: closing.signal,
   });
-  const rpcs = createRpcSurface({ ...deps, ...limits, interceptors, holdFor, serve: app.serve });
-  const serve = entrance(rest.serve, rpcs, createCors(deps.corsOrigins ?? []));
+  const rpcs = createRpcSurface({ ...shared, serve: app.serve });
+  const serve = entrance(rest.handle, rpcs, createCors(deps.corsOrigins ?? []));
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
@@ -104,7 +101,7 @@ export function createServer(deps: ServerDeps): ApiServer {
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
   });
-  const stopWatching = watchOverdue(requests, limits, rest.expire);
+  const stopWatching = watchOverdue(requests, limits, (record) => rest.refuse(record, deadlineExceeded()));
   return {
     listen: async (address) => {
       await app.ready();
@@ -137,9 +134,15 @@ function createAdmission(
   };
 }
 
+function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
+  return {
+    onInternalError: (err, requestId) => log.error({ err, request_id: requestId }, 'a call failed'),
+  };
+}
+
 /** Where every request comes in. */
 function entrance(
-  rest: (record: RequestRecord) => void,
+  rest: (record: RequestRecord) => Promise<void>,
   others: (record: RequestRecord) => void,
   answersPreflight: (record: RequestRecord) => boolean,
 ): (record: RequestRecord) => void {
@@ -148,7 +151,7 @@ function entrance(
       assertUnambiguous(record.req);
       normalizeTarget(record.req);
       if (answersPreflight(record)) return;
-      if (surfaceFor(record.req) === 'rest') rest(record);
+      if (surfaceFor(record.req) === 'rest') void rest(record);
       else others(record);
     } catch (error) {
       sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));

@@ -1,4 +1,9 @@
-import type { DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
+import { type DescMethodUnary, type DescService, getOption, type Message } from '@bufbuild/protobuf';
+import {
+  Access,
+  type MethodRules,
+  rules as rulesOption,
+} from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Call, HandlerResponse } from '../core/call.js';
 
 /** A service with its implementation; `handlers` is a `Handlers<typeof desc>`. */
@@ -9,6 +14,8 @@ export type ServiceEntry = {
 
 /** The implementation of one method, its types erased. */
 export type Handler = (request: Message, call: Call) => Promise<HandlerResponse>;
+
+const known = new WeakMap<DescMethodUnary, MethodRules>();
 
 /** Every method of the services; throws when one is not unary, as only those have `Handlers`. */
 export function unaryMethods(services: readonly ServiceEntry[]): DescMethodUnary[] {
@@ -31,4 +38,19 @@ export function handlersByMethod(services: readonly ServiceEntry[]): ReadonlyMap
 function assertUnary(method: DescService['methods'][number]): DescMethodUnary {
   if (method.methodKind !== 'unary') throw new Error(`${method.parent.typeName}.${method.name} is not unary`);
   return method as DescMethodUnary;
+}
+
+/**
+ * What the proto says about who may call a method and what it costs. Throws when an API key may call it without any
+ * scope: that is a forgotten option, not a public method.
+ */
+export function methodRules(method: DescMethodUnary): MethodRules {
+  const cached = known.get(method);
+  if (cached !== undefined) return cached;
+  const read = getOption(method, rulesOption);
+  if (read.access === Access.UNSPECIFIED && read.scope === '') {
+    throw new Error(`${method.parent.typeName}.${method.name} names no scope`);
+  }
+  known.set(method, read);
+  return read;
 }

@@ -6,11 +6,10 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { isWrapperDesc, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
-import { findFieldValue } from './field.js';
-import { checkFreeForm, checkText } from './free-form.js';
+import { type Fields, findFieldValue } from './field.js';
 import { invalidRequest, type Reading, report, startReading } from './problems.js';
 import { isTimestamp, type Seconds } from './timestamp.js';
-import type { Fields } from './value.js';
+import { checkFreeForm, checkText } from './well-known.js';
 
 /** Notes what is wrong with a value that is set. */
 type Check = (value: unknown, reading: Reading) => void;

@@ -1,11 +1,17 @@
+/**
+ * JSON of the REST API, compiled from the protos: snake_case members, enum values by their `spelling`, 64-bit integers as
+ * numbers, Structs as canonical JSON, and every problem of a request at its JSON pointer. protobuf-es's toJson and
+ * fromJson speak ProtoJSON (lowerCamelCase, 64-bit integers as strings, the first problem only), and no other library
+ * does this; hence this codec.
+ */
+
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { listCodec, mapCodec } from './container.js';
-import { enumCodec } from './enum.js';
+import type { ValueCodec } from './field.js';
 import { admittedSpellings } from './field-rules.js';
 import { type MessageCodec, objectCodec } from './message.js';
-import { scalarCodec } from './scalar.js';
-import type { ValueCodec } from './value.js';
+import { enumCodec, scalarCodec } from './scalar.js';
 import { findWellKnownCodec } from './well-known.js';
 
 /** The codecs made so far, by message type: what lets a message hold its own type. Owned by one compilation. */

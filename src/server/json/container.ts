@@ -1,8 +1,8 @@
 import { type JsonValue, ScalarType } from '@bufbuild/protobuf';
+import { isJsonObject, type ValueCodec, type ValueReader } from './field.js';
 import { type Reading, report } from './problems.js';
 import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
 import { isForbiddenText } from './strict-json.js';
-import { isJsonObject, type ValueCodec, type ValueReader } from './value.js';
 
 const INTEGER = /^(?:0|-?[1-9]\d{0,15})$/;
 

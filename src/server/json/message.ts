@@ -6,9 +6,15 @@ import {
   type JsonValue,
 } from '@bufbuild/protobuf';
 import { Edition, FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { fieldSetter, findFieldValue } from './field.js';
+import {
+  asFields,
+  type Fields,
+  fieldSetter,
+  findFieldValue,
+  isJsonObject,
+  type ValueCodec,
+} from './field.js';
 import { type Reading, report } from './problems.js';
-import { asFields, type Fields, isJsonObject, type ValueCodec } from './value.js';
 
 type MemberReader = (json: JsonValue, message: Fields, reading: Reading) => void;
 

@@ -1,8 +1,7 @@
 import type { DescField, DescMessage, JsonValue, MessageShape } from '@bufbuild/protobuf';
 import { fieldCodec, messageCodec } from './codec.js';
-import { fieldSetter } from './field.js';
+import { type Fields, fieldSetter } from './field.js';
 import { invalidRequest, type Reading, startReading } from './problems.js';
-import type { Fields } from './value.js';
 
 /**
  * Makes the function that reads messages of a type from JSON spelled as the writer does. Compile once per type.

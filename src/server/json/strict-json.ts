@@ -1,9 +1,12 @@
 /// <reference lib="es2024.string" />
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '@bufbuild/protobuf';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
+import { jsonPointer } from '../../protocol/json-pointer.js';
+import { ApiError } from '../core/errors.js';
+import { hasMoreValues } from './count-values.js';
 import { invalidRequest } from './problems.js';
-import { countMembers, findRepeatedMembers, REPEATED_MEMBER } from './repeated-members.js';
 
 /** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
 export class JsonSyntaxError extends Error {
@@ -87,4 +90,82 @@ export function isDeeperThan(value: JsonValue, depth: number): boolean {
 /** Whether a text has U+0000, which PostgreSQL does not store, or a lone surrogate, which has no UTF-8. */
 export function isForbiddenText(text: string): boolean {
   return text.includes('\0') || !text.isWellFormed();
+}
+
+/** What is wrong with a member whose name another of its object has. */
+export const REPEATED_MEMBER = 'is there twice';
+
+const MAX_FOUND = 100;
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
+
+/** How many members all objects of a value have together. */
+export function countMembers(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) count += countMembers(item);
+    return count;
+  }
+  const names = Object.keys(value);
+  count = names.length;
+  for (const name of names) count += countMembers(value[name] as JsonValue);
+  return count;
+}
+
+/** An object or array that is open: where in it the text stands, and of an object the names there were. */
+type Place = { step: string | number; names: Set<string> | undefined; wantsName: boolean };
+
+/** JSON pointers to the members of a valid JSON text whose name one before has, at most a hundred. */
+export function findRepeatedMembers(json: string): string[] {
+  const found = new Set<string>();
+  const open: Place[] = [];
+  for (const [token] of json.matchAll(TOKEN)) {
+    const place = open.at(-1);
+    if (token === '{') open.push({ step: '', names: new Set(), wantsName: true });
+    else if (token === '[') open.push({ step: 0, names: undefined, wantsName: false });
+    else if (token === '}' || token === ']') open.pop();
+    else if (place !== undefined && token === ',') goOn(place);
+    else if (place?.wantsName && isRepeated(place, token))
+      found.add(jsonPointer(open.map(({ step }) => step)));
+    if (found.size === MAX_FOUND) break;
+  }
+  return [...found];
+}
+
+function goOn(place: Place): void {
+  if (typeof place.step === 'number') place.step++;
+  else place.wantsName = true;
+}
+
+function isRepeated(place: Place, token: string): boolean {
+  const name = JSON.parse(token) as string;
+  place.step = name;
+  place.wantsName = false;
+  if (place.names?.has(name)) return true;
+  place.names?.add(name);
+  return false;
+}
+
+/** JSON nested deeper than this is refused; it leaves room for metadata at its own bound. */
+const MAX_JSON_DEPTH = 64;
+/** Members of messages around the values of their Structs. */
+const SPARE_VALUES = 1_000;
+
+/**
+ * The JSON of a request's body, in the form that every surface takes: `maxValues` are those that the Structs in it can
+ * have. Throws `request.malformed_json` and `request.invalid`.
+ */
+export function readJson(body: Uint8Array, maxValues: number): JsonValue {
+  if (hasMoreValues(body, maxValues + SPARE_VALUES)) throw tooManyValues(maxValues);
+  try {
+    return parseJson(body, { maxDepth: MAX_JSON_DEPTH });
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new ApiError(ErrorCode.REQUEST_MALFORMED_JSON, `the body cannot be read: ${error.message}`);
+  }
+}
+
+/** The refusal of a message with more values than its Structs can have. */
+export function tooManyValues(maxValues: number): ApiError {
+  return invalidRequest([{ path: '', message: `holds more than ${maxValues} values` }]);
 }

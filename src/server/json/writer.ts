@@ -1,8 +1,7 @@
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { fieldCodec, messageCodec } from './codec.js';
-import { findFieldValue } from './field.js';
+import { type Fields, findFieldValue } from './field.js';
 import type { FieldTexts } from './message.js';
-import type { Fields } from './value.js';
 
 /**
  * Makes the function that spells messages of a type as the REST surface does: snake_case names in the proto's order,

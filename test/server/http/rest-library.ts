@@ -87,7 +87,14 @@ export async function startLibrary(
     ...options,
   });
   const server = createServer((req, res) => {
-    void rest.handle({ requestId: `req_${++requests}`, req, res, call: undefined, error: undefined });
+    void rest.handle({
+      requestId: `req_${++requests}`,
+      req,
+      res,
+      surface: 'other',
+      call: undefined,
+      error: undefined,
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   teardown(() => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseTemplate, patternOf } from '../../../src/server/http/rest/template.js';
+import { parseTemplate, patternOf } from '../../../src/server/http/rest/http-rule.js';
 
 t.test('templates that follow the grammar are parsed', async (t) => {
   const good: [template: string, pattern: string, variables: string][] = [

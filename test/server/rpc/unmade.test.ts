@@ -7,7 +7,7 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import type { Principal } from '../../../src/server/core/principal.js';
-import { methodRules } from '../../../src/server/http/call/method-rules.js';
+import { methodRules } from '../../../src/server/http/services.js';
 import { createReadLimits } from '../../../src/server/limits/read-limits.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { startApp } from '../../support/app.js';

@@ -2,12 +2,11 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
-import { handlersByMethod, type ServiceEntry, unaryMethods } from '../services.js';
+import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
-import { readIdempotencyKey } from './idempotency-key.js';
-import { methodRules } from './method-rules.js';
-import { countCall, countUnmade, isSpentWindow, type RateLimits } from './rate.js';
-import { rateHeaders } from './rate-headers.js';
+import { readIdempotencyKey } from './new-call.js';
+
+import { countCall, countUnmade, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
 /** What the steps of a call need; nothing here knows of SQL or sockets. */
 export type InterceptorDeps = Credentials &

@@ -1,5 +1,8 @@
 import type { DescMethodUnary } from '@bufbuild/protobuf';
+import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
 import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** The call that a request makes, of which nothing is known yet but the method. */
@@ -42,4 +45,31 @@ function watchClose(res: NodeResponse): AbortSignal {
   if (res.destroyed) onClose();
   else res.once('close', onClose);
   return controller.signal;
+}
+
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
+
+/** Checks `Idempotency-Key` where the method honours it, and sets it on the call. */
+export function readIdempotencyKey(call: Call, rules: MethodRules): void {
+  const key = findIdempotencyKey(call, rules);
+  if (key === undefined) return;
+  if (!VISIBLE_ASCII.test(key)) {
+    throw new ApiError(
+      ErrorCode.IDEMPOTENCY_KEY_INVALID,
+      'Idempotency-Key must be 1 to 255 visible ASCII characters',
+    );
+  }
+  call.idempotencyKey = key;
+}
+
+/** The key of a call whose method honours it, not checked; undefined without one. */
+export function findIdempotencyKey(call: Call, rules: MethodRules): string | undefined {
+  const header = rules.idempotentByKey ? call.header('idempotency-key') : undefined;
+  return header === undefined ? undefined : unquote(header.trim());
+}
+
+/** The value of a quoted string (RFC 9651, section 3.3.3), so that `"a"` and `a` are the same key; else the text. */
+function unquote(text: string): string {
+  if (text.length < 2 || !text.startsWith('"') || !text.endsWith('"')) return text;
+  return text.slice(1, -1).replace(/\\(["\\])/g, '$1');
 }

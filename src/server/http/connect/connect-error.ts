@@ -1,8 +1,15 @@
+import type { DescMessage, JsonObject, JsonValue, MessageInitShape } from '@bufbuild/protobuf';
 import { type Code, ConnectError } from '@connectrpc/connect';
+import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../../../gen/attestation/v1/errors_pb.js';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../../../gen/google/rpc/error_details_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
-import type { ApiError } from '../../core/errors.js';
-import { boundMessage, errorDetails } from './error-details.js';
+import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
+import type { Logger } from '../../core/logger.js';
 
 /**
  * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, its details, and the answer's headers
@@ -20,4 +27,101 @@ export function connectError(
   };
   const details = errorDetails(error, call.requestId);
   return new ConnectError(boundMessage(error.message), grpcCode, metadata, details, error);
+}
+
+/** A message for a status to carry. */
+export type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };
+
+/**
+ * Of `details` in bytes of JSON. All trailers of a gRPC answer have to fit 8 KiB, the least that clients take by
+ * default, and details go in up to twice, in base64.
+ */
+const MAX_DETAILS_BYTES = 1_536;
+const MAX_TEXT_CHARACTERS = 256;
+const MAX_MESSAGE_CHARACTERS = 512;
+
+/**
+ * What the status of a failed call carries on Connect and gRPC: our own `ErrorDetail` first, then the same in the
+ * messages of google.rpc that generic clients understand. Long lists and texts are cut.
+ */
+export function errorDetails(error: ApiError, requestId: string): Detail[] {
+  const { code } = errorRules(error.code);
+  const details = boundDetails(error.details);
+  const reason = ErrorCodeSchema.value[error.code]?.name.slice(ErrorCodeSchema.sharedPrefix?.length) ?? '';
+  return [
+    detail(ErrorDetailSchema, { code, details, requestId }),
+    detail(ErrorInfoSchema, { reason, domain: ErrorCodeSchema.file.proto.package }),
+    ...retryInfo(error.headers['retry-after']),
+    ...badRequest(error.code, details),
+  ];
+}
+
+/** A sentence that fits a header. */
+export function boundMessage(message: string): string {
+  return cutText(message, MAX_MESSAGE_CHARACTERS);
+}
+
+function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): Detail {
+  return { desc, value } as Detail;
+}
+
+function retryInfo(retryAfter: string | undefined): Detail[] {
+  if (retryAfter === undefined) return [];
+  return [detail(RetryInfoSchema, { retryDelay: { seconds: BigInt(retryAfter) } })];
+}
+
+/** The places that `request.invalid` lists, their JSON pointers as dotted paths. */
+function badRequest(code: ErrorCode, { errors }: JsonObject): Detail[] {
+  if (code !== ErrorCode.REQUEST_INVALID || !Array.isArray(errors)) return [];
+  const fieldViolations = (errors as { path: string; message: string }[]).map(({ path, message }) => ({
+    field: path.slice(1).replaceAll('/', '.'),
+    description: message,
+  }));
+  return [detail(BadRequestSchema, { fieldViolations })];
+}
+
+function boundDetails(details: JsonObject): JsonObject {
+  let bounded = details;
+  for (let items = 64; items >= 1 && sizeOf(bounded) > MAX_DETAILS_BYTES; items /= 2) {
+    bounded = cut(details, items) as JsonObject;
+  }
+  return bounded;
+}
+
+function sizeOf(value: JsonObject): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** The value with at most so many items in each list, and no long text. */
+function cut(value: JsonValue, items: number): JsonValue {
+  if (typeof value === 'string') return cutText(value, MAX_TEXT_CHARACTERS);
+  if (Array.isArray(value)) return value.slice(0, items).map((item) => cut(item, items));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, cut(member, items)]));
+}
+
+function cutText(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text;
+  return `${text.slice(0, maxCharacters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+/**
+ * Spells the `grpc-message` of trailers that Connect has set so that every client reads it: Connect escapes the ASCII
+ * punctuation as well, which gRPC does not ask for and @grpc/grpc-js, which reads it by decodeURI, leaves escaped.
+ */
+export function setGrpcMessage(trailer: Headers): Headers {
+  const message = trailer.get('grpc-message');
+  if (message !== null) trailer.set('grpc-message', encodeURI(decodeURIComponent(message)));
+  return trailer;
+}
+
+/**
+ * What the caller is told of anything a call failed with: an ApiError is passed on, a failure of a call whose caller
+ * has gone or whose deadline has passed says so, and everything else is logged and becomes `service.internal`.
+ */
+export function asApiError(log: Logger, error: unknown, call: Call): ApiError {
+  if (error instanceof ApiError) return error;
+  if (call.signal().aborted) return deadlineExceeded(error);
+  log.error({ err: error, request_id: call.requestId, rpc: call.method.name }, 'a call failed');
+  return internalError(call.requestId, error);
 }

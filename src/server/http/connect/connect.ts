@@ -11,18 +11,16 @@ import { type Call, messageOf } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { compileMessageCheck } from '../../json/check-message.js';
-import { asApiError } from '../call/failure.js';
 import type { Interceptors } from '../call/interceptors.js';
+import { inPieces } from '../rest/write-response.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
-import type { HoldAnswer } from '../socket/answer-memory.js';
-import { inPieces } from '../socket/pieces.js';
+import type { HoldAnswer } from '../socket/memory.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { connectError } from './connect-error.js';
-import { surfaceOf } from './message-form.js';
+import { asApiError, connectError } from './connect-error.js';
 import { completeError, noSuchRpc } from './protocol-error.js';
-import { addConclusion, refusalAnswer } from './refuse.js';
+import { surfaceOf } from './read-message.js';
+import { addConclusion, type RpcAnswer, refusalAnswer } from './refuse.js';
 import { beforeDeadline, within } from './rpc-deadline.js';
-import type { RpcAnswer } from './write-response.js';
 
 export type ConnectDeps = {
   services: readonly ServiceEntry[];

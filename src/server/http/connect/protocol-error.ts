@@ -9,18 +9,18 @@ import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from '@connect
 import { findTrailerError, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerParse, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from '../../core/errors.js';
+import { ApiError, internalError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
-import { internalError } from '../call/failure.js';
-import { errorEnvelope } from '../rest/envelope.js';
+import { errorEnvelope } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { connectError } from './connect-error.js';
-import { setGrpcMessage } from './grpc-message.js';
+import { connectError, setGrpcMessage } from './connect-error.js';
 
 const ENVELOPE_HEAD_BYTES = 5;
 /** Connect's errors quote what they could not read, escaped: six bytes for each of a body of the permitted size. */
 const MAX_ERROR_BYTES = 8 * 1024 * 1024;
 const MAX_MESSAGE_CHARACTERS = 500;
+// Connect gives these errors no code of their own, so that their texts tell them apart. package.json pins the exact
+// versions of Connect and protobuf-es, and test/server/http/garbage.test.ts fails when a text changes.
 /** What Connect calls internal though the caller sent it. */
 const UNREADABLE = /^parse binary|envelope|^decompression failed/;
 /** What the decoder of `jsonText` or, after its own words, JSON.parse say of bytes that are no JSON. */

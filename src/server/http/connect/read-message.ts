@@ -1,12 +1,14 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { base64Decode, base64Encode } from '@bufbuild/protobuf/wire';
+import { parseContentType as parseConnect } from '@connectrpc/connect/protocol-connect';
+import { parseContentType as parseGrpc } from '@connectrpc/connect/protocol-grpc';
+import { parseContentType as parseGrpcWeb } from '@connectrpc/connect/protocol-grpc-web';
 import type { Bound } from '../../json/bound.js';
 import { invalidRequest } from '../../json/problems.js';
-import { readJson, tooManyValues } from '../rest/json-body.js';
+import { readJson, tooManyValues } from '../../json/strict-json.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
-import { type NodeRequest, pathOf } from '../socket/requests.js';
-import { type Form, findForm, findQueryForm } from './message-form.js';
+import { type NodeRequest, pathOf, type Surface } from '../socket/requests.js';
 
 /** What a message may be. */
 export type MessageRules = {
@@ -124,4 +126,46 @@ function decode(text: string): Uint8Array {
 
 function unreadable(reason: string): Error {
   return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
+}
+
+/** How the message of a unary call stands in its body. */
+export type Form = {
+  isJson: boolean;
+  /** Whether flags and length stand before it. */
+  isEnveloped: boolean;
+  /** The header that names its compression, and the one of the answer that names those that are read. */
+  encodingHeader: 'content-encoding' | 'grpc-encoding';
+  acceptHeader: 'accept-encoding' | 'grpc-accept-encoding';
+};
+
+const PLAIN = {
+  isEnveloped: false,
+  encodingHeader: 'content-encoding',
+  acceptHeader: 'accept-encoding',
+} as const;
+const ENVELOPED = {
+  isEnveloped: true,
+  encodingHeader: 'grpc-encoding',
+  acceptHeader: 'grpc-accept-encoding',
+} as const;
+
+/** The protocol that a content type stands for. */
+export function surfaceOf(contentType: string | null | undefined): Surface {
+  if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
+  return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
+}
+
+/** The form that a content type stands for; undefined for one that no unary call has. */
+export function findForm(contentType: string | undefined): Form | undefined {
+  const type = contentType ?? null;
+  const connect = parseConnect(type);
+  if (connect !== undefined) return connect.stream ? undefined : { ...PLAIN, isJson: !connect.binary };
+  const grpc = parseGrpc(type) ?? parseGrpcWeb(type);
+  return grpc && { ...ENVELOPED, isJson: !grpc.binary };
+}
+
+/** The form of the message in the query of a call by GET; undefined for an encoding that there is not. */
+export function findQueryForm(encoding: string | null): Form | undefined {
+  if (encoding !== 'json' && encoding !== 'proto') return undefined;
+  return { ...PLAIN, isJson: encoding === 'json' };
 }

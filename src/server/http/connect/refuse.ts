@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { Code, type ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope } from '@connectrpc/connect/protocol';
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
@@ -5,15 +6,18 @@ import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
-import type { ApiError } from '../../core/errors.js';
+import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
-import { asApiError } from '../call/failure.js';
 import type { Interceptors } from '../call/interceptors.js';
+import { send } from '../rest/write-response.js';
 import { ClientGone } from '../socket/read-body.js';
-import type { RequestRecord } from '../socket/requests.js';
-import { connectError } from './connect-error.js';
-import { setGrpcMessage } from './grpc-message.js';
-import { type RpcAnswer, sendWhileReading } from './write-response.js';
+import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
+import { asApiError, connectError, setGrpcMessage } from './connect-error.js';
+
+/** The answer to a call, complete; headers are names and values in turns. */
+export type RpcAnswer = { status: number; headers: string[]; body?: Uint8Array; trailer?: Headers };
+
+const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
 
 /** Answers a call that came to nothing before its message was parsed, in the form of its protocol. */
 export function refuseCall(
@@ -55,4 +59,46 @@ function statusAnswer({ surface, req }: RequestRecord, error: ConnectError): Rpc
   const headers = ['content-type', req.headers['content-type'] ?? ''];
   if (surface === 'grpc') return { status: 200, headers, trailer };
   return { status: 200, headers, body: encodeEnvelope(trailerFlag, trailerSerialize(trailer)) };
+}
+
+/**
+ * Answers a call whose body may not have been read. On HTTP/2 what is left of it is skipped while the client sends it,
+ * as clients of gRPC take the reset of a stream that they are still writing to for the call's failure.
+ */
+export function sendWhileReading(req: NodeRequest, nodeRes: NodeResponse, answer: RpcAnswer): void {
+  const { status, headers, body, trailer } = answer;
+  // Both kinds of response have these methods, but TypeScript finds no common signature.
+  const res = nodeRes as ServerResponse;
+  if (res.destroyed || res.writableEnded) return;
+  if (req.httpVersionMajor < 2 && trailer === undefined) {
+    send(req, res, { status, headers, body, etag: undefined });
+    return;
+  }
+  for (let i = 0; i < headers.length; i += 2) res.setHeader(headers[i] as string, headers[i + 1] as string);
+  if (body !== undefined) res.setHeader('content-length', body.byteLength);
+  req.resume();
+  res.writeHead(status);
+  if (trailer !== undefined) res.addTrailers(Object.fromEntries(trailer));
+  res.end(body);
+}
+
+/** Whether a request expects an answer of gRPC or gRPC-Web. */
+export function wantsGrpc({ req }: RequestRecord): boolean {
+  return GRPC.test(req.headers['content-type'] ?? '');
+}
+
+/** Answers a gRPC or gRPC-Web call of a method that does not exist, by headers alone. */
+export function refuseUnknownRpc(record: RequestRecord): void {
+  const { req, res, requestId } = record;
+  const [contentType = ''] = GRPC.exec(req.headers['content-type'] ?? '') ?? [];
+  record.surface = contentType === 'application/grpc' ? 'grpc' : 'grpc-web';
+  record.error = ErrorCode.ROUTE_NOT_FOUND;
+  const error = new ApiError(record.error, 'no RPC has this name');
+  const status = connectError(error, { requestId, responseHeaders: new Map() });
+  setGrpcMessage(setTrailerStatus(new Headers(), status)).forEach((value, name) => {
+    res.setHeader(name, value);
+  });
+  res.setHeader('content-type', contentType);
+  res.statusCode = 200;
+  res.end();
 }

@@ -1,4 +1,4 @@
-import { deadlineExceeded } from '../call/failure.js';
+import { deadlineExceeded } from '../../core/errors.js';
 import type { NodeRequest } from '../socket/requests.js';
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000 };

@@ -7,11 +7,11 @@ import type { Interceptors } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import { decodePercent } from '../rest/percent.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
-import type { Holder } from '../socket/body-memory.js';
+import type { Holder } from '../socket/memory.js';
 import type { HoldBytes } from '../socket/read-body.js';
 import { pathOf, type RequestRecord } from '../socket/requests.js';
-import { surfaceOf } from './message-form.js';
-import { type MessageRules, readMessage } from './read-message.js';
+import { type MessageRules, readMessage, surfaceOf } from './read-message.js';
+
 import { refuseCall } from './refuse.js';
 
 export type RpcSurfaceDeps = {

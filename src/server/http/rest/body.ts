@@ -1,7 +1,6 @@
 import { invalidRequest } from '../../json/problems.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
 import type { NodeRequest } from '../socket/requests.js';
-import { isJsonType } from './media-type.js';
 import type { BodyKind } from './request.js';
 
 const NO_BODY = new Uint8Array();
@@ -42,4 +41,15 @@ function checkMediaType({ headers }: NodeRequest, kind: BodyKind): void {
   if (kind === 'json' && !isJsonType(headers['content-type'] ?? '')) {
     throw unsupported('the body must be application/json in UTF-8', { accept: 'application/json' });
   }
+}
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]*)"?/i;
+
+/** Whether a `Content-Type` is JSON in UTF-8; parameters other than the charset do not matter. */
+export function isJsonType(contentType: string): boolean {
+  if (contentType === 'application/json') return true;
+  if (!JSON_TYPE.test(contentType)) return false;
+  const charset = CHARSET.exec(contentType)?.[1];
+  return charset === undefined || /^utf-?8$/i.test(charset);
 }

@@ -1,9 +1,8 @@
 import { create, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
-import { type FieldSetter, fieldSetter, findFieldValue } from '../../json/field.js';
+import { asFields, type FieldSetter, type Fields, fieldSetter, findFieldValue } from '../../json/field.js';
 import type { Reading } from '../../json/problems.js';
 import { findTextReader } from '../../json/text.js';
-import { asFields, type Fields } from '../../json/value.js';
 
 /**
  * The fields that a path of proto names leads through, the last one being what it names; undefined when there is no

@@ -1,21 +1,18 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
-import { ApiError } from '../../core/errors.js';
+import { ApiError, internalError } from '../../core/errors.js';
 import { boundBy } from '../../json/bound.js';
-import { internalError } from '../call/failure.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
-import type { HoldAnswer } from '../socket/answer-memory.js';
-import type { Holder } from '../socket/body-memory.js';
+import type { HoldAnswer, Holder } from '../socket/memory.js';
 import { ClientGone, type HoldBytes } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { errorAnswer, successAnswer } from './answer.js';
 import { readBody } from './body.js';
-import { negotiate } from './compress.js';
+import { errorAnswer, negotiate, successAnswer } from './response.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
-import { type Answer, send } from './send.js';
+import { type Answer, send } from './write-response.js';
 
 /** What the REST surface is made with. */
 export type RestOptions = {
@@ -46,8 +43,8 @@ export type RestHandler = {
   routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
 
-/** One request on its way; `call` and `error` are noted in it. */
-export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'call' | 'error'>;
+/** A request under way; its protocol, call and error are recorded in it. */
+export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'surface' | 'call' | 'error'>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
@@ -64,6 +61,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
       rpc: method,
     })),
     async handle(exchange) {
+      exchange.surface = 'rest';
       try {
         const found = await answer(options, router, exchange);
         if (exchange.req.method !== 'HEAD') options.holdAnswer(exchange, found.body?.byteLength ?? 0);

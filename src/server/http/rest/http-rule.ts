@@ -1,7 +1,7 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
 import type { HttpRule } from '../../../../gen/google/api/http_pb.js';
-import { parseTemplate, type Template } from './template.js';
+import { decodePercent } from './percent.js';
 
 /** One way to reach an RPC by HTTP: what its `google.api.http` option says, checked for form. */
 export type HttpBinding = {
@@ -39,4 +39,115 @@ function methodAndPath({ pattern }: HttpRule): [string, string] {
   if (pattern.case === undefined) throw new Error('an http rule without a path');
   if (pattern.case === 'custom') return [pattern.value.kind, pattern.value.path];
   return [pattern.case.toUpperCase(), pattern.value];
+}
+
+/** One segment of a path template: literal text (decoded), `*` (exactly one) or `**` (any number, the last). */
+export type Segment = { kind: 'literal'; text: string } | { kind: 'one' } | { kind: 'rest' };
+
+/** A variable of a template: which field it sets, from which of the template's segments. */
+export type Variable = {
+  /** Proto names from the request message down to a field. */
+  fieldPath: readonly string[];
+  /** Its first segment, and the one after its last; undefined when it goes on to the end of the path. */
+  start: number;
+  end: number | undefined;
+  /** Whether it can hold several segments: then an encoded slash stays encoded. */
+  isMulti: boolean;
+};
+
+/** A path template of `google.api.http`, parsed. */
+export type Template = {
+  source: string;
+  segments: readonly Segment[];
+  variables: readonly Variable[];
+  /** What follows the colon at the end, decoded. */
+  verb: string | undefined;
+};
+
+/** Where in the template the parser stands, and what it has found. */
+type Parser = { source: string; at: number; segments: Segment[]; variables: Variable[] };
+
+// RFC 3986 pchar without the characters that the grammar itself uses.
+const LITERAL = /(?:[A-Za-z0-9._~!$&'()+,;@-]|%[0-9A-Fa-f]{2})+/y;
+const FIELD_PATH = /[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*/y;
+
+/**
+ * Parses a path template by the grammar in google/api/http.proto:
+ *
+ *     Template = "/" Segments [ Verb ] ;           Segments = Segment { "/" Segment } ;
+ *     Segment  = "*" | "**" | LITERAL | Variable ; Variable = "{" FieldPath [ "=" Segments ] "}" ;
+ *     Verb     = ":" LITERAL ;                     FieldPath = IDENT { "." IDENT } ;
+ *
+ * Throws an Error that names the template and the column.
+ */
+export function parseTemplate(source: string): Template {
+  const parser: Parser = { source, at: 0, segments: [], variables: [] };
+  expect(parser, '/');
+  parseSegments(parser, true);
+  const verb = take(parser, ':') ? parseLiteral(parser, 'a verb') : undefined;
+  if (parser.at < source.length) fail(parser, `unexpected ${JSON.stringify(source[parser.at])}`);
+  const rest = parser.segments.findIndex(({ kind }) => kind === 'rest');
+  if (rest >= 0 && rest < parser.segments.length - 1) fail(parser, '** is only allowed as the last segment');
+  return { source, segments: parser.segments, variables: parser.variables, verb };
+}
+
+/** The segments and verb without the names of variables: templates with the same pattern match the same paths. */
+export function patternOf({ segments, verb }: Template): string {
+  const texts = segments.map((segment) => {
+    if (segment.kind === 'literal') return encodeURIComponent(segment.text).replaceAll('*', '%2A');
+    return segment.kind === 'one' ? '*' : '**';
+  });
+  return `/${texts.join('/')}${verb === undefined ? '' : `:${encodeURIComponent(verb)}`}`;
+}
+
+function parseSegments(parser: Parser, allowVariables: boolean): void {
+  do {
+    if (take(parser, '{')) parseVariable(parser, allowVariables);
+    else if (take(parser, '**')) parser.segments.push({ kind: 'rest' });
+    else if (take(parser, '*')) parser.segments.push({ kind: 'one' });
+    else parser.segments.push({ kind: 'literal', text: parseLiteral(parser, 'a segment') });
+  } while (take(parser, '/'));
+}
+
+function parseVariable(parser: Parser, allowVariables: boolean): void {
+  if (!allowVariables) fail(parser, 'a variable inside a variable');
+  const name = match(parser, FIELD_PATH) ?? fail(parser, 'expected a field path');
+  const fieldPath = name.split('.');
+  if (parser.variables.some((other) => other.fieldPath.join('.') === name))
+    fail(parser, `${name} is bound twice`);
+  const start = parser.segments.length;
+  if (take(parser, '=')) parseSegments(parser, false);
+  else parser.segments.push({ kind: 'one' });
+  expect(parser, '}');
+  const end = parser.segments.at(-1)?.kind === 'rest' ? undefined : parser.segments.length;
+  parser.variables.push({ fieldPath, start, end, isMulti: end !== start + 1 });
+}
+
+function parseLiteral(parser: Parser, what: string): string {
+  const raw = match(parser, LITERAL) ?? fail(parser, `expected ${what}`);
+  const text = decodePercent(raw) ?? fail(parser, `${raw} is not percent-encoded UTF-8`);
+  // Clients resolve dot segments before they send a request (RFC 3986, 5.2.4).
+  if (text === '.' || text === '..') fail(parser, 'a dot segment never matches');
+  return text;
+}
+
+function match(parser: Parser, pattern: RegExp): string | undefined {
+  pattern.lastIndex = parser.at;
+  const text = pattern.exec(parser.source)?.[0];
+  parser.at += text?.length ?? 0;
+  return text;
+}
+
+function take(parser: Parser, text: string): boolean {
+  if (!parser.source.startsWith(text, parser.at)) return false;
+  parser.at += text.length;
+  return true;
+}
+
+function expect(parser: Parser, text: string): void {
+  if (!take(parser, text)) fail(parser, `expected ${JSON.stringify(text)}`);
+}
+
+function fail(parser: Parser, message: string): never {
+  throw new Error(`path template ${JSON.stringify(parser.source)}, column ${parser.at + 1}: ${message}`);
 }

@@ -1,9 +1,9 @@
 import type { DescMessage, JsonValue } from '@bufbuild/protobuf';
+import { type Fields, isJsonObject } from '../../json/field.js';
 import { type Reading, report, reportAt } from '../../json/problems.js';
-import { type Fields, isJsonObject } from '../../json/value.js';
 import { findFieldPath, findTextSetter } from './field-path.js';
+import type { Template, Variable } from './http-rule.js';
 import { decodeExceptSlash, decodePercent } from './percent.js';
-import type { Template, Variable } from './template.js';
 
 /** A JSON body and the field of the message that it is, undefined when it is the whole message. */
 export type BodyJson = { value: JsonValue; field: string | undefined };

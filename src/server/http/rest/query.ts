@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import type { Fields } from '../../json/field.js';
 import { findRules } from '../../json/field-rules.js';
 import { type Reading, report, reportAt } from '../../json/problems.js';
-import type { Fields } from '../../json/value.js';
 import { findFieldPath, findTextSetter, type TextSetter } from './field-path.js';
 import { decodePercent } from './percent.js';
 

@@ -1,15 +1,34 @@
+import { promisify } from 'node:util';
+import { constants, gzip } from 'node:zlib';
 import type { DescMessage } from '@bufbuild/protobuf';
 import type { HttpBody } from '../../../../gen/google/api/httpbody_pb.js';
-import { type HandlerResponse, isSerialized, messageOf } from '../../core/call.js';
-import { findFieldValue } from '../../json/field.js';
-import { asFields } from '../../json/value.js';
+import { errorRules } from '../../../protocol/error-rules.js';
+import { type Call, type HandlerResponse, isSerialized, messageOf } from '../../core/call.js';
+import type { ApiError } from '../../core/errors.js';
+import { etagOf, isNoneMatch } from '../../core/etag.js';
+import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
+import { asFields, findFieldValue } from '../../json/field.js';
 import { compileFieldWriter, compileWriter } from '../../json/writer.js';
+import type { RequestRecord } from '../socket/requests.js';
 import { isHttpBody } from './request.js';
+import { type Answer, errorEnvelope } from './write-response.js';
 
 /** The body of an answer, its content type, and its entity tag where that is known already. */
 export type Payload = { contentType: string; body: Uint8Array; etag?: string | undefined };
 
+/** How the responses of a route are made. */
+export type ResponseRules = {
+  writeResponse: (response: HandlerResponse) => Payload;
+  successStatus: number;
+  /** Whether responses carry a strong ETag. */
+  hasEtag: boolean;
+};
+
 const JSON_TYPE = 'application/json';
+/** What a caller's own cache may do: nothing, or keep an answer and ask by its entity tag before using it again. */
+const NO_STORE = 'no-store';
+const ASK_AGAIN = 'private, no-cache';
+const compress = promisify(gzip);
 
 /** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
 export function compileResponse(
@@ -45,4 +64,75 @@ function rawPayload(body: HttpBody | undefined): Payload {
     contentType: body?.contentType || 'application/octet-stream',
     body: body?.data ?? new Uint8Array(),
   };
+}
+
+/**
+ * The answer to a call that went well: the route's status, or 304 when the client has these very bytes.
+ *
+ * @param headers those of the call, which are added to
+ */
+export function successAnswer(
+  route: ResponseRules,
+  httpMethod: string | undefined,
+  headers: string[],
+  call: Call,
+  response: HandlerResponse,
+): Answer {
+  const { contentType, body, etag: known } = route.writeResponse(response);
+  headers.push('x-request-id', call.requestId, 'x-content-type-options', 'nosniff');
+  headers.push('cache-control', route.hasEtag ? ASK_AGAIN : NO_STORE);
+  if (route.successStatus === 204) return { status: 204, headers, body: undefined, etag: undefined };
+  const etag = route.hasEtag ? (known ?? etagOf(body)) : undefined;
+  const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
+  if (etag !== undefined && isRead && isNoneMatch(call.header('if-none-match'), etag)) {
+    return { status: 304, headers, body: undefined, etag };
+  }
+  headers.push('content-type', contentType);
+  return { status: route.successStatus, headers, body, etag };
+}
+
+/**
+ * The answer to a request that was refused or failed: the error envelope.
+ *
+ * @param headers those of its call
+ */
+export function errorAnswer(error: ApiError, requestId: string, headers: readonly string[]): Answer {
+  const { contentType, body } = jsonPayload(
+    errorEnvelope(error.code, error.message, requestId, error.details),
+  );
+  const own = {
+    ...error.headers,
+    'content-type': contentType,
+    'x-request-id': requestId,
+    'x-content-type-options': 'nosniff',
+    'cache-control': NO_STORE,
+  };
+  return {
+    status: errorRules(error.code).httpStatus,
+    headers: [...headers, ...Object.entries(own).flat()],
+    body,
+    etag: undefined,
+  };
+}
+
+/**
+ * Compresses a large response if the client accepts gzip. The entity tag is over the uncompressed bytes, so the
+ * compressed response has the weak one (RFC 9110, 8.8.1).
+ */
+export async function negotiate(
+  { req, res }: Pick<RequestRecord, 'req' | 'res'>,
+  answer: Answer,
+): Promise<Answer> {
+  const { status, headers, body } = answer;
+  if (status !== 304 && (body === undefined || body.byteLength < MIN_COMPRESSED_BYTES)) return answer;
+  const vary = res.getHeader('vary');
+  headers.push('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
+  const accepted = req.headers['accept-encoding'];
+  return body === undefined || !acceptsGzip(accepted) ? answer : compressed(answer, body);
+}
+
+async function compressed({ status, headers, etag }: Answer, body: Uint8Array): Promise<Answer> {
+  headers.push('content-encoding', 'gzip');
+  const smaller = await compress(body, { level: constants.Z_BEST_SPEED });
+  return { status, headers, body: smaller, etag: etag && `W/${etag}` };
 }

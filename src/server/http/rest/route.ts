@@ -1,21 +1,16 @@
 import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
 import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
-import type { HandlerResponse } from '../../core/call.js';
 import { type Bound, findBound } from '../../json/bound.js';
 import type { ServiceEntry } from '../services.js';
 import { type HttpBinding, httpBindings } from './http-rule.js';
 import { compileRequest, type RequestReader } from './request.js';
-import { compileResponse, type Payload } from './response.js';
+import { compileResponse, type ResponseRules } from './response.js';
 
 /** One way to reach an RPC on the REST surface, compiled. */
-export type Route = {
+export type Route = ResponseRules & {
   method: DescMethodUnary;
   binding: HttpBinding;
   request: RequestReader;
-  writeResponse: (response: HandlerResponse) => Payload;
-  successStatus: number;
-  /** Whether answers carry a strong ETag. */
-  hasEtag: boolean;
   /** How large its message can be; undefined where the proto leaves that open. */
   bound: Bound | undefined;
 };

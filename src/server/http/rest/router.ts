@@ -1,5 +1,5 @@
+import { patternOf, type Template } from './http-rule.js';
 import { decodePercent } from './percent.js';
-import { patternOf, type Template } from './template.js';
 
 /** What a path leads to: the target and the path's segments as they were sent, the verb taken off. */
 export type Match<T> = { target: T; segments: readonly string[] };

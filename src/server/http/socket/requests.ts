@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { monotonicFactory } from 'ulid';
 import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
-import { methodRules } from '../call/method-rules.js';
+import { createRandomSource } from '../../core/random.js';
+import { methodRules } from '../services.js';
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -175,4 +177,10 @@ function statusOf({ surface, res, error, call }: RequestRecord): number {
   if (surface !== 'grpc' && surface !== 'grpc-web') return res.statusCode;
   if (error !== undefined) return errorRules(error).httpStatus;
   return call === undefined ? res.statusCode : methodRules(call.method).successStatus || res.statusCode;
+}
+
+/** Makes request ids: `req_` and a ULID, increasing within a process. */
+export function createRequestIds(nowMs: () => number): () => string {
+  const next = monotonicFactory(createRandomSource().fraction);
+  return () => `req_${next(nowMs())}`;
 }

@@ -1,10 +1,9 @@
 import { Code, ConnectError, type Interceptor, type StreamResponse } from '@connectrpc/connect';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
-import { ApiError, unavailable } from '../../core/errors.js';
-import { deadlineExceeded } from '../call/failure.js';
+import { ApiError, deadlineExceeded, unavailable } from '../../core/errors.js';
 import { getRecord } from '../connect/connect.js';
 import { connectError } from '../connect/connect-error.js';
-import { surfaceOf } from '../connect/message-form.js';
+import { surfaceOf } from '../connect/read-message.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
 

@@ -8,7 +8,7 @@ import {
   prepareBatch,
   type WitnessParts,
 } from '../../../proof/bundle/bundle.js';
-import { asFields } from '../../json/value.js';
+import { asFields } from '../../json/field.js';
 import { compileFieldWriter } from '../../json/writer.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';

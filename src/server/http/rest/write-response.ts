@@ -1,8 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { constants, type Http2ServerRequest } from 'node:http2';
-import { endInPieces } from '../socket/pieces.js';
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { errorRules } from '../../../protocol/error-rules.js';
+import type { ApiError } from '../../core/errors.js';
 import { bodyLength } from '../socket/read-body.js';
-import type { NodeRequest, NodeResponse } from '../socket/requests.js';
+import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** An answer, complete. */
 export type Answer = {
@@ -20,6 +23,10 @@ const MAX_SKIPPED_BYTES = 64 * 1024;
 /** How much of a larger one is skipped, and how long, before the connection is cut. */
 const LINGER_BYTES = 4 * 1024 * 1024;
 const LINGER_MS = 2_000;
+/**
+ * Long bodies are written in pieces of so many bytes, each once the last was taken: so it shows whether the client reads.
+ */
+const PIECE_BYTES = 64 * 1024;
 
 /** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
 export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): void {
@@ -81,4 +88,57 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
   req.once('end', end);
   req.once('close', end);
   req.resume();
+}
+
+/** Ends an answer with a body. */
+export function endInPieces(res: ServerResponse, body: Uint8Array | undefined): void {
+  if (body === undefined || body.length <= PIECE_BYTES) {
+    res.end(body);
+    return;
+  }
+  let at = 0;
+  const goOn = () => {
+    for (;;) {
+      const piece = body.subarray(at, at + PIECE_BYTES);
+      at += PIECE_BYTES;
+      if (at >= body.length) return void res.end(piece);
+      if (!res.write(piece)) return void res.once('drain', goOn);
+    }
+  };
+  goOn();
+}
+
+/** The same bytes in pieces, for who waits for each to be taken. */
+export async function* inPieces(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  for await (const chunk of body) {
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES) yield chunk.subarray(at, at + PIECE_BYTES);
+  }
+}
+
+/** The REST error envelope as JSON text, for answers that are given before or beside the REST surface. */
+export function errorEnvelope(
+  code: ErrorCode,
+  message: string,
+  requestId: string,
+  details: JsonObject = {},
+): string {
+  return JSON.stringify({
+    error: { code: errorRules(code).code, message, details, request_id: requestId },
+  });
+}
+
+/** Answers a request with an error and notes it in the record; one whose answer has begun is cut off instead. */
+export function sendError(record: RequestRecord, error: ApiError): void {
+  record.error = error.code;
+  if (record.res.headersSent) return void record.res.destroy();
+  const body = errorEnvelope(error.code, error.message, record.requestId, error.details);
+  // Both kinds of response have these methods, but TypeScript finds no common signature.
+  const res = record.res as Extract<NodeResponse, { shouldKeepAlive: boolean }>;
+  res.writeHead(errorRules(error.code).httpStatus, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': record.requestId,
+    ...error.headers,
+  });
+  res.end(body);
 }
