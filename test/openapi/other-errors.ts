@@ -66,7 +66,7 @@ export const OTHER_ERRORS: Readonly<Record<string, (t: Test, app: App) => Promis
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    const { baseUrl } = await startApiServer(t, { gate, limits: { answerTimeoutMs: 50 } });
+    const { baseUrl } = await startApiServer(t, { gate, limits: { responseTimeoutMs: 50 } });
     const authorization = `Bearer ${KEYS.all}`;
     const answer = await fetch(`${baseUrl}/v1/batches/btc_gate`, { headers: { authorization } });
     const json = (await answer.json()) as ErrorAnswer['json'];

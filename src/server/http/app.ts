@@ -10,9 +10,9 @@ import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
 import { connectContext } from './connect/connect.js';
 import { dropEndlessDeadline } from './connect/rpc-deadline.js';
-import { sendError } from './rest/write-response.js';
+import { writeError } from './rest/write-response.js';
 import type { Limits } from './socket/limits.js';
-import type { HoldAnswer } from './socket/memory.js';
+import type { HoldResponse } from './socket/memory.js';
 import type { RequestRecord } from './socket/requests.js';
 import { boundStreams } from './socket/streams.js';
 
@@ -25,7 +25,7 @@ export type AppDeps = {
   moreRpcs?: (router: ConnectRouter) => void;
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   /** Counts the bytes of answers while they are held. */
-  holdAnswer: HoldAnswer;
+  holdResponse: HoldResponse;
   /** Answers what has no route here. */
   notFound: (record: RequestRecord) => void;
   /** Aborted when the server begins to close: ends streams that would not end by themselves. */
@@ -93,7 +93,7 @@ function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): Fastif
   fastify.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     reply.hijack();
     const record = getRecord(request);
-    sendError(record, routeError(log, error, record));
+    writeError(record, routeError(log, error, record));
   });
   return fastify;
 }
@@ -122,14 +122,14 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
 
 function registerPublicRoutes(
   fastify: FastifyInstance,
-  { publicRoutes, holdAnswer }: AppDeps,
+  { publicRoutes, holdResponse }: AppDeps,
   getRecord: GetRecord,
 ): void {
   if (publicRoutes === undefined) return;
   fastify.register(async (scope) => {
     scope.addHook('onSend', async (request, _reply, payload) => {
       const isBody = typeof payload === 'string' || payload instanceof Uint8Array;
-      if (isBody && request.method !== 'HEAD') holdAnswer(getRecord(request), payload.length);
+      if (isBody && request.method !== 'HEAD') holdResponse(getRecord(request), payload.length);
     });
     await publicRoutes(scope);
   });

@@ -13,7 +13,7 @@ const SINGLE: ReadonlyMap<number, string> = new Map(
 const CLOSE = { connection: 'close' };
 
 /** Who answers a request: REST, or the public app, which Connect's RPCs are part of. */
-export function surfaceFor(req: NodeRequest): 'rest' | 'app' {
+export function handlerFor(req: NodeRequest): 'rest' | 'app' {
   return req.url?.startsWith(REST_PREFIX) ? 'rest' : 'app';
 }
 
@@ -26,7 +26,7 @@ export function normalizeTarget(req: NodeRequest): void {
   if (!url.startsWith('/')) req.url = url.replace(ABSOLUTE_FORM, '') || '/';
   const host = 'authority' in req ? req.authority : req.headers.host;
   if (host === undefined && req.httpVersion !== '1.0') throw invalid('names no host');
-  if (surfaceFor(req) === 'rest') return;
+  if (handlerFor(req) === 'rest') return;
   if (host === undefined) req.headers.host = 'localhost';
   if (!URL.canParse(req.url ?? '', `http://${host ?? 'localhost'}`)) {
     throw invalid('has a host and a path that make no URL');

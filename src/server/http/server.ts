@@ -10,19 +10,19 @@ import { createInterceptors, type InterceptorDeps } from './call/interceptors.js
 import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
 import { connectRoutes } from './connect/connect.js';
-import { refuseUnknownRpc, wantsGrpc } from './connect/refuse.js';
-import { createRpcSurface } from './connect/unary.js';
+import { refuseUnknownRpc, wantsGrpc } from './connect/refusal.js';
+import { createUnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
-import { assertUnambiguous, normalizeTarget, surfaceFor } from './request-target.js';
+import { assertUnambiguous, handlerFor, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
-import { sendError } from './rest/write-response.js';
+import { writeError } from './rest/write-response.js';
 import { refuseMalformed } from './socket/client-error.js';
-import { drain, endAfterAnswer } from './socket/drain.js';
+import { closeAfterResponse, drain } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
 import { createListener } from './socket/listener.js';
-import { createAnswerMemory, createBodyMemory } from './socket/memory.js';
+import { createBodyMemory, createResponseMemory } from './socket/memory.js';
 import { createPeers, type Peers } from './socket/peers.js';
-import { watchOverdue } from './socket/request-timeout.js';
+import { watchTimeouts } from './socket/request-timeout.js';
 import {
   createRequestIds,
   createRequests,
@@ -67,7 +67,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   const logRequest = createRequestLog(deps.log);
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
   const requests = createRequests({
-    settle: interceptors.settle,
+    onEnd: interceptors.finish,
     newRequestId,
     monotonicMs: () => performance.now(),
     observe: (observation) => {
@@ -77,8 +77,8 @@ export function createServer(deps: ServerDeps): ApiServer {
   });
   const holdFor = createBodyMemory(limits.maxHeldBytes);
   const peers = createPeers(limits);
-  const holdAnswer = createAnswerMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
-  const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdAnswer };
+  const holdResponse = createResponseMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
+  const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdResponse };
   const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
   const closing = new AbortController();
   const app = createApp({
@@ -87,21 +87,21 @@ export function createServer(deps: ServerDeps): ApiServer {
     notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
     closing: closing.signal,
   });
-  const rpcs = createRpcSurface({ ...shared, serve: app.serve });
-  const serve = entrance(rest.handle, rpcs, createCors(deps.corsOrigins ?? []));
+  const rpcs = createUnaryRpcs({ ...shared, serve: app.serve });
+  const serve = createDispatcher(rest.handle, rpcs, createCors(deps.corsOrigins ?? []));
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
     onRequest: (req, res) => {
-      if (closing.signal.aborted) endAfterAnswer(res);
+      if (closing.signal.aborted) closeAfterResponse(res);
       admit(requests.begin(req, res));
     },
     onClientError: (error, socket) =>
-      refuseMalformed(error, socket, newRequestId(), isAnswering(requests, socket)),
+      refuseMalformed(error, socket, newRequestId(), isResponding(requests, socket)),
   });
-  const stopWatching = watchOverdue(requests, limits, (record) => rest.refuse(record, deadlineExceeded()));
+  const stopWatching = watchTimeouts(requests, limits, (record) => rest.refuse(record, deadlineExceeded()));
   return {
     listen: async (address) => {
       await app.ready();
@@ -129,7 +129,7 @@ function createAdmission(
     start(() => {
       if (isClosed(record.res)) return;
       if (refusal === undefined) serve(record);
-      else sendError(record, refusal);
+      else writeError(record, refusal);
     });
   };
 }
@@ -141,7 +141,7 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
 }
 
 /** Where every request comes in. */
-function entrance(
+function createDispatcher(
   rest: (record: RequestRecord) => Promise<void>,
   others: (record: RequestRecord) => void,
   answersPreflight: (record: RequestRecord) => boolean,
@@ -151,10 +151,10 @@ function entrance(
       assertUnambiguous(record.req);
       normalizeTarget(record.req);
       if (answersPreflight(record)) return;
-      if (surfaceFor(record.req) === 'rest') void rest(record);
+      if (handlerFor(record.req) === 'rest') void rest(record);
       else others(record);
     } catch (error) {
-      sendError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
+      writeError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }
   };
 }
@@ -167,7 +167,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-function isAnswering(requests: Requests, socket: Socket): boolean {
+function isResponding(requests: Requests, socket: Socket): boolean {
   for (const { req, res } of requests.all()) if (req.socket === socket && res.headersSent) return true;
   return false;
 }

@@ -4,7 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export type RequestSample = {
   /** `InfoService/GetHealth`; undefined for what was no RPC. */
   rpc: string | undefined;
-  surface: string;
+  protocol: string;
   /** HTTP status, on gRPC that of the error's code. */
   status: number;
   durationMs: number;
@@ -74,9 +74,9 @@ function requestMetrics(registry: Registry): Metrics['observeRequest'] {
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
-  return ({ rpc = 'none', surface, status, durationMs }) => {
-    requests.inc({ rpc, surface, status: String(status) });
-    durations.observe({ rpc, surface }, durationMs / 1000);
+  return ({ rpc = 'none', protocol, status, durationMs }) => {
+    requests.inc({ rpc, surface: protocol, status: String(status) });
+    durations.observe({ rpc, surface: protocol }, durationMs / 1000);
   };
 }
 

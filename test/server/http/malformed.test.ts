@@ -198,7 +198,7 @@ t.test(
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    const api = await startApiServer(t, { gate, limits: { answerTimeoutMs: 500 } });
+    const api = await startApiServer(t, { gate, limits: { responseTimeoutMs: 500 } });
     for (const caller of callers(api.baseUrl)) {
       t.teardown(caller.close);
       const outcome = await caller.call(

@@ -87,8 +87,8 @@ t.test('metrics count requests, time them, and read gauges when scraped', async 
     read: async () => [{ labels: { stage: depth === 3 ? 'seal' : 'settle' }, value: depth }],
   });
   metrics.addCounter('attest_done_total', 'Done').add(4);
-  metrics.observeRequest({ rpc: 'InfoService/GetHealth', surface: 'rest', status: 200, durationMs: 4 });
-  metrics.observeRequest({ rpc: undefined, surface: 'rest', status: 404, durationMs: 4_000 });
+  metrics.observeRequest({ rpc: 'InfoService/GetHealth', protocol: 'rest', status: 200, durationMs: 4 });
+  metrics.observeRequest({ rpc: undefined, protocol: 'rest', status: 404, durationMs: 4_000 });
   const first = (await get('/metrics')).body;
   t.match(first, 'attest_requests_total{rpc="InfoService/GetHealth",surface="rest",status="200"} 1');
   t.match(first, 'attest_requests_total{rpc="none",surface="rest",status="404"} 1');

@@ -79,10 +79,10 @@ export async function startLibrary(
       calls.push({ call, message });
       return callHandler(call, message);
     },
-    conclude: () => [],
+    rateHeaders: () => [],
     maxBodyBytes: 2 ** 20,
     holdFor: () => () => {},
-    holdAnswer: () => {},
+    holdResponse: () => {},
     onInternalError: (error) => failures.push(error),
     ...options,
   });
@@ -91,7 +91,7 @@ export async function startLibrary(
       requestId: `req_${++requests}`,
       req,
       res,
-      surface: 'other',
+      protocol: 'other',
       call: undefined,
       error: undefined,
     });

@@ -20,7 +20,7 @@ t.test(
     const library = await startLibrary(t, {
       maxBodyBytes: 100,
       holdFor: () => () => {},
-      holdAnswer: () => {},
+      holdResponse: () => {},
       admit: async (call) => {
         admitted++;
         call.responseHeaders.set('x-ratelimit-remaining', '3');
@@ -144,10 +144,10 @@ t.test('a service that cannot be served is refused at start, naming the RPC', as
       ],
       admit: async () => {},
       invoke: callHandler,
-      conclude: () => [],
+      rateHeaders: () => [],
       maxBodyBytes: 1,
       holdFor: () => () => {},
-      holdAnswer: () => {},
+      holdResponse: () => {},
       onInternalError: () => {},
     });
   t.throws(make(refused.StreamingService), /library\.v1\.StreamingService\.Watch: a streaming RPC/);
@@ -168,10 +168,10 @@ t.test('the routes are listed as the protos have them', async (t) => {
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
     admit: async () => {},
     invoke: callHandler,
-    conclude: () => [],
+    rateHeaders: () => [],
     maxBodyBytes: 1,
     holdFor: () => () => {},
-    holdAnswer: () => {},
+    holdResponse: () => {},
     onInternalError: () => {},
   });
   t.equal(routes.length, 18);

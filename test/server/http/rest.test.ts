@@ -189,15 +189,22 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     services: [{ desc: LibraryService, handlers: libraryHandlers }],
     admit: async () => {},
     invoke: callHandler,
-    conclude: () => [],
+    rateHeaders: () => [],
     maxBodyBytes: 1000,
     holdFor: () => () => {},
-    holdAnswer: () => {},
+    holdResponse: () => {},
     onInternalError: (error) => t.fail(String(error)),
   });
   const server = createHttp2Server(
     (req, res) =>
-      void rest.handle({ requestId: 'req_1', req, res, surface: 'other', call: undefined, error: undefined }),
+      void rest.handle({
+        requestId: 'req_1',
+        req,
+        res,
+        protocol: 'other',
+        call: undefined,
+        error: undefined,
+      }),
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -182,7 +182,7 @@ const JSON_HEADERS = { authorization: AUTHORIZATION, 'content-type': 'applicatio
 
 t.test('a caller that goes away aborts its call', async (t) => {
   const api = await startApiServer(t);
-  const gone = (surface: string) => api.observed((one) => one.surface === surface && one.status === 499);
+  const gone = (surface: string) => api.observed((one) => one.protocol === surface && one.status === 499);
   const client = new Client(api.baseUrl);
   const abort = new AbortController();
   const pending = client.request({

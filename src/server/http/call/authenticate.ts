@@ -18,12 +18,12 @@ const MAX_TOKEN_CHARACTERS = 512;
 const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
 /** What a token should be, and what is said of one that is not. */
-type Wanted = { name: string; invalid: string };
-const API_KEY: Wanted = {
+type CredentialTexts = { name: string; invalid: string };
+const API_KEY: CredentialTexts = {
   name: 'an API key',
   invalid: 'the API key is unknown, malformed, revoked or expired',
 };
-const ADMIN_TOKEN: Wanted = { name: 'the admin token', invalid: 'this is not the admin token' };
+const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this is not the admin token' };
 
 /** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
@@ -58,7 +58,7 @@ export function findScopeRefusal({ principal }: Call, { scope }: MethodRules): A
 }
 
 /** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
-function bearerToken(header: string | undefined, wanted: Wanted): string {
+function bearerToken(header: string | undefined, wanted: CredentialTexts): string {
   const usual = header === undefined ? null : USUAL_FORM.exec(header);
   if (usual !== null) return usual[1] as string;
   const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
@@ -76,6 +76,6 @@ function bearerToken(header: string | undefined, wanted: Wanted): string {
   return token;
 }
 
-function invalidKey({ invalid }: Wanted): ApiError {
+function invalidKey({ invalid }: CredentialTexts): ApiError {
   return new ApiError(ErrorCode.AUTH_INVALID_KEY, invalid, {}, CHALLENGE);
 }

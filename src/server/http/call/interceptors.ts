@@ -6,7 +6,7 @@ import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
 import { readIdempotencyKey } from './new-call.js';
 
-import { countCall, countUnmade, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
+import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
 /** What the steps of a call need; nothing here knows of SQL or sockets. */
 export type InterceptorDeps = Credentials &
@@ -25,9 +25,9 @@ export type Interceptors = {
   /** Checks the idempotency key and the message, and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
-  conclude: (call: Call) => string[];
+  rateHeaders: (call: Call) => string[];
   /** Counts what nothing has counted yet, once the call is over, answered or not. */
-  settle: (call: Call) => void;
+  finish: (call: Call) => void;
 };
 
 /** Throws when a method has no handler or its options leave open who may call it. */
@@ -49,8 +49,8 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       deps.validate(call.method.input, message);
       return handler(message, call);
     },
-    conclude: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
-    settle: (call) => countUnmade(deps, call, methodRules(call.method)),
+    rateHeaders: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
+    finish: (call) => countRefused(deps, call, methodRules(call.method)),
   };
 }
 

@@ -38,7 +38,7 @@ export async function countCall(
  * Counts, as a read, a creation that the write has not counted: it was refused, or replayed. To be called once the call
  * is over; a second time does nothing.
  */
-export function countUnmade(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
+export function countRefused(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
   const { principal } = call;
   if (principal === undefined || bucket !== Bucket.SUBMISSIONS || call.isCounted) return;
   call.isCounted = true;

@@ -13,7 +13,7 @@ export function createRequestLog(log: Logger): (observation: Observation) => voi
 function describe(observation: Observation): Record<string, string | number | undefined> {
   return {
     request_id: observation.requestId,
-    surface: observation.surface,
+    surface: observation.protocol,
     method: observation.method,
     path: observation.path,
     rpc: observation.rpc,

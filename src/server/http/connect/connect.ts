@@ -12,14 +12,14 @@ import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { compileMessageCheck } from '../../json/check-message.js';
 import type { Interceptors } from '../call/interceptors.js';
-import { inPieces } from '../rest/write-response.js';
+import { inChunks } from '../rest/write-response.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
-import type { HoldAnswer } from '../socket/memory.js';
+import type { HoldResponse } from '../socket/memory.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { asApiError, connectError } from './connect-error.js';
 import { completeError, noSuchRpc } from './protocol-error.js';
-import { surfaceOf } from './read-message.js';
-import { addConclusion, type RpcAnswer, refusalAnswer } from './refuse.js';
+import { protocolOf } from './read-message.js';
+import { addRateHeaders, type RpcResponse, refusalResponse } from './refusal.js';
 import { beforeDeadline, within } from './rpc-deadline.js';
 
 export type ConnectDeps = {
@@ -27,9 +27,9 @@ export type ConnectDeps = {
   interceptors: Interceptors;
   log: Logger;
   /** Counts the bytes of answers while they are held. */
-  holdAnswer: HoldAnswer;
+  holdResponse: HoldResponse;
   /** For calls that come without a deadline of their own. */
-  answerTimeoutMs: number;
+  responseTimeoutMs: number;
 };
 
 /** Headers that are not true of a message once it was read. */
@@ -50,14 +50,14 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
   return (router) => {
     for (const method of unaryMethods(deps.services)) {
       const check = compileMessageCheck(method.input);
-      router.rpc(method, (message, context) => answer(deps, check, message, context));
+      router.rpc(method, (message, context) => respond(deps, check, message, context));
     }
     const handlers = router.handlers;
     handlers.forEach((handler, index) => {
       handlers[index] = Object.assign(
         async (request: Parameters<typeof handler>[0]) => {
           const record = getRecord(request.contextValues);
-          record.surface = surfaceOf(request.header.get('content-type'));
+          record.protocol = protocolOf(request.header.get('content-type'));
           const { message } = record;
           const isAdmitted = record.call !== undefined || !handler.allowedMethods.includes(request.method);
           if (!isAdmitted) return noSuchRpc(record);
@@ -66,7 +66,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
           // From here on the id goes the way of the call's other metadata, lest it arrives twice.
           record.res.removeHeader('x-request-id');
           const response = await completeError(await handler(read), record, handler.allowedMethods);
-          return hold(deps.holdAnswer, record, response);
+          return holdBody(deps.holdResponse, record, response);
         },
         {
           service: handler.service,
@@ -82,8 +82,8 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
 }
 
 /** The answer in pieces, its bytes counted; or the refusal, when no more can be held. All of a message is one chunk. */
-async function hold(
-  holdAnswer: HoldAnswer,
+async function holdBody(
+  holdResponse: HoldResponse,
   record: RequestRecord,
   response: UniversalServerResponse,
 ): Promise<UniversalServerResponse> {
@@ -91,12 +91,12 @@ async function hold(
   const chunks = response.body[Symbol.asyncIterator]();
   const first = await chunks.next();
   try {
-    if (!first.done) holdAnswer(record, first.value.length);
-    return { ...response, body: inPieces(resumed(first, chunks)) };
+    if (!first.done) holdResponse(record, first.value.length);
+    return { ...response, body: inChunks(resumed(first, chunks)) };
   } catch (error) {
     if (!(error instanceof ApiError) || record.call === undefined) throw error;
     void chunks.return?.();
-    return universal(refusalAnswer(record, record.call, error));
+    return universal(refusalResponse(record, record.call, error));
   }
 }
 
@@ -109,7 +109,7 @@ async function* resumed<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>)
   }
 }
 
-function universal({ status, headers, body, trailer }: RpcAnswer): UniversalServerResponse {
+function universal({ status, headers, body, trailer }: RpcResponse): UniversalServerResponse {
   const header = new Headers();
   for (let i = 0; i < headers.length; i += 2) header.append(headers[i] as string, headers[i + 1] as string);
   if (body !== undefined) header.set('content-length', String(body.byteLength));
@@ -123,8 +123,8 @@ function universal({ status, headers, body, trailer }: RpcAnswer): UniversalServ
 
 type Check = (message: Message) => void;
 
-async function answer(
-  { interceptors, log, answerTimeoutMs }: ConnectDeps,
+async function respond(
+  { interceptors, log, responseTimeoutMs }: ConnectDeps,
   check: Check,
   message: Message,
   context: HandlerContext,
@@ -137,17 +137,17 @@ async function answer(
   try {
     const work = run(interceptors, call, message, check);
     const response = await (context.timeoutMs() === undefined
-      ? within(answerTimeoutMs, work)
+      ? within(responseTimeoutMs, work)
       : beforeDeadline(context.signal, work));
     context.responseHeader.set('x-request-id', call.requestId);
-    addConclusion(interceptors, call);
+    addRateHeaders(interceptors, call);
     for (const [name, value] of call.responseHeaders) context.responseHeader.set(name, value);
     if (context.requestMethod === 'GET') allowNoReuse(record, context.responseHeader);
     return response;
   } catch (thrown) {
     const error = asApiError(log, thrown, call);
     record.error = error.code;
-    addConclusion(interceptors, call);
+    addRateHeaders(interceptors, call);
     throw connectError(error, call);
   }
 }

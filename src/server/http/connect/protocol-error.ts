@@ -24,7 +24,8 @@ const MAX_MESSAGE_CHARACTERS = 500;
 /** What Connect calls internal though the caller sent it. */
 const UNREADABLE = /^parse binary|envelope|^decompression failed/;
 /** What the decoder of `jsonText` or, after its own words, JSON.parse say of bytes that are no JSON. */
-const NO_JSON = /^(?:cannot decode message \S+ from JSON: (?!key ").*\bJSON\b|a JSON text must be in UTF-8)/s;
+const MALFORMED_JSON =
+  /^(?:cannot decode message \S+ from JSON: (?!key ").*\bJSON\b|a JSON text must be in UTF-8)/s;
 
 /**
  * Gives the errors that Connect itself answers with (bad bytes, a body too large, an unknown compression) the same
@@ -38,9 +39,9 @@ export async function completeError(
   httpMethods: readonly string[],
 ): Promise<UniversalServerResponse> {
   if (response.status === 405) return otherMethod(response, record, httpMethods);
-  if (record.surface === 'grpc') return completeGrpc(response, record);
+  if (record.protocol === 'grpc') return completeGrpc(response, record);
   if (record.error !== undefined) return response;
-  if (record.surface === 'grpc-web') return completeGrpcWeb(response, record);
+  if (record.protocol === 'grpc-web') return completeGrpcWeb(response, record);
   if (response.status < 400) return response;
   return response.body === undefined ? refusal(response, record) : completeConnect(response, record);
 }
@@ -85,7 +86,7 @@ async function completeConnect(
   return { ...response, status: codeToHttpStatus(error.code), header, body: createAsyncIterable([body]) };
 }
 
-/** OPTIONS is told the methods there are; others are refused. */
+/** OPTIONS is apiError the methods there are; others are refused. */
 function otherMethod(
   response: UniversalServerResponse,
   record: RequestRecord,
@@ -126,14 +127,14 @@ function enveloped(
 function completed(error: ConnectError, record: RequestRecord): ConnectError {
   const code = codeOf(error);
   record.error = code;
-  const told = toldError(code, error, record);
+  const apiError = apiErrorOf(code, error, record);
   const call = { requestId: record.requestId, responseHeaders: new Map<string, string>() };
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
-  if (code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return connectError(told, call, error.code);
-  return connectError(told, call);
+  if (code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return connectError(apiError, call, error.code);
+  return connectError(apiError, call);
 }
 
-function toldError(code: ErrorCode, error: ConnectError, { requestId }: RequestRecord): ApiError {
+function apiErrorOf(code: ErrorCode, error: ConnectError, { requestId }: RequestRecord): ApiError {
   const message = error.rawMessage.slice(0, MAX_MESSAGE_CHARACTERS);
   switch (code) {
     case ErrorCode.SERVICE_INTERNAL:
@@ -147,10 +148,10 @@ function toldError(code: ErrorCode, error: ConnectError, { requestId }: RequestR
   }
 }
 
-/** Connect's errors before the handler is reached, told apart by status and, where that says too little, by text. */
+/** Connect's errors before the handler is reached, apiError apart by status and, where that says too little, by text. */
 function codeOf({ code, rawMessage }: ConnectError): ErrorCode {
   if (UNREADABLE.test(rawMessage)) return ErrorCode.REQUEST_INVALID;
-  if (NO_JSON.test(rawMessage)) return ErrorCode.REQUEST_MALFORMED_JSON;
+  if (MALFORMED_JSON.test(rawMessage)) return ErrorCode.REQUEST_MALFORMED_JSON;
   switch (code) {
     case Code.InvalidArgument:
       return ErrorCode.REQUEST_INVALID;

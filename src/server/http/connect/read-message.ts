@@ -8,7 +8,7 @@ import type { Bound } from '../../json/bound.js';
 import { invalidRequest } from '../../json/problems.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
-import { type NodeRequest, pathOf, type Surface } from '../socket/requests.js';
+import { type NodeRequest, type Protocol, pathOf } from '../socket/requests.js';
 
 /** What a message may be. */
 export type MessageRules = {
@@ -34,7 +34,7 @@ export async function readMessage(
   hold: HoldBytes,
 ): Promise<Uint8Array | undefined> {
   if (req.method === 'GET') return readQuery(req, rules);
-  const form = findForm(req.headers['content-type']);
+  const form = findFormat(req.headers['content-type']);
   if (form === undefined) return undefined;
   const { maxBytes } = rules.bound;
   const isGzip = readEncoding(req.headers[form.encodingHeader] as string | undefined, form);
@@ -54,7 +54,7 @@ export async function readMessage(
 /** The message of a call by GET, whose length the bound of the headers bounds. */
 async function readQuery(req: NodeRequest, rules: MessageRules): Promise<undefined> {
   const { searchParams } = new URL(req.url ?? '', 'http://localhost');
-  const form = findQueryForm(searchParams.get('encoding'));
+  const form = findQueryFormat(searchParams.get('encoding'));
   if (form === undefined) return undefined;
   const text = searchParams.get('message') ?? '';
   const isGzip = readEncoding(searchParams.get('compression') ?? undefined, form);
@@ -70,7 +70,7 @@ async function readQuery(req: NodeRequest, rules: MessageRules): Promise<undefin
 }
 
 /** Whether it is gzip. Throws `request.unsupported_media_type` for another compression. */
-function readEncoding(encoding: string | undefined, { acceptHeader }: Form): boolean {
+function readEncoding(encoding: string | undefined, { acceptHeader }: MessageFormat): boolean {
   if (encoding === undefined || encoding === '' || encoding === 'identity') return false;
   if (encoding !== 'gzip')
     throw unsupported('the message may be compressed by gzip only', { [acceptHeader]: 'gzip' });
@@ -109,7 +109,7 @@ async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8
 
 function assertFewValues(
   message: Uint8Array,
-  { isJson }: Form,
+  { isJson }: MessageFormat,
   { bound, hasMoreValues }: MessageRules,
 ): void {
   if (isJson) readJson(message, bound.maxValues);
@@ -129,7 +129,7 @@ function unreadable(reason: string): Error {
 }
 
 /** How the message of a unary call stands in its body. */
-export type Form = {
+export type MessageFormat = {
   isJson: boolean;
   /** Whether flags and length stand before it. */
   isEnveloped: boolean;
@@ -150,13 +150,13 @@ const ENVELOPED = {
 } as const;
 
 /** The protocol that a content type stands for. */
-export function surfaceOf(contentType: string | null | undefined): Surface {
+export function protocolOf(contentType: string | null | undefined): Protocol {
   if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
   return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
 }
 
 /** The form that a content type stands for; undefined for one that no unary call has. */
-export function findForm(contentType: string | undefined): Form | undefined {
+export function findFormat(contentType: string | undefined): MessageFormat | undefined {
   const type = contentType ?? null;
   const connect = parseConnect(type);
   if (connect !== undefined) return connect.stream ? undefined : { ...PLAIN, isJson: !connect.binary };
@@ -165,7 +165,7 @@ export function findForm(contentType: string | undefined): Form | undefined {
 }
 
 /** The form of the message in the query of a call by GET; undefined for an encoding that there is not. */
-export function findQueryForm(encoding: string | null): Form | undefined {
+export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
   if (encoding !== 'json' && encoding !== 'proto') return undefined;
   return { ...PLAIN, isJson: encoding === 'json' };
 }

@@ -5,14 +5,14 @@ import { ApiError, internalError } from '../../core/errors.js';
 import { boundBy } from '../../json/bound.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
-import type { HoldAnswer, Holder } from '../socket/memory.js';
+import type { Holder, HoldResponse } from '../socket/memory.js';
 import { ClientGone, type HoldBytes } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { readBody } from './body.js';
-import { errorAnswer, negotiate, successAnswer } from './response.js';
+import { compressIfAccepted, errorResponse, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
-import { type Answer, send } from './write-response.js';
+import { type RestResponse, writeResponse } from './write-response.js';
 
 /** What the REST surface is made with. */
 export type RestOptions = {
@@ -22,13 +22,13 @@ export type RestOptions = {
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
-  conclude: (call: Call) => string[];
+  rateHeaders: (call: Call) => string[];
   /** Of the body of any request; less where its message can need less. Larger ones are 413. */
   maxBodyBytes: number;
   /** Counts the bytes of bodies while they are held. */
   holdFor: (holder: Holder) => HoldBytes;
   /** Counts the bytes of answers while they are held. */
-  holdAnswer: HoldAnswer;
+  holdResponse: HoldResponse;
   /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
   onInternalError: (error: unknown, requestId: string) => void;
 };
@@ -44,7 +44,7 @@ export type RestHandler = {
 };
 
 /** A request under way; its protocol, call and error are recorded in it. */
-export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'surface' | 'call' | 'error'>;
+export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'protocol' | 'call' | 'error'>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
@@ -61,44 +61,48 @@ export function createRestHandler(options: RestOptions): RestHandler {
       rpc: method,
     })),
     async handle(exchange) {
-      exchange.surface = 'rest';
+      exchange.protocol = 'rest';
       try {
-        const found = await answer(options, router, exchange);
-        if (exchange.req.method !== 'HEAD') options.holdAnswer(exchange, found.body?.byteLength ?? 0);
-        send(exchange.req, exchange.res, await negotiate(exchange, found));
+        const found = await respond(options, router, exchange);
+        if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
+        writeResponse(exchange.req, exchange.res, await compressIfAccepted(exchange, found));
       } catch (error) {
-        sendError(options, exchange, error);
+        respondWithError(options, exchange, error);
       }
     },
-    refuse: (exchange, error) => sendError(options, exchange, error),
+    refuse: (exchange, error) => respondWithError(options, exchange, error),
   };
 }
 
-async function answer(options: RestOptions, router: Router<Route>, exchange: Exchange): Promise<Answer> {
+async function respond(
+  options: RestOptions,
+  router: Router<Route>,
+  exchange: Exchange,
+): Promise<RestResponse> {
   const { req, res } = exchange;
   const url = req.url ?? '';
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const match = router.find(req.method ?? '', path);
-  if (match === undefined) return answerUnmatched(router, path, exchange);
+  if (match === undefined) return unmatchedResponse(router, path, exchange);
   const route = match.target;
   const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
   await options.admit(call);
   const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
   const response = await options.invoke(call, message);
-  return successAnswer(route, req.method, callHeaders(options, call), call, response);
+  return successResponse(route, req.method, callHeaders(options, call), call, response);
 }
 
 /** The headers that a call gives its answer, names and values in turns. */
-function callHeaders({ conclude }: RestOptions, call: Call): string[] {
-  const headers = conclude(call);
+function callHeaders({ rateHeaders }: RestOptions, call: Call): string[] {
+  const headers = rateHeaders(call);
   for (const [name, value] of call.responseHeaders) headers.push(name, value);
   return headers;
 }
 
 /** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
-function answerUnmatched(router: Router<Route>, path: string, { req, requestId }: Exchange): Answer {
+function unmatchedResponse(router: Router<Route>, path: string, { req, requestId }: Exchange): RestResponse {
   const allow = router.allowedMethods(path).join(', ');
   if (allow === '') throw noRoute(router, path);
   if (req.method !== 'OPTIONS') {
@@ -132,7 +136,7 @@ async function readMessage(
   return read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues });
 }
 
-function sendError(options: RestOptions, exchange: Exchange, error: unknown): void {
+function respondWithError(options: RestOptions, exchange: Exchange, error: unknown): void {
   const { req, res, requestId, call } = exchange;
   if (error instanceof ClientGone) return;
   // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
@@ -143,13 +147,17 @@ function sendError(options: RestOptions, exchange: Exchange, error: unknown): vo
     res.destroy();
     return;
   }
-  const told = error instanceof ApiError ? error : internalError(requestId, error);
-  exchange.error = told.code;
+  const apiError = error instanceof ApiError ? error : internalError(requestId, error);
+  exchange.error = apiError.code;
   try {
-    send(req, res, errorAnswer(told, requestId, call === undefined ? [] : callHeaders(options, call)));
+    writeResponse(
+      req,
+      res,
+      errorResponse(apiError, requestId, call === undefined ? [] : callHeaders(options, call)),
+    );
   } catch (failure) {
     // A header that HTTP cannot carry: without those of the call, then.
     options.onInternalError(failure, requestId);
-    send(req, res, errorAnswer(internalError(requestId, failure), requestId, []));
+    writeResponse(req, res, errorResponse(internalError(requestId, failure), requestId, []));
   }
 }

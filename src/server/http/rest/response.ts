@@ -11,14 +11,14 @@ import { asFields, findFieldValue } from '../../json/field.js';
 import { compileFieldWriter, compileWriter } from '../../json/writer.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { isHttpBody } from './request.js';
-import { type Answer, errorEnvelope } from './write-response.js';
+import { errorEnvelope, type RestResponse } from './write-response.js';
 
 /** The body of an answer, its content type, and its entity tag where that is known already. */
-export type Payload = { contentType: string; body: Uint8Array; etag?: string | undefined };
+export type ResponseBody = { contentType: string; body: Uint8Array; etag?: string | undefined };
 
 /** How the responses of a route are made. */
 export type ResponseRules = {
-  writeResponse: (response: HandlerResponse) => Payload;
+  bodyOf: (response: HandlerResponse) => ResponseBody;
   successStatus: number;
   /** Whether responses carry a strong ETag. */
   hasEtag: boolean;
@@ -27,19 +27,19 @@ export type ResponseRules = {
 const JSON_TYPE = 'application/json';
 /** What a caller's own cache may do: nothing, or keep an answer and ask by its entity tag before using it again. */
 const NO_STORE = 'no-store';
-const ASK_AGAIN = 'private, no-cache';
+const REVALIDATE = 'private, no-cache';
 const compress = promisify(gzip);
 
 /** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
 export function compileResponse(
   desc: DescMessage,
   responseBody: string,
-): (response: HandlerResponse) => Payload {
+): (response: HandlerResponse) => ResponseBody {
   if (responseBody === '') {
-    if (isHttpBody(desc)) return (response) => rawPayload(messageOf(response) as HttpBody);
+    if (isHttpBody(desc)) return (response) => rawBody(messageOf(response) as HttpBody);
     const write = compileWriter(desc);
     return (response) => {
-      if (!isSerialized(response)) return jsonPayload(write(response));
+      if (!isSerialized(response)) return jsonBody(write(response));
       const { bytes, etag } = response.json();
       return { contentType: JSON_TYPE, body: bytes, etag };
     };
@@ -48,18 +48,18 @@ export function compileResponse(
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${responseBody} for the answer`);
   if (field.fieldKind === 'message' && isHttpBody(field.message)) {
     return (response) =>
-      rawPayload(findFieldValue(field, asFields(messageOf(response))) as HttpBody | undefined);
+      rawBody(findFieldValue(field, asFields(messageOf(response))) as HttpBody | undefined);
   }
   const write = compileFieldWriter(field);
-  return (response) => jsonPayload(write(asFields(messageOf(response))));
+  return (response) => jsonBody(write(asFields(messageOf(response))));
 }
 
 /** As bytes at once: a string put together from many pieces is twice as slow to send. */
-export function jsonPayload(text: string): Payload {
+export function jsonBody(text: string): ResponseBody {
   return { contentType: JSON_TYPE, body: Buffer.from(text) };
 }
 
-function rawPayload(body: HttpBody | undefined): Payload {
+function rawBody(body: HttpBody | undefined): ResponseBody {
   return {
     contentType: body?.contentType || 'application/octet-stream',
     body: body?.data ?? new Uint8Array(),
@@ -71,16 +71,16 @@ function rawPayload(body: HttpBody | undefined): Payload {
  *
  * @param headers those of the call, which are added to
  */
-export function successAnswer(
+export function successResponse(
   route: ResponseRules,
   httpMethod: string | undefined,
   headers: string[],
   call: Call,
   response: HandlerResponse,
-): Answer {
-  const { contentType, body, etag: known } = route.writeResponse(response);
+): RestResponse {
+  const { contentType, body, etag: known } = route.bodyOf(response);
   headers.push('x-request-id', call.requestId, 'x-content-type-options', 'nosniff');
-  headers.push('cache-control', route.hasEtag ? ASK_AGAIN : NO_STORE);
+  headers.push('cache-control', route.hasEtag ? REVALIDATE : NO_STORE);
   if (route.successStatus === 204) return { status: 204, headers, body: undefined, etag: undefined };
   const etag = route.hasEtag ? (known ?? etagOf(body)) : undefined;
   const isRead = httpMethod === 'GET' || httpMethod === 'HEAD';
@@ -96,10 +96,8 @@ export function successAnswer(
  *
  * @param headers those of its call
  */
-export function errorAnswer(error: ApiError, requestId: string, headers: readonly string[]): Answer {
-  const { contentType, body } = jsonPayload(
-    errorEnvelope(error.code, error.message, requestId, error.details),
-  );
+export function errorResponse(error: ApiError, requestId: string, headers: readonly string[]): RestResponse {
+  const { contentType, body } = jsonBody(errorEnvelope(error.code, error.message, requestId, error.details));
   const own = {
     ...error.headers,
     'content-type': contentType,
@@ -119,10 +117,10 @@ export function errorAnswer(error: ApiError, requestId: string, headers: readonl
  * Compresses a large response if the client accepts gzip. The entity tag is over the uncompressed bytes, so the
  * compressed response has the weak one (RFC 9110, 8.8.1).
  */
-export async function negotiate(
+export async function compressIfAccepted(
   { req, res }: Pick<RequestRecord, 'req' | 'res'>,
-  answer: Answer,
-): Promise<Answer> {
+  answer: RestResponse,
+): Promise<RestResponse> {
   const { status, headers, body } = answer;
   if (status !== 304 && (body === undefined || body.byteLength < MIN_COMPRESSED_BYTES)) return answer;
   const vary = res.getHeader('vary');
@@ -131,7 +129,7 @@ export async function negotiate(
   return body === undefined || !acceptsGzip(accepted) ? answer : compressed(answer, body);
 }
 
-async function compressed({ status, headers, etag }: Answer, body: Uint8Array): Promise<Answer> {
+async function compressed({ status, headers, etag }: RestResponse, body: Uint8Array): Promise<RestResponse> {
   headers.push('content-encoding', 'gzip');
   const smaller = await compress(body, { level: constants.Z_BEST_SPEED });
   return { status, headers, body: smaller, etag: etag && `W/${etag}` };

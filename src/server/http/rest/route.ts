@@ -44,7 +44,7 @@ function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
     method,
     binding,
     request: compileRequest(method.input, binding),
-    writeResponse: compileResponse(method.output, binding.responseBody),
+    bodyOf: compileResponse(method.output, binding.responseBody),
     successStatus: successStatus || 200,
     hasEtag: etag,
     bound: findBound(method.input),

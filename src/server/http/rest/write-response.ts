@@ -8,7 +8,7 @@ import { bodyLength } from '../socket/read-body.js';
 import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** An answer, complete. */
-export type Answer = {
+export type RestResponse = {
   status: number;
   /** Names, lower-case, each followed by its value; all but `etag` and `content-length`. */
   headers: string[];
@@ -26,10 +26,10 @@ const LINGER_MS = 2_000;
 /**
  * Long bodies are written in pieces of so many bytes, each once the last was taken: so it shows whether the client reads.
  */
-const PIECE_BYTES = 64 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 
 /** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
-export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): void {
+export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RestResponse): void {
   const { status, headers, body, etag } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
@@ -39,7 +39,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): v
   const sent = req.method === 'HEAD' ? undefined : body;
   if (!hasLargeUnreadBody(req)) {
     writeHead(req, res, status, headers);
-    endInPieces(res, sent);
+    endInChunks(res, sent);
   } else if (req.httpVersionMajor < 2) {
     writeHead(req, res, status, [...headers, 'connection', 'close']);
     lingerThenEnd(req, res, sent);
@@ -48,7 +48,7 @@ export function send(req: NodeRequest, nodeRes: NodeResponse, answer: Answer): v
     writeHead(req, res, status, headers);
     // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
-    endInPieces(res, sent);
+    endInChunks(res, sent);
   }
 }
 
@@ -91,16 +91,16 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
 }
 
 /** Ends an answer with a body. */
-export function endInPieces(res: ServerResponse, body: Uint8Array | undefined): void {
-  if (body === undefined || body.length <= PIECE_BYTES) {
+export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
+  if (body === undefined || body.length <= CHUNK_BYTES) {
     res.end(body);
     return;
   }
   let at = 0;
   const goOn = () => {
     for (;;) {
-      const piece = body.subarray(at, at + PIECE_BYTES);
-      at += PIECE_BYTES;
+      const piece = body.subarray(at, at + CHUNK_BYTES);
+      at += CHUNK_BYTES;
       if (at >= body.length) return void res.end(piece);
       if (!res.write(piece)) return void res.once('drain', goOn);
     }
@@ -109,9 +109,9 @@ export function endInPieces(res: ServerResponse, body: Uint8Array | undefined): 
 }
 
 /** The same bytes in pieces, for who waits for each to be taken. */
-export async function* inPieces(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+export async function* inChunks(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   for await (const chunk of body) {
-    for (let at = 0; at < chunk.length; at += PIECE_BYTES) yield chunk.subarray(at, at + PIECE_BYTES);
+    for (let at = 0; at < chunk.length; at += CHUNK_BYTES) yield chunk.subarray(at, at + CHUNK_BYTES);
   }
 }
 
@@ -128,7 +128,7 @@ export function errorEnvelope(
 }
 
 /** Answers a request with an error and notes it in the record; one whose answer has begun is cut off instead. */
-export function sendError(record: RequestRecord, error: ApiError): void {
+export function writeError(record: RequestRecord, error: ApiError): void {
   record.error = error.code;
   if (record.res.headersSent) return void record.res.destroy();
   const body = errorEnvelope(error.code, error.message, record.requestId, error.details);

@@ -24,7 +24,7 @@ export async function drain(
   const closed = new Promise<void>((resolve) => {
     NetServer.prototype.close.call(listener.server, () => resolve());
   });
-  for (const { res } of requests.all()) endAfterAnswer(res);
+  for (const { res } of requests.all()) closeAfterResponse(res);
   for (const session of listener.sessions) {
     // One that is about to end can be told nothing any more.
     if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
@@ -41,7 +41,7 @@ export async function drain(
 }
 
 /** Has an HTTP/1.1 connection closed once this answer is out; it carries `connection: close`. */
-export function endAfterAnswer(res: NodeResponse): void {
+export function closeAfterResponse(res: NodeResponse): void {
   if ('shouldKeepAlive' in res && !res.headersSent) res.shouldKeepAlive = false;
 }
 

@@ -32,7 +32,7 @@ export type Limits = {
   /** From a request's first byte to the end of its body. */
   requestTimeoutMs: number;
   /** From a request's first byte to its answer's, on REST; then it is answered with `service.deadline_exceeded`. */
-  answerTimeoutMs: number;
+  responseTimeoutMs: number;
   /** From a request's first byte to its answer's last. */
   sendTimeoutMs: number;
   /** Without a piece of an answer being taken; a client that does not read is cut off then. */
@@ -70,7 +70,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   maxSessionMib: 16,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  answerTimeoutMs: 60_000,
+  responseTimeoutMs: 60_000,
   sendTimeoutMs: 600_000,
   sendIdleMs: 15_000,
   keepAliveTimeoutMs: 65_000,

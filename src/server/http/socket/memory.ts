@@ -37,13 +37,13 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
 }
 
 /** An answer and whom it is for. */
-export type Answered = Pick<RequestRecord, 'req' | 'res' | 'call'>;
+export type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
 
 /**
  * Counts the bytes of an answer until it closes. Throws `service.unavailable` when no more can be held, except for
  * calls with side effects: they are done already, and their callers need the answer.
  */
-export type HoldAnswer = (answered: Answered, bytes: number) => void;
+export type HoldResponse = (answered: HeldResponse, bytes: number) => void;
 
 /** Answers of at most this many bytes are bounded by the number of open requests. */
 const UNCOUNTED_BYTES = 64 * 1024;
@@ -59,14 +59,14 @@ const WITHOUT_KEY = 'without a key';
  *
  * @param findPeer the address that requests without an API key count for; undefined when many clients share it
  */
-export function createAnswerMemory(
+export function createResponseMemory(
   maxBytes: number,
   findPeer: (req: RequestRecord['req']) => string | undefined,
-): HoldAnswer {
+): HoldResponse {
   const held = new Map<string, number>();
   const total = { name: 'all', max: maxBytes };
   const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
-  const sharesOf = ({ req, call }: Answered) => {
+  const sharesOf = ({ req, call }: HeldResponse) => {
     const apiKeyId = call?.principal?.apiKeyId;
     if (apiKeyId !== undefined) return [total, one(apiKeyId)];
     const peer = findPeer(req);
@@ -95,7 +95,7 @@ export function createAnswerMemory(
   };
 }
 
-function hasSideEffects({ call }: Answered): boolean {
+function hasSideEffects({ call }: HeldResponse): boolean {
   return call !== undefined && call.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 

@@ -9,34 +9,34 @@ const CROWDED_IDLE_MS = 1_000;
 
 type Bounds = Pick<
   Limits,
-  'answerTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs' | 'maxRequests'
+  'responseTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs' | 'maxRequests'
 >;
 
 /**
- * Finds, once a second, REST requests that have waited for their answer longer than `answerTimeoutMs`, and answers of
+ * Finds, once a second, REST requests that have waited for their answer longer than `responseTimeoutMs`, and answers of
  * which nothing was taken for `sendIdleMs`, or not all within `sendTimeoutMs`, which are cut off: a timer for each request
  * would cost more than most requests' work. While many are open, answers are given a second to be taken: a stranger's that
  * are not, on some connections of HTTP/2, would be all that `maxRequests` lets in.
  *
  * @returns ends the watching
  */
-export function watchOverdue(
+export function watchTimeouts(
   requests: Requests,
   bounds: Bounds,
   expire: (record: RequestRecord) => void,
 ): () => void {
-  const { answerTimeoutMs, sendTimeoutMs, sendIdleMs, maxRequests } = bounds;
-  const shortestMs = Math.min(answerTimeoutMs, sendTimeoutMs, sendIdleMs);
-  const waits = new WeakMap<RequestRecord, Wait>();
+  const { responseTimeoutMs, sendTimeoutMs, sendIdleMs, maxRequests } = bounds;
+  const shortestMs = Math.min(responseTimeoutMs, sendTimeoutMs, sendIdleMs);
+  const waits = new WeakMap<RequestRecord, UnreadResponse>();
   const check = () => {
     const nowMs = performance.now();
     const isCrowded = requests.all().length > maxRequests * CROWDED;
     const idleMs = isCrowded ? Math.min(sendIdleMs, CROWDED_IDLE_MS) : sendIdleMs;
     for (const record of requests.all()) {
       const ageMs = nowMs - record.startedMs;
-      if (record.res.headersSent && isUntaken(record, waits, nowMs, idleMs)) record.res.destroy();
+      if (record.res.headersSent && isUnread(record, waits, nowMs, idleMs)) record.res.destroy();
       else if (record.res.headersSent) cutOffUnread(record, ageMs, bounds);
-      else if (record.surface === 'rest' && ageMs >= answerTimeoutMs) expire(record);
+      else if (record.protocol === 'rest' && ageMs >= responseTimeoutMs) expire(record);
     }
   };
   const timer = setInterval(check, Math.min(LONGEST_CHECK_MS, shortestMs)).unref();
@@ -44,12 +44,12 @@ export function watchOverdue(
 }
 
 /** An answer of which the connection has not taken all. */
-type Wait = { sinceMs: number };
+type UnreadResponse = { sinceMs: number };
 
 /** Whether none of what waits to be sent was taken for so long. An answer behind another on its connection waits for that. */
-function isUntaken(
+function isUnread(
   record: RequestRecord,
-  waits: WeakMap<RequestRecord, Wait>,
+  waits: WeakMap<RequestRecord, UnreadResponse>,
   nowMs: number,
   sendIdleMs: number,
 ): boolean {

@@ -11,7 +11,7 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 
 /** How a request came in; `other` is a public page or nothing we know. */
-export type Surface = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
+export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
 
 /** One HTTP request from its headers to the end of its answer. */
 export type RequestRecord = {
@@ -19,7 +19,7 @@ export type RequestRecord = {
   readonly req: NodeRequest;
   readonly res: NodeResponse;
   readonly startedMs: number;
-  surface: Surface;
+  protocol: Protocol;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
   /** The body that Connect is to parse, once it was read for an admitted call. */
@@ -33,7 +33,7 @@ export type RequestRecord = {
 /** What is told of a finished request: enough to count and find it, nothing of what it carried. */
 export type Observation = {
   requestId: string;
-  surface: Surface;
+  protocol: Protocol;
   method: string;
   /** Without the query, cut to 256 characters. */
   path: string;
@@ -49,7 +49,7 @@ export type Observation = {
 };
 
 /** A record and where among those under way it is. */
-type Placed = RequestRecord & { place: number };
+type OpenRequest = RequestRecord & { place: number };
 
 export type RequestsDeps = {
   newRequestId: () => string;
@@ -57,7 +57,7 @@ export type RequestsDeps = {
   monotonicMs: () => number;
   observe: (observation: Observation) => void;
   /** Told of every call when its request has ended, answered or not. */
-  settle: (call: Call) => void;
+  onEnd: (call: Call) => void;
 };
 
 /** The requests under way. */
@@ -74,58 +74,58 @@ const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** None under way yet. */
-export function createRequests({ newRequestId, monotonicMs, observe, settle }: RequestsDeps): Requests {
+export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: RequestsDeps): Requests {
   // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
-  const underWay: Placed[] = [];
+  const open: OpenRequest[] = [];
   let waiting: (() => void)[] = [];
-  const end = (record: Placed) => {
-    if (underWay[record.place] !== record) return;
-    const last = underWay.pop() as Placed;
+  const end = (record: OpenRequest) => {
+    if (open[record.place] !== record) return;
+    const last = open.pop() as OpenRequest;
     if (last !== record) {
-      underWay[record.place] = last;
+      open[record.place] = last;
       last.place = record.place;
     }
-    if (record.call !== undefined) settle(record.call);
+    if (record.call !== undefined) onEnd(record.call);
     observe(observation(record, monotonicMs()));
-    if (underWay.length > 0) return;
+    if (open.length > 0) return;
     for (const resolve of waiting) resolve();
     waiting = [];
   };
   return {
     begin(req, res) {
-      const record: Placed = {
+      const record: OpenRequest = {
         requestId: newRequestId(),
         req,
         res,
         startedMs: monotonicMs(),
-        surface: 'other',
+        protocol: 'other',
         call: undefined,
         message: undefined,
         isInvoked: false,
         error: undefined,
-        place: underWay.length,
+        place: open.length,
       };
-      underWay.push(record);
+      open.push(record);
       res.on('close', () => end(record));
       closeWithSocket(req, res);
       return record;
     },
-    all: () => underWay,
+    all: () => open,
     ended: () =>
       new Promise((resolve) => {
-        if (underWay.length === 0) resolve();
+        if (open.length === 0) resolve();
         else waiting.push(resolve);
       }),
   };
 }
 
 /** Answers to pipelined requests that wait for their turn, by connection. */
-const waitingAnswers = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
+const queuedResponses = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
 
 /** Node forgets to close the answer to a pipelined request that still waits for its turn when the connection ends. */
 function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
   if (!('assignSocket' in res) || res.socket !== null) return;
-  const waiting = waitingAnswers.get(req.socket) ?? watchSocket(req.socket);
+  const waiting = queuedResponses.get(req.socket) ?? watchSocket(req.socket);
   waiting.add(res);
   res.once('close', () => waiting.delete(res));
 }
@@ -133,7 +133,7 @@ function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
 /** One listener for all that is pipelined on a connection, however much that is. */
 function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
   const waiting = new Set<NodeResponse>();
-  waitingAnswers.set(socket, waiting);
+  queuedResponses.set(socket, waiting);
   socket.once('close', () => {
     for (const res of waiting) {
       if (res.socket !== null || res.closed) continue;
@@ -160,7 +160,7 @@ function observation(record: RequestRecord, nowMs: number): Observation {
   const { call, error, req } = record;
   return {
     requestId: record.requestId,
-    surface: record.surface,
+    protocol: record.protocol,
     method: req.method ?? '',
     path: pathOf(req).slice(0, MAX_PATH_CHARACTERS),
     rpc: call === undefined ? undefined : `${call.method.parent.name}/${call.method.name}`,
@@ -172,9 +172,9 @@ function observation(record: RequestRecord, nowMs: number): Observation {
   };
 }
 
-function statusOf({ surface, res, error, call }: RequestRecord): number {
+function statusOf({ protocol, res, error, call }: RequestRecord): number {
   if (!res.writableEnded) return CLIENT_CLOSED_REQUEST;
-  if (surface !== 'grpc' && surface !== 'grpc-web') return res.statusCode;
+  if (protocol !== 'grpc' && protocol !== 'grpc-web') return res.statusCode;
   if (error !== undefined) return errorRules(error).httpStatus;
   return call === undefined ? res.statusCode : methodRules(call.method).successStatus || res.statusCode;
 }

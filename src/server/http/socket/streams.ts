@@ -3,7 +3,7 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, deadlineExceeded, unavailable } from '../../core/errors.js';
 import { getRecord } from '../connect/connect.js';
 import { connectError } from '../connect/connect-error.js';
-import { surfaceOf } from '../connect/read-message.js';
+import { protocolOf } from '../connect/read-message.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
 
@@ -25,7 +25,7 @@ export function boundStreams(
   let open = 0;
   return (next) => async (request) => {
     const record = getRecord(request.contextValues);
-    record.surface = surfaceOf(request.header.get('content-type'));
+    record.protocol = protocolOf(request.header.get('content-type'));
     if (!request.stream) return next(request);
     if (open >= maxOpenStreams)
       throw refusal(record, unavailable('too many streams are open', RETRY_SECONDS));
@@ -108,9 +108,9 @@ function reasonOf(record: RequestRecord, { reason }: AbortSignal): ConnectError 
 /** The id is in the answer's headers already. */
 function refusal(record: RequestRecord, error: ApiError): ConnectError {
   record.error = error.code;
-  const told = connectError(error, { requestId: record.requestId, responseHeaders: new Map() });
-  told.metadata.delete('x-request-id');
-  return told;
+  const failure = connectError(error, { requestId: record.requestId, responseHeaders: new Map() });
+  failure.metadata.delete('x-request-id');
+  return failure;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -10,11 +10,11 @@ import { type ServiceEntry, unaryMethods } from '../services.js';
 import type { Holder } from '../socket/memory.js';
 import type { HoldBytes } from '../socket/read-body.js';
 import { pathOf, type RequestRecord } from '../socket/requests.js';
-import { type MessageRules, readMessage, surfaceOf } from './read-message.js';
+import { type MessageRules, protocolOf, readMessage } from './read-message.js';
 
-import { refuseCall } from './refuse.js';
+import { refuseCall } from './refusal.js';
 
-export type RpcSurfaceDeps = {
+export type UnaryRpcDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;
@@ -36,7 +36,7 @@ type Rpc = MessageRules & { method: DescMethodUnary; httpMethods: ReadonlySet<st
  *
  * @returns what takes every request that is not for REST
  */
-export function createRpcSurface(deps: RpcSurfaceDeps): (record: RequestRecord) => void {
+export function createUnaryRpcs(deps: UnaryRpcDeps): (record: RequestRecord) => void {
   const rpcs = new Map(
     unaryMethods(deps.services).map((method) => [
       `/${method.parent.typeName}/${method.name}`,
@@ -61,9 +61,9 @@ function describe(method: DescMethodUnary, maxBodyBytes: number): Rpc {
   };
 }
 
-async function receive(deps: RpcSurfaceDeps, rpc: Rpc, record: RequestRecord): Promise<void> {
+async function receive(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Promise<void> {
   const { req, res } = record;
-  record.surface = surfaceOf(req.headers['content-type']);
+  record.protocol = protocolOf(req.headers['content-type']);
   const call = newCall(rpc.method, record, closeSignal(res));
   record.call = call;
   try {

@@ -9,13 +9,13 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import type { Interceptors } from '../call/interceptors.js';
-import { send } from '../rest/write-response.js';
+import { writeResponse } from '../rest/write-response.js';
 import { ClientGone } from '../socket/read-body.js';
 import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 import { asApiError, connectError, setGrpcMessage } from './connect-error.js';
 
 /** The answer to a call, complete; headers are names and values in turns. */
-export type RpcAnswer = { status: number; headers: string[]; body?: Uint8Array; trailer?: Headers };
+export type RpcResponse = { status: number; headers: string[]; body?: Uint8Array; trailer?: Headers };
 
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
 
@@ -28,36 +28,36 @@ export function refuseCall(
 ): void {
   if (thrown instanceof ClientGone) return;
   const error = asApiError(log, thrown, call);
-  addConclusion(interceptors, call);
-  sendWhileReading(record.req, record.res, refusalAnswer(record, call, error));
+  addRateHeaders(interceptors, call);
+  writeRpcResponse(record.req, record.res, refusalResponse(record, call, error));
 }
 
 /** The answer to a call that is refused, in the form of its protocol; the record is told of the error. */
-export function refusalAnswer(record: RequestRecord, call: Call, error: ApiError): RpcAnswer {
+export function refusalResponse(record: RequestRecord, call: Call, error: ApiError): RpcResponse {
   record.error = error.code;
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
   const isUnknownEncoding = error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE;
-  const told = connectError(error, call, isUnknownEncoding ? Code.Unimplemented : undefined);
-  return statusAnswer(record, told);
+  const status = connectError(error, call, isUnknownEncoding ? Code.Unimplemented : undefined);
+  return statusResponse(record, status);
 }
 
 /** Adds what the headers of every answer say of a call to those of its own. */
-export function addConclusion({ conclude }: Interceptors, call: Call): void {
-  const headers = conclude(call);
+export function addRateHeaders({ rateHeaders }: Interceptors, call: Call): void {
+  const headers = rateHeaders(call);
   for (let i = 0; i < headers.length; i += 2) {
     call.responseHeaders.set(headers[i] as string, headers[i + 1] as string);
   }
 }
 
 /** The error in the form of the request's protocol. */
-function statusAnswer({ surface, req }: RequestRecord, error: ConnectError): RpcAnswer {
-  if (surface === 'connect') {
+function statusResponse({ protocol, req }: RequestRecord, error: ConnectError): RpcResponse {
+  if (protocol === 'connect') {
     const headers = [...error.metadata, ['content-type', 'application/json']].flat();
     return { status: codeToHttpStatus(error.code), headers, body: errorToJsonBytes(error, undefined) };
   }
   const trailer = setGrpcMessage(setTrailerStatus(new Headers(), error));
   const headers = ['content-type', req.headers['content-type'] ?? ''];
-  if (surface === 'grpc') return { status: 200, headers, trailer };
+  if (protocol === 'grpc') return { status: 200, headers, trailer };
   return { status: 200, headers, body: encodeEnvelope(trailerFlag, trailerSerialize(trailer)) };
 }
 
@@ -65,13 +65,13 @@ function statusAnswer({ surface, req }: RequestRecord, error: ConnectError): Rpc
  * Answers a call whose body may not have been read. On HTTP/2 what is left of it is skipped while the client sends it,
  * as clients of gRPC take the reset of a stream that they are still writing to for the call's failure.
  */
-export function sendWhileReading(req: NodeRequest, nodeRes: NodeResponse, answer: RpcAnswer): void {
+export function writeRpcResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RpcResponse): void {
   const { status, headers, body, trailer } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
   if (res.destroyed || res.writableEnded) return;
   if (req.httpVersionMajor < 2 && trailer === undefined) {
-    send(req, res, { status, headers, body, etag: undefined });
+    writeResponse(req, res, { status, headers, body, etag: undefined });
     return;
   }
   for (let i = 0; i < headers.length; i += 2) res.setHeader(headers[i] as string, headers[i + 1] as string);
@@ -91,7 +91,7 @@ export function wantsGrpc({ req }: RequestRecord): boolean {
 export function refuseUnknownRpc(record: RequestRecord): void {
   const { req, res, requestId } = record;
   const [contentType = ''] = GRPC.exec(req.headers['content-type'] ?? '') ?? [];
-  record.surface = contentType === 'application/grpc' ? 'grpc' : 'grpc-web';
+  record.protocol = contentType === 'application/grpc' ? 'grpc' : 'grpc-web';
   record.error = ErrorCode.ROUTE_NOT_FOUND;
   const error = new ApiError(record.error, 'no RPC has this name');
   const status = connectError(error, { requestId, responseHeaders: new Map() });
