@@ -50,7 +50,7 @@ export function messageOf(response: HandlerResponse): Message {
   return isSerialized(response) ? response.message() : response;
 }
 
-/** The implementation of a service: a handler for each of its methods. Throws `ApiError` to tell the caller. */
+/** The implementation of a service: a handler for each of its methods. Throws `ApiError` for the caller. */
 export type Handlers<S extends DescService> = {
   [K in keyof S['method']]: S['method'][K] extends {
     input: infer I extends DescMessage;

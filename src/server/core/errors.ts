@@ -42,13 +42,13 @@ export function idempotencyInProgress(): ApiError {
   );
 }
 
-/** The error of a failure that is not the caller's; its cause is for the log only. */
+/** An internal error; its cause is only logged. */
 export function internalError(requestId: string, cause: unknown): ApiError {
   const message = `the service failed; please report the request id ${requestId}`;
   return new ApiError(ErrorCode.SERVICE_INTERNAL, message, {}, {}, { cause });
 }
 
-/** The error of a call that was not answered in time. */
+/** The error of a call whose deadline passed. */
 export function deadlineExceeded(cause?: unknown): ApiError {
   const message = "the request's deadline passed before it was answered";
   return new ApiError(ErrorCode.SERVICE_DEADLINE_EXCEEDED, message, {}, {}, { cause });

@@ -24,9 +24,9 @@ export type AppDeps = {
   /** RPCs that anyone may call and that may stream: health, reflection. */
   moreRpcs?: (router: ConnectRouter) => void;
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
-  /** Counts the bytes of answers while they are held. */
+  /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
-  /** Answers what has no route here. */
+  /** Responds to a request that has no route here. */
   notFound: (record: RequestRecord) => void;
   /** Aborted when the server begins to close: ends streams that would not end by themselves. */
   closing: AbortSignal;

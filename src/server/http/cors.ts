@@ -1,6 +1,6 @@
 import type { RequestRecord } from './socket/requests.js';
 
-/** What scripts may read of an answer beyond what browsers show anyway. */
+/** Response headers that scripts may read beside the safelisted ones. */
 const EXPOSED = [
   'x-request-id',
   'x-ratelimit-limit',
@@ -20,10 +20,10 @@ const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 const MAX_AGE_SECONDS = '7200';
 
 /**
- * Lets pages of the given origins (`*` for all) call every surface, as the Fetch standard wants it. No cookies are
+ * Lets pages of the given origins (`*` for all) call every protocol (CORS, Fetch standard). No cookies are
  * used, so credentials mode is not offered.
  *
- * @returns a function that adds the headers, and says whether the request was a preflight and is answered by it
+ * @returns adds the headers; returns true if the request was a preflight, which is then responded to
  */
 export function createCors(origins: readonly string[]): (record: RequestRecord) => boolean {
   const any = origins.includes('*');

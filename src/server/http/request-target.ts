@@ -3,23 +3,23 @@ import { ApiError } from '../core/errors.js';
 import { invalidRequest } from '../json/problems.js';
 import type { NodeRequest } from './socket/requests.js';
 
-/** Where all REST endpoints are. */
+/** Prefix of all REST paths. */
 const REST_PREFIX = '/v1/';
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
-/** Headers that come once: of two Node shows the first, a proxy before it may have looked at the other. */
+/** Headers that must not be repeated: Node shows the first of two, a proxy may have used the second. */
 const SINGLE: ReadonlyMap<number, string> = new Map(
   ['host', 'authorization'].map((name) => [name.length, name]),
 );
 const CLOSE = { connection: 'close' };
 
-/** Who answers a request: REST, or the public app, which Connect's RPCs are part of. */
+/** The handler of a request: REST, or Fastify, which serves Connect's RPCs and the public routes. */
 export function handlerFor(req: NodeRequest): 'rest' | 'app' {
   return req.url?.startsWith(REST_PREFIX) ? 'rest' : 'app';
 }
 
 /**
- * Brings a request target in absolute form (RFC 9112, section 3.2.2) to the usual one, and throws `request.invalid` for
- * a request without a host, or whose host and path make no URL: frameworks further in expect both.
+ * Rewrites a request target in absolute form (RFC 9112, section 3.2.2) to origin form. Throws `request.invalid` for
+ * a request without a host, or whose host and path make no URL: Fastify and Connect expect both.
  */
 export function normalizeTarget(req: NodeRequest): void {
   const url = req.url ?? '';
@@ -34,8 +34,8 @@ export function normalizeTarget(req: NodeRequest): void {
 }
 
 /**
- * Throws for a request that two readers could take for different ones: `request.invalid` where Host (RFC 9112, section
- * 3.2) or Authorization come twice, or Host and `:authority` differ (RFC 9113, section 8.3.1), and
+ * Throws for a request that two servers could read differently: `request.invalid` if Host (RFC 9112, section
+ * 3.2) or Authorization is repeated, or if Host and `:authority` differ (RFC 9113, section 8.3.1), and
  * `request.unsupported_transfer_coding` for a transfer coding besides chunked (RFC 9112, section 6.1).
  */
 export function assertUnambiguous(req: NodeRequest): void {

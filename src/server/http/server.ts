@@ -40,7 +40,7 @@ export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** Routes without authentication, outside `/v1/`. Their request bodies are not read. */
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   log: Logger;
-  /** Told of every finished request, for metrics; the log has it already. */
+  /** Called for every finished request, for metrics; it is logged already. */
   observe?: (observation: Observation) => void;
   limits?: Partial<Limits>;
   tls?: TlsFiles;
@@ -51,7 +51,7 @@ export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
 export type ApiServer = {
   /** Starts to listen; a port of 0 picks a free one. */
   listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
-  /** Finishes what was accepted, within `graceMs`. */
+  /** Drains: finishes open requests within `graceMs`. */
   close: () => Promise<void>;
   /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
   reloadTls: () => void;
@@ -140,7 +140,7 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
   };
 }
 
-/** Where every request comes in. */
+/** Dispatches every request to its handler. */
 function createDispatcher(
   rest: (record: RequestRecord) => Promise<void>,
   others: (record: RequestRecord) => void,

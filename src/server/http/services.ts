@@ -17,7 +17,7 @@ export type Handler = (request: Message, call: Call) => Promise<HandlerResponse>
 
 const known = new WeakMap<DescMethodUnary, MethodRules>();
 
-/** Every method of the services; throws when one is not unary, as only those have `Handlers`. */
+/** Every method of the services. Throws if one is not unary: only unary methods have `Handlers`. */
 export function unaryMethods(services: readonly ServiceEntry[]): DescMethodUnary[] {
   return services.flatMap(({ desc }) => desc.methods).map(assertUnary);
 }

@@ -4,7 +4,7 @@ import { max_bytes as maxBytesOption } from '../../../gen/attestation/options/v1
 import { enumNames } from '../../protocol/enum-names.js';
 import { findItemRules, findRules } from './field-rules.js';
 
-/** How large a message can be, in whichever of its forms. */
+/** Maximum size of a message in any of its encodings. */
 export type Bound = {
   /** Of its bytes, as JSON of either spelling or as binary. */
   maxBytes: number;

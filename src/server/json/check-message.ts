@@ -11,7 +11,7 @@ import { invalidRequest, type Reading, report, startReading } from './problems.j
 import { isTimestamp, type Seconds } from './timestamp.js';
 import { checkFreeForm, checkText } from './well-known.js';
 
-/** Notes what is wrong with a value that is set. */
+/** Reports problems of a value that is set. */
 type Check = (value: unknown, reading: Reading) => void;
 
 /**
@@ -64,7 +64,7 @@ function mapCheck(item: Check | undefined): Check {
   };
 }
 
-/** The check of a field's value, or of one item of its list or map; undefined when nothing can be wrong with it. */
+/** The check of a field's value, or of one item of its list or map. Undefined if every value is valid. */
 function findItemCheck(field: DescField, compiled: Map<DescMessage, Check>): Check | undefined {
   if (field.message === undefined) return field.scalar === ScalarType.STRING ? checkString : undefined;
   if (isWrapperDesc(field.message)) return checkWrapped;

@@ -14,10 +14,10 @@ import { type MessageCodec, objectCodec } from './message.js';
 import { enumCodec, scalarCodec } from './scalar.js';
 import { findWellKnownCodec } from './well-known.js';
 
-/** The codecs made so far, by message type: what lets a message hold its own type. Owned by one compilation. */
+/** The codecs of one compilation, by message type, so that a message can hold its own type. */
 export type Compiled = Map<DescMessage, MessageCodec>;
 
-/** How a message is spelled as a JSON object. Throws, naming the field, when one has no spelling. */
+/** The codec of a message. Throws, naming the field, if one has no JSON. */
 export function messageCodec(desc: DescMessage, compiled: Compiled): MessageCodec {
   const known = compiled.get(desc);
   if (known !== undefined) return known;
@@ -30,14 +30,14 @@ export function messageCodec(desc: DescMessage, compiled: Compiled): MessageCode
   return codec;
 }
 
-/** How a field's whole value is spelled, lists and maps included. Throws, naming the field, when it has no spelling. */
+/** The codec of a field's whole value, lists and maps included. Throws, naming the field, if it has no JSON. */
 export function fieldCodec(field: DescField, compiled: Compiled): ValueCodec {
   const item = itemCodec(field, compiled);
   if (field.fieldKind === 'list') return listCodec(item);
   return field.fieldKind === 'map' ? mapCodec(field.mapKey, item) : item;
 }
 
-/** How a field's value is spelled, or one item of its list or map. */
+/** The codec of a field's value, or of one item of its list or map. */
 export function itemCodec(field: DescField, compiled: Compiled): ValueCodec {
   try {
     if (field.enum !== undefined) return enumCodec(field.enum, admittedSpellings(field));

@@ -8,8 +8,8 @@ const COMMA = 0x2c;
 const SPACE = 0x20;
 
 /**
- * Whether a JSON text has more than so many values, members and items alike, without making any. Of bytes that are no
- * JSON it says anything.
+ * Whether a JSON text has more than `max` values, members and items alike, without parsing it. The result for
+ * malformed JSON is unspecified.
  */
 export function hasMoreValues(json: Uint8Array, max: number): boolean {
   // Two bytes a value: most texts are too short.
@@ -40,8 +40,8 @@ const MAX_DEPTH = 300;
 const MAP_VALUE_FIELD = 2;
 
 /**
- * Makes what says whether the binary form of a message has more than so many `google.protobuf.Value`s in its Structs,
- * without making any. Of bytes that are no message it says anything. Undefined for messages that hold none.
+ * Compiles the check whether a binary message has more than `max` `google.protobuf.Value`s in its Structs,
+ * without decoding it. The result for malformed bytes is unspecified. Undefined if the type holds none.
  */
 export function compileCount(desc: DescMessage): ((bytes: Uint8Array, max: number) => boolean) | undefined {
   const ways = findWays(desc, new Map());

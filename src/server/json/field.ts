@@ -1,7 +1,7 @@
 import type { DescField, JsonObject, JsonValue, Message } from '@bufbuild/protobuf';
 import { type Reading, report } from './problems.js';
 
-/** Sets a field of a message; a second member of a oneof is a problem at the place the reading stands at. */
+/** Sets a field of a message. Reports a second member of a oneof at the reading's path. */
 export type FieldSetter = (message: Fields, value: unknown, reading: Reading) => void;
 
 /** Makes the setter of a field. */
@@ -20,14 +20,14 @@ export function fieldSetter(field: DescField): FieldSetter {
   };
 }
 
-/** What a field holds, or undefined when it is not set. */
+/** The value of a field, or undefined if it is not set. */
 export function findFieldValue(field: DescField, message: Fields): unknown {
   if (field.oneof === undefined) return message[field.localName];
   const set = message[field.oneof.localName] as { case: string | undefined; value: unknown };
   return set.case === field.localName ? set.value : undefined;
 }
 
-/** A message seen by its generated property names. */
+/** A message as a record of its generated properties. */
 export type Fields = Record<string, unknown>;
 
 /** The same message. */
@@ -35,13 +35,13 @@ export function asFields(message: Message): Fields {
   return message as unknown as Fields;
 }
 
-/** Spells a field's value as JSON text; '' when the value has no spelling and is left out. */
+/** Serialises a field's value as JSON; '' if the value has no JSON and is left out. */
 export type ValueWriter = (value: unknown) => string;
 
-/** Reads a field's value; undefined when it is wrong, which is then noted in the reading. */
+/** Reads a field's value. Returns undefined if it is invalid, which is reported to the reading. */
 export type ValueReader = (json: JsonValue, reading: Reading) => unknown;
 
-/** How one kind of value is spelled, both ways. */
+/** Writes and reads one type of value. */
 export type ValueCodec = { write: ValueWriter; read: ValueReader };
 
 /** Whether JSON is an object, neither an array nor null. */

@@ -33,8 +33,8 @@ export type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, va
 type MemberWriter = { localName: string; key: string; write: (message: Fields) => string };
 
 /**
- * How a message is spelled: a JSON object, its members by their proto names and in the order they are added. Lists,
- * maps and scalars without presence always appear, everything else when set. Proto3 only.
+ * The codec of a message: a JSON object, its members by proto name in the order they are added. Lists,
+ * maps and scalars without presence always appear, everything else if set. Proto3 only.
  */
 export function objectCodec(desc: DescMessage): ObjectCodec {
   if (desc.file.edition !== Edition.EDITION_PROTO3)

@@ -3,18 +3,18 @@ import { jsonPointer } from '../../protocol/json-pointer.js';
 import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { ApiError } from '../core/errors.js';
 
-/** A request being read: the place in it and what was wrong with it so far. Owned by one request. */
+/** The state of reading a request: its current path and the problems so far. Owned by one request. */
 export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
 
 /** Problems as they were found; `more`: how many there were beyond those that are listed. */
 export type Problems = Problem[] & { more?: number };
 
-/** A reading that stands at the root. */
+/** A reading at the root. */
 export function startReading(): Reading {
   return { path: [], problems: [] };
 }
 
-/** Notes a problem at the place the reading stands at; returns undefined, which no reader returns for a value. */
+/** Reports a problem at the reading's path. Returns undefined, which no reader returns for a value. */
 export function report(reading: Reading, message: string): undefined {
   if (reading.problems.length < MAX_PROBLEMS) {
     reading.problems.push({ path: jsonPointer(reading.path), message });
@@ -23,7 +23,7 @@ export function report(reading: Reading, message: string): undefined {
   }
 }
 
-/** Notes a problem of the member `name` of the place the reading stands at. */
+/** Reports a problem of the member `name` at the reading's path. */
 export function reportAt(reading: Reading, name: string, message: string): undefined {
   reading.path.push(name);
   report(reading, message);

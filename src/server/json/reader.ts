@@ -4,7 +4,7 @@ import { type Fields, fieldSetter } from './field.js';
 import { invalidRequest, type Reading, startReading } from './problems.js';
 
 /**
- * Makes the function that reads messages of a type from JSON spelled as the writer does. Compile once per type.
+ * Compiles the reader of a type's messages from the JSON that the writer makes. Compile once per type.
  * Throws when a field's type has no spelling; what it returns throws `request.invalid` with every problem: unknown
  * members, wrong types, values out of range, text that cannot be stored. The depth of the JSON must be bounded by
  * the caller.
@@ -19,7 +19,7 @@ export function compileReader<D extends DescMessage>(desc: D): (json: JsonValue)
   };
 }
 
-/** The same within a reading that others note problems in as well; undefined when the JSON is no object. */
+/** The same with a reading that others report problems to as well. Undefined if the JSON is no object. */
 export function compileMessageReader(
   desc: DescMessage,
 ): (json: JsonValue, reading: Reading) => Fields | undefined {

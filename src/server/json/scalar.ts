@@ -23,7 +23,7 @@ const NON_FINITE: Readonly<Record<string, number>> = {
 };
 
 /**
- * How a scalar is spelled: integers of every width and floats as numbers, bytes as standard base64.
+ * The codec of a scalar: integers of every width and floats as numbers, bytes as standard base64.
  *
  * @param longAsString whether messages hold 64-bit integers as strings (`jstype = JS_STRING`)
  */
@@ -118,7 +118,7 @@ function integerReader(
 }
 
 /**
- * How an enum is spelled: by the `spelling` option of its values. A value without one, and one that this build does
+ * The codec of an enum, by the `spelling` option of its values. A value without one, and one that this build does
  * not know, never appears. Throws when no value has a spelling.
  *
  * @param admitted the spellings that the field's rules admit, which callers are told of

@@ -8,7 +8,7 @@ import { ApiError } from '../core/errors.js';
 import { hasMoreValues } from './count-values.js';
 import { invalidRequest } from './problems.js';
 
-/** Bytes that are not a JSON text as it is accepted here. The message says what is wrong and quotes nothing of it. */
+/** Malformed JSON, or JSON that this parser rejects. The message quotes nothing of the text. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
@@ -92,13 +92,13 @@ export function isForbiddenText(text: string): boolean {
   return text.includes('\0') || !text.isWellFormed();
 }
 
-/** What is wrong with a member whose name another of its object has. */
+/** The problem of a repeated member. */
 export const REPEATED_MEMBER = 'is there twice';
 
 const MAX_FOUND = 100;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
 
-/** How many members all objects of a value have together. */
+/** Number of members of all objects in a value. */
 export function countMembers(value: JsonValue): number {
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
@@ -112,10 +112,10 @@ export function countMembers(value: JsonValue): number {
   return count;
 }
 
-/** An object or array that is open: where in it the text stands, and of an object the names there were. */
+/** An open object or array: the current member or index, and the names of the object's members so far. */
 type Place = { step: string | number; names: Set<string> | undefined; wantsName: boolean };
 
-/** JSON pointers to the members of a valid JSON text whose name one before has, at most a hundred. */
+/** JSON pointers to the repeated members of a valid JSON text, at most a hundred. */
 export function findRepeatedMembers(json: string): string[] {
   const found = new Set<string>();
   const open: Place[] = [];
@@ -152,7 +152,7 @@ const MAX_JSON_DEPTH = 64;
 const SPARE_VALUES = 1_000;
 
 /**
- * The JSON of a request's body, in the form that every surface takes: `maxValues` are those that the Structs in it can
+ * Parses a request's body, as for every protocol; `maxValues` bounds the values that its Structs can
  * have. Throws `request.malformed_json` and `request.invalid`.
  */
 export function readJson(body: Uint8Array, maxValues: number): JsonValue {
@@ -165,7 +165,7 @@ export function readJson(body: Uint8Array, maxValues: number): JsonValue {
   }
 }
 
-/** The refusal of a message with more values than its Structs can have. */
+/** The error of a message with more values than its Structs can have. */
 export function tooManyValues(maxValues: number): ApiError {
   return invalidRequest([{ path: '', message: `holds more than ${maxValues} values` }]);
 }

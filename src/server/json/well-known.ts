@@ -15,8 +15,8 @@ import { isForbiddenText } from './strict-json.js';
 import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, type Seconds } from './timestamp.js';
 
 /**
- * How a message type of `google.protobuf` is spelled where a field has it; undefined for other types. Throws for
- * those without a spelling on the REST surface.
+ * The codec of a field whose type is of `google.protobuf`; undefined for other types. Throws for types that have no JSON
+ * in the REST API.
  *
  * @param unwrapped whether the field holds the scalar itself in place of a wrapper message
  */
@@ -110,7 +110,7 @@ function formed(
   return (json, reading) => (hasForm(json) ? read(json, reading) : report(reading, expected));
 }
 
-/** Makes the reader of a value of any form out of what makes a message of it. The value's depth must be bounded. */
+/** Makes the reader of a free-form value; `convert` makes its message. The value's depth must be bounded by the caller. */
 export function freeFormReader(convert: (json: JsonValue) => unknown): ValueReader {
   return (json, reading) => {
     const known = reading.problems.length;
@@ -126,7 +126,7 @@ export function writeCanonical(value: unknown): string {
   return text;
 }
 
-/** Notes every text and number in a value that neither canonical JSON nor the database can hold. */
+/** Reports every text and number in a value that neither canonical JSON nor the database can hold. */
 export function checkFreeForm(json: JsonValue, reading: Reading): void {
   if (typeof json === 'string') checkText(json, reading);
   // JSON.parse makes Infinity of 1e999.
@@ -145,7 +145,7 @@ function checkAt(step: string | number, json: JsonValue, reading: Reading): void
   reading.path.pop();
 }
 
-/** Notes a text that cannot be stored. */
+/** Reports a text that cannot be stored. */
 export function checkText(text: string, reading: Reading): void {
   if (isForbiddenText(text)) report(reading, FORBIDDEN_TEXT);
 }

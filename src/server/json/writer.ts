@@ -4,7 +4,7 @@ import { type Fields, findFieldValue } from './field.js';
 import type { FieldTexts } from './message.js';
 
 /**
- * Makes the function that spells messages of a type as the REST surface does: snake_case names in the proto's order,
+ * Compiles the writer of a type's messages as REST's JSON: snake_case names in the proto's order,
  * time stamps in UTC with milliseconds, enum values by their spelling, 64-bit integers as numbers, Structs as
  * canonical JSON (RFC 8785). Compile once per type. Throws when a field's type has no spelling; what it returns
  * throws RangeError for a value that JSON cannot hold exactly.

@@ -231,7 +231,7 @@ t.test('a request is told of once, by who, what and outcome', async (t) => {
       apiKeyId: 'key_all',
       projectId: 'prj_1',
       status: 404,
-      surface: /^(rest|connect|grpc|grpc-web)$/,
+      protocol: /^(rest|connect|grpc|grpc-web)$/,
     });
     const [line, ...more] = lines.filter((one) => one.request_id === requestId);
     t.same(more, []);

@@ -64,7 +64,7 @@ t.test('a watch ends with its last word and UNAVAILABLE when the server closes',
     t.same(told, [ServingStatus.SERVING, ServingStatus.NOT_SERVING], name);
     t.match(error, { code: Code.Unavailable, rawMessage: 'the server is closing' }, name);
     t.equal(codeOf(error), 'service.unavailable');
-    t.match(await observed(({ path }) => path.endsWith('/Watch')), { surface: name.toLowerCase() });
+    t.match(await observed(({ path }) => path.endsWith('/Watch')), { protocol: name.toLowerCase() });
     await server.close();
   }
 });

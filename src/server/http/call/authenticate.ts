@@ -5,19 +5,19 @@ import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { parseApiKey } from '../../keys/api-key.js';
 
-/** Who can tell what a token is. */
+/** Looks up tokens. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
   findPrincipal: (token: string) => Promise<Principal | undefined>;
-  /** Whether a token is the operator's; may let who sends a wrong one wait. */
+  /** Whether a token is the admin token; may delay the caller of a wrong one. */
   isAdmin: (token: string) => Promise<boolean>;
 };
 
 const MAX_TOKEN_CHARACTERS = 512;
-/** How nearly every client sends it, read without taking it apart. */
+/** The usual form of the header, read by one expression. */
 const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
-/** What a token should be, and what is said of one that is not. */
+/** Error texts for a kind of token. */
 type CredentialTexts = { name: string; invalid: string };
 const API_KEY: CredentialTexts = {
   name: 'an API key',
@@ -25,7 +25,7 @@ const API_KEY: CredentialTexts = {
 };
 const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this is not the admin token' };
 
-/** Finds out who calls, as the method's `access` wants it, and sets the call's principal. */
+/** Authenticates the caller as the method's `access` requires, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
   if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
@@ -38,7 +38,7 @@ export async function authenticate(deps: Credentials, call: Call, rules: MethodR
   call.principal = principal;
 }
 
-/** An API key is refused by its form, so that nothing is told of whether it exists. */
+/** An API key is rejected by its form, so that the error does not reveal whether it exists. */
 function assertAdmin(isAdmin: boolean, token: string): void {
   if (isAdmin) return;
   if (parseApiKey(token) === undefined) throw invalidKey(ADMIN_TOKEN);

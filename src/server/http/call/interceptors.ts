@@ -8,7 +8,7 @@ import { readIdempotencyKey } from './new-call.js';
 
 import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
-/** What the steps of a call need; nothing here knows of SQL or sockets. */
+/** What interceptors depend on: no SQL, no sockets. */
 export type InterceptorDeps = Credentials &
   RateLimits & {
     services: readonly ServiceEntry[];
@@ -18,15 +18,15 @@ export type InterceptorDeps = Credentials &
     nowMs: () => number;
   };
 
-/** A call's way to its handler, the same for every surface. */
+/** The steps of a call, the same for every protocol. */
 export type Interceptors = {
-  /** The refusals that need no message, in the order of the API: 401, 403, 429. */
+  /** Throws for refusals that need no message, in this order: 401, 403, 429. */
   admit: (call: Call) => Promise<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
-  /** What the headers of every answer say of a call, names and values in turns; asked once, when nothing else follows. */
+  /** Rate-limit response headers as a flat [name, value, …] list. Call once, right before sending. */
   rateHeaders: (call: Call) => string[];
-  /** Counts what nothing has counted yet, once the call is over, answered or not. */
+  /** Counts the call if nothing has counted it. Call once it is over, with or without a response. */
   finish: (call: Call) => void;
 };
 

@@ -5,7 +5,7 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 
-/** The call that a request makes, of which nothing is known yet but the method. */
+/** Makes the call of a request, not yet authenticated. */
 export function newCall(
   method: DescMethodUnary,
   { requestId, req: { headers } }: Pick<RequestRecord, 'requestId' | 'req'>,
@@ -28,7 +28,7 @@ export function newCall(
   };
 }
 
-/** A signal, made when first asked for, that aborts when the connection ends before the answer does. */
+/** A signal, made on first use, that aborts if the connection closes before the response ends. */
 export function closeSignal(res: NodeResponse): Call['signal'] {
   let signal: AbortSignal | undefined;
   return () => {
@@ -62,7 +62,7 @@ export function readIdempotencyKey(call: Call, rules: MethodRules): void {
   call.idempotencyKey = key;
 }
 
-/** The key of a call whose method honours it, not checked; undefined without one. */
+/** The unchecked key of a call. Undefined if it has none or its method ignores it. */
 export function findIdempotencyKey(call: Call, rules: MethodRules): string | undefined {
   const header = rules.idempotentByKey ? call.header('idempotency-key') : undefined;
   return header === undefined ? undefined : unquote(header.trim());

@@ -7,21 +7,21 @@ import type { Principal } from '../../core/principal.js';
 import { type RateState, rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import { findIdempotencyKey } from './new-call.js';
 
-/** Who counts calls. */
+/** Counts calls against rate limits. */
 export type RateLimits = {
-  /** Counts a call that takes so many reads; throws the error of a spent window. */
+  /** Counts `count` reads; throws `rate_limit.exceeded` if the window is spent. */
   takeReads: (principal: Principal, count: number) => Promise<RateState>;
-  /** Counts a read that is known only once it was answered; what the window lacks is `findOverdrawn` from then on. */
+  /** Counts a read after its response. If the window is spent, `findOverdrawn` returns it from then on. */
   oweRead: (principal: Principal) => void;
-  /** The read window, when more is owed than it had. */
+  /** The read window, if it is overdrawn. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
   peekSubmissions: (principal: Principal, nowMs: number) => Promise<readonly RateState[]>;
-  /** Whether anything was done under an idempotency key. */
+  /** Whether a request with this idempotency key was made before. */
   hasClaim: (principal: Principal, idempotencyKey: string) => Promise<boolean>;
 };
 
-/** Counts the call in its bucket, or refuses it where the window is known to be spent. */
+/** Counts the call in its bucket; throws `rate_limit.exceeded` if the window is known to be spent. */
 export async function countCall(
   deps: RateLimits,
   call: Call,
@@ -63,13 +63,13 @@ async function countCreation(
   if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
 }
 
-/** A refusal that took nothing but a look costs nothing. */
+/** A refusal without any other work is not counted. */
 function refuse(call: Call, spent: RateState, nowMs: number): never {
   call.isCounted = true;
   throw rateLimitExceeded(spent, nowMs);
 }
 
-/** Beyond a spent window only a request that was answered before may be sent again, as a read; that of a new key is 429. */
+/** If the window is spent, only an earlier request may be replayed, as a read; one with a new key is 429. */
 async function admitReplay(
   deps: RateLimits,
   call: Call,
@@ -107,7 +107,7 @@ export function isSpentWindow(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
 
-/** The window that the error is about: a refused call's headers speak of it like an admitted one's. */
+/** The window of the error, for the rate-limit headers of the refusal. */
 function spentReadWindow({ readWindow }: Principal, { details }: ApiError, nowMs: number): RateState {
   const resetAtMs = typeof details.reset === 'string' ? Date.parse(details.reset) : nowMs;
   return { bucket: Bucket.READS, ...readWindow, remaining: 0, resetAtMs };
@@ -118,9 +118,9 @@ const BUCKET_NAMES: ReadonlyMap<Bucket, string> = new Map(
 );
 
 /**
- * The headers that tell of the windows a call was counted in, names and values in turns: `x-ratelimit-*` of the tightest
+ * Rate-limit response headers as a flat [name, value, …] list: `x-ratelimit-*` of the tightest
  * window (reset in epoch seconds), and `ratelimit` and `ratelimit-policy` of every window as in
- * draft-ietf-httpapi-ratelimit-headers-10 (`t` is in seconds from now). None when the call was not counted.
+ * draft-ietf-httpapi-ratelimit-headers-10 (`t` is in seconds from now). Empty if the call was not counted.
  */
 export function rateHeaders(rateStates: readonly RateState[], nowMs: number): string[] {
   const tightest = tightestWindow(rateStates);

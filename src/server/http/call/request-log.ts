@@ -3,7 +3,7 @@ import type { Observation } from '../socket/requests.js';
 
 /** Writes the line of each finished request: who, what, outcome, duration; no header, body, query or token. */
 export function createRequestLog(log: Logger): (observation: Observation) => void {
-  // Looking for secrets costs more than the line itself, and its members are known.
+  // No redaction: it costs more than the line itself, and the members are known.
   const lines = log.child({}, { redact: [] });
   return (observation) => {
     if (lines.isLevelEnabled('info')) lines.info(describe(observation), 'request');

@@ -23,7 +23,7 @@ export function createValidate(): (desc: DescMessage, message: Message) => void 
   };
 }
 
-/** Our own patterns, by the engine of JavaScript: the library's takes 15 µs for a digest, this one 0.1. */
+/** Patterns compiled by JavaScript's engine: the library's takes 15 µs for a digest, this one 0.1. */
 const PATTERNS = new Map<string, RegExp>();
 
 function regexMatch(pattern: string, against: string): boolean {

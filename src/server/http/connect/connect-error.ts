@@ -12,7 +12,7 @@ import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js'
 import type { Logger } from '../../core/logger.js';
 
 /**
- * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, its details, and the answer's headers
+ * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, its details, and the response's headers
  * as metadata, since nothing else of the call reaches the wire once it fails.
  */
 export function connectError(
@@ -29,7 +29,7 @@ export function connectError(
   return new ConnectError(boundMessage(error.message), grpcCode, metadata, details, error);
 }
 
-/** A message for a status to carry. */
+/** A message of a status's details. */
 export type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };
 
 /**
@@ -56,7 +56,7 @@ export function errorDetails(error: ApiError, requestId: string): Detail[] {
   ];
 }
 
-/** A sentence that fits a header. */
+/** Cuts a message to the length that fits a header. */
 export function boundMessage(message: string): string {
   return cutText(message, MAX_MESSAGE_CHARACTERS);
 }
@@ -92,7 +92,7 @@ function sizeOf(value: JsonObject): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** The value with at most so many items in each list, and no long text. */
+/** Cuts lists to `items` items and long texts to their maximum. */
 function cut(value: JsonValue, items: number): JsonValue {
   if (typeof value === 'string') return cutText(value, MAX_TEXT_CHARACTERS);
   if (Array.isArray(value)) return value.slice(0, items).map((item) => cut(item, items));
@@ -116,8 +116,8 @@ export function setGrpcMessage(trailer: Headers): Headers {
 }
 
 /**
- * What the caller is told of anything a call failed with: an ApiError is passed on, a failure of a call whose caller
- * has gone or whose deadline has passed says so, and everything else is logged and becomes `service.internal`.
+ * Maps the failure of a call to the error for its caller. An ApiError stays; if the caller has disconnected or the
+ * deadline has passed it is `service.deadline_exceeded`; anything else is logged and becomes `service.internal`.
  */
 export function asApiError(log: Logger, error: unknown, call: Call): ApiError {
   if (error instanceof ApiError) return error;

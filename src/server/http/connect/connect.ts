@@ -26,25 +26,25 @@ export type ConnectDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;
-  /** Counts the bytes of answers while they are held. */
+  /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
-  /** For calls that come without a deadline of their own. */
+  /** Timeout of calls without a deadline of their own. */
   responseTimeoutMs: number;
 };
 
-/** Headers that are not true of a message once it was read. */
+/** Headers of the body as sent, which do not hold for the message that was read from it. */
 const OF_THE_BODY_AS_SENT = ['content-length', 'content-encoding', 'grpc-encoding'];
 
 const recordKey = createContextKey<RequestRecord | undefined>(undefined);
 
-/** Hands a request's record to the RPC that Connect makes of it. */
+/** Passes a request's record to Connect's handlers. */
 export function connectContext(record: RequestRecord): ContextValues {
   return createContextValues().set(recordKey, record);
 }
 
 /**
- * The services on Connect, gRPC and gRPC-Web. Connect parses messages that were read for calls that were admitted; then
- * a call goes the way of every surface. What was not admitted is no route here.
+ * Serves the services on Connect, gRPC and gRPC-Web. Connect parses the messages of admitted calls, which are then
+ * invoked as on every protocol. A request that was not admitted gets `route.not_found`.
  */
 export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => void {
   return (router) => {
@@ -63,7 +63,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
           if (!isAdmitted) return noSuchRpc(record);
           const read = message === undefined ? request : { ...request, body: createAsyncIterable([message]) };
           if (message !== undefined) for (const name of OF_THE_BODY_AS_SENT) request.header.delete(name);
-          // From here on the id goes the way of the call's other metadata, lest it arrives twice.
+          // From here on the id is among the call's metadata; it would be sent twice.
           record.res.removeHeader('x-request-id');
           const response = await completeError(await handler(read), record, handler.allowedMethods);
           return holdBody(deps.holdResponse, record, response);
@@ -81,7 +81,7 @@ export function connectRoutes(deps: ConnectDeps): (router: ConnectRouter) => voi
   };
 }
 
-/** The answer in pieces, its bytes counted; or the refusal, when no more can be held. All of a message is one chunk. */
+/** The response in chunks, its bytes counted; the refusal if no more can be held. Connect gives a message as one chunk. */
 async function holdBody(
   holdResponse: HoldResponse,
   record: RequestRecord,
@@ -100,7 +100,7 @@ async function holdBody(
   }
 }
 
-/** What an iterator gives, the first result of which was taken from it. */
+/** The first result and the rest of an iterator. */
 async function* resumed<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>): AsyncIterable<T> {
   try {
     for (let result = first; !result.done; result = await iterator.next()) yield result.value;
@@ -153,20 +153,20 @@ async function respond(
 }
 
 async function run({ invoke }: Interceptors, call: Call, message: Message, check: Check): Promise<Message> {
-  // Nobody waits for it any more: better not begun.
+  // The caller has disconnected or the deadline has passed.
   call.signal().throwIfAborted();
   check(message);
   return messageOf(await invoke(call, message));
 }
 
-/** Connect's answer to a GET may be kept by its caller's own cache, but not be used again unasked. */
+/** Lets a private cache keep the response to a Connect GET and revalidate it before each use. */
 function allowNoReuse({ res }: RequestRecord, headers: Headers): void {
   const vary = res.getHeader('vary');
   headers.set('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
   headers.set('cache-control', 'private, no-cache');
 }
 
-/** The record of the request that an RPC came in; throws when `connectContext` did not hand it over. */
+/** The record of an RPC's request. Throws if `connectContext` did not pass it. */
 export function getRecord(values: ContextValues | undefined): RequestRecord {
   const record = values?.get(recordKey);
   if (record === undefined) throw new Error('a request reached Connect without its record');

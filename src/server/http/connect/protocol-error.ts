@@ -21,17 +21,17 @@ const MAX_ERROR_BYTES = 8 * 1024 * 1024;
 const MAX_MESSAGE_CHARACTERS = 500;
 // Connect gives these errors no code of their own, so that their texts tell them apart. package.json pins the exact
 // versions of Connect and protobuf-es, and test/server/http/garbage.test.ts fails when a text changes.
-/** What Connect calls internal though the caller sent it. */
+/** Errors that Connect calls internal although the request caused them. */
 const UNREADABLE = /^parse binary|envelope|^decompression failed/;
-/** What the decoder of `jsonText` or, after its own words, JSON.parse say of bytes that are no JSON. */
+/** Messages of the decoder of `jsonText`, or of JSON.parse behind Connect's own words, for malformed JSON. */
 const MALFORMED_JSON =
   /^(?:cannot decode message \S+ from JSON: (?!key ").*\bJSON\b|a JSON text must be in UTF-8)/s;
 
 /**
  * Gives the errors that Connect itself answers with (bad bytes, a body too large, an unknown compression) the same
- * form as ours: a code of the catalogue in an `ErrorDetail`. Answers that succeeded, and our own errors, pass through.
+ * form as ours: a code of the catalogue in an `ErrorDetail`. Successful responses and our own errors pass through.
  *
- * @param httpMethods those that the RPC is called by
+ * @param httpMethods methods that the RPC accepts
  */
 export async function completeError(
   response: UniversalServerResponse,
@@ -86,7 +86,7 @@ async function completeConnect(
   return { ...response, status: codeToHttpStatus(error.code), header, body: createAsyncIterable([body]) };
 }
 
-/** OPTIONS is apiError the methods there are; others are refused. */
+/** Answers OPTIONS with the allowed methods and rejects the others. */
 function otherMethod(
   response: UniversalServerResponse,
   record: RequestRecord,
@@ -99,13 +99,13 @@ function otherMethod(
   return enveloped({ ...response, header }, record, ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message);
 }
 
-/** An answer with a status and nothing else, for what is no call at all: the envelope of REST says why. */
+/** Gives a response without a body, to a request that is no RPC, the REST error envelope. */
 function refusal(response: UniversalServerResponse, record: RequestRecord): UniversalServerResponse {
   const message = 'the content type is none of Connect, gRPC or gRPC-Web';
   return enveloped(response, record, ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message);
 }
 
-/** The answer to a path that only the router takes for one of an RPC. */
+/** The response to a path that only Fastify's router takes for an RPC's. */
 export function noSuchRpc(record: RequestRecord): UniversalServerResponse {
   return enveloped({ status: 404 }, record, ErrorCode.ROUTE_NOT_FOUND, 'no RPC has this path');
 }
@@ -148,7 +148,7 @@ function apiErrorOf(code: ErrorCode, error: ConnectError, { requestId }: Request
   }
 }
 
-/** Connect's errors before the handler is reached, apiError apart by status and, where that says too little, by text. */
+/** The error code of an error of Connect's own: by its status and, if that is ambiguous, by its text. */
 function codeOf({ code, rawMessage }: ConnectError): ErrorCode {
   if (UNREADABLE.test(rawMessage)) return ErrorCode.REQUEST_INVALID;
   if (MALFORMED_JSON.test(rawMessage)) return ErrorCode.REQUEST_MALFORMED_JSON;

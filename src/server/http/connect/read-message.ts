@@ -10,10 +10,10 @@ import { readJson, tooManyValues } from '../../json/strict-json.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
 import { type NodeRequest, type Protocol, pathOf } from '../socket/requests.js';
 
-/** What a message may be. */
+/** Bounds of a message. */
 export type MessageRules = {
   bound: Bound;
-  /** Whether the binary form of a message has more values in its Structs than so many; undefined when it has none. */
+  /** Whether the Structs of a binary message have more than `max` values. Undefined if the type has no Struct. */
   hasMoreValues: ((bytes: Uint8Array, max: number) => boolean) | undefined;
 };
 
@@ -23,10 +23,10 @@ const ENVELOPE_HEAD_BYTES = 5;
 const COMPRESSED_FLAG = 1;
 
 /**
- * Reads the message of an admitted call within the bound of its RPC, inflated or not.
+ * Reads the message of an admitted call and decompresses it, within the bound of its RPC.
  *
- * @returns the body, not compressed, that Connect is to parse; undefined where it reads none, as the message is in the query, or as the
- * content type is not one it knows, which it says itself
+ * @returns the uncompressed body for Connect to parse; undefined if the message is in the query, or if Connect rejects
+ * the content type
  */
 export async function readMessage(
   req: NodeRequest,
@@ -51,7 +51,7 @@ export async function readMessage(
   return form.isEnveloped ? closeEnvelope(message) : message;
 }
 
-/** The message of a call by GET, whose length the bound of the headers bounds. */
+/** Reads the message of a GET, whose length is bounded by that of the headers. */
 async function readQuery(req: NodeRequest, rules: MessageRules): Promise<undefined> {
   const { searchParams } = new URL(req.url ?? '', 'http://localhost');
   const form = findQueryFormat(searchParams.get('encoding'));
@@ -96,7 +96,7 @@ function closeEnvelope(message: Uint8Array): Uint8Array {
   return body;
 }
 
-/** Stops as soon as there are more bytes than there may be. */
+/** Decompresses; throws `request.too_large` as soon as there are more than `maxBytes`. */
 async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
   try {
     return await inflate(bytes, { maxOutputLength: maxBytes });
@@ -128,12 +128,12 @@ function unreadable(reason: string): Error {
   return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
 }
 
-/** How the message of a unary call stands in its body. */
+/** How the message of a unary call is encoded in its body. */
 export type MessageFormat = {
   isJson: boolean;
-  /** Whether flags and length stand before it. */
+  /** Whether flags and length precede it. */
   isEnveloped: boolean;
-  /** The header that names its compression, and the one of the answer that names those that are read. */
+  /** The request header that names its compression, and the response header that lists the accepted ones. */
   encodingHeader: 'content-encoding' | 'grpc-encoding';
   acceptHeader: 'accept-encoding' | 'grpc-accept-encoding';
 };
@@ -155,7 +155,7 @@ export function protocolOf(contentType: string | null | undefined): Protocol {
   return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
 }
 
-/** The form that a content type stands for; undefined for one that no unary call has. */
+/** The format of a content type. Undefined for one that no unary call has. */
 export function findFormat(contentType: string | undefined): MessageFormat | undefined {
   const type = contentType ?? null;
   const connect = parseConnect(type);
@@ -164,7 +164,7 @@ export function findFormat(contentType: string | undefined): MessageFormat | und
   return grpc && { ...ENVELOPED, isJson: !grpc.binary };
 }
 
-/** The form of the message in the query of a call by GET; undefined for an encoding that there is not. */
+/** The format of the message in the query of a GET. Undefined for an unknown encoding. */
 export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
   if (encoding !== 'json' && encoding !== 'proto') return undefined;
   return { ...PLAIN, isJson: encoding === 'json' };

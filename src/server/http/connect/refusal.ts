@@ -14,12 +14,12 @@ import { ClientGone } from '../socket/read-body.js';
 import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 import { asApiError, connectError, setGrpcMessage } from './connect-error.js';
 
-/** The answer to a call, complete; headers are names and values in turns. */
+/** A whole response to an RPC; `headers` alternate names and values. */
 export type RpcResponse = { status: number; headers: string[]; body?: Uint8Array; trailer?: Headers };
 
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
 
-/** Answers a call that came to nothing before its message was parsed, in the form of its protocol. */
+/** Rejects a call before its message is parsed, in the form of its protocol. */
 export function refuseCall(
   { interceptors, log }: { interceptors: Interceptors; log: Logger },
   record: RequestRecord,
@@ -32,7 +32,7 @@ export function refuseCall(
   writeRpcResponse(record.req, record.res, refusalResponse(record, call, error));
 }
 
-/** The answer to a call that is refused, in the form of its protocol; the record is told of the error. */
+/** The response that rejects a call, in the form of its protocol. Records the error in the request's record. */
 export function refusalResponse(record: RequestRecord, call: Call, error: ApiError): RpcResponse {
   record.error = error.code;
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
@@ -41,7 +41,7 @@ export function refusalResponse(record: RequestRecord, call: Call, error: ApiErr
   return statusResponse(record, status);
 }
 
-/** Adds what the headers of every answer say of a call to those of its own. */
+/** Adds the rate-limit headers to the call's response headers. */
 export function addRateHeaders({ rateHeaders }: Interceptors, call: Call): void {
   const headers = rateHeaders(call);
   for (let i = 0; i < headers.length; i += 2) {
@@ -62,8 +62,8 @@ function statusResponse({ protocol, req }: RequestRecord, error: ConnectError): 
 }
 
 /**
- * Answers a call whose body may not have been read. On HTTP/2 what is left of it is skipped while the client sends it,
- * as clients of gRPC take the reset of a stream that they are still writing to for the call's failure.
+ * Responds to a call whose body may be unread. On HTTP/2 the rest of it is discarded while the client sends it,
+ * because gRPC clients report the reset of a stream that they still write to as the call's error.
  */
 export function writeRpcResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RpcResponse): void {
   const { status, headers, body, trailer } = answer;
@@ -82,12 +82,12 @@ export function writeRpcResponse(req: NodeRequest, nodeRes: NodeResponse, answer
   res.end(body);
 }
 
-/** Whether a request expects an answer of gRPC or gRPC-Web. */
+/** Whether a request expects a response of gRPC or gRPC-Web. */
 export function wantsGrpc({ req }: RequestRecord): boolean {
   return GRPC.test(req.headers['content-type'] ?? '');
 }
 
-/** Answers a gRPC or gRPC-Web call of a method that does not exist, by headers alone. */
+/** Rejects a gRPC or gRPC-Web call of an unknown method, with headers only. */
 export function refuseUnknownRpc(record: RequestRecord): void {
   const { req, res, requestId } = record;
   const [contentType = ''] = GRPC.exec(req.headers['content-type'] ?? '') ?? [];

@@ -18,23 +18,22 @@ export type UnaryRpcDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;
-  /** Of the message of any call; less where its own can need less. */
+  /** Maximum of the message of any call; the bound of its own type may be lower. */
   maxBodyBytes: number;
-  /** Counts the bytes of bodies while they are held. */
+  /** Counts the bytes of bodies until their requests are responded to. */
   holdFor: (holder: Holder) => HoldBytes;
-  /** Routes a request: one that is no unary RPC, or whose call is admitted and its message read. */
+  /** Routes a request that is no unary RPC, or whose call is admitted and whose message is read. */
   serve: (record: RequestRecord) => void;
 };
 
-/** What is known of an RPC before its message is read. */
+/** An RPC, compiled. */
 type Rpc = MessageRules & { method: DescMethodUnary; httpMethods: ReadonlySet<string> };
 
 /**
- * The unary calls of Connect, gRPC and gRPC-Web, up to their message: the headers are looked at first, and only for a
- * caller who may call a body is read, inflated and bounded. What remains is a message of known size, which Connect
- * parses.
+ * Admits the unary calls of Connect, gRPC and gRPC-Web and reads their messages. Headers are checked first: only for an
+ * admitted call is a body read and decompressed, within its bound. Connect then parses a message of known size.
  *
- * @returns what takes every request that is not for REST
+ * @returns the handler of every request that is not for REST
  */
 export function createUnaryRpcs(deps: UnaryRpcDeps): (record: RequestRecord) => void {
   const rpcs = new Map(

@@ -7,7 +7,7 @@ const NO_BODY = new Uint8Array();
 
 /**
  * Reads a request's body. Throws `request.too_large` and `request.unsupported_media_type` before it reads anything
- * where the headers tell, `request.invalid` when there is a body where none is wanted, ClientGone.
+ * if the headers suffice, `request.invalid` for a body that the route does not take, ClientGone.
  */
 export async function readBody(
   req: NodeRequest,

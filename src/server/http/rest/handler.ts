@@ -14,32 +14,32 @@ import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
 import { type RestResponse, writeResponse } from './write-response.js';
 
-/** What the REST surface is made with. */
+/** What the REST handler depends on. */
 export type RestOptions = {
   services: readonly ServiceEntry[];
-  /** Refuses a call that needs no message for it: credentials, scope, rate. The body is not read before. */
+  /** Throws if the call is rejected by credentials, scope or rate. The body is not read before. */
   admit: (call: Call) => Promise<void>;
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
-  /** What the headers of every answer say of a call, names and values in turns; asked just before it is sent. */
+  /** Rate-limit response headers as a flat [name, value, …] list. Called once, right before sending. */
   rateHeaders: (call: Call) => string[];
-  /** Of the body of any request; less where its message can need less. Larger ones are 413. */
+  /** Maximum of any request body; the bound of its message may be lower. A larger one is 413. */
   maxBodyBytes: number;
-  /** Counts the bytes of bodies while they are held. */
+  /** Counts the bytes of bodies until their requests are responded to. */
   holdFor: (holder: Holder) => HoldBytes;
-  /** Counts the bytes of answers while they are held. */
+  /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
-  /** Told of what a call failed with when it was no `ApiError`; the caller learns only the request id. */
+  /** Reports a failure that is no `ApiError`; the caller gets only the request id. */
   onInternalError: (error: unknown, requestId: string) => void;
 };
 
-/** The REST surface of some services. */
+/** The REST API of some services. */
 export type RestHandler = {
-  /** Answers a request, 404 included. Never rejects. */
+  /** Responds to a request, with 404 if no route matches. Never rejects. */
   handle: (exchange: Exchange) => Promise<void>;
-  /** Answers with an error in place of the answer that is under way, which comes to nothing then. */
+  /** Responds with an error in place of the pending response, which is dropped. */
   refuse: (exchange: Exchange, error: ApiError) => void;
-  /** What it serves: HTTP method, path template, RPC. */
+  /** Its routes: HTTP method, path template, RPC. */
   routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
 
@@ -94,14 +94,14 @@ async function respond(
   return successResponse(route, req.method, callHeaders(options, call), call, response);
 }
 
-/** The headers that a call gives its answer, names and values in turns. */
+/** The response headers of a call as a flat [name, value, …] list. */
 function callHeaders({ rateHeaders }: RestOptions, call: Call): string[] {
   const headers = rateHeaders(call);
   for (const [name, value] of call.responseHeaders) headers.push(name, value);
   return headers;
 }
 
-/** The answer where no route matches: OPTIONS is told the methods, everything else is refused. */
+/** The response if no route matches: the allowed methods for OPTIONS, an error for every other method. */
 function unmatchedResponse(router: Router<Route>, path: string, { req, requestId }: Exchange): RestResponse {
   const allow = router.allowedMethods(path).join(', ');
   if (allow === '') throw noRoute(router, path);
@@ -139,7 +139,7 @@ async function readMessage(
 function respondWithError(options: RestOptions, exchange: Exchange, error: unknown): void {
   const { req, res, requestId, call } = exchange;
   if (error instanceof ClientGone) return;
-  // What fails because its caller has gone is nobody's fault, and nobody is there to be told.
+  // The caller has disconnected: the failure is no error, and there is nobody to respond to.
   if (!(error instanceof ApiError) && call?.signal().aborted) return;
   if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
   if (res.writableEnded) return;
@@ -156,7 +156,7 @@ function respondWithError(options: RestOptions, exchange: Exchange, error: unkno
       errorResponse(apiError, requestId, call === undefined ? [] : callHeaders(options, call)),
     );
   } catch (failure) {
-    // A header that HTTP cannot carry: without those of the call, then.
+    // A header of the call is invalid in HTTP: respond without them.
     options.onInternalError(failure, requestId);
     writeResponse(req, res, errorResponse(internalError(requestId, failure), requestId, []));
   }

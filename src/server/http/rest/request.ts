@@ -8,7 +8,7 @@ import type { HttpBinding } from './http-rule.js';
 import { type BodyJson, compilePathReader } from './path-reader.js';
 import { compileQueryReader } from './query.js';
 
-/** What of an HTTP request becomes the message. */
+/** The parts of an HTTP request that make its message. */
 export type RequestParts = {
   /** The path's segments as they were sent, without the verb. */
   segments: readonly string[];
@@ -16,14 +16,14 @@ export type RequestParts = {
   query: string;
   body: Uint8Array;
   contentType: string;
-  /** Of values that the Structs in a JSON body can have. */
+  /** Maximum number of values in the Structs of a JSON body. */
   maxValues: number;
 };
 
 /** What a body may be: JSON, bytes of any type, or absent. */
 export type BodyKind = 'json' | 'raw' | 'none';
 
-/** How the requests of one binding become messages. */
+/** Reads the requests of one binding as messages. */
 export type RequestReader = {
   bodyKind: BodyKind;
   /** Throws `request.malformed_json` or `request.invalid`. */

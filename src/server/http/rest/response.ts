@@ -13,7 +13,7 @@ import type { RequestRecord } from '../socket/requests.js';
 import { isHttpBody } from './request.js';
 import { errorEnvelope, type RestResponse } from './write-response.js';
 
-/** The body of an answer, its content type, and its entity tag where that is known already. */
+/** A response's body, content type, and entity tag if it is known already. */
 export type ResponseBody = { contentType: string; body: Uint8Array; etag?: string | undefined };
 
 /** How the responses of a route are made. */
@@ -25,12 +25,12 @@ export type ResponseRules = {
 };
 
 const JSON_TYPE = 'application/json';
-/** What a caller's own cache may do: nothing, or keep an answer and ask by its entity tag before using it again. */
+/** Whether a private cache may store a response: never, or revalidated by its entity tag before each use. */
 const NO_STORE = 'no-store';
 const REVALIDATE = 'private, no-cache';
 const compress = promisify(gzip);
 
-/** Makes the function that spells an RPC's answers. Throws when the type has no spelling, or no field of this name. */
+/** Compiles the serialiser of an RPC's responses. Throws if the type has no JSON, or has no field of this name. */
 export function compileResponse(
   desc: DescMessage,
   responseBody: string,
@@ -54,7 +54,7 @@ export function compileResponse(
   return (response) => jsonBody(write(asFields(messageOf(response))));
 }
 
-/** As bytes at once: a string put together from many pieces is twice as slow to send. */
+/** Encoded at once: a concatenated string takes twice as long to send. */
 export function jsonBody(text: string): ResponseBody {
   return { contentType: JSON_TYPE, body: Buffer.from(text) };
 }
@@ -67,9 +67,9 @@ function rawBody(body: HttpBody | undefined): ResponseBody {
 }
 
 /**
- * The answer to a call that went well: the route's status, or 304 when the client has these very bytes.
+ * The response to a successful call: the route's status, or 304 if `If-None-Match` matches.
  *
- * @param headers those of the call, which are added to
+ * @param headers those of the call; the response's are added to them
  */
 export function successResponse(
   route: ResponseRules,
@@ -92,7 +92,7 @@ export function successResponse(
 }
 
 /**
- * The answer to a request that was refused or failed: the error envelope.
+ * The response to a rejected or failed request: the error envelope.
  *
  * @param headers those of its call
  */

@@ -6,12 +6,12 @@ import { type HttpBinding, httpBindings } from './http-rule.js';
 import { compileRequest, type RequestReader } from './request.js';
 import { compileResponse, type ResponseRules } from './response.js';
 
-/** One way to reach an RPC on the REST surface, compiled. */
+/** A REST route of an RPC, compiled. */
 export type Route = ResponseRules & {
   method: DescMethodUnary;
   binding: HttpBinding;
   request: RequestReader;
-  /** How large its message can be; undefined where the proto leaves that open. */
+  /** Bound of its message. Undefined if the proto does not bound it. */
   bound: Bound | undefined;
 };
 

@@ -1,10 +1,10 @@
 import { patternOf, type Template } from './http-rule.js';
 import { decodePercent } from './percent.js';
 
-/** What a path leads to: the target and the path's segments as they were sent, the verb taken off. */
+/** The target of a path, and the path's segments as sent, without the verb. */
 export type Match<T> = { target: T; segments: readonly string[] };
 
-/** Leads requests to targets by method and path. */
+/** Routes requests to targets by method and path. */
 export type Router<T> = {
   /** Throws when a template for the same method matches the same paths. */
   add: (method: string, template: Template, target: T) => void;
@@ -34,7 +34,7 @@ type Path = { raw: readonly string[]; decoded: readonly (string | undefined)[]; 
 const ANY_METHOD = '*';
 const METHOD_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** A router that leads nowhere yet. */
+/** Makes an empty router. */
 export function createRouter<T>(): Router<T> {
   const root = newNode<T>();
   const verbs = new Set<string>();
@@ -148,7 +148,7 @@ function findByMethod<T>(leaf: Leaf<T>, method: string): Entry<T> | undefined {
   return exact ?? (method === 'OPTIONS' ? undefined : leaf.get(ANY_METHOD));
 }
 
-/** Notes a leaf's methods; returns undefined, so that the search goes on. */
+/** Collects a leaf's methods; returns undefined, so that the search continues. */
 function collectMethods<T>(leaf: Leaf<T>, methods: Set<string>): undefined {
   for (const method of leaf.has(ANY_METHOD) ? METHOD_ORDER : leaf.keys()) methods.add(method);
   if (methods.has('GET')) methods.add('HEAD');

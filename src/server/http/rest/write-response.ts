@@ -7,28 +7,29 @@ import type { ApiError } from '../../core/errors.js';
 import { bodyLength } from '../socket/read-body.js';
 import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 
-/** An answer, complete. */
+/** A whole response. */
 export type RestResponse = {
   status: number;
-  /** Names, lower-case, each followed by its value; all but `etag` and `content-length`. */
+  /** A flat [name, value, …] list, names in lower case, without `etag` and `content-length`. */
   headers: string[];
   /** Undefined for statuses that have no body. */
   body: Uint8Array | undefined;
-  /** As its header has it. */
+  /** The value of its header. */
   etag: string | undefined;
 };
 
-/** A body of at most this many bytes that nobody has read is left to Node to skip, so that the connection stays. */
+/** Node discards an unread request body of at most this many bytes, and the connection stays open. */
 const MAX_SKIPPED_BYTES = 64 * 1024;
-/** How much of a larger one is skipped, and how long, before the connection is cut. */
+/** How much of a larger one is discarded, and for how long, before the connection is closed. */
 const LINGER_BYTES = 4 * 1024 * 1024;
 const LINGER_MS = 2_000;
 /**
- * Long bodies are written in pieces of so many bytes, each once the last was taken: so it shows whether the client reads.
+ * Large bodies are written in chunks of this size, each after the last one was flushed: this shows whether the client
+ * reads.
  */
 const CHUNK_BYTES = 64 * 1024;
 
-/** Sends an answer; to HEAD all but the body. Nothing happens when the client has gone, or was answered already. */
+/** Writes a response, to HEAD without the body. Does nothing if the client has disconnected or one was written. */
 export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RestResponse): void {
   const { status, headers, body, etag } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
@@ -46,7 +47,7 @@ export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: R
   } else {
     const { stream } = req as Http2ServerRequest;
     writeHead(req, res, status, headers);
-    // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted.
+    // RFC 9113, 8.1: the response is complete, the rest of the request is not needed.
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR));
     endInChunks(res, sent);
   }
@@ -69,8 +70,8 @@ function hasLargeUnreadBody(req: NodeRequest): boolean {
 }
 
 /**
- * Sends the whole answer, then skips what the client is still sending before the connection closes: closing it with
- * unread data in it would reset it, and the client might lose the answer (RFC 9112, 9.6).
+ * Sends the whole response, then discards what the client still sends before the connection closes: closing it with
+ * unread data would reset it, and the client might lose the response (RFC 9112, 9.6).
  */
 function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined) res.flushHeaders();
@@ -90,7 +91,7 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
   req.resume();
 }
 
-/** Ends an answer with a body. */
+/** Ends a response with a body, written in chunks. */
 export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined || body.length <= CHUNK_BYTES) {
     res.end(body);
@@ -108,14 +109,14 @@ export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): 
   goOn();
 }
 
-/** The same bytes in pieces, for who waits for each to be taken. */
+/** Splits a body into chunks, for a writer that waits for each to be flushed. */
 export async function* inChunks(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   for await (const chunk of body) {
     for (let at = 0; at < chunk.length; at += CHUNK_BYTES) yield chunk.subarray(at, at + CHUNK_BYTES);
   }
 }
 
-/** The REST error envelope as JSON text, for answers that are given before or beside the REST surface. */
+/** The REST error envelope as JSON, also for responses that the REST handler does not write. */
 export function errorEnvelope(
   code: ErrorCode,
   message: string,
@@ -127,7 +128,7 @@ export function errorEnvelope(
   });
 }
 
-/** Answers a request with an error and notes it in the record; one whose answer has begun is cut off instead. */
+/** Responds with an error and records it; destroys the response if its headers were sent. */
 export function writeError(record: RequestRecord, error: ApiError): void {
   record.error = error.code;
   if (record.res.headersSent) return void record.res.destroy();

@@ -8,15 +8,15 @@ import { errorEnvelope } from '../rest/write-response.js';
 
 const MALFORMED = invalidRequest([{ path: '', message: 'is not well-formed HTTP' }]);
 
-/** By the code of Node's error. */
+/** Errors by the code of Node's error. */
 const REFUSALS: Readonly<Record<string, ApiError>> = {
   HPE_HEADER_OVERFLOW: new ApiError(ErrorCode.REQUEST_HEADERS_TOO_LARGE, 'the request headers are too large'),
   ERR_HTTP_REQUEST_TIMEOUT: new ApiError(ErrorCode.REQUEST_TIMEOUT, 'the request was not received in time'),
 };
 
 /**
- * Answers what Node could not parse as HTTP/1.1 with our envelope, and closes the connection. When an answer is under
- * way on it, only closes it: a second one would corrupt the first.
+ * Responds to malformed HTTP/1.1 with our error envelope and closes the connection. If a response is being sent
+ * on it, only closes it: a second response would corrupt the first.
  */
 export function refuseMalformed(
   error: Error & { code?: string },

@@ -7,7 +7,7 @@ import type { NodeResponse, Requests } from './requests.js';
 
 /** The highest stream id: a GOAWAY with it refuses nothing yet (RFC 9113, section 6.8). */
 const LAST_STREAM = 2 ** 31 - 1;
-/** How long the ends of the last requests may take to be noticed once every connection is closed. */
+/** How long the `close` events of the last requests may take once every connection is closed. */
 const LAST_EVENTS_MS = 1_000;
 
 /**
@@ -26,7 +26,7 @@ export async function drain(
   });
   for (const { res } of requests.all()) closeAfterResponse(res);
   for (const session of listener.sessions) {
-    // One that is about to end can be told nothing any more.
+    // A destroyed session sends no GOAWAY.
     if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
   }
   const sweep = setInterval(() => closeIdle(listener, requests), idleGraceMs);
@@ -40,7 +40,7 @@ export async function drain(
   await Promise.race([requests.ended(), delay(LAST_EVENTS_MS, undefined, { ref: false })]);
 }
 
-/** Has an HTTP/1.1 connection closed once this answer is out; it carries `connection: close`. */
+/** Closes an HTTP/1.1 connection after this response, which carries `connection: close`. */
 export function closeAfterResponse(res: NodeResponse): void {
   if ('shouldKeepAlive' in res && !res.headersSent) res.shouldKeepAlive = false;
 }

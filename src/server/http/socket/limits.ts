@@ -1,12 +1,12 @@
-/** What one listener allows: every wait is bounded, every buffer too. */
+/** Limits of one listener: every wait and every buffer is bounded. */
 export type Limits = {
   /** Of a request body, as sent and inflated; most RPCs need less and take no more than that. */
   maxBodyBytes: number;
   /** Of a message to the RPCs that anyone may call. */
   maxPublicBytes: number;
-  /** Of all request bodies that are held at a time. */
+  /** Of all request bodies in memory. */
   maxHeldBytes: number;
-  /** Of all large answers that clients have not taken. */
+  /** Of all large responses that clients have not read. */
   maxUnreadBytes: number;
   /** Of all request headers together. */
   maxHeaderBytes: number;
@@ -31,11 +31,11 @@ export type Limits = {
   headersTimeoutMs: number;
   /** From a request's first byte to the end of its body. */
   requestTimeoutMs: number;
-  /** From a request's first byte to its answer's, on REST; then it is answered with `service.deadline_exceeded`. */
+  /** From a request's first byte to its response's, on REST; then it is `service.deadline_exceeded`. */
   responseTimeoutMs: number;
-  /** From a request's first byte to its answer's last. */
+  /** From a request's first byte to its response's last. */
   sendTimeoutMs: number;
-  /** Without a piece of an answer being taken; a client that does not read is cut off then. */
+  /** Without a chunk of a response being read; then the connection is closed. */
   sendIdleMs: number;
   /** An idle HTTP/1.1 connection; longer than the 60 s after which common proxies drop theirs. */
   keepAliveTimeoutMs: number;
@@ -49,7 +49,7 @@ export type Limits = {
   maxStreamMs: number;
   /** How long `close` lets idle connections learn of it before it closes them. */
   idleGraceMs: number;
-  /** How long `close` waits for requests under way. */
+  /** How long `close` waits for open requests. */
   graceMs: number;
 };
 

@@ -26,7 +26,7 @@ export type Listener = {
   server: Server;
   /** Every TCP connection. */
   connections: ReadonlySet<Socket>;
-  /** Connections of HTTP/1.1, and those that have not said yet what they speak. */
+  /** Connections of HTTP/1.1, and those whose protocol is not detected yet. */
   sockets: ReadonlySet<Socket>;
   /** HTTP/2 connections. */
   sessions: ReadonlySet<ServerHttp2Session>;
@@ -37,10 +37,10 @@ export type Listener = {
 export type ListenerOptions = {
   limits: Limits;
   tls: TlsFiles | undefined;
-  /** Told of every connection first; may close it. */
+  /** Called first for every connection; may close it. */
   onConnection: (socket: Socket) => void;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
-  /** Told of what cannot be parsed as HTTP/1.1; answers it, or destroys the socket. */
+  /** Called for malformed HTTP/1.1; responds, or destroys the socket. */
   onClientError: (error: Error & { code?: string }, socket: Socket) => void;
 };
 
@@ -126,7 +126,7 @@ function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): v
   one.once('close', () => set.delete(one));
 }
 
-/** Puts `take` in the place of the server's own connection listener, which it gets to call. */
+/** Replaces the server's own connection listener by `take`, which may call it. */
 function takeConnections(
   server: Server,
   event: 'connection' | 'secureConnection',

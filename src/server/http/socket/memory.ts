@@ -3,16 +3,16 @@ import { unavailable } from '../../core/errors.js';
 import type { HoldBytes } from './read-body.js';
 import type { NodeResponse, RequestRecord } from './requests.js';
 
-/** Who holds bytes: the answer that ends the holding, and the API key that they count for. */
+/** A request that holds memory: its response, whose end releases it, and the API key that it counts for. */
 export type Holder = { res: NodeResponse; apiKeyId: string | undefined };
 
-/** No API key gets more than this part of it, so that none keeps the others out. */
+/** Maximum part of one API key, so that none starves the others. */
 const SHARE_OF_A_KEY = 0.25;
 const RETRY_SECONDS = 1;
 
 /**
- * Counts the bytes of all request bodies that are held at a time, from their arrival until their requests are answered.
- * Beyond `maxBytes`, or a key's part of it, more is refused with `service.unavailable`.
+ * Bounds the bytes of all request bodies in memory, from their arrival until the responses close.
+ * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it.
  */
 export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldBytes {
   let all = 0;
@@ -36,16 +36,16 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
   };
 }
 
-/** An answer and whom it is for. */
+/** A response and its caller. */
 export type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
 
 /**
- * Counts the bytes of an answer until it closes. Throws `service.unavailable` when no more can be held, except for
- * calls with side effects: they are done already, and their callers need the answer.
+ * Counts the bytes of a response until it closes. Throws `service.unavailable` if none are left, except for
+ * calls with side effects: they are done already, and their callers need the response.
  */
 export type HoldResponse = (answered: HeldResponse, bytes: number) => void;
 
-/** Answers of at most this many bytes are bounded by the number of open requests. */
+/** Responses of at most this size are bounded by the number of open requests. */
 const UNCOUNTED_BYTES = 64 * 1024;
 /** No API key gets more than this part, and no address without one. */
 const SHARE_OF_ONE = 0.25;
@@ -54,8 +54,8 @@ const SHARE_WITHOUT_KEY = 0.5;
 const WITHOUT_KEY = 'without a key';
 
 /**
- * Bounds the bytes of all large answers that are rendered and not yet taken by their clients. A caller that holds none
- * gets an answer larger than its part.
+ * Bounds the bytes of all large responses that are serialised and not yet read by their clients. A caller that holds none
+ * gets a response larger than its part.
  *
  * @param findPeer the address that requests without an API key count for; undefined when many clients share it
  */

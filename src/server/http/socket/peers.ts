@@ -8,21 +8,21 @@ export type PeerLimits = Pick<
   'maxRequests' | 'maxConnectionsPerPeer' | 'maxRequestsPerPeer' | 'trustedProxies'
 >;
 
-/** Counts what is open, in all and for each address that it comes from. */
+/** Counts open connections and requests, in total and by client address. */
 export type Peers = {
   /** Counts a connection until it closes, or closes it at once when its address has too many. */
   addConnection: (socket: Socket) => void;
   /** The address or network that a connection counts for; undefined when it is a trusted proxy's. */
   find: (socket: Socket) => string | undefined;
-  /** Counts a request until its answer has ended; the refusal of one too many. */
+  /** Counts a request until its response has ended. Returns the refusal of one beyond the limit. */
   addRequest: (record: RequestRecord) => ApiError | undefined;
 };
 
 const RETRY_SECONDS = 1;
-/** Who has one IPv6 address has all with its first half: a network of its own is what a customer of a provider gets. */
+/** An IPv6 client counts as its /64 network, which providers assign to one customer. */
 const IPV6_GROUPS = 4;
 
-/** Nothing is open yet. Addresses of trusted proxies, which many clients share, are bound by what holds for all alone. */
+/** Makes empty counts. Trusted proxies, which many clients share, are bound only by the totals. */
 export function createPeers(limits: PeerLimits): Peers {
   const trusted = trustedAddresses(limits.trustedProxies);
   const connections = new Map<string, number>();
@@ -85,7 +85,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** The address, or of IPv6 the network. */
+/** The address, or the /64 network of an IPv6 address. */
 function peerOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = '', tail] = address.split('::');

@@ -4,7 +4,7 @@ import type { NodeResponse } from './requests.js';
 /** The end of the headers of a request, of a chunked body, or of an empty line between requests. */
 const END = Buffer.from('\n\r\n');
 
-/** What is held back of a connection of HTTP/1.1 until requests on it are answered. */
+/** Requests of an HTTP/1.1 connection that have no response yet; `proceed` resumes a paused connection. */
 type Flow = { unanswered: number; proceed: () => void };
 
 /** What Node sets while it has paused a connection itself, and its parser with it. */
@@ -49,7 +49,7 @@ export function boundPipelining(socket: Pausable, max: number): void {
   socket.on('data', feed);
 }
 
-/** Counts a request of a connection until its answer has ended. */
+/** Counts a request of a connection until its response has ended. */
 export function countUnanswered(socket: Socket, res: NodeResponse): void {
   const flow = flows.get(socket);
   if (flow === undefined) return;

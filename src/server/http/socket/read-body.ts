@@ -2,15 +2,15 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
 import type { NodeRequest } from './requests.js';
 
-/** The client went away before its request was complete: nobody is left to answer. */
+/** The client disconnected before its request was complete. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Throws when no more bytes can be held for a request; what it has admitted is given back with the request's answer. */
+/** Reserves memory for bytes of a request's body; throws if none is left. It is released when the response closes. */
 export type HoldBytes = (count: number) => void;
 
-/** The body's length as far as the headers tell: 0 for none, undefined when only its end will tell. */
+/** The body's length by the headers: 0 if there is none, undefined if they do not tell. */
 export function bodyLength(req: NodeRequest): number | undefined {
   const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
   if (coding !== undefined) return undefined;
@@ -19,7 +19,7 @@ export function bodyLength(req: NodeRequest): number | undefined {
   return 'stream' in req && !req.stream.endAfterHeaders ? undefined : 0;
 }
 
-/** All of a request's body; rejects with what `tooMuch` makes when it is longer than `maxBytes`, and with ClientGone. */
+/** Reads a whole body. Rejects with `tooMuch()` if it is longer than `maxBytes`, and with ClientGone. */
 export function readStream(
   req: NodeRequest,
   maxBytes: number,
@@ -52,12 +52,12 @@ export function readStream(
   });
 }
 
-/** The refusal of a body that is larger than the request can need. */
+/** The error of a body that exceeds its bound. */
 export function tooLarge(maxBytes: number): ApiError {
   return new ApiError(ErrorCode.REQUEST_TOO_LARGE, `the body is larger than ${maxBytes} bytes`);
 }
 
-/** The refusal of a body in a form that is not read; the headers say which are. */
+/** The error of an unsupported media type or encoding; `headers` name the supported ones. */
 export function unsupported(message: string, headers: Record<string, string>): ApiError {
   return new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message, {}, headers);
 }

@@ -2,9 +2,9 @@ import type { Limits } from './limits.js';
 import type { RequestRecord, Requests } from './requests.js';
 
 const LONGEST_CHECK_MS = 1_000;
-/** Above this part of `maxRequests`, answers that nobody takes keep others out. */
+/** Above this part of `maxRequests`, responses that are not read block other requests. */
 const CROWDED = 0.5;
-/** The most that stands for `sendIdleMs` then. */
+/** Maximum of `sendIdleMs` then. */
 const CROWDED_IDLE_MS = 1_000;
 
 type Bounds = Pick<
@@ -13,12 +13,12 @@ type Bounds = Pick<
 >;
 
 /**
- * Finds, once a second, REST requests that have waited for their answer longer than `responseTimeoutMs`, and answers of
- * which nothing was taken for `sendIdleMs`, or not all within `sendTimeoutMs`, which are cut off: a timer for each request
- * would cost more than most requests' work. While many are open, answers are given a second to be taken: a stranger's that
- * are not, on some connections of HTTP/2, would be all that `maxRequests` lets in.
+ * Checks, once a second, for REST requests without a response after `responseTimeoutMs`, which time out, and for responses
+ * of which nothing was read for `sendIdleMs`, or not all within `sendTimeoutMs`, which are aborted. A timer per request
+ * would cost more than most requests' work. While many requests are open, `sendIdleMs` is at most a second: unread
+ * responses on a few connections of HTTP/2 would otherwise use up `maxRequests`.
  *
- * @returns ends the watching
+ * @returns stops the checks
  */
 export function watchTimeouts(
   requests: Requests,
@@ -43,10 +43,10 @@ export function watchTimeouts(
   return () => clearInterval(timer);
 }
 
-/** An answer of which the connection has not taken all. */
+/** A response that the client has not read in full. */
 type UnreadResponse = { sinceMs: number };
 
-/** Whether none of what waits to be sent was taken for so long. An answer behind another on its connection waits for that. */
+/** Whether nothing of a response was read for `sendIdleMs`. One that is queued behind another is not counted. */
 function isUnread(
   record: RequestRecord,
   waits: WeakMap<RequestRecord, UnreadResponse>,
@@ -73,7 +73,7 @@ function cutOffUnread(
   ageMs: number,
   { sendTimeoutMs, maxStreamMs }: Bounds,
 ): void {
-  // Only streams of the RPCs that anyone may call are not over once their answer begins.
+  // Only streams of the public RPCs last longer than the start of their response.
   const isStream = call === undefined && !res.writableEnded;
   if (ageMs > sendTimeoutMs + (isStream ? maxStreamMs : 0)) res.destroy();
 }

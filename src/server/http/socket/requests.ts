@@ -10,10 +10,10 @@ import { methodRules } from '../services.js';
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 
-/** How a request came in; `other` is a public page or nothing we know. */
+/** A request's protocol; `other` is a public page or unknown. */
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
 
-/** One HTTP request from its headers to the end of its answer. */
+/** One HTTP request, from its headers to the end of its response. */
 export type RequestRecord = {
   readonly requestId: string;
   readonly req: NodeRequest;
@@ -22,15 +22,15 @@ export type RequestRecord = {
   protocol: Protocol;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
-  /** The body that Connect is to parse, once it was read for an admitted call. */
+  /** The body for Connect to parse, once it is read for an admitted call. */
   message: Uint8Array | undefined;
-  /** Whether Connect has parsed the message, so that what follows is our own answer. */
+  /** Whether the handler was called, so that errors are our own and not Connect's. */
   isInvoked: boolean;
-  /** Why it was refused or failed, where that is known. */
+  /** Why it was rejected or failed, if known. */
   error: ErrorCode | undefined;
 };
 
-/** What is told of a finished request: enough to count and find it, nothing of what it carried. */
+/** A finished request, for logs and metrics: without headers, body or query. */
 export type Observation = {
   requestId: string;
   protocol: Protocol;
@@ -39,7 +39,7 @@ export type Observation = {
   path: string;
   /** `InfoService/GetHealth`; undefined when it was no RPC. */
   rpc: string | undefined;
-  /** The HTTP status; on gRPC, that of the error's code; 499 when the client went away before the answer. */
+  /** The HTTP status; on gRPC, that of the error's code; 499 if the client disconnected before the response. */
   status: number;
   /** The dotted error code, where known. */
   error: string | undefined;
@@ -48,7 +48,7 @@ export type Observation = {
   projectId: string | undefined;
 };
 
-/** A record and where among those under way it is. */
+/** A record and its index among the open ones. */
 type OpenRequest = RequestRecord & { place: number };
 
 export type RequestsDeps = {
@@ -56,24 +56,24 @@ export type RequestsDeps = {
   /** Milliseconds of a clock that never steps. */
   monotonicMs: () => number;
   observe: (observation: Observation) => void;
-  /** Told of every call when its request has ended, answered or not. */
+  /** Called for every call when its request has ended. */
   onEnd: (call: Call) => void;
 };
 
-/** The requests under way. */
+/** The open requests. */
 export type Requests = {
-  /** Notes a request; it is told to `observe` and forgotten when its answer ends. */
+  /** Adds a request. When its response ends, it is removed and passed to `observe`. */
   begin: (req: NodeRequest, res: NodeResponse) => RequestRecord;
   /** In no particular order. */
   all: () => readonly RequestRecord[];
-  /** Resolves when none is under way. */
+  /** Resolves once none is open. */
   ended: () => Promise<void>;
 };
 
 const MAX_PATH_CHARACTERS = 256;
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** None under way yet. */
+/** Makes an empty list of open requests. */
 export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: RequestsDeps): Requests {
   // Not a Set: what its discarded tables hold lives until a full collection, and with it most of each request.
   const open: OpenRequest[] = [];
@@ -119,10 +119,10 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
   };
 }
 
-/** Answers to pipelined requests that wait for their turn, by connection. */
+/** Responses to pipelined requests that are queued behind others, by connection. */
 const queuedResponses = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
 
-/** Node forgets to close the answer to a pipelined request that still waits for its turn when the connection ends. */
+/** Node does not close the response to a pipelined request that is still queued when the connection ends. */
 function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
   if (!('assignSocket' in res) || res.socket !== null) return;
   const waiting = queuedResponses.get(req.socket) ?? watchSocket(req.socket);
@@ -130,7 +130,7 @@ function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
   res.once('close', () => waiting.delete(res));
 }
 
-/** One listener for all that is pipelined on a connection, however much that is. */
+/** Adds one listener for all pipelined requests of a connection. */
 function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
   const waiting = new Set<NodeResponse>();
   queuedResponses.set(socket, waiting);

@@ -81,7 +81,7 @@ function tooManyMessages(max: number): ApiError {
 
 type Ending = { record: RequestRecord; signal: AbortSignal; closing: AbortSignal; end: () => void };
 
-/** The messages of the server, which end when the signal aborts; its last word still goes out when it closes. */
+/** The server's messages, which end if the signal aborts; when the server closes, its last message is still sent. */
 async function* untilEnd(messages: Messages, { record, signal, closing, end }: Ending): Messages {
   const iterator = messages[Symbol.asyncIterator]();
   const cut = aborted(signal).then(() => (closing.aborted ? never() : reasonOf(record, signal)));
@@ -99,13 +99,13 @@ async function* untilEnd(messages: Messages, { record, signal, closing, end }: E
   }
 }
 
-/** Why a signal was aborted; the library's own word for a deadline becomes ours. */
+/** The reason of an aborted signal; Connect's error of a deadline becomes ours. */
 function reasonOf(record: RequestRecord, { reason }: AbortSignal): ConnectError {
   const error = ConnectError.from(reason);
   return error.code === Code.DeadlineExceeded ? refusal(record, deadlineExceeded(error)) : error;
 }
 
-/** The id is in the answer's headers already. */
+/** Without the request id, which is in the response's headers already. */
 function refusal(record: RequestRecord, error: ApiError): ConnectError {
   record.error = error.code;
   const failure = connectError(error, { requestId: record.requestId, responseHeaders: new Map() });
