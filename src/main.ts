@@ -5,18 +5,18 @@ import { runProgram } from './cli/program.js';
 import { processEnv } from './config/config.js';
 
 /** What a shell reports for a process that wrote to a pipe nobody reads any more: 128 and SIGPIPE. */
-const BROKEN_PIPE = 141;
+const EXIT_BROKEN_PIPE = 141;
 /** What was found could not be said. Not 1, with which a verification says that it found something wrong. */
-const NOT_WRITTEN = 2;
-const LEFT_OVER_MS = 1_000;
+const EXIT_OUTPUT_ERROR = 2;
+const EXIT_CHECK_INTERVAL_MS = 1_000;
 
 // The reader has what it wanted (`attest ... | head`): the rest is of no use, but it must not count as done.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(BROKEN_PIPE);
+    if (error.code === 'EPIPE') process.exit(EXIT_BROKEN_PIPE);
     if (stream === process.stdout)
       process.stderr.write(`error: the output cannot be written: ${error.message}\n`);
-    process.exit(NOT_WRITTEN);
+    process.exit(EXIT_OUTPUT_ERROR);
   });
 }
 
@@ -39,4 +39,4 @@ process.exitCode = cli.exitCode;
 // What still keeps the process alive when the command is done and its output written belongs to nobody.
 setInterval(() => {
   if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
-}, LEFT_OVER_MS).unref();
+}, EXIT_CHECK_INTERVAL_MS).unref();

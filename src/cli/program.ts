@@ -12,7 +12,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['projects', async () => (await import('./commands/projects.js')).addProjects],
   ['keys', async () => (await import('./commands/keys.js')).addKeys],
   ['usage', async () => (await import('./commands/usage.js')).addUsage],
-  ['audit-log', async () => (await import('./audit/audit-log.js')).addAuditLog],
+  ['audit-log', async () => (await import('./commands/audit-log.js')).addAuditLog],
   ['witnesses', async () => (await import('./commands/witnesses.js')).addWitnesses],
   ['log', async () => (await import('./commands/log.js')).addLog],
   ['secret-keys', async () => (await import('./commands/secret-keys.js')).addSecretKeys],

@@ -6,7 +6,7 @@ import type { Cli } from './cli.js';
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Supervisors kill after 30 s. What was acknowledged is stored by then, and what is under way is taken up by others. */
-const GRACE_MS = 25_000;
+const SHUTDOWN_TIMEOUT_MS = 25_000;
 
 /** Flags of server commands that stand for settings. */
 export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
@@ -43,15 +43,17 @@ export async function runServer(
   onReady: RunOptions['onReady'],
 ): Promise<void> {
   const stopping = new AbortController();
-  let late: NodeJS.Timeout | undefined;
+  let forcedExit: NodeJS.Timeout | undefined;
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
     cli.stderr.write('stopping; once more to end at once\n');
     stopping.abort();
-    late = setTimeout(() => {
-      cli.stderr.write(`not everything has ended within ${GRACE_MS / 1000} s; the process ends now\n`);
+    forcedExit = setTimeout(() => {
+      cli.stderr.write(
+        `not everything has ended within ${SHUTDOWN_TIMEOUT_MS / 1000} s; the process ends now\n`,
+      );
       process.exit(1);
-    }, GRACE_MS).unref();
+    }, SHUTDOWN_TIMEOUT_MS).unref();
   };
   for (const signal of STOP_SIGNALS) process.on(signal, stop);
   try {
@@ -64,6 +66,6 @@ export async function runServer(
     });
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop);
-    clearTimeout(late);
+    clearTimeout(forcedExit);
   }
 }

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { InvalidValue, type Kind } from './settings.js';
+import { InvalidValue, type SettingType } from './settings.js';
 
 const MAX_CHAIN = 8;
 
 /** The certificates of a time-stamping authority in PEM; one string each, the signing one first. Signatures are checked. */
-export const certificateChain: Kind<string[]> = {
+export const certificateChain: SettingType<string[]> = {
   expected:
     'certificates in PEM, the one that signs time stamps first, each issued by the next, the root last',
   secret: true,

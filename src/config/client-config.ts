@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { EnvironmentName } from '../protocol/environment.js';
 import { parseApiKey } from '../server/keys/api-key.js';
-import { readSettingFile } from './files.js';
 import { adminToken } from './secret-setting-types.js';
+import { readSettingFile } from './setting-files.js';
 import { path, publicUrl } from './setting-types.js';
-import { type Env, InvalidValue, type Kind, openSettings, type Settings } from './settings.js';
+import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
 /** The service to call and the key to call it with. */
 export type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
@@ -31,7 +31,7 @@ type Credentials = {
   adminToken: string | undefined;
 };
 
-const apiKey: Kind<string> = {
+const apiKey: SettingType<string> = {
   expected: 'an API key, svc_live_... or svc_test_...',
   secret: true,
   parse: (text) => {
@@ -50,9 +50,9 @@ export function readClientConfig(env: Env, environment: EnvironmentName): Client
   const key = settings.find('ATTEST_API_KEY', apiKey);
   const credentials = url !== undefined && key !== undefined ? undefined : findCredentials(settings);
   settings.assertValid();
-  const baseUrl = url ?? credentials?.baseUrl ?? settings.need('ATTEST_URL', publicUrl);
+  const baseUrl = url ?? credentials?.baseUrl ?? settings.require('ATTEST_URL', publicUrl);
   const ownKey = credentials && credentials.baseUrl === baseUrl ? credentials[environment] : undefined;
-  const config = { baseUrl, apiKey: key ?? ownKey ?? settings.need('ATTEST_API_KEY', apiKey) };
+  const config = { baseUrl, apiKey: key ?? ownKey ?? settings.require('ATTEST_API_KEY', apiKey) };
   settings.assertValid();
   return config;
 }
@@ -69,11 +69,11 @@ export function readAdminConfig(env: Env): AdminConfig {
   settings.assertValid();
   const { baseUrl: publicBase, adminUrl = publicBase, adminToken: ownAdminToken } = credentials ?? {};
   const isOwn = url === undefined || url === publicBase || url === adminUrl;
-  const baseUrl = (isOwn ? adminUrl : url) ?? settings.need('ATTEST_URL', publicUrl);
+  const baseUrl = (isOwn ? adminUrl : url) ?? settings.require('ATTEST_URL', publicUrl);
   const ownToken = isOwn ? ownAdminToken : undefined;
   const config = {
     baseUrl,
-    adminToken: token ?? ownToken ?? settings.need('ATTEST_ADMIN_TOKEN', adminToken),
+    adminToken: token ?? ownToken ?? settings.require('ATTEST_ADMIN_TOKEN', adminToken),
   };
   settings.assertValid();
   return config;
@@ -109,10 +109,10 @@ function findCredentials(settings: Settings): Credentials | undefined {
 
 function parseCredentials(file: string, text: string): Credentials {
   const fields = new Map(Object.entries(JSON.parse(text)));
-  const read = <T>(name: string, kind: Kind<T>) => {
+  const read = <T>(name: string, type: SettingType<T>) => {
     const value = fields.get(name);
     if (typeof value !== 'string') throw new InvalidValue(`it has no ${name}`);
-    return kind.parse(value);
+    return type.parse(value);
   };
   return {
     file,

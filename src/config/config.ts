@@ -4,9 +4,9 @@ import type { Secrets } from '../server/keys/secrets.js';
 import { adminToken, secretKey, signingKeyFiles } from './secret-setting-types.js';
 import {
   type LogLevel,
+  readCheckpointRegister,
   readDataDir,
   readLogLevel,
-  readRegister,
   readServerSettings,
   type ServerSettings,
 } from './server-settings.js';
@@ -44,7 +44,7 @@ export type LogConfig = DatabaseConfig & {
 };
 
 /** The configuration of each command that works on a server's own state. */
-export type ConfigOf = {
+export type ConfigByCommand = {
   up: UpConfig;
   api: Config;
   worker: Config;
@@ -53,12 +53,12 @@ export type ConfigOf = {
   'secret-keys': DatabaseConfig;
 };
 
-const READERS: { [P in keyof ConfigOf]: (settings: Settings) => ConfigOf[P] } = {
+const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByCommand[P] } = {
   up: readUp,
   api: readApi,
   worker: readServer,
   migrate: (settings) => ({
-    databaseUrl: settings.need('DATABASE_URL', postgresUrl),
+    databaseUrl: settings.require('DATABASE_URL', postgresUrl),
     logLevel: readLogLevel(settings),
   }),
   log: readLog,
@@ -74,7 +74,10 @@ export function processEnv(): Env {
  * Reads the configuration of one command. Files it names are read too, relative to the working directory. Throws
  * ConfigError with everything that is missing or wrong; no secret is ever in it.
  */
-export function readConfig<P extends keyof ConfigOf>(env: Env, { process }: { process: P }): ConfigOf[P] {
+export function readConfig<P extends keyof ConfigByCommand>(
+  env: Env,
+  { process }: { process: P },
+): ConfigByCommand[P] {
   const settings = openSettings(env);
   const config = READERS[process](settings);
   settings.assertValid();
@@ -110,12 +113,12 @@ function readUp(settings: Settings): UpConfig {
 
 function readServer(settings: Settings): Config {
   return {
-    databaseUrl: settings.need('DATABASE_URL', postgresUrl),
-    natsUrl: settings.need('NATS_URL', natsUrl),
+    databaseUrl: settings.require('DATABASE_URL', postgresUrl),
+    natsUrl: settings.require('NATS_URL', natsUrl),
     secrets: {
-      secretKeys: settings.need('SECRET_KEY', secretKey),
-      dsse: settings.need('DSSE_KEY_FILE', signingKeyFiles('dsse')),
-      log: settings.need('LOG_KEY_FILE', signingKeyFiles('log')),
+      secretKeys: settings.require('SECRET_KEY', secretKey),
+      dsse: settings.require('DSSE_KEY_FILE', signingKeyFiles('dsse')),
+      log: settings.require('LOG_KEY_FILE', signingKeyFiles('log')),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
     ...readServerSettings(settings, { isLocal: false }),
@@ -137,5 +140,5 @@ function readDatabase(settings: Settings): DatabaseConfig {
 
 function readLog(settings: Settings): LogConfig {
   const database = readDatabase(settings);
-  return { ...database, checkpointRegister: readRegister(settings, database.dataDir) };
+  return { ...database, checkpointRegister: readCheckpointRegister(settings, database.dataDir) };
 }

@@ -2,11 +2,11 @@
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
 import { parseSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
-import { readSettingFile } from './files.js';
-import { InvalidValue, type Kind } from './settings.js';
+import { readSettingFile } from './setting-files.js';
+import { InvalidValue, type SettingType } from './settings.js';
 
 /** SECRET_KEY, as `parseKeyRing` reads it. */
-export const secretKey: Kind<KeyRing> = {
+export const secretKey: SettingType<KeyRing> = {
   expected: '<id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
   secret: true,
   parse: (text) => {
@@ -19,7 +19,7 @@ export const secretKey: Kind<KeyRing> = {
 };
 
 /** A bearer token (RFC 6750) too long to be guessed. */
-export const adminToken: Kind<string> = {
+export const adminToken: SettingType<string> = {
   expected: '24 to 256 letters, digits or any of -._~+/=',
   secret: true,
   parse: (text) => {
@@ -29,7 +29,7 @@ export const adminToken: Kind<string> = {
 };
 
 /** `live=<path>,test=<path>`: a private key for each environment, in PKCS#8 PEM. The two must differ. */
-export function signingKeyFiles(use: SigningKeyUse): Kind<SigningKeys> {
+export function signingKeyFiles(use: SigningKeyUse): SettingType<SigningKeys> {
   const algorithm = use === 'dsse' ? 'ECDSA P-256' : 'Ed25519';
   return {
     expected: `live=<file>,test=<file>, each with an ${algorithm} private key in PKCS#8 PEM`,

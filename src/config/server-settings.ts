@@ -1,22 +1,22 @@
 /** The settings that every server process has, whichever part of the service it runs. */
 import { join, resolve } from 'node:path';
-import { directory } from './files.js';
+import { directory } from './setting-files.js';
 import {
-  addressRanges,
   bindAddress,
+  bool,
+  cidrRanges,
   duration,
-  flag,
   hostName,
+  integer,
   oneOf,
   origins,
   path,
   port,
   publicUrl,
-  wholeNumber,
 } from './setting-types.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
-import { readWitnesses, reportUnkeptCadence, type WitnessConfig } from './witnesses.js';
+import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses.js';
 
 /** Read by `readServerSettings`. */
 export type ServerSettings = {
@@ -88,7 +88,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   const baseUrl = settings.find('BASE_URL', publicUrl);
   const witnesses = readWitnesses(settings);
   const witnessDeadlineMs = settings.get('WITNESS_DEADLINE', duration('1m', '30d'), 3_600_000);
-  reportUnkeptCadence(settings, witnesses, witnessDeadlineMs);
+  reportInfrequentWitnesses(settings, witnesses, witnessDeadlineMs);
   return {
     host,
     port: apiPort,
@@ -99,21 +99,21 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.find('LOG_DOMAIN', hostName),
-    checkpointRegister: readRegister(settings, dataDir),
+    checkpointRegister: readCheckpointRegister(settings, dataDir),
     witnesses,
     witnessDeadlineMs,
     batchIntervalMs: settings.get('BATCH_INTERVAL', duration('10ms', '1h'), 1_000),
-    batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', wholeNumber(1, 1_048_576), 65_536),
+    batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', integer(1, 1_048_576), 65_536),
     schemaDir: settings.find('SCHEMA_DIR', directory),
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
     auditRetentionMs: settings.get('AUDIT_RETENTION', duration('30d', '3650d'), 400 * 86_400_000),
-    allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', flag, isLocal),
+    allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
     logLevel: readLogLevel(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
-    poolSize: settings.get('PG_POOL', wholeNumber(2, 500), 10),
+    poolSize: settings.get('PG_POOL', integer(2, 500), 10),
     openLimits: readOpenLimits(settings),
   };
 }
@@ -137,19 +137,19 @@ function readAdminAddress(
 }
 
 function readOpenLimits(settings: Settings): OpenLimits {
-  const count = wholeNumber(1, 1_000_000);
+  const count = integer(1, 1_000_000);
   return {
     maxConnections: settings.get('MAX_CONNECTIONS', count, 10_000),
     maxRequests: settings.get('MAX_REQUESTS', count, 4_096),
-    maxHeldBytes: settings.get('MAX_BODY_MIB', wholeNumber(4, 16_384), 64) * 1024 * 1024,
+    maxHeldBytes: settings.get('MAX_BODY_MIB', integer(4, 16_384), 64) * 1024 * 1024,
     maxConnectionsPerPeer: settings.get('MAX_PEER_CONNECTIONS', count, 1_000),
     maxRequestsPerPeer: settings.get('MAX_PEER_REQUESTS', count, 1_000),
-    trustedProxies: settings.get('TRUSTED_PROXIES', addressRanges, ['127.0.0.0/8', '::1']),
+    trustedProxies: settings.get('TRUSTED_PROXIES', cidrRanges, ['127.0.0.0/8', '::1']),
   };
 }
 
 /** Absolute path of the folder that remembers published checkpoints. */
-export function readRegister(settings: Settings, dataDir: string): string {
+export function readCheckpointRegister(settings: Settings, dataDir: string): string {
   return resolve(settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')));
 }
 

@@ -1,11 +1,11 @@
 /** The kinds of values that settings have. */
 import { isIP } from 'node:net';
-import { InvalidValue, type Kind } from './settings.js';
+import { InvalidValue, type SettingType } from './settings.js';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** A whole number between two bounds, both included. */
-export function wholeNumber(min: number, max: number): Kind<number> {
+export function integer(min: number, max: number): SettingType<number> {
   return {
     expected: `a whole number from ${min} to ${max}`,
     parse: (text) => {
@@ -17,13 +17,13 @@ export function wholeNumber(min: number, max: number): Kind<number> {
 }
 
 /** A TCP port to listen on; 0 is any free one. */
-export const port: Kind<number> = {
-  ...wholeNumber(0, 65_535),
+export const port: SettingType<number> = {
+  ...integer(0, 65_535),
   expected: 'a port from 0 to 65535, where 0 picks a free one',
 };
 
 /** A span of time in milliseconds: a whole number and a unit, `500ms`, `1s`, `5m`, `1h`, `30d`; bounds in the same form. */
-export function duration(min: string, max: string): Kind<number> {
+export function duration(min: string, max: string): SettingType<number> {
   return {
     expected: `a span of time from ${min} to ${max}, a whole number of ms, s, m, h or d`,
     parse: (text) => {
@@ -42,7 +42,7 @@ function parseDurationMs(text: string): number | undefined {
 }
 
 /** One of a few words. */
-export function oneOf<T extends string>(...words: readonly T[]): Kind<T> {
+export function oneOf<T extends string>(...words: readonly T[]): SettingType<T> {
   return {
     expected: `one of ${words.join(', ')}`,
     parse: (text) => {
@@ -54,7 +54,7 @@ export function oneOf<T extends string>(...words: readonly T[]): Kind<T> {
 }
 
 /** `true` or `false`. */
-export const flag: Kind<boolean> = {
+export const bool: SettingType<boolean> = {
   expected: 'true or false',
   parse: (text) => {
     if (text !== 'true' && text !== 'false') throw new InvalidValue();
@@ -63,7 +63,7 @@ export const flag: Kind<boolean> = {
 };
 
 /** Text without control characters, of at most `maxLength` UTF-16 units. */
-export function plainText(maxLength: number): Kind<string> {
+export function plainText(maxLength: number): SettingType<string> {
   return {
     expected: `at most ${maxLength} characters without line breaks`,
     parse: (text) => {
@@ -74,7 +74,7 @@ export function plainText(maxLength: number): Kind<string> {
 }
 
 /** A path of the file system. */
-export const path: Kind<string> = {
+export const path: SettingType<string> = {
   expected: 'a path',
   parse: (text) => {
     if (text.includes('\0') || text.length > 4096) throw new InvalidValue();
@@ -83,7 +83,7 @@ export const path: Kind<string> = {
 };
 
 /** A host name in lower case with dots but no port; its last part is no number, so that it cannot be read as an address. */
-export const hostName: Kind<string> = {
+export const hostName: SettingType<string> = {
   expected: 'a bare host name in lower case, such as log.example.com',
   parse: (text) => {
     if (text.length > 240 || !isHostName(text)) throw new InvalidValue();
@@ -92,7 +92,7 @@ export const hostName: Kind<string> = {
 };
 
 /** An address or name to listen on. */
-export const bindAddress: Kind<string> = {
+export const bindAddress: SettingType<string> = {
   expected: 'an IP address or host name to listen on, such as 127.0.0.1 or 0.0.0.0',
   parse: (text) => {
     if (isIP(text) === 0 && !isHostName(text.toLowerCase())) throw new InvalidValue();
@@ -109,7 +109,7 @@ function isHostName(text: string): boolean {
 }
 
 /** A public address of the service: http or https, without credentials, query or fragment; a closing slash is dropped. */
-export const publicUrl: Kind<string> = {
+export const publicUrl: SettingType<string> = {
   expected: 'an http or https address without user, query or fragment, such as https://attest.example.com',
   secret: true,
   parse: (text) => {
@@ -120,7 +120,7 @@ export const publicUrl: Kind<string> = {
 };
 
 /** An address that this service calls: http or https; it may have a query, which may be a secret, but no user. */
-export const callUrl: Kind<string> = {
+export const outboundUrl: SettingType<string> = {
   expected: 'an http or https address without user or fragment',
   secret: true,
   parse: (text) => {
@@ -140,7 +140,7 @@ function parseHttpUrl(text: string): URL {
 }
 
 /** Web origins separated by commas, or `*` alone for all. */
-export const origins: Kind<string[]> = {
+export const origins: SettingType<string[]> = {
   expected: '* or web origins separated by commas, such as https://app.example.com',
   parse: (text) => {
     const list = text.split(',').map((origin) => origin.trim());
@@ -152,16 +152,16 @@ export const origins: Kind<string[]> = {
 };
 
 /** Addresses and networks separated by commas, as `10.0.0.0/8` or `::1`; `none` for none. */
-export const addressRanges: Kind<string[]> = {
+export const cidrRanges: SettingType<string[]> = {
   expected: 'none, or IP addresses and networks separated by commas, such as 10.0.0.0/8',
   parse: (text) => {
     const ranges = text === 'none' ? [] : text.split(',').map((range) => range.trim());
-    if (!ranges.every(isRange)) throw new InvalidValue();
+    if (!ranges.every(isCidr)) throw new InvalidValue();
     return ranges;
   },
 };
 
-function isRange(text: string): boolean {
+function isCidr(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');
   const maxBits = isIP(address) === 4 ? 32 : 128;
   const isPrefix = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits);
@@ -169,7 +169,7 @@ function isRange(text: string): boolean {
 }
 
 /** A Postgres connection string. */
-export const postgresUrl: Kind<string> = {
+export const postgresUrl: SettingType<string> = {
   expected: 'a connection string, such as postgres://user:password@host:5432/database',
   secret: true,
   parse: (text) => {
@@ -183,7 +183,7 @@ export const postgresUrl: Kind<string> = {
 };
 
 /** NATS servers separated by commas. */
-export const natsUrl: Kind<string> = {
+export const natsUrl: SettingType<string> = {
   expected: 'a server or several separated by commas, such as nats://host:4222',
   secret: true,
   parse: (text) => {

@@ -7,10 +7,10 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** A wrong setting. None of the three ever holds a secret value. */
-export type Problem = { readonly name: string; readonly problem: string; readonly expected: string };
+export type SettingProblem = { readonly name: string; readonly problem: string; readonly expected: string };
 
 /** How a setting is read. */
-export type Kind<T> = {
+export type SettingType<T> = {
   /** What it should look like, completing "expected ...". */
   readonly expected: string;
   /** Set when the value must not be shown in an error. */
@@ -28,7 +28,7 @@ export class InvalidValue extends Error {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
-  constructor(readonly problems: readonly Problem[]) {
+  constructor(readonly problems: readonly SettingProblem[]) {
     const count = problems.length === 1 ? 'One setting is' : `${problems.length} settings are`;
     const lines = problems.map(({ name, problem, expected }) => `  ${name} ${problem}, expected ${expected}`);
     super([`${count} wrong:`, ...lines].join('\n'));
@@ -41,30 +41,30 @@ export class ConfigError extends Error {
  */
 export type Settings = {
   /** The value, or undefined when not set. */
-  find<T>(name: string, kind: Kind<T>): T | undefined;
+  find<T>(name: string, type: SettingType<T>): T | undefined;
   /** The value, or `fallback` when not set. */
-  get<T>(name: string, kind: Kind<T>, fallback: T): T;
+  get<T>(name: string, type: SettingType<T>, fallback: T): T;
   /** The value; not set is a problem. */
-  need<T>(name: string, kind: Kind<T>): T;
-  report(problem: Problem): void;
+  require<T>(name: string, type: SettingType<T>): T;
+  report(problem: SettingProblem): void;
   /** Throws ConfigError with every problem so far. */
   assertValid(): void;
 };
 
 /** Starts reading `env`. */
 export function openSettings(env: Env): Settings {
-  const problems: Problem[] = [];
-  const report = (problem: Problem) => void problems.push(problem);
-  const find = <T>(name: string, kind: Kind<T>) => {
+  const problems: SettingProblem[] = [];
+  const report = (problem: SettingProblem) => void problems.push(problem);
+  const find = <T>(name: string, type: SettingType<T>) => {
     const text = env[name];
-    return text === undefined || text === '' ? undefined : parseValue(report, name, kind, text);
+    return text === undefined || text === '' ? undefined : parseValue(report, name, type, text);
   };
   return {
     find,
-    get: (name, kind, fallback) => find(name, kind) ?? fallback,
-    need: <T>(name: string, kind: Kind<T>) => {
-      if (!env[name]) report({ name, problem: 'is not set', expected: kind.expected });
-      return find(name, kind) as T;
+    get: (name, type, fallback) => find(name, type) ?? fallback,
+    require: <T>(name: string, type: SettingType<T>) => {
+      if (!env[name]) report({ name, problem: 'is not set', expected: type.expected });
+      return find(name, type) as T;
     },
     report,
     assertValid: () => {
@@ -75,9 +75,9 @@ export function openSettings(env: Env): Settings {
 
 /** The value of a text, or undefined after reporting what is wrong with it. */
 export function parseValue<T>(
-  report: (problem: Problem) => void,
+  report: (problem: SettingProblem) => void,
   name: string,
-  { expected, secret, parse }: Kind<T>,
+  { expected, secret, parse }: SettingType<T>,
   text: string,
 ): T | undefined {
   try {

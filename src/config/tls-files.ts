@@ -1,13 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { readSettingFile } from './files.js';
-import { InvalidValue, type Kind, type Settings } from './settings.js';
+import { readSettingFile } from './setting-files.js';
+import { InvalidValue, type Settings, type SettingType } from './settings.js';
 
 /** Certificate chain and private key in PEM, as paths: they are read again when they change. */
 export type TlsFiles = { readonly certFile: string; readonly keyFile: string };
 
 /** TLS_CERT_FILE and TLS_KEY_FILE: both or neither, and such that TLS can be served with them. */
-export function readTlsFiles(settings: Settings, path: Kind<string>): TlsFiles | undefined {
+export function readTlsFiles(settings: Settings, path: SettingType<string>): TlsFiles | undefined {
   const certFile = settings.find('TLS_CERT_FILE', path);
   const keyFile = settings.find('TLS_KEY_FILE', path);
   if (certFile === undefined && keyFile === undefined) return undefined;

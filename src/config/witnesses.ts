@@ -5,9 +5,9 @@ import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
 import { enumNames, findEnumNumber } from '../protocol/enum-names.js';
 import type { Principal } from '../server/core/principal.js';
 import { certificateChain } from './certificate-chain.js';
-import { readSettingFile } from './files.js';
-import { callUrl, duration, plainText } from './setting-types.js';
-import { InvalidValue, type Kind, parseValue, quote, type Settings } from './settings.js';
+import { readSettingFile } from './setting-files.js';
+import { duration, outboundUrl, plainText } from './setting-types.js';
+import { InvalidValue, parseValue, quote, type Settings, type SettingType } from './settings.js';
 
 /** A time-stamping authority to ask (RFC 3161). */
 export type WitnessConfig = {
@@ -30,7 +30,12 @@ export type WitnessConfig = {
 type Report = Settings['report'];
 
 /** One witness's members while they are read; `at` is where it stands, such as `WITNESSES[0]`. */
-type Entry = { at: string; members: Readonly<Record<string, unknown>>; baseDir: string; report: Report };
+type WitnessEntry = {
+  at: string;
+  members: Readonly<Record<string, unknown>>;
+  baseDir: string;
+  report: Report;
+};
 
 const MAX_WITNESSES = 64;
 const MEMBERS = new Set([
@@ -46,7 +51,7 @@ const MEMBERS = new Set([
   'policy_oid',
 ]);
 
-const list: Kind<{ entries: unknown[]; baseDir: string }> = {
+const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
   expected: 'a JSON array of witnesses, or the path of a file that holds one',
   secret: true,
   parse: (text) => {
@@ -58,7 +63,7 @@ const list: Kind<{ entries: unknown[]; baseDir: string }> = {
   },
 };
 
-const witnessName: Kind<string> = {
+const witnessName: SettingType<string> = {
   expected: '1 to 32 lower-case letters, digits or "-"; "log" is the service\'s own',
   parse: (text) => {
     if (!/^[a-z0-9-]{1,32}$/.test(text) || text === 'log') throw new InvalidValue();
@@ -66,7 +71,7 @@ const witnessName: Kind<string> = {
   },
 };
 
-const witnessKind: Kind<WitnessKind.RFC3161> = {
+const witnessKind: SettingType<WitnessKind.RFC3161> = {
   expected: 'rfc3161',
   parse: (text) => {
     if (text !== 'rfc3161') throw new InvalidValue();
@@ -74,7 +79,7 @@ const witnessKind: Kind<WitnessKind.RFC3161> = {
   },
 };
 
-const objectIdentifier: Kind<string> = {
+const objectIdentifier: SettingType<string> = {
   expected: 'a dotted object identifier, such as 1.3.6.1.4.1.13762.3',
   parse: (text) => {
     if (text.length > 128 || !/^[0-2](\.(0|[1-9]\d{0,38}))+$/.test(text)) throw new InvalidValue();
@@ -84,7 +89,7 @@ const objectIdentifier: Kind<string> = {
 
 /** Reads WITNESSES; every wrong member is reported under its place, such as `WITNESSES[0].every`. */
 export function readWitnesses(settings: Settings): WitnessConfig[] {
-  const { entries, baseDir } = settings.get('WITNESSES', list, { entries: [], baseDir: '.' });
+  const { entries, baseDir } = settings.get('WITNESSES', witnessList, { entries: [], baseDir: '.' });
   const witnesses = entries.map((members, index) => {
     const at = `WITNESSES[${index}]`;
     if (isObject(members)) return readWitness({ at, members, baseDir, report: settings.report });
@@ -97,19 +102,19 @@ export function readWitnesses(settings: Settings): WitnessConfig[] {
 }
 
 /** An attempt with its time-out and the one after it. */
-const ATTEMPTS_MS = 60_000;
+const RETRY_MARGIN_MS = 60_000;
 
 /**
  * Reports required witnesses that are asked so seldom that a batch sealed after one answer would reach its deadline
  * before the next.
  */
-export function reportUnkeptCadence(
+export function reportInfrequentWitnesses(
   { report }: Settings,
   witnesses: readonly WitnessConfig[],
   deadlineMs: number,
 ): void {
   for (const { name, required, everyMs } of witnesses) {
-    if (!required || everyMs === 0 || everyMs + ATTEMPTS_MS <= deadlineMs) continue;
+    if (!required || everyMs === 0 || everyMs + RETRY_MARGIN_MS <= deadlineMs) continue;
     report({
       name: 'WITNESSES',
       problem: `asks ${quote(String(name))}, which is required, too seldom for WITNESS_DEADLINE`,
@@ -118,12 +123,12 @@ export function reportUnkeptCadence(
   }
 }
 
-function readWitness(entry: Entry): WitnessConfig {
+function readWitness(entry: WitnessEntry): WitnessConfig {
   reportUnknownMembers(entry);
-  const url = needText(entry, 'url', callUrl);
+  const url = requireText(entry, 'url', outboundUrl);
   return {
-    name: needText(entry, 'name', witnessName),
-    kind: needText(entry, 'kind', witnessKind),
+    name: requireText(entry, 'name', witnessName),
+    kind: requireText(entry, 'kind', witnessKind),
     environments: readEnvironments(entry),
     url,
     required: readRequired(entry),
@@ -134,7 +139,7 @@ function readWitness(entry: Entry): WitnessConfig {
   };
 }
 
-function reportUnknownMembers({ at, members, report }: Entry): void {
+function reportUnknownMembers({ at, members, report }: WitnessEntry): void {
   for (const member of Object.keys(members).filter((name) => !MEMBERS.has(name))) {
     report({
       name: at,
@@ -156,24 +161,28 @@ function reportRepeatedNames(report: Report, witnesses: readonly WitnessConfig[]
   }
 }
 
-function findText<T>({ at, members, report }: Entry, member: string, kind: Kind<T>): T | undefined {
+function findText<T>(
+  { at, members, report }: WitnessEntry,
+  member: string,
+  type: SettingType<T>,
+): T | undefined {
   const value = members[member];
   const name = `${at}.${member}`;
   if (value === undefined) return undefined;
-  if (typeof value === 'string') return parseValue(report, name, kind, value);
-  report({ name, problem: 'is not a text', expected: kind.expected });
+  if (typeof value === 'string') return parseValue(report, name, type, value);
+  report({ name, problem: 'is not a text', expected: type.expected });
   return undefined;
 }
 
 /** As with `Settings.need`, a missing value is reported and stays behind its type until the settings are asserted. */
-function needText<T>(entry: Entry, member: string, kind: Kind<T>): T {
+function requireText<T>(entry: WitnessEntry, member: string, type: SettingType<T>): T {
   if (entry.members[member] === undefined) {
-    entry.report({ name: `${entry.at}.${member}`, problem: 'is not set', expected: kind.expected });
+    entry.report({ name: `${entry.at}.${member}`, problem: 'is not set', expected: type.expected });
   }
-  return findText(entry, member, kind) as T;
+  return findText(entry, member, type) as T;
 }
 
-function readEnvironments({ at, members, report }: Entry): Principal['environment'][] {
+function readEnvironments({ at, members, report }: WitnessEntry): Principal['environment'][] {
   const known = enumNames(EnvironmentSchema);
   const { environments = known } = members;
   const isList = Array.isArray(environments) && environments.length > 0;
@@ -186,14 +195,14 @@ function readEnvironments({ at, members, report }: Entry): Principal['environmen
   return [...new Set(numbers)] as Principal['environment'][];
 }
 
-function readRequired({ at, members, report }: Entry): boolean {
+function readRequired({ at, members, report }: WitnessEntry): boolean {
   const { required = true } = members;
   if (typeof required === 'boolean') return required;
   report({ name: `${at}.required`, problem: 'is wrong', expected: 'true or false' });
   return false;
 }
 
-function readChain(entry: Entry): string[] {
+function readChain(entry: WitnessEntry): string[] {
   const { at, members, baseDir, report } = entry;
   const { expected } = certificateChain;
   if ((members.chain_file === undefined) === (members.chain_pem === undefined)) {

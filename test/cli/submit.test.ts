@@ -12,9 +12,9 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { mapOrdered } from '../../src/cli/audit/map-ordered.js';
+import { mapConcurrent } from '../../src/cli/audit/map-concurrent.js';
 import type { Cli } from '../../src/cli/cli.js';
-import { tellRetry } from '../../src/cli/flags/client-flags.js';
+import { reportRetry } from '../../src/cli/flags/client-flags.js';
 import { formatBar } from '../../src/cli/output/progress.js';
 import { AttestationError } from '../../src/client/error.js';
 import { createApiKey } from '../../src/server/keys/api-key.js';
@@ -264,8 +264,8 @@ t.test('a long wait before the next attempt is told of, with its reason; a short
     message: 'the log is frozen',
     requestId: 'req_1',
   });
-  tellRetry(cli, error, 4_999);
-  tellRetry(cli, error, 60_250);
+  reportRetry(cli, error, 4_999);
+  reportRetry(cli, error, 60_250);
   const line = 'waiting 61 s to try again: the log is frozen (service.unavailable, request req_1)\n';
   t.equal(stderr.read().toString(), line);
 });
@@ -282,11 +282,11 @@ t.test('ordered work keeps its bounds and stops when nobody reads on', async (t)
     return item * 2;
   };
   const results: number[] = [];
-  for await (const result of mapOrdered([1, 2, 3, 4, 5, 6, 7], 3, work)) results.push(result);
+  for await (const result of mapConcurrent([1, 2, 3, 4, 5, 6, 7], 3, work)) results.push(result);
   t.same(results, [2, 4, 6, 8, 10, 12, 14]);
   t.equal(most, 3);
   begun.length = 0;
-  for await (const result of mapOrdered([1, 2, 3, 4, 5, 6, 7], 2, work)) if (result === 2) break;
+  for await (const result of mapConcurrent([1, 2, 3, 4, 5, 6, 7], 2, work)) if (result === 2) break;
   t.same(begun, [1, 2]);
-  for await (const result of mapOrdered([], 2, work)) t.fail(String(result));
+  for await (const result of mapConcurrent([], 2, work)) t.fail(String(result));
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { type ConfigOf, publicUrls, readConfig } from '../../src/config/config.js';
+import { type ConfigByCommand, publicUrls, readConfig } from '../../src/config/config.js';
 import { ConfigError, type Env } from '../../src/config/settings.js';
 import { createAuthorityKeys } from '../../src/server/timestamp-authority/certificate-authority.js';
 
@@ -48,7 +48,7 @@ function server(t: Test): Record<string, string> & { dir: string } {
 }
 
 /** Every problem as `<name> <problem>`; empty when there is none. */
-function problemsOf(env: Env, process: keyof ConfigOf = 'up'): string[] {
+function problemsOf(env: Env, process: keyof ConfigByCommand = 'up'): string[] {
   try {
     readConfig(env, { process });
     return [];
@@ -155,7 +155,7 @@ t.test('an empty setting is one that is not set', async (t) => {
 
 t.test('each setting takes what it should', async (t) => {
   const { dir } = server(t);
-  const good: [name: string, text: string, key: keyof ConfigOf['up'], value: unknown][] = [
+  const good: [name: string, text: string, key: keyof ConfigByCommand['up'], value: unknown][] = [
     ['PORT', '0', 'port', 0],
     ['PORT', '65535', 'port', 65_535],
     ['OPS_PORT', '9191', 'opsPort', 9_191],

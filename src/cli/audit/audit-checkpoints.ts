@@ -5,16 +5,20 @@ import { openCheckpoint, parseCheckpoint } from '../../proof/log/checkpoint.js';
 import type { NoteKey } from '../../proof/log/note.js';
 import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../proof/verify/read-bundle.js';
 import { UsageError } from '../cli.js';
-import { readGivenFile } from '../input/input-file.js';
+import { readInputFile } from '../input/input-file.js';
 
-/** A signed note and who showed it. One that `mayBeOld` need not be looked at when an earlier audit came further. */
-export type ShownNote = { readonly note: string; readonly from: string; readonly mayBeOld?: boolean };
+/** A signed note and who showed it. One that `mayPredateAudit` need not be looked at when an earlier audit came further. */
+export type SourcedNote = {
+  readonly note: string;
+  readonly from: string;
+  readonly mayPredateAudit?: boolean;
+};
 
 /** The checkpoints in bundles, given as files. Throws UsageError for a file that is no bundle. */
-export async function readBundleNotes(files: readonly string[]): Promise<ShownNote[]> {
-  const notes: ShownNote[] = [];
+export async function readBundleNotes(files: readonly string[]): Promise<SourcedNote[]> {
+  const notes: SourcedNote[] = [];
   for (const file of files) {
-    const { parsed, problems } = readBundle(await readGivenFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
+    const { parsed, problems } = readBundle(await readInputFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
     if (parsed === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
     for (const { envelope } of parsed.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
   }
@@ -22,21 +26,21 @@ export async function readBundleNotes(files: readonly string[]): Promise<ShownNo
 }
 
 /** The checkpoints of all batches that hold a submission of the project. */
-export async function listBatchNotes({ batches }: Client): Promise<ShownNote[]> {
-  const notes: ShownNote[] = [];
+export async function listBatchNotes({ batches }: Client): Promise<SourcedNote[]> {
+  const notes: SourcedNote[] = [];
   for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
-    notes.push({ note: checkpoint, from: `batch ${id}`, mayBeOld: true });
+    notes.push({ note: checkpoint, from: `batch ${id}`, mayPredateAudit: true });
   }
   return notes;
 }
 
 /** Those of one log, opened. Throws FormatError for one that claims to be of this log and is not signed by it. */
-export async function openNotes(notes: readonly ShownNote[], key: NoteKey) {
+export async function openNotes(notes: readonly SourcedNote[], key: NoteKey) {
   const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
   return Promise.all(
-    own.map(async ({ note, from, mayBeOld = false }) => {
+    own.map(async ({ note, from, mayPredateAudit = false }) => {
       const checkpoint: ShownCheckpoint = { ...(await openCheckpoint(note, key)), from };
-      return { ...checkpoint, mayBeOld };
+      return { ...checkpoint, mayPredateAudit };
     }),
   );
 }

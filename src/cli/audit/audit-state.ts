@@ -8,13 +8,13 @@ import type { NoteKey } from '../../proof/log/note.js';
 import { readOptionalFile } from '../../server/core/read-optional-file.js';
 import { writeFileAtomic } from '../../server/core/write-file-atomic.js';
 import { UsageError } from '../cli.js';
-import type { ShownNote } from './audit-checkpoints.js';
+import type { SourcedNote } from './audit-checkpoints.js';
 
 /** How far a log was audited: the checkpoint's signed note and the tree's full subtrees, in base64. */
-type Audited = { checkpoint: string; subtrees: string[] };
+type AuditedLog = { checkpoint: string; subtrees: string[] };
 
 /** By the logs' origins. */
-export type AuditState = Map<string, Audited>;
+export type AuditState = Map<string, AuditedLog>;
 
 const MAX_SUBTREES = 53;
 
@@ -36,10 +36,10 @@ export async function writeAuditState(file: string, state: AuditState): Promise<
 }
 
 /** Where the audit of a log begins: at the start, or where the last one ended. Throws UsageError for a damaged state. */
-export async function auditStart(
+export async function resumePoint(
   state: AuditState,
   key: NoteKey,
-): Promise<{ frontier: Frontier; notes: ShownNote[] }> {
+): Promise<{ frontier: Frontier; notes: SourcedNote[] }> {
   const audited = state.get(key.name);
   if (audited === undefined) return { frontier: { size: 0, subtrees: [] }, notes: [] };
   try {
@@ -53,6 +53,6 @@ export async function auditStart(
 }
 
 /** What is kept of a log after an audit. */
-export function auditedState(checkpoint: string, { subtrees }: Frontier): Audited {
+export function toAuditedLog(checkpoint: string, { subtrees }: Frontier): AuditedLog {
   return { checkpoint, subtrees: subtrees.map(toBase64) };
 }

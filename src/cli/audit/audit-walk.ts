@@ -8,10 +8,10 @@ import { MAX_NOTE_BYTES } from '../../proof/log/note.js';
 import { type TileAddress, tilePath } from '../../proof/log/tile-path.js';
 import type { Trust, TrustedLog } from '../../proof/verify/trust.js';
 import { UsageError } from '../cli.js';
-import { openNotes, type ShownNote } from './audit-checkpoints.js';
-import { type AuditState, auditedState, auditStart } from './audit-state.js';
+import { openNotes, type SourcedNote } from './audit-checkpoints.js';
+import { type AuditState, resumePoint, toAuditedLog } from './audit-state.js';
 import { fetchPublished } from './fetch-published.js';
-import { mapOrdered } from './map-ordered.js';
+import { mapConcurrent } from './map-concurrent.js';
 
 /** What was found of one log; `size` and `read` in entries, `confirmed` in checkpoints besides the one it shows now. */
 export type Finding = {
@@ -25,39 +25,39 @@ export type Finding = {
 };
 
 /** What a walk works with: whom to trust, what others were shown, where the last audit ended (brought up to date). */
-export type Walk = {
+export type AuditOptions = {
   readonly trust: Trust;
-  readonly notes: readonly ShownNote[];
+  readonly notes: readonly SourcedNote[];
   readonly state: AuditState;
   /** Called when the number of entries to read is known; returns what to call as they are read. */
-  readonly begin: (entries: number) => (entries: number) => void;
+  readonly startProgress: (entries: number) => (entries: number) => void;
 };
 
 /** 256 entries of at most 65,535 bytes, each behind its length. */
 const MAX_ENTRIES_BYTES = 256 * 65_537;
 const CONCURRENCY = 8;
-const RETRY_AFTER_MS = [500, 1_000, 2_000, 4_000];
+const RETRY_DELAYS_MS = [500, 1_000, 2_000, 4_000];
 
 /**
  * Audits one log. What the log did wrong is in the finding; throws FetchError or UsageError when it could not be
  * checked.
  */
-export async function auditLog(walk: Walk, log: TrustedLog): Promise<Finding> {
-  const start = await auditStart(walk.state, log.key);
+export async function auditLog(walk: AuditOptions, log: TrustedLog): Promise<Finding> {
+  const start = await resumePoint(walk.state, log.key);
   const { size } = start.frontier;
   const nothing: Finding = { log, size, read: 0, confirmed: 0, problems: [] };
   try {
-    const now = await findCheckpoint(log);
+    const now = await fetchCheckpoint(log);
     const shown = await openNotes([...start.notes, ...walk.notes], log.key);
-    assertNoneAhead(shown, now?.size ?? 0);
-    assertNoneBefore(shown, size);
+    assertNoneLarger(shown, now?.size ?? 0);
+    assertNoneOlder(shown, size);
     if (now === undefined) return nothing;
     const isTrusted = trustedKeys(walk.trust, log);
     const checkpoints = [...shown, { ...now, from: 'the checkpoint it shows now' }];
     const audit = startAudit({ start: start.frontier, checkpoints, isTrustedKey: isTrusted });
-    await readEntries(audit, log, now.size, walk.begin(now.size - size));
+    await readEntries(audit, log, now.size, walk.startProgress(now.size - size));
     const { problems, confirmed, frontier } = audit;
-    if (problems.length === 0) walk.state.set(log.key.name, auditedState(now.envelope, frontier));
+    if (problems.length === 0) walk.state.set(log.key.name, toAuditedLog(now.envelope, frontier));
     return {
       log,
       checkpoint: now.envelope,
@@ -72,11 +72,11 @@ export async function auditLog(walk: Walk, log: TrustedLog): Promise<Finding> {
   }
 }
 
-async function findCheckpoint({
+async function fetchCheckpoint({
   url,
   key,
 }: TrustedLog): Promise<(SignedCheckpoint & { envelope: string }) | undefined> {
-  const options = { what: 'the checkpoint', maxBytes: MAX_NOTE_BYTES, retryAfterMs: RETRY_AFTER_MS };
+  const options = { what: 'the checkpoint', maxBytes: MAX_NOTE_BYTES, retryDelaysMs: RETRY_DELAYS_MS };
   const bytes = await fetchPublished(`${url}/checkpoint`, options);
   if (bytes === undefined) return undefined;
   const envelope = fromUtf8(bytes);
@@ -84,7 +84,7 @@ async function findCheckpoint({
 }
 
 /** A log that shows less than it has signed has lost entries, or hides them. */
-function assertNoneAhead(shown: readonly ShownCheckpoint[], size: number): void {
+function assertNoneLarger(shown: readonly ShownCheckpoint[], size: number): void {
   const ahead = shown.find((checkpoint) => checkpoint.size > size);
   if (ahead === undefined) return;
   throw new FormatError(
@@ -93,8 +93,11 @@ function assertNoneAhead(shown: readonly ShownCheckpoint[], size: number): void 
 }
 
 /** What lies before the start is not come upon. */
-function assertNoneBefore(shown: readonly (ShownCheckpoint & { mayBeOld?: boolean })[], start: number): void {
-  const before = shown.find((checkpoint) => checkpoint.size < start && !checkpoint.mayBeOld);
+function assertNoneOlder(
+  shown: readonly (ShownCheckpoint & { mayPredateAudit?: boolean })[],
+  start: number,
+): void {
+  const before = shown.find((checkpoint) => checkpoint.size < start && !checkpoint.mayPredateAudit);
   if (before === undefined) return;
   throw new UsageError(
     `the checkpoint of size ${before.size} in ${before.from} is older than the last audit; audit without --state`,
@@ -116,7 +119,7 @@ async function readEntries(
 ): Promise<void> {
   const read = async (address: TileAddress) => fetchEntries(log, address).catch((error: Error) => error);
   const addresses = entryBundles(audit.frontier.size, size);
-  for await (const [address, bundle] of mapOrdered(
+  for await (const [address, bundle] of mapConcurrent(
     addresses,
     CONCURRENCY,
     async (at) => [at, await read(at)] as const,
@@ -130,7 +133,7 @@ async function readEntries(
 
 async function fetchEntries({ url }: TrustedLog, address: TileAddress): Promise<Uint8Array> {
   const path = tilePath(address);
-  const options = { what: 'entries', maxBytes: MAX_ENTRIES_BYTES, retryAfterMs: RETRY_AFTER_MS };
+  const options = { what: 'entries', maxBytes: MAX_ENTRIES_BYTES, retryDelaysMs: RETRY_DELAYS_MS };
   const bundle = await fetchPublished(`${url}/${path}`, options);
   if (bundle === undefined) throw new FormatError(`it has no ${path}, which its checkpoint covers`);
   return bundle;

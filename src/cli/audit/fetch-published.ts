@@ -10,20 +10,20 @@ export class FetchError extends Error {
 }
 
 /** What to fetch, how it is called in errors, and the pauses after which no answer, 429 or 5xx is tried again. */
-export type FetchOptions = { what: string; maxBytes: number; retryAfterMs?: readonly number[] };
+export type FetchOptions = { what: string; maxBytes: number; retryDelaysMs?: readonly number[] };
 
 /** The bytes at an address, or undefined when there is nothing (404). Throws FetchError, which names the address. */
 export async function fetchPublished(url: string, options: FetchOptions): Promise<Uint8Array | undefined> {
-  for (const waitMs of options.retryAfterMs ?? []) {
+  for (const waitMs of options.retryDelaysMs ?? []) {
     const response = await get(url, options).catch(() => undefined);
-    if (response !== undefined && !mayPass(response)) return read(url, response, options);
+    if (response !== undefined && !isRetryable(response)) return read(url, response, options);
     await response?.body?.cancel();
     await pause(waitMs);
   }
   return read(url, await get(url, options), options);
 }
 
-function mayPass({ status }: Response): boolean {
+function isRetryable({ status }: Response): boolean {
   return status === 429 || status >= 500;
 }
 

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { readTrust, type Trust, type TrustedLog } from '../../proof/verify/trust.js';
 import { environmentName } from '../../protocol/environment.js';
-import { listBatchNotes, readBundleNotes, type ShownNote } from '../audit/audit-checkpoints.js';
+import { listBatchNotes, readBundleNotes, type SourcedNote } from '../audit/audit-checkpoints.js';
 import { readAuditState, writeAuditState } from '../audit/audit-state.js';
-import { auditLog, type Finding, type Walk } from '../audit/audit-walk.js';
+import { type AuditOptions, auditLog, type Finding } from '../audit/audit-walk.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import { addClientFlags, type ClientFlags, openClient } from '../flags/client-flags.js';
 import { getTrustRoots } from '../input/trust-roots.js';
@@ -65,9 +65,9 @@ async function audit(cli: Cli, flags: Flags): Promise<void> {
   if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
   const state = flags.state === undefined ? new Map() : await readAuditState(flags.state);
   const findings: Finding[] = [];
-  const logs = logsOf(trust, flags);
-  assertAllAudited(notes, logs);
-  for (const log of logs) findings.push(await auditShown(cli, { trust, notes, state }, log));
+  const logs = selectLogs(trust, flags);
+  assertLogsSelected(notes, logs);
+  for (const log of logs) findings.push(await auditWithProgress(cli, { trust, notes, state }, log));
   const isIntact = findings.every(({ problems: found }) => found.length === 0);
   if (flags.state !== undefined && isIntact) await writeAuditState(flags.state, state);
   cli.exitCode = isIntact ? 0 : 1;
@@ -75,18 +75,19 @@ async function audit(cli: Cli, flags: Flags): Promise<void> {
   else for (const line of formatFindings(findings, roots.origin)) print(cli, printable(line));
 }
 
-function logsOf({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] {
+function selectLogs({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] {
   const wanted = logs.filter(
     (log) => environment === undefined || environmentName(log.environment) === environment,
   );
   if (wanted.length === 0) throw new UsageError('the trust roots name no such log');
-  const homeless = wanted.find(({ url }) => url === '');
-  if (homeless) throw new UsageError(`the trust roots do not say where ${homeless.key.name} is published`);
+  const unpublished = wanted.find(({ url }) => url === '');
+  if (unpublished)
+    throw new UsageError(`the trust roots do not say where ${unpublished.key.name} is published`);
   return wanted;
 }
 
 /** A checkpoint that nobody looks at must not seem to have been found right. */
-function assertAllAudited(notes: readonly ShownNote[], logs: readonly TrustedLog[]): void {
+function assertLogsSelected(notes: readonly SourcedNote[], logs: readonly TrustedLog[]): void {
   for (const { note, from } of notes) {
     const [origin = ''] = note.split('\n', 1);
     if (!logs.some(({ key }) => key.name === origin)) {
@@ -96,14 +97,18 @@ function assertAllAudited(notes: readonly ShownNote[], logs: readonly TrustedLog
 }
 
 /** Audits a log while a bar shows how far it has come. */
-async function auditShown(cli: Cli, walk: Omit<Walk, 'begin'>, log: TrustedLog): Promise<Finding> {
+async function auditWithProgress(
+  cli: Cli,
+  walk: Omit<AuditOptions, 'startProgress'>,
+  log: TrustedLog,
+): Promise<Finding> {
   const output = { output: cli.stderr, now: () => cli.now().getTime() };
   let progress: Progress | undefined;
-  const begin = (entries: number) => {
+  const startProgress = (entries: number) => {
     progress = openProgress(output, `reading ${printable(log.key.name)}`, entries, String);
     return progress.add;
   };
-  return auditLog({ ...walk, begin }, log).finally(() => progress?.clear());
+  return auditLog({ ...walk, startProgress }, log).finally(() => progress?.clear());
 }
 
 function formatFindings(findings: readonly Finding[], trustOrigin: string): string[] {

@@ -9,16 +9,16 @@ import {
   ADMIN_HELP,
   type AdminFlags,
   addAdminFlags,
-  parseSpan,
+  collectPages,
+  parseDuration,
   printJson,
   printJsonList,
-  readAll,
-  withAdmin,
+  withAdminApi,
 } from '../flags/admin-flags.js';
-import { addRights, changedExpiry, expiryOf, type RightsFlags, rightsOf } from '../flags/key-rights.js';
+import { addKeyFlags, expiryChange, type KeyFlags, keyFields, parseExpiry } from '../flags/key-flags.js';
 import { keyTable, keyText } from '../output/key-text.js';
 
-type CreateFlags = RightsFlags & { environment: EnvironmentName; project?: string; name: string };
+type CreateFlags = KeyFlags & { environment: EnvironmentName; project?: string; name: string };
 type RotateFlags = AdminFlags & { overlap?: string; expires?: string };
 
 const HELP = `
@@ -43,7 +43,7 @@ export function addKeys(program: Command, cli: Cli): void {
     .addHelpText('after', HELP);
   const command = (name: string) => addAdminFlags(keys.command(name)).addHelpText('after', HELP);
   const ofKey = (name: string) => command(name).argument('<id>', 'the id of the key, key_...');
-  addRights(command('create'))
+  addKeyFlags(command('create'))
     .description('make a key; it is printed once and cannot be had again')
     .addOption(
       new Option('--environment <environment>', 'the log it writes to')
@@ -52,24 +52,24 @@ export function addKeys(program: Command, cli: Cli): void {
     )
     .option('--project <id>', 'the project it belongs to; needed when there are several')
     .option('--name <name>', 'what it is called in lists', 'unnamed')
-    .action((flags: CreateFlags) => withAdmin(cli, flags, (call) => create(cli, call, flags)));
+    .action((flags: CreateFlags) => withAdminApi(cli, flags, (call) => create(cli, call, flags)));
   command('list')
     .description('list keys, newest first, without their secrets')
     .option('--project <id>', 'only those of this project')
     .action((flags: AdminFlags & { project?: string }) =>
-      withAdmin(cli, flags, (call) => list(cli, call, flags)),
+      withAdminApi(cli, flags, (call) => list(cli, call, flags)),
     );
   ofKey('get')
     .description('show one key, without its secret')
     .action((id: string, flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => show(cli, flags, await call(getApiKey, { id }))),
+      withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getApiKey, { id }))),
     );
-  addRights(ofKey('update'))
+  addKeyFlags(ofKey('update'))
     .description('change a key at once; what is left out stays as it is')
     .option('--name <name>', 'what it is called in lists')
-    .action((id: string, flags: RightsFlags) =>
-      withAdmin(cli, flags, async (call) => {
-        const { limits, ...changes } = { ...rightsOf(flags), ...changedExpiry(cli, flags) };
+    .action((id: string, flags: KeyFlags) =>
+      withAdminApi(cli, flags, async (call) => {
+        const { limits, ...changes } = { ...keyFields(flags), ...expiryChange(cli, flags) };
         if (Object.keys({ ...limits, ...changes }).length === 0) {
           throw new UsageError('name what to change: --name, --scope, --expires or a limit');
         }
@@ -82,12 +82,12 @@ export function addKeys(program: Command, cli: Cli): void {
     .option('--overlap <span>', 'how long the key goes on, such as 2h or 7d; 0s to end it at once', '24h')
     .option('--expires <span>', 'for how long the successor is valid; as long as the key when left out')
     .action((id: string, flags: RotateFlags) =>
-      withAdmin(cli, flags, (call) => rotate(cli, call, id, flags)),
+      withAdminApi(cli, flags, (call) => rotate(cli, call, id, flags)),
     );
   ofKey('revoke')
     .description('revoke a key for good, at once')
     .action((id: string, flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => {
+      withAdminApi(cli, flags, async (call) => {
         const key = await call(revokeApiKey, { id });
         if (flags.json) printJson(cli, ApiKeySchema, key);
         else print(cli, `${key.id} is revoked`);
@@ -96,23 +96,23 @@ export function addKeys(program: Command, cli: Cli): void {
 }
 
 async function create(cli: Cli, call: AdminCall, flags: CreateFlags): Promise<void> {
-  const rights = rightsOf(flags);
-  const expiresAt = expiryOf(cli, flags.expires);
+  const rights = keyFields(flags);
+  const expiresAt = parseExpiry(cli, flags.expires);
   const projectId = flags.project ?? (await findOnlyProject(call));
   const environment = environmentNumber(flags.environment);
   const request = { projectId, environment, ...rights, ...(expiresAt !== undefined && { expiresAt }) };
-  showSecret(cli, flags, await call(createApiKey, request));
+  printSecret(cli, flags, await call(createApiKey, request));
 }
 
 async function rotate(cli: Cli, call: AdminCall, id: string, flags: RotateFlags): Promise<void> {
-  const overlap = durationFromMs(parseSpan('--overlap', flags.overlap ?? '24h', '0s', '30d'));
-  const expiresAt = expiryOf(cli, flags.expires);
+  const overlap = durationFromMs(parseDuration('--overlap', flags.overlap ?? '24h', '0s', '30d'));
+  const expiresAt = parseExpiry(cli, flags.expires);
   const request = { id, overlap, ...(expiresAt !== undefined && { expiresAt }) };
-  showSecret(cli, flags, await call(rotateApiKey, request));
+  printSecret(cli, flags, await call(rotateApiKey, request));
 }
 
 /** The key itself alone on standard output, so that it can be piped. */
-function showSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
+function printSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
   if (key.secret === undefined) {
     throw new Error(
       `${key.id} was made, but the answer with its secret was lost on the way: rotate it with --overlap 0s`,
@@ -139,7 +139,7 @@ async function list(
   call: AdminCall,
   { json, project: projectId = '' }: AdminFlags & { project?: string },
 ): Promise<void> {
-  const keys = await readAll((page) => call(listApiKeys, { projectId, ...page }));
+  const keys = await collectPages((page) => call(listApiKeys, { projectId, ...page }));
   if (json) printJsonList(cli, ApiKeySchema, keys);
   else print(cli, keys.length === 0 ? 'no keys' : keyTable(keys));
 }

@@ -10,10 +10,10 @@ import {
   ADMIN_HELP,
   type AdminFlags,
   addAdminFlags,
+  collectPages,
   printJson,
   printJsonList,
-  readAll,
-  withAdmin,
+  withAdminApi,
 } from '../flags/admin-flags.js';
 import { formatTable } from '../output/table.js';
 
@@ -37,27 +37,27 @@ export function addProjects(program: Command, cli: Cli): void {
     .description('make a project')
     .argument('<name>', 'what it is called')
     .action((name: string, flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => show(cli, flags, await call(createProject, { name }))),
+      withAdminApi(cli, flags, async (call) => show(cli, flags, await call(createProject, { name }))),
     );
   command('list')
     .description('list the projects, newest first')
     .action((flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => {
-        list(cli, flags, await readAll((page) => call(listProjects, page)));
+      withAdminApi(cli, flags, async (call) => {
+        list(cli, flags, await collectPages((page) => call(listProjects, page)));
       }),
     );
   command('get')
     .description('show one project')
     .argument('<id>', 'the id of the project, prj_...')
     .action((id: string, flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
+      withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
     );
   command('update')
     .description('rename a project')
     .argument('<id>', 'the id of the project, prj_...')
     .requiredOption('--name <name>', 'what it is called from now on')
     .action((id: string, flags: AdminFlags & { name: string }) =>
-      withAdmin(cli, flags, async (call) =>
+      withAdminApi(cli, flags, async (call) =>
         show(cli, flags, await call(updateProject, { id, name: flags.name })),
       ),
     );

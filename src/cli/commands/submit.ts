@@ -14,7 +14,7 @@ import { hashArtifact } from '../../client/hash.js';
 import { duration } from '../../config/setting-types.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { compileWriter } from '../../server/json/writer.js';
-import { mapOrdered } from '../audit/map-ordered.js';
+import { mapConcurrent } from '../audit/map-concurrent.js';
 import { type Cli, print, printable, printError, UsageError } from '../cli.js';
 import {
   addClientFlags,
@@ -24,9 +24,9 @@ import {
   parseCount,
 } from '../flags/client-flags.js';
 import { type MetadataFlags, readMetadata } from '../flags/metadata-flags.js';
-import { givenFileSize } from '../input/input-file.js';
+import { inputFileSize } from '../input/input-file.js';
 import { openProgress, type Progress } from '../output/progress.js';
-import { describeError, readableError } from '../output/report-error.js';
+import { errorJson, errorText } from '../output/report-error.js';
 
 type Flags = ClientFlags &
   MetadataFlags & {
@@ -38,7 +38,7 @@ type Flags = ClientFlags &
     json?: boolean;
   };
 
-type Outcome = { file: string } & ({ submission: Submission } | { error: unknown });
+type FileResult = { file: string } & ({ submission: Submission } | { error: unknown });
 
 const HELP = `
 Hashes the files here and submits the hashes; the files themselves go nowhere. Prints id, status and file of each
@@ -73,12 +73,12 @@ async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise
   const timeoutMs = parseTimeout(flags.timeout);
   const metadata = await readMetadata(flags);
   const client = openClient(cli, flags);
-  const totalBytes = await sumSizes(files);
+  const totalBytes = await totalSize(files);
   const label = files.length === 1 ? 'hashing' : `hashing ${files.length} files`;
   const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, label, totalBytes);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const work = async (file: string): Promise<Outcome> => {
+  const work = async (file: string): Promise<FileResult> => {
     try {
       const submission = await submitFile(client, file, metadata, flags, { progress, signal });
       if (!flags.wait) return { file, submission };
@@ -88,10 +88,10 @@ async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise
       return { file, error };
     }
   };
-  for await (const outcome of mapOrdered(files, concurrency, work)) {
+  for await (const outcome of mapConcurrent(files, concurrency, work)) {
     progress.clear();
-    printOutcome(cli, outcome, flags);
-    if ('error' in outcome && !isAboutOneFile(outcome.error)) break;
+    printResult(cli, outcome, flags);
+    if ('error' in outcome && !affectsOneFile(outcome.error)) break;
   }
   stopping.abort();
   progress.clear();
@@ -106,45 +106,45 @@ async function submitFile(
 ): Promise<Submission> {
   const validation = lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
   const sha256 = await hashArtifact(file, { onBytes: progress.add, signal });
-  const request = { artifact: { sha256 }, metadata: metadata ?? describeFile(file, sha256), validation };
+  const request = { artifact: { sha256 }, metadata: metadata ?? defaultMetadata(file, sha256), validation };
   return attestations.create(request, { signal });
 }
 
-function describeFile(file: string, sha256: string): JsonObject {
+function defaultMetadata(file: string, sha256: string): JsonObject {
   const qualifiers = { checksum: `sha256:${sha256}` };
   const purl = new PackageURL('generic', undefined, basename(file), undefined, qualifiers, undefined);
   return { schema: 'purl', purl: purl.toString() };
 }
 
 function parseTimeout(text: string): number {
-  const kind = duration('1s', '30d');
+  const type = duration('1s', '30d');
   try {
-    return kind.parse(text);
+    return type.parse(text);
   } catch {
-    throw new UsageError(`--timeout is not ${kind.expected}`);
+    throw new UsageError(`--timeout is not ${type.expected}`);
   }
 }
 
 /** Nothing is submitted unless every file is there. */
-async function sumSizes(files: readonly string[]): Promise<number> {
+async function totalSize(files: readonly string[]): Promise<number> {
   let total = 0;
-  for (const file of files) total += await givenFileSize(file);
+  for (const file of files) total += await inputFileSize(file);
   return total;
 }
 
 /** Whether the other files may still fare better. */
-function isAboutOneFile(error: unknown): boolean {
+function affectsOneFile(error: unknown): boolean {
   return error instanceof AttestationError ? /^(submission|wait)\./.test(error.code) : true;
 }
 
 const writeSubmission = compileWriter(SubmissionSchema);
 
-function printOutcome(cli: Cli, outcome: Outcome, { json, quiet }: Flags): void {
+function printResult(cli: Cli, outcome: FileResult, { json, quiet }: Flags): void {
   const file = printable(outcome.file);
   if ('error' in outcome) {
     cli.exitCode = 1;
-    if (json) print(cli, JSON.stringify({ file: outcome.file, error: describeError(outcome.error) }));
-    printError(cli, `error: ${file}: ${readableError(outcome.error)}`);
+    if (json) print(cli, JSON.stringify({ file: outcome.file, error: errorJson(outcome.error) }));
+    printError(cli, `error: ${file}: ${errorText(outcome.error)}`);
     return;
   }
   const { submission } = outcome;

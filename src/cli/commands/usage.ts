@@ -7,7 +7,7 @@ import {
   UsageWindow,
 } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { type Cli, print, UsageError } from '../cli.js';
-import { ADMIN_HELP, type AdminFlags, addAdminFlags, printJson, withAdmin } from '../flags/admin-flags.js';
+import { ADMIN_HELP, type AdminFlags, addAdminFlags, printJson, withAdminApi } from '../flags/admin-flags.js';
 import { formatTable } from '../output/table.js';
 
 type Flags = AdminFlags & { project?: string; key?: string; by: 'day' | 'hour' };
@@ -37,7 +37,7 @@ async function showUsage(cli: Cli, flags: Flags): Promise<void> {
   const { project: projectId = '', key: apiKeyId = '', by } = flags;
   if ((projectId === '') === (apiKeyId === '')) throw new UsageError('name a --project or a --key');
   const window = by === 'hour' ? UsageWindow.HOUR : UsageWindow.DAY;
-  await withAdmin(cli, flags, async (call) => {
+  await withAdminApi(cli, flags, async (call) => {
     const usage = await call(UsageService.method.getUsage, { projectId, apiKeyId, window });
     if (flags.json) printJson(cli, UsageSchema, usage);
     else print(cli, usageText(usage, by));

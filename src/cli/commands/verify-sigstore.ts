@@ -16,8 +16,8 @@ import {
   verifySigstoreBundle,
 } from '../../proof/verify-sigstore/verify-sigstore.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
-import { artifactSha256, findGivenDigest } from '../input/artifact.js';
-import { givenFileSize, readGivenFile } from '../input/input-file.js';
+import { artifactSha256, parseDigestArgument } from '../input/artifact.js';
+import { inputFileSize, readInputFile } from '../input/input-file.js';
 import { runCheck } from '../output/report-error.js';
 import { formatSteps } from '../output/verification-text.js';
 import { EXIT_CODES } from './verify.js';
@@ -67,7 +67,7 @@ export function addVerifySigstore(program: Command, cli: Cli): void {
 }
 
 async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
-  const bundle = await readGivenFile(flags.bundle, 'a Sigstore bundle', MAX_SIGSTORE_BUNDLE_BYTES);
+  const bundle = await readInputFile(flags.bundle, 'a Sigstore bundle', MAX_SIGSTORE_BUNDLE_BYTES);
   const key = await readKey(flags.key);
   const trust = await readTrust(flags.trustedRoot);
   const artifact = await readArtifact(cli, file);
@@ -85,17 +85,17 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
 }
 
 async function readKey(path: string): Promise<PublicKey> {
-  const pem = await readGivenFile(path, 'a public key', MAX_KEY_BYTES);
-  return understood(path, () => parsePublicKey(fromPem('PUBLIC KEY', new TextDecoder().decode(pem))));
+  const pem = await readInputFile(path, 'a public key', MAX_KEY_BYTES);
+  return parseOrUsageError(path, () => parsePublicKey(fromPem('PUBLIC KEY', new TextDecoder().decode(pem))));
 }
 
 async function readTrust(path: string | undefined): Promise<SigstoreTrust | undefined> {
   if (path === undefined) return undefined;
-  const json = await readGivenFile(path, 'a trusted root', MAX_TRUSTED_ROOT_BYTES);
-  return understood(path, () => parseTrustedRoot(json));
+  const json = await readInputFile(path, 'a trusted root', MAX_TRUSTED_ROOT_BYTES);
+  return parseOrUsageError(path, () => parseTrustedRoot(json));
 }
 
-function understood<T>(path: string, read: () => T): T {
+function parseOrUsageError<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -105,9 +105,9 @@ function understood<T>(path: string, read: () => T): T {
 
 async function readArtifact(cli: Cli, file: string): Promise<Artifact> {
   const isInMemory =
-    findGivenDigest(file) === undefined && (await givenFileSize(file)) <= MAX_SIGNED_FILE_BYTES;
+    parseDigestArgument(file) === undefined && (await inputFileSize(file)) <= MAX_SIGNED_FILE_BYTES;
   if (!isInMemory) return { sha256: fromHex(await artifactSha256(cli, file)) };
-  const bytes = await readGivenFile(file, 'a file that is not hashed in pieces', MAX_SIGNED_FILE_BYTES);
+  const bytes = await readInputFile(file, 'a file that is not hashed in pieces', MAX_SIGNED_FILE_BYTES);
   return { sha256: sha256(bytes), bytes };
 }
 

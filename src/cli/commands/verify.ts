@@ -5,7 +5,7 @@ import type { EnvironmentName } from '../../protocol/environment.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import { environmentFlag, readJsonFlag } from '../flags/client-flags.js';
 import { artifactSha256 } from '../input/artifact.js';
-import { readGivenFile } from '../input/input-file.js';
+import { readInputFile } from '../input/input-file.js';
 import { getTrustRoots } from '../input/trust-roots.js';
 import { runCheck } from '../output/report-error.js';
 import { formatVerification, verificationJson } from '../output/verification-text.js';
@@ -75,7 +75,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
   if ((metadata === undefined) !== (metadataSalt === undefined)) {
     throw new UsageError('--metadata and --metadata-salt belong together');
   }
-  const bundle = await readGivenFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
+  const bundle = await readInputFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
   const trustRoots = await getTrustRoots(cli.env, flags);
   const verification = await verifyBundle(bundle, {
     artifactSha256: await artifactSha256(cli, file),

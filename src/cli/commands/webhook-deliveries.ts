@@ -11,58 +11,58 @@ import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../cli.js';
 import { printJson, printJsonList } from '../flags/admin-flags.js';
 import { openClient, parseCount } from '../flags/client-flags.js';
-import { type Add, type Flags, ID, show } from '../flags/webhook-flags.js';
+import { type AddSubcommand, printWebhook, WEBHOOK_ID, type WebhookFlags } from '../flags/webhook-flags.js';
 import { deliveryTable, deliveryText } from '../output/webhook-text.js';
 
-const DELIVERY = ['<delivery>', 'the id of the delivery, dlv_...'] as const;
+const DELIVERY_ID = ['<delivery>', 'the id of the delivery, dlv_...'] as const;
 const PAGE = 200;
 const MAX_LISTED = 100_000;
 
 /** `attest webhooks test`, `deliveries`, `delivery` and `redeliver`. */
-export function addDeliveries(command: Add, cli: Cli): void {
+export function addDeliveries(command: AddSubcommand, cli: Cli): void {
   command('test')
     .description('send a test event to a subscription')
-    .argument(...ID)
-    .action(async (id: string, flags: Flags) => {
+    .argument(...WEBHOOK_ID)
+    .action(async (id: string, flags: WebhookFlags) => {
       const delivery = await openClient(cli, flags).webhooks.test({ id });
       if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
       else print(cli, `${delivery.id}  is on its way`);
     });
   command('deliveries')
     .description('list what was sent to a subscription, newest first')
-    .argument(...ID)
+    .argument(...WEBHOOK_ID)
     .option('--status <status>', `only these: ${enumNames(DeliveryStatusSchema).join(', ')}`)
     .option('--limit <count>', 'how many at most', '50')
-    .action(async (id: string, flags: Flags & { status?: string; limit: string }) => {
+    .action(async (id: string, flags: WebhookFlags & { status?: string; limit: string }) => {
       const limit = parseCount('--limit', flags.limit, MAX_LISTED);
       const status = flags.status === undefined ? 0 : parseStatus(flags.status);
       const request = { id, limit: Math.min(limit, PAGE), status };
-      const listed = await take(openClient(cli, flags).webhooks.listDeliveries(request), limit);
+      const listed = await takeFirst(openClient(cli, flags).webhooks.listDeliveries(request), limit);
       if (flags.json) printJsonList(cli, WebhookDeliverySchema, listed);
       else print(cli, deliveryTable(listed));
     });
   command('delivery')
     .description('show one delivery, with every attempt and what was answered')
-    .argument(...ID)
-    .argument(...DELIVERY)
-    .action(async (id: string, deliveryId: string, flags: Flags) => {
+    .argument(...WEBHOOK_ID)
+    .argument(...DELIVERY_ID)
+    .action(async (id: string, deliveryId: string, flags: WebhookFlags) => {
       const delivery = await openClient(cli, flags).webhooks.getDelivery({ id, deliveryId });
       if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
       else print(cli, deliveryText(delivery));
     });
   command('redeliver')
     .description('send a delivery again, or all failed ones since a time')
-    .argument(...ID)
-    .argument('[delivery]', DELIVERY[1])
+    .argument(...WEBHOOK_ID)
+    .argument('[delivery]', DELIVERY_ID[1])
     .option('--since <time>', 'all that failed and were made at or after this time, RFC 3339')
-    .action((id: string, delivery: string | undefined, flags: Flags & { since?: string }) =>
+    .action((id: string, delivery: string | undefined, flags: WebhookFlags & { since?: string }) =>
       redeliver(cli, flags, openClient(cli, flags), id, delivery),
     );
 }
 
 async function redeliver(
   cli: Cli,
-  flags: Flags & { since?: string },
+  flags: WebhookFlags & { since?: string },
   { webhooks }: Client,
   id: string,
   deliveryId: string | undefined,
@@ -72,28 +72,28 @@ async function redeliver(
   if (deliveryId !== undefined) {
     const delivery = await webhooks.redeliverDelivery({ id, deliveryId });
     if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
-    else print(cli, `${delivery.id}  ${whenSent(await webhooks.get(id))}`);
+    else print(cli, `${delivery.id}  ${redeliveryText(await webhooks.get(id))}`);
     return;
   }
   const since = new Date(flags.since ?? '');
   if (Number.isNaN(since.getTime())) throw new UsageError('--since is not a time');
   const webhook = await webhooks.redeliverFailedDeliveries({ id, since: timestampFromDate(since) });
-  if (flags.json) show(cli, flags, webhook);
+  if (flags.json) printWebhook(cli, flags, webhook);
   else
     print(
       cli,
-      `what failed since ${since.toISOString()}  ${whenSent(webhook)} (${webhook.redelivering} deliveries)`,
+      `what failed since ${since.toISOString()}  ${redeliveryText(webhook)} (${webhook.redelivering} deliveries)`,
     );
 }
 
 /** Of a disabled subscription only tests are sent. */
-function whenSent({ status }: Webhook): string {
+function redeliveryText({ status }: Webhook): string {
   return status === WebhookStatus.DISABLED
     ? 'waits: the subscription is disabled; `attest webhooks update --enable` sends it'
     : 'is on its way again';
 }
 
-async function take<T>(items: AsyncIterable<T>, most: number): Promise<T[]> {
+async function takeFirst<T>(items: AsyncIterable<T>, most: number): Promise<T[]> {
   const taken: T[] = [];
   for await (const item of items) {
     if (taken.push(item) === most) break;

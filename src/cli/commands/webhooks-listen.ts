@@ -36,7 +36,7 @@ async function listen(cli: Cli, flags: Flags): Promise<void> {
     throw new UsageError('--forward-to is not an http or https address');
   let secret: string | undefined;
   const server = createServer((request, response) => {
-    void take(cli, flags, secret, request, response);
+    void receiveDelivery(cli, flags, secret, request, response);
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -46,7 +46,7 @@ async function listen(cli: Cli, flags: Flags): Promise<void> {
     secret = made.secret;
     printError(cli, `listening at ${here} for ${made.id}; Ctrl-C ends it`);
     if (!flags.json) printError(cli, `secret ${secret}`);
-    await stopped();
+    await untilSignal();
     await webhooks.delete({ id: made.id });
   } finally {
     await close(server);
@@ -64,7 +64,7 @@ function isHttp(text: string): boolean {
 }
 
 /** One delivery: refused unless it is verified. */
-async function take(
+async function receiveDelivery(
   cli: Cli,
   { forwardTo, json }: Flags,
   secret: string | undefined,
@@ -76,7 +76,7 @@ async function take(
     const { id } = verifyWebhook(body, request.headers, secret ?? []);
     const { type, data } = JSON.parse(body.toString()) as { type: string; data: Record<string, unknown> };
     const about = data.submission_id ?? data.webhook_id ?? '';
-    const status = forwardTo === undefined ? undefined : await handOn(cli, forwardTo, request, body);
+    const status = forwardTo === undefined ? undefined : await forwardDelivery(cli, forwardTo, request, body);
     const result = status === undefined ? '' : `  ${status}`;
     print(cli, json ? body.toString() : printable(`${id}  ${type}  ${about}${result}`));
     response.writeHead(status ?? 204).end();
@@ -87,16 +87,16 @@ async function take(
 }
 
 /** Headers that belong to the connection, not to the delivery. */
-const OF_CONNECTION = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
+const CONNECTION_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
 
 /** The status that is answered there; 502, and a line that says why, when nothing is. */
-async function handOn(
+async function forwardDelivery(
   cli: Cli,
   address: string,
   { headers }: IncomingMessage,
   body: Buffer,
 ): Promise<number> {
-  const passed = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
+  const passed = Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.has(name));
   try {
     const answer = await sendRequest(address, {
       method: 'POST',
@@ -123,7 +123,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-async function stopped(): Promise<void> {
+async function untilSignal(): Promise<void> {
   const stop = new AbortController();
   try {
     await Promise.race(STOP_SIGNALS.map((signal) => once(process, signal, { signal: stop.signal })));

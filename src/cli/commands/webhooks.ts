@@ -9,7 +9,7 @@ import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { type Cli, print, UsageError } from '../cli.js';
 import { printJsonList } from '../flags/admin-flags.js';
 import { addClientFlags, CLIENT_HELP, openClient } from '../flags/client-flags.js';
-import { type Add, type Flags, ID, show } from '../flags/webhook-flags.js';
+import { type AddSubcommand, printWebhook, WEBHOOK_ID, type WebhookFlags } from '../flags/webhook-flags.js';
 import { webhookTable } from '../output/webhook-text.js';
 import { addDeliveries } from './webhook-deliveries.js';
 import { addListen } from './webhooks-listen.js';
@@ -31,18 +31,18 @@ export function addWebhooks(program: Command, cli: Cli): void {
   const command = (name: string) =>
     addClientFlags(webhooks.command(name)).option('--json', 'print JSON').addHelpText('after', HELP);
   addListen(command('listen'), cli);
-  addChanges(command, cli);
-  addReadings(command, cli);
+  addWriteCommands(command, cli);
+  addReadCommands(command, cli);
   addDeliveries(command, cli);
 }
 
-function addChanges(command: Add, cli: Cli): void {
+function addWriteCommands(command: AddSubcommand, cli: Cli): void {
   command('create')
     .description('subscribe an address to events; prints the signing secret, once')
     .argument('<address>', 'where events are sent')
-    .option('--event <type...>', `which events (all): ${subscribable().join(', ')}`)
+    .option('--event <type...>', `which events (all): ${subscribableEvents().join(', ')}`)
     .option('--secret <secret>', 'a signing secret of your own; one is made without it')
-    .action(async (address: string, flags: Flags & { event?: string[]; secret?: string }) => {
+    .action(async (address: string, flags: WebhookFlags & { event?: string[]; secret?: string }) => {
       const events = parseEvents(flags.event);
       const { secret } = flags;
       const made = await openClient(cli, flags).webhooks.create({
@@ -50,38 +50,38 @@ function addChanges(command: Add, cli: Cli): void {
         events,
         ...(secret === undefined ? {} : { secret }),
       });
-      show(cli, flags, made);
+      printWebhook(cli, flags, made);
     });
   command('update')
     .description('change what is named of a subscription')
-    .argument(...ID)
+    .argument(...WEBHOOK_ID)
     .option('--address <address>', 'where events are sent')
     .option('--event <type...>', 'which events')
     .option('--disable', 'send nothing until it is enabled')
     .option('--enable', 'send again')
-    .action(async (id: string, flags: Flags & UpdateFlags) => {
-      show(cli, flags, await openClient(cli, flags).webhooks.update(updateOf(id, flags)));
+    .action(async (id: string, flags: WebhookFlags & UpdateFlags) => {
+      printWebhook(cli, flags, await openClient(cli, flags).webhooks.update(updateRequest(id, flags)));
     });
   command('rotate')
     .description('give a subscription a new secret; the old one signs along for 24 hours')
-    .argument(...ID)
+    .argument(...WEBHOOK_ID)
     .option('--secret <secret>', 'a signing secret of your own; one is made without it')
-    .action(async (id: string, flags: Flags & { secret?: string }) => {
+    .action(async (id: string, flags: WebhookFlags & { secret?: string }) => {
       const { secret } = flags;
       const change = { id, ...(secret === undefined ? {} : { secret }) };
-      show(cli, flags, await openClient(cli, flags).webhooks.rotateSecret(change));
+      printWebhook(cli, flags, await openClient(cli, flags).webhooks.rotateSecret(change));
     });
   command('delete')
     .description('delete a subscription')
-    .argument(...ID)
-    .action(async (id: string, flags: Flags) =>
-      show(cli, flags, await openClient(cli, flags).webhooks.delete({ id })),
+    .argument(...WEBHOOK_ID)
+    .action(async (id: string, flags: WebhookFlags) =>
+      printWebhook(cli, flags, await openClient(cli, flags).webhooks.delete({ id })),
     );
 }
 
 type UpdateFlags = { address?: string; event?: string[]; disable?: boolean; enable?: boolean };
 
-function updateOf(id: string, { address, event, disable, enable }: UpdateFlags) {
+function updateRequest(id: string, { address, event, disable, enable }: UpdateFlags) {
   if (disable && enable) throw new UsageError('--disable and --enable exclude each other');
   if (address === undefined && event === undefined && !disable && !enable)
     throw new UsageError('name what to change: --address, --event, --disable or --enable');
@@ -94,19 +94,19 @@ function updateOf(id: string, { address, event, disable, enable }: UpdateFlags) 
   };
 }
 
-function addReadings(command: Add, cli: Cli): void {
+function addReadCommands(command: AddSubcommand, cli: Cli): void {
   command('list')
     .description('list the subscriptions, newest first')
-    .action(async (flags: Flags) => {
+    .action(async (flags: WebhookFlags) => {
       const all = await collect(openClient(cli, flags).webhooks.list());
       if (flags.json) printJsonList(cli, WebhookSchema, all);
       else print(cli, webhookTable(all));
     });
   command('get')
     .description('show one subscription')
-    .argument(...ID)
-    .action(async (id: string, flags: Flags) =>
-      show(cli, flags, await openClient(cli, flags).webhooks.get(id)),
+    .argument(...WEBHOOK_ID)
+    .action(async (id: string, flags: WebhookFlags) =>
+      printWebhook(cli, flags, await openClient(cli, flags).webhooks.get(id)),
     );
 }
 
@@ -116,16 +116,16 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-function subscribable(): string[] {
+function subscribableEvents(): string[] {
   const test = EventTypeSchema.value[EventType.WEBHOOK_TEST];
   return enumNames(EventTypeSchema).filter((text) => findEnumNumber(EventTypeSchema, text) !== test?.number);
 }
 
-function parseEvents(texts: readonly string[] = subscribable()): EventType[] {
+function parseEvents(texts: readonly string[] = subscribableEvents()): EventType[] {
   return texts.map((text) => {
-    if (!subscribable().includes(text)) {
+    if (!subscribableEvents().includes(text)) {
       throw new UsageError(
-        `there is no event ${text} to subscribe to; there are ${subscribable().join(', ')}`,
+        `there is no event ${text} to subscribe to; there are ${subscribableEvents().join(', ')}`,
       );
     }
     return findEnumNumber(EventTypeSchema, text) as EventType;

@@ -11,7 +11,7 @@ import {
   type AdminFlags,
   addAdminFlags,
   printJsonList,
-  withAdmin,
+  withAdminApi,
 } from '../flags/admin-flags.js';
 import { formatTable } from '../output/table.js';
 
@@ -33,13 +33,13 @@ export function addWitnesses(program: Command, cli: Cli): void {
   command('list')
     .description('show what each has vouched for, and when it is asked next')
     .action((flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => show(cli, flags, (await call(listWitnesses, {})).data)),
+      withAdminApi(cli, flags, async (call) => show(cli, flags, (await call(listWitnesses, {})).data)),
     );
   command('ask')
     .description('have a witness asked at once, about every log that it has not vouched for')
     .argument('<name>', 'its name in WITNESSES')
     .action((name: string, flags: AdminFlags) =>
-      withAdmin(cli, flags, async (call) => show(cli, flags, (await call(askWitness, { name })).data)),
+      withAdminApi(cli, flags, async (call) => show(cli, flags, (await call(askWitness, { name })).data)),
     );
 }
 

@@ -30,7 +30,7 @@ export function addAdminFlags(command: Command): Command {
 }
 
 /** Hands over the way to call the admin API. A service without one is told so. */
-export async function withAdmin(
+export async function withAdminApi(
   cli: Cli,
   flags: AdminFlags,
   use: (call: AdminCall) => Promise<void>,
@@ -38,13 +38,13 @@ export async function withAdmin(
   const env = flags.url === undefined ? cli.env : { ...cli.env, ATTEST_ADMIN_URL: undefined };
   const config = readWithFlags(env, flags, readAdminConfig);
   await use(createAdminCall(config)).catch((error: unknown) => {
-    const reason = findReason(config.baseUrl, error);
+    const reason = explainAdminError(config.baseUrl, error);
     throw reason === undefined ? error : new Error(reason, { cause: error });
   });
 }
 
 /** What an operator should know of a service that does not answer as one with an admin API does. */
-function findReason(baseUrl: string, error: unknown): string | undefined {
+function explainAdminError(baseUrl: string, error: unknown): string | undefined {
   if (!(error instanceof AttestationError)) return undefined;
   if (error.code === 'connection.failed') {
     return `${baseUrl} does not answer (${error.message}, ${error.code}): is attest up running?`;
@@ -56,7 +56,7 @@ function findReason(baseUrl: string, error: unknown): string | undefined {
 }
 
 /** Everything that a list has, page by page; at most `limit`. */
-export async function readAll<T>(
+export async function collectPages<T>(
   readPage: (page: { limit: number; cursor: string }) => Promise<{ data: T[]; nextCursor: string }>,
   limit = Number.POSITIVE_INFINITY,
 ): Promise<T[]> {
@@ -85,11 +85,11 @@ export function printJsonList<D extends DescMessage>(
 }
 
 /** A span of time between two bounds, in milliseconds, for flags. */
-export function parseSpan(flag: string, text: string, min: string, max: string): number {
-  const kind = duration(min, max);
+export function parseDuration(flag: string, text: string, min: string, max: string): number {
+  const type = duration(min, max);
   try {
-    return kind.parse(text);
+    return type.parse(text);
   } catch {
-    throw new UsageError(`${flag} is not ${kind.expected}`);
+    throw new UsageError(`${flag} is not ${type.expected}`);
   }
 }

@@ -6,12 +6,12 @@ import { readClientConfig } from '../../config/client-config.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { type Cli, printError, UsageError } from '../cli.js';
-import { readGivenFile } from '../input/input-file.js';
-import { readableError } from '../output/report-error.js';
+import { readInputFile } from '../input/input-file.js';
+import { errorText } from '../output/report-error.js';
 import { readWithFlags } from './setting-flags.js';
 
 /** A shorter wait is not worth a line. */
-const LONG_WAIT_MS = 5_000;
+const MIN_REPORTED_DELAY_MS = 5_000;
 const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 
 /** Flags of commands that call a service. */
@@ -51,13 +51,13 @@ export function openClient(cli: Cli, flags: ClientFlags): Client {
   if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
     throw new UsageError(`the API key is not one of the ${environment} environment`);
   }
-  return createClient({ ...config, onRetry: (error, delayMs) => tellRetry(cli, error, delayMs) });
+  return createClient({ ...config, onRetry: (error, delayMs) => reportRetry(cli, error, delayMs) });
 }
 
 /** Says why a command seems to hang: a long wait before the next attempt. */
-export function tellRetry(cli: Cli, error: AttestationError, delayMs: number): void {
-  if (delayMs < LONG_WAIT_MS) return;
-  printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${readableError(error)}`);
+export function reportRetry(cli: Cli, error: AttestationError, delayMs: number): void {
+  if (delayMs < MIN_REPORTED_DELAY_MS) return;
+  printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${errorText(error)}`);
 }
 
 /**
@@ -81,7 +81,7 @@ export async function readJsonFlag(flag: string, text: string): Promise<JsonObje
 }
 
 async function readTextFile(flag: string, path: string): Promise<string> {
-  return Buffer.from(await readGivenFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
+  return Buffer.from(await readInputFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
 }
 
 /** A whole number from 1 to `max`, for flags. */

@@ -30,13 +30,13 @@ export function readWithFlags<T>(env: Env, flags: SettingFlags, read: (env: Env)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new ConfigError(
-      error.problems.map((problem) => ({ ...problem, name: givenName(problem.name, flags) })),
+      error.problems.map((problem) => ({ ...problem, name: flagOrSettingName(problem.name, flags) })),
     );
   }
 }
 
 /** What the user knows a setting by: the flag, if it was given as that. */
-export function givenName(setting: string, flags: SettingFlags): string {
+export function flagOrSettingName(setting: string, flags: SettingFlags): string {
   const known = Object.hasOwn(FLAGS, setting) ? FLAGS[setting as keyof typeof FLAGS] : undefined;
   return known !== undefined && flags[known.member] !== undefined ? known.flag : setting;
 }

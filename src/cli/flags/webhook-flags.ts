@@ -6,16 +6,16 @@ import { printJson } from './admin-flags.js';
 import type { ClientFlags } from './client-flags.js';
 
 /** Flags of every `attest webhooks` command. */
-export type Flags = ClientFlags & { json?: boolean };
+export type WebhookFlags = ClientFlags & { json?: boolean };
 
 /** Adds a command with these flags. */
-export type Add = (name: string) => Command;
+export type AddSubcommand = (name: string) => Command;
 
 /** The argument that names a subscription. */
-export const ID = ['<id>', 'the id of the subscription, whk_...'] as const;
+export const WEBHOOK_ID = ['<id>', 'the id of the subscription, whk_...'] as const;
 
 /** Prints a subscription. */
-export function show(cli: Cli, { json }: Flags, webhook: Webhook): void {
+export function printWebhook(cli: Cli, { json }: WebhookFlags, webhook: Webhook): void {
   if (json) printJson(cli, WebhookSchema, webhook);
   else print(cli, webhookText(webhook));
 }

@@ -2,10 +2,10 @@
 import { hashArtifact } from '../../client/hash.js';
 import { type Cli, UsageError } from '../cli.js';
 import { openProgress } from '../output/progress.js';
-import { givenFileSize } from './input-file.js';
+import { inputFileSize } from './input-file.js';
 
 /** The SHA-256 that `sha256:` and 64 hex digits name, in lower case; undefined for what is a file. Throws UsageError. */
-export function findGivenDigest(file: string): string | undefined {
+export function parseDigestArgument(file: string): string | undefined {
   if (!file.startsWith('sha256:')) return undefined;
   const digest = file.slice('sha256:'.length);
   if (!/^[0-9a-fA-F]{64}$/.test(digest)) throw new UsageError('sha256: is not followed by 64 hex digits');
@@ -14,9 +14,9 @@ export function findGivenDigest(file: string): string | undefined {
 
 /** The SHA-256 of the artifact, hex. A file is hashed in pieces; a terminal sees how far that is. */
 export async function artifactSha256({ stderr, now }: Cli, file: string): Promise<string> {
-  const given = findGivenDigest(file);
+  const given = parseDigestArgument(file);
   if (given !== undefined) return given;
-  const size = await givenFileSize(file);
+  const size = await inputFileSize(file);
   const progress = openProgress({ output: stderr, now: () => now().getTime() }, 'hashing', size);
   const digest = await hashArtifact(file, { onBytes: progress.add });
   progress.clear();

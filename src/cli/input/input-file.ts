@@ -6,8 +6,8 @@ import { UsageError } from '../cli.js';
 const MIB = 1024 * 1024;
 
 /** The bytes of a file that is to be `what`. No more than `maxBytes` are read, of a pipe as well. Throws UsageError. */
-export async function readGivenFile(path: string, what: string, maxBytes: number): Promise<Uint8Array> {
-  await givenFileSize(path);
+export async function readInputFile(path: string, what: string, maxBytes: number): Promise<Uint8Array> {
+  await inputFileSize(path);
   const bytes = Buffer.concat(await readPieces(path, maxBytes));
   if (bytes.length > maxBytes)
     throw new UsageError(`${path} is too large for ${what}: over ${maxBytes / MIB} MiB`);
@@ -15,10 +15,10 @@ export async function readGivenFile(path: string, what: string, maxBytes: number
 }
 
 /** The size of a file, 0 for a pipe. Throws UsageError for what is not there or is a folder. */
-export async function givenFileSize(path: string): Promise<number> {
+export async function inputFileSize(path: string): Promise<number> {
   const found = await stat(path).catch((error: Error) => {
     const hint = path === '-' ? ' (standard input is /dev/stdin)' : '';
-    throw new UsageError(`${path} cannot be read: ${reasonOf(error)}${hint}`);
+    throw new UsageError(`${path} cannot be read: ${errnoReason(error)}${hint}`);
   });
   if (found.isDirectory()) throw new UsageError(`${path} is a directory`);
   return found.size;
@@ -30,12 +30,12 @@ async function readPieces(path: string, maxBytes: number): Promise<Uint8Array[]>
     // `end` is the last byte that is read, so this is one more than allowed.
     for await (const piece of createReadStream(path, { end: maxBytes })) pieces.push(piece);
   } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${reasonOf(error as Error)}`);
+    throw new UsageError(`${path} cannot be read: ${errnoReason(error as Error)}`);
   }
   return pieces;
 }
 
 /** Without the system call and the path, which the system's messages end in: `ENOENT: no such file or directory`. */
-function reasonOf({ message }: Error): string {
+function errnoReason({ message }: Error): string {
   return message.replace(/, [a-z]+( '.*')?$/s, '');
 }

@@ -5,8 +5,8 @@ import { FormatError } from '../../proof/bytes/format-error.js';
 import { parseJsonText } from '../../proof/verify/json-text.js';
 import { fetchPublished } from '../audit/fetch-published.js';
 import { UsageError } from '../cli.js';
-import { givenName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
-import { readGivenFile } from './input-file.js';
+import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
+import { readInputFile } from './input-file.js';
 
 /** The trust_roots.json document, parsed, and a sentence on where it is from. */
 export type TrustRoots = { readonly document: unknown; readonly origin: string };
@@ -20,7 +20,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustRoots> {
   const { trustRoots: file } = flags;
   if (file !== undefined) {
-    const bytes = await readGivenFile(file, 'trust roots', MAX_BYTES);
+    const bytes = await readInputFile(file, 'trust roots', MAX_BYTES);
     return { document: parseDocument(bytes, file), origin: `the file ${file}` };
   }
   const source = readWithFlags(env, flags, findVerifySource);
@@ -31,7 +31,7 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   const document = parseDocument(await fetchDocument(url), url);
   return {
     document,
-    origin: `${url}, fetched now; its word is taken for whom to trust (address from ${givenName(source.from, flags)})`,
+    origin: `${url}, fetched now; its word is taken for whom to trust (address from ${flagOrSettingName(source.from, flags)})`,
   };
 }
 

@@ -4,19 +4,19 @@ import { ConfigError } from '../../config/settings.js';
 import { type Cli, printable, printError, UsageError } from '../cli.js';
 
 /** Ends of commander that are no errors: help and version were asked for. */
-const ASKED_FOR = 0;
+const HELP_SHOWN = 0;
 
 /** Says on standard error what went wrong, in one line or as JSON, and sets the exit code. No stack, unless asked for. */
 export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
   if (error instanceof CommanderError) {
-    cli.exitCode = error.exitCode === ASKED_FOR ? 0 : 2;
+    cli.exitCode = error.exitCode === HELP_SHOWN ? 0 : 2;
     // Commander has said it already, but for --json, where it is kept quiet.
-    if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: describeError(error) }));
+    if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: errorJson(error) }));
     return;
   }
   const isUsage = error instanceof UsageError || error instanceof ConfigError;
   cli.exitCode = isUsage ? 2 : Math.max(cli.exitCode, 1);
-  printError(cli, json ? JSON.stringify({ error: describeError(error) }) : `error: ${readableError(error)}`);
+  printError(cli, json ? JSON.stringify({ error: errorJson(error) }) : `error: ${errorText(error)}`);
   if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
 }
 
@@ -35,18 +35,18 @@ export async function runCheck(
 }
 
 /** An error as a person reads it; safe to print. */
-export function readableError(error: unknown): string {
+export function errorText(error: unknown): string {
   if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
-  if (!(error instanceof AttestationError)) return printable(ownMessage(error));
+  if (!(error instanceof AttestationError)) return printable(localMessage(error));
   const request = error.requestId === undefined ? '' : `, request ${error.requestId}`;
-  const paths = failingPaths(error);
+  const paths = detailsText(error);
   const more = error.message.includes(paths) ? '' : `: ${paths}`;
   const hint = error.code === 'connection.failed' ? ': is the service running, and is this its address?' : '';
   return printable(`${error.message} (${error.code}${request})${more}${hint}`);
 }
 
 /** The message of an error of ours or of Node; for a port that is taken, what to do about it. */
-function ownMessage(error: unknown): string {
+function localMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof CommanderError) return error.message.replace(/^error: /, '');
   const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
@@ -55,13 +55,13 @@ function ownMessage(error: unknown): string {
 }
 
 /** An error as the REST surface spells errors. */
-export function describeError(error: unknown): {
+export function errorJson(error: unknown): {
   code: string;
   message: string;
   details: object;
   request_id?: string;
 } {
-  const message = error instanceof AttestationError ? error.message : ownMessage(error);
+  const message = error instanceof AttestationError ? error.message : localMessage(error);
   if (!(error instanceof AttestationError)) {
     const isUsage = [UsageError, ConfigError, CommanderError].some((kind) => error instanceof kind);
     return { code: isUsage ? 'command.usage' : 'command.failed', message, details: {} };
@@ -71,7 +71,7 @@ export function describeError(error: unknown): {
 }
 
 /** Where metadata fails its schema, and other details that are lists of places, or the names that would be known. */
-function failingPaths({ details: { errors, known } }: AttestationError): string {
+function detailsText({ details: { errors, known } }: AttestationError): string {
   if (Array.isArray(known)) return `known are ${known.join(', ')}`;
   if (!Array.isArray(errors)) return '';
   const places = errors.map((one) =>

@@ -3,7 +3,7 @@
 import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
 import type { Verification } from '../../proof/verify/verify.js';
 
-const WORDS: Readonly<Record<CheckStatus, string>> = {
+const STATUS_TEXT: Readonly<Record<CheckStatus, string>> = {
   passed: 'ok',
   failed: 'FAILED',
   not_checked: 'not checked',
@@ -25,12 +25,12 @@ function formatStep({ name, status, message, checks }: Step<string>): string[] {
   const indent = ' '.repeat(WORD_WIDTH + NAME_WIDTH + 4);
   const others = checks
     .filter((check) => check.status !== status)
-    .map((check) => `${indent}${formatOther(check)}`);
-  return [`${WORDS[status].padEnd(WORD_WIDTH)}  ${name.padEnd(NAME_WIDTH)}  ${message}`, ...others];
+    .map((check) => `${indent}${formatCheck(check)}`);
+  return [`${STATUS_TEXT[status].padEnd(WORD_WIDTH)}  ${name.padEnd(NAME_WIDTH)}  ${message}`, ...others];
 }
 
-function formatOther({ status, message }: Check): string {
-  return `${WORDS[status]}: ${message}`;
+function formatCheck({ status, message }: Check): string {
+  return `${STATUS_TEXT[status]}: ${message}`;
 }
 
 /** The verification for --json, in snake_case like the service's own JSON. What is not proven is not stated. */

@@ -1,10 +1,10 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
 import { type Cli, UsageError } from '../cli.js';
-import { type AdminFlags, parseSpan } from './admin-flags.js';
+import { type AdminFlags, parseDuration } from './admin-flags.js';
 
 /** Flags that say what a key may do, how much, and for how long. */
-export type RightsFlags = AdminFlags & {
+export type KeyFlags = AdminFlags & {
   name?: string;
   scope?: string[];
   expires?: string;
@@ -15,7 +15,7 @@ export type RightsFlags = AdminFlags & {
 };
 
 /** Adds these flags. */
-export function addRights(command: Command): Command {
+export function addKeyFlags(command: Command): Command {
   return command
     .option('--scope <scope...>', 'what it may do; a new key everything when left out')
     .option('--expires <span>', 'for how long it is valid, such as 90d, or never')
@@ -26,12 +26,12 @@ export function addRights(command: Command): Command {
 }
 
 /** Name, scopes and limits as the flags say, for a request; what they leave out is left out. */
-export function rightsOf(flags: RightsFlags) {
+export function keyFields(flags: KeyFlags) {
   const limits = {
-    ...countOf(flags, 'submissionsPerSecond', '--submissions-per-second'),
-    ...countOf(flags, 'submissionsPerHour', '--submissions-per-hour'),
-    ...countOf(flags, 'submissionsPerDay', '--submissions-per-day'),
-    ...countOf(flags, 'readsPerSecond', '--reads-per-second'),
+    ...parseLimit(flags, 'submissionsPerSecond', '--submissions-per-second'),
+    ...parseLimit(flags, 'submissionsPerHour', '--submissions-per-hour'),
+    ...parseLimit(flags, 'submissionsPerDay', '--submissions-per-day'),
+    ...parseLimit(flags, 'readsPerSecond', '--reads-per-second'),
   };
   return {
     limits,
@@ -42,7 +42,7 @@ export function rightsOf(flags: RightsFlags) {
 
 type CountFlag = 'submissionsPerSecond' | 'submissionsPerHour' | 'submissionsPerDay' | 'readsPerSecond';
 
-function countOf(flags: RightsFlags, name: CountFlag, flag: string): { [K in CountFlag]?: bigint } {
+function parseLimit(flags: KeyFlags, name: CountFlag, flag: string): { [K in CountFlag]?: bigint } {
   const text = flags[name];
   if (text === undefined) return {};
   if (!/^\d{1,10}$/.test(text)) throw new UsageError(`${flag} is not a whole number`);
@@ -50,16 +50,16 @@ function countOf(flags: RightsFlags, name: CountFlag, flag: string): { [K in Cou
 }
 
 /** The expiry of a changed key, for a request. */
-export function changedExpiry(cli: Cli, { expires }: RightsFlags) {
+export function expiryChange(cli: Cli, { expires }: KeyFlags) {
   if (expires === undefined) return {};
-  const expiresAt = expiryOf(cli, expires);
+  const expiresAt = parseExpiry(cli, expires);
   return expiresAt === undefined
     ? { expiry: { case: 'neverExpires', value: true } as const }
     : { expiry: { case: 'expiresAt', value: expiresAt } as const };
 }
 
 /** When a span that starts now ends; undefined for never. */
-export function expiryOf({ now }: Cli, text: string | undefined): Timestamp | undefined {
+export function parseExpiry({ now }: Cli, text: string | undefined): Timestamp | undefined {
   if (text === undefined || text === 'never') return undefined;
-  return timestampFromMs(now().getTime() + parseSpan('--expires', text, '1m', '3650d'));
+  return timestampFromMs(now().getTime() + parseDuration('--expires', text, '1m', '3650d'));
 }

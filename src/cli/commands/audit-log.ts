@@ -13,9 +13,9 @@ import {
   ADMIN_HELP,
   type AdminFlags,
   addAdminFlags,
+  collectPages,
   printJsonList,
-  readAll,
-  withAdmin,
+  withAdminApi,
 } from '../flags/admin-flags.js';
 import { parseCount } from '../flags/client-flags.js';
 import { formatTable } from '../output/table.js';
@@ -61,9 +61,9 @@ async function showEntries(cli: Cli, flags: Flags): Promise<void> {
     ...timeOf('--after', 'after', flags.after),
     ...timeOf('--before', 'before', flags.before),
   };
-  await withAdmin(cli, flags, async (call) => {
+  await withAdminApi(cli, flags, async (call) => {
     const { listAuditEntries } = AuditService.method;
-    const entries = await readAll((page) => call(listAuditEntries, { ...filters, ...page }), limit);
+    const entries = await collectPages((page) => call(listAuditEntries, { ...filters, ...page }), limit);
     if (flags.json) printJsonList(cli, AuditEntrySchema, entries);
     else print(cli, entries.length === 0 ? 'no entries' : entryTable(entries));
   });

@@ -1,6 +1,6 @@
 /** Settings that name files whose content is checked at start. */
 import { readFileSync, statSync } from 'node:fs';
-import { InvalidValue, type Kind } from './settings.js';
+import { InvalidValue, type SettingType } from './settings.js';
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
@@ -17,7 +17,7 @@ export function readSettingFile(path: string): string {
 }
 
 /** A directory that is there. */
-export const directory: Kind<string> = {
+export const directory: SettingType<string> = {
   expected: 'a directory',
   parse: (text) => {
     if (!statSync(text, { throwIfNoEntry: false })?.isDirectory()) throw new InvalidValue('it is not there');

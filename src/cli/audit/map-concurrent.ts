@@ -3,15 +3,15 @@
  * reject: its failures are results too. An item is begun only when its turn is at most `concurrency` away, so that
  * whoever stops reading stops the work.
  */
-export async function* mapOrdered<T, R>(
+export async function* mapConcurrent<T, R>(
   items: Iterable<T>,
   concurrency: number,
   work: (item: T) => Promise<R>,
 ): AsyncGenerator<R> {
-  const underWay: Promise<R>[] = [];
+  const pending: Promise<R>[] = [];
   for (const item of items) {
-    underWay.push(work(item));
-    if (underWay.length === concurrency) yield await underWay.shift()!;
+    pending.push(work(item));
+    if (pending.length === concurrency) yield await pending.shift()!;
   }
-  while (underWay.length > 0) yield await underWay.shift()!;
+  while (pending.length > 0) yield await pending.shift()!;
 }
