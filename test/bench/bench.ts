@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
+import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
 import { explainLists } from './lists.js';
@@ -10,6 +11,7 @@ import { HELP, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
 import {
   describeMachine,
+  filesLines,
   filledLine,
   hostileLines,
   machineLine,
@@ -72,6 +74,9 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
     } else if (name === 'hostile') {
       report.hostile = await measureHostile(services, options);
       console.log(hostileLines(report.hostile));
+    } else if (name === 'files') {
+      report.files = await measureFilesEntered(services, options);
+      console.log(filesLines(report.files));
     } else if (name === 'witnessed') {
       report.witnessed = await measureWitnessed(services, options);
       console.log(witnessedLines(report.witnessed));

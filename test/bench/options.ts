@@ -11,6 +11,7 @@ const MEASURES = [
   'witnessed',
   'webhooks',
   'hostile',
+  'files',
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
@@ -40,7 +41,7 @@ export type Options = {
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
                     cold reads more submissions than are kept; plans prints what Postgres does for lists;
-                    hostile runs attacks and prints what they cost
+                    hostile runs attacks and prints what they cost; files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
   --program <path>  attack this dist/src/main.js of another version
   --quick           two short rounds: says that it runs, not how fast

@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { FilesEntered } from './files-entered.js';
 import type { HostileRow } from './hostile.js';
 import type { ListPlan } from './lists.js';
 import type { LoadGenerator } from './load.js';
@@ -34,6 +35,7 @@ export type Report = {
   witnessed?: WitnessedMeasurement;
   webhooks?: WebhooksMeasurement;
   hostile?: HostileRow[];
+  files?: FilesEntered[];
 };
 
 export function describeMachine({ name }: LoadGenerator): Machine {
@@ -153,6 +155,12 @@ export function hostileLines(attacks: readonly HostileRow[]): string {
     whole(row.livezMs),
   ]);
   return `\nattacks\n${table([HOSTILE_COLUMNS, ...rows])}`;
+}
+
+/** How many source files each way enters; `--json` has their names. */
+export function filesLines(entered: readonly FilesEntered[]): string {
+  const rows = entered.map(({ path, files }) => [path, whole(files.length)]);
+  return `\nsource files entered\n${table([['', 'files'], ...rows])}`;
 }
 
 export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealResult): string {

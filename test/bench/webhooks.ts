@@ -83,7 +83,8 @@ export async function measureWebhooks(services: Services, options: Options): Pro
   });
 }
 
-async function subscribe(
+/** Subscribes each URL to `attestation.witnessed` of live submissions; returns the subscriptions' ids. */
+export async function subscribe(
   pool: Pool,
   { dir, projectId }: Services,
   urls: readonly string[],
@@ -105,7 +106,7 @@ async function subscribe(
 }
 
 /** Gives each subscription its share of `count` events, as a batch that has settled does. */
-async function layRanges(pool: Pool, webhookIds: readonly string[], count: number): Promise<void> {
+export async function layRanges(pool: Pool, webhookIds: readonly string[], count: number): Promise<void> {
   const each = count / webhookIds.length;
   await pool`
     INSERT INTO webhook_range (webhook_id, log_id, tree_size, transition, next_index, last_index)
