@@ -50,7 +50,7 @@ export async function openSequencer(
     clock: Date.now,
     wake: () => {},
     beforeWrite: async () => {},
-    noteStored: () => {},
+    recordStored: () => {},
     ...change,
   });
   const acknowledged: Acknowledged[] = [];

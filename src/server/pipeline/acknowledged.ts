@@ -16,7 +16,7 @@ export type Leaf = { logIndex: number; leafHash: Uint8Array };
 /** The newest acknowledged leaf of each log, in the memory of one process. */
 export type AcknowledgedLeaves = {
   /** Told of leaves before their clients are. */
-  note(logId: number, leaf: Leaf): void;
+  record(logId: number, leaf: Leaf): void;
   newest(logId: number): Leaf | undefined;
 };
 
@@ -24,7 +24,7 @@ export type AcknowledgedLeaves = {
 export function createAcknowledgedLeaves(): AcknowledgedLeaves {
   const leaves = new Map<number, Leaf>();
   return {
-    note: (logId, leaf) => {
+    record: (logId, leaf) => {
       if (leaf.logIndex > (leaves.get(logId)?.logIndex ?? -1)) leaves.set(logId, leaf);
     },
     newest: (logId) => leaves.get(logId),

@@ -8,7 +8,7 @@ import type { Log } from '../store/log/logs.js';
 import type { Witness } from '../witness/witness.js';
 import type { Register } from './register/register.js';
 import type { AttemptRecorder } from './webhooks/attempt-recorder.js';
-import type { Slots } from './webhooks/project-slots.js';
+import type { ProjectSlots } from './webhooks/project-slots.js';
 import type { SendWebhook } from './webhooks/send.js';
 
 /** A witness as the operator configured it: how to ask it, for which environments, and how often. */
@@ -34,7 +34,7 @@ export type Webhooks = {
   baseUrl: () => string;
   send: SendWebhook;
   record: AttemptRecorder;
-  slots: Slots;
+  slots: ProjectSlots;
   /** The subscriptions being worked on, at most `maxActive`, and the lease of each. */
   active: Map<string, number>;
   maxActive: number;

@@ -60,7 +60,7 @@ async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outco
   const logSize = await readLogSize(tx, log.id);
   const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
   if (treeSize === firstIndex) return DONE;
-  const waitMs = await untilDueMs(pipeline, tx, newest);
+  const waitMs = await msUntilDue(pipeline, tx, newest);
   if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
 
   const oldTiles = await readSealedTiles(tx, log, newest);
@@ -92,7 +92,7 @@ async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined):
 }
 
 /** How long until the batch interval has passed since the newest batch, by the database's clock, which may step back. */
-async function untilDueMs(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
+async function msUntilDue(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
   if (newest === undefined) return 0;
   const [row] = await tx<{ age_ms: number }[]>`
     SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms

@@ -38,7 +38,7 @@ export type SequencerDeps = {
   /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */
   beforeWrite: () => Promise<void>;
   /** Told of the newest leaf that a call has stored, before anybody's request is answered. */
-  noteStored: (leaf: Leaf) => void;
+  recordStored: (leaf: Leaf) => void;
 };
 
 /** Gathers concurrent submissions of one log and stores them together. */
@@ -51,7 +51,7 @@ export type Sequencer = {
   close(): Promise<void>;
 };
 
-type Waiting = {
+type QueuedRow = {
   row: NewSubmission;
   bytes: number;
   deadline: number;
@@ -69,7 +69,7 @@ const LOST_RETRY_MS = 100;
 
 /** Starts gathering for one log. While a call is under way, what arrives waits for the next one. */
 export function createSequencer(deps: SequencerDeps): Sequencer {
-  const queue: Waiting[] = [];
+  const queue: QueuedRow[] = [];
   let inFlight = 0;
   let delayed = 0;
   let scheduled = false;
@@ -81,17 +81,17 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     setImmediate(() => {
       scheduled = false;
       while (queue.length > 0 && inFlight < deps.limits.maxInFlight)
-        void flush(takeFlush(queue, deps.limits));
+        void flush(takeBatch(queue, deps.limits));
     });
   };
-  const flush = async (flushed: Waiting[]) => {
+  const flush = async (flushed: QueuedRow[]) => {
     inFlight++;
     await store(deps, flushed, later).catch((error: Error) => rejectAll(flushed, error));
     inFlight--;
     schedule();
     if (inFlight === 0 && delayed === 0 && queue.length === 0) idle?.();
   };
-  const later = (waiting: Waiting, delayMs: number) => {
+  const later = (waiting: QueuedRow, delayMs: number) => {
     delayed++;
     setTimeout(() => {
       delayed--;
@@ -128,9 +128,9 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
 }
 
 /** Takes the next rows off the queue; of several with one idempotency key the first, the others wait for its outcome. */
-function takeFlush(queue: Waiting[], limits: SequencerLimits): Waiting[] {
-  const taken: Waiting[] = [];
-  const kept: Waiting[] = [];
+function takeBatch(queue: QueuedRow[], limits: SequencerLimits): QueuedRow[] {
+  const taken: QueuedRow[] = [];
+  const kept: QueuedRow[] = [];
   const keys = new Set<string>();
   let bytes = 0;
   let used = 0;
@@ -152,10 +152,10 @@ function takeFlush(queue: Waiting[], limits: SequencerLimits): Waiting[] {
   return taken;
 }
 
-type Later = (waiting: Waiting, delayMs: number) => void;
+type Delay = (waiting: QueuedRow, delayMs: number) => void;
 
 /** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
-async function store(deps: SequencerDeps, flushed: Waiting[], later: Later): Promise<void> {
+async function store(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
   let results: SequencedRow[];
@@ -168,10 +168,10 @@ async function store(deps: SequencerDeps, flushed: Waiting[], later: Later): Pro
   }
   const newest = newestStored(rows, results);
   if (newest !== undefined) {
-    deps.noteStored(newest);
+    deps.recordStored(newest);
     deps.wake();
   }
-  for (const [i, waiting] of flushed.entries()) answer(deps, waiting, results[i], later);
+  for (const [i, waiting] of flushed.entries()) resolveRow(deps, waiting, results[i], later);
 }
 
 function newestStored(rows: readonly NewSubmission[], results: readonly SequencedRow[]): Leaf | undefined {
@@ -186,8 +186,8 @@ function newestStored(rows: readonly NewSubmission[], results: readonly Sequence
 
 async function storeFailed(
   deps: SequencerDeps,
-  flushed: Waiting[],
-  later: Later,
+  flushed: QueuedRow[],
+  later: Delay,
   error: unknown,
 ): Promise<void> {
   const code = errorCode(error) ?? '';
@@ -201,7 +201,7 @@ async function storeFailed(
   } else if (code === DISK_FULL_SQLSTATE) {
     rejectAll(flushed, unavailable('the database has no space for submissions now', 5, error));
   } else if (isDatabaseUnavailable(error) || code === UNIQUE_VIOLATION_SQLSTATE) {
-    for (const waiting of flushed) tryAgain(deps, waiting, later, error);
+    for (const waiting of flushed) retryRow(deps, waiting, later, error);
   } else if (flushed.length > 1) {
     const middle = flushed.length >> 1;
     await store(deps, flushed.slice(0, middle), later);
@@ -211,7 +211,7 @@ async function storeFailed(
   }
 }
 
-function tryAgain(deps: SequencerDeps, waiting: Waiting, later: Later, cause: unknown): void {
+function retryRow(deps: SequencerDeps, waiting: QueuedRow, later: Delay, cause: unknown): void {
   // The first loss may have taken longer than that to be noticed, and the outcome is worth another look.
   if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
   if (deps.clock() >= waiting.deadline) {
@@ -228,7 +228,12 @@ function tryAgain(deps: SequencerDeps, waiting: Waiting, later: Later, cause: un
   later(waiting, LOST_RETRY_MS);
 }
 
-function answer(deps: SequencerDeps, waiting: Waiting, result: SequencedRow | undefined, later: Later): void {
+function resolveRow(
+  deps: SequencerDeps,
+  waiting: QueuedRow,
+  result: SequencedRow | undefined,
+  later: Delay,
+): void {
   if (result === undefined) {
     waiting.reject(new Error('sequence_submissions returned fewer rows than it was given'));
   } else if (result.outcome !== SubmissionOutcome.BUSY) {
@@ -240,6 +245,6 @@ function answer(deps: SequencerDeps, waiting: Waiting, result: SequencedRow | un
   }
 }
 
-function rejectAll(waiting: readonly Waiting[], error: Error): void {
+function rejectAll(waiting: readonly QueuedRow[], error: Error): void {
   for (const { reject } of waiting) reject(error);
 }

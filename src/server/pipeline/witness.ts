@@ -87,7 +87,7 @@ async function ask(
     said = await withTimeout(pipeline, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
     if (pipeline.aborting.aborted) return false;
-    await failed(pipeline, log, asked.name, attempt, state.failures, error);
+    await recordFailure(pipeline, log, asked.name, attempt, state.failures, error);
     return true;
   } finally {
     clearTimeout(slow);
@@ -139,7 +139,7 @@ async function withTimeout<T>(
   }
 }
 
-async function failed(
+async function recordFailure(
   pipeline: LogPipeline,
   log: Log,
   name: string,

@@ -192,7 +192,7 @@ function openSequencers({ config, pool, logCache, guard, acknowledged, jobs }: S
     clock: () => performance.now(),
     wake: throttle(WAKE_MS, () => jobs.send(sealJob(logId))),
     beforeWrite: () => guard.assertWritable(pool, logId),
-    noteStored: (leaf) => acknowledged.note(logId, leaf),
+    recordStored: (leaf) => acknowledged.record(logId, leaf),
   }));
 }
 

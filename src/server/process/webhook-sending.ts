@@ -7,9 +7,9 @@ import type { Secrets } from '../keys/secrets.js';
 import { guardedConnector } from '../net/destination.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
-import { type AttemptCounts, settleAttempts } from '../pipeline/webhooks/attempt.js';
+import { type AttemptCounts, storeAttempts } from '../pipeline/webhooks/attempt.js';
 import { createAttemptRecorder } from '../pipeline/webhooks/attempt-recorder.js';
-import { createSlots } from '../pipeline/webhooks/project-slots.js';
+import { createProjectSlots } from '../pipeline/webhooks/project-slots.js';
 import { openWebhookSender } from '../pipeline/webhooks/send.js';
 import { connectPool } from '../store/database/connect.js';
 import { renewLeases } from '../store/webhooks/webhook-leases.js';
@@ -64,9 +64,9 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
     baseUrl,
     send: sender.send,
     record: createAttemptRecorder(async (attempts) =>
-      options.observeAttempts(await settleAttempts({ pool, newAuditId }, attempts)),
+      options.observeAttempts(await storeAttempts({ pool, newAuditId }, attempts)),
     ),
-    slots: createSlots(SLOTS),
+    slots: createProjectSlots(SLOTS),
     active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,

@@ -14,6 +14,7 @@ import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js'
 import { createLocalRunner } from '../pipeline/jobs/reconcile.js';
 import { createReconcilers } from '../pipeline/jobs/reconciler.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
+import { type MonitoredRegister, monitorWrites } from '../pipeline/register/monitored-register.js';
 import type { Register } from '../pipeline/register/register.js';
 import {
   checkRegisters,
@@ -21,8 +22,7 @@ import {
   findRegisterProblems,
   type LogProblem,
 } from '../pipeline/register/register-check.js';
-import { type WatchedRegister, watchWrites } from '../pipeline/register/register-writes.js';
-import { tolerate } from '../pipeline/tolerate.js';
+import { toleratingOutage } from '../pipeline/tolerate-outage.js';
 import type { StopConsuming } from '../queue/consume.js';
 import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
@@ -59,7 +59,7 @@ const SEALING_MS_PER_LEAF = 0.1;
  */
 export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
   const { config, witnesses, log } = options;
-  const register = watchWrites(options.register);
+  const register = monitorWrites(options.register);
   const { log: logKeys } = config.secrets;
   const pool = await setUp(options, register, hooks);
   const workerId = await beginLife(pool);
@@ -93,7 +93,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   };
   const local = createLocalRunner(pipeline, outageLogs);
   const repeat = (ms: number, work: string, run: () => Promise<void>) =>
-    every(ms, stopping.signal, log, () => tolerate(outageLogs, work, run, undefined));
+    every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
   const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
   const loops = [
     repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
@@ -156,7 +156,7 @@ function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']
   return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
 }
 
-async function findSealingProblems(pipeline: Pipeline, register: WatchedRegister): Promise<LogProblem[]> {
+async function findSealingProblems(pipeline: Pipeline, register: MonitoredRegister): Promise<LogProblem[]> {
   return [...(await findLogProblems(pipeline)), ...(await findRegisterProblems(pipeline.pool, register))];
 }
 

@@ -86,7 +86,7 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
     clock: Date.now,
     wake: () => {},
     beforeWrite: async () => {},
-    noteStored: () => {},
+    recordStored: () => {},
   });
   const limits = { perSecond: 1_000_000, perHour: 1_000_000, perDay: 25 };
   const [here, there] = await Promise.all([

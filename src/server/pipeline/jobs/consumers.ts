@@ -5,7 +5,7 @@ import type { Queue } from '../../queue/jetstream.js';
 import { type Outcome, retryAfter } from '../../queue/outcome.js';
 import type { Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
-import { tolerate } from '../tolerate.js';
+import { toleratingOutage } from '../tolerate-outage.js';
 import { jobSubject, type Stage } from './job.js';
 import { type JobSender, readJob } from './job-sender.js';
 import { findDueLogJobs } from './reconcile.js';
@@ -22,7 +22,7 @@ const CONCURRENCY: Readonly<Record<Stage, number>> = {
 export const STAGES = Object.keys(CONCURRENCY) as Stage[];
 const DATABASE_AWAY_MS = 1_000;
 /** Stages that look once more for what came while they worked; for others the next look is soon enough. */
-const LOOKED_AT_AGAIN: readonly Stage[] = ['seal', 'witness'];
+const RECHECKED: readonly Stage[] = ['seal', 'witness'];
 
 /** Starts to take jobs of every stage. @returns what ends each */
 export function consumeStages(
@@ -49,10 +49,15 @@ function consumeStage(
       stage,
       concurrency: CONCURRENCY[stage],
       handle: (payload) =>
-        tolerate<Outcome>(outageLogs, stage, () => runJob(pipeline, readJob(payload)), later),
-      afterDone: LOOKED_AT_AGAIN.includes(stage)
+        toleratingOutage<Outcome>(outageLogs, stage, () => runJob(pipeline, readJob(payload)), later),
+      afterDone: RECHECKED.includes(stage)
         ? (payload) =>
-            tolerate(outageLogs, stage, () => sendAgainIfDue(pipeline, jobs, readJob(payload)), undefined)
+            toleratingOutage(
+              outageLogs,
+              stage,
+              () => resendIfDue(pipeline, jobs, readJob(payload)),
+              undefined,
+            )
         : async () => {},
     },
     log,
@@ -60,7 +65,7 @@ function consumeStage(
 }
 
 /** What came up while a job was worked on could not be sent, because its like was still there. */
-async function sendAgainIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
+async function resendIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
   const due = await findDueLogJobs(pipeline);
   for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);
 }

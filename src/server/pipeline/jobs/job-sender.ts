@@ -33,7 +33,7 @@ export function createJobSender({ url, ...others }: JobSenderOptions): JobSender
   const options = { ...others, url };
   const closing = new AbortController();
   let queue: Queue | undefined;
-  const connecting = connectForEver({ ...options, closing: closing.signal }, (opened) => {
+  const connecting = connectWithRetry({ ...options, closing: closing.signal }, (opened) => {
     queue = opened;
     options.onQueue?.(opened);
   });
@@ -68,7 +68,7 @@ const WITHOUT_JETSTREAM: JobSender = {
 };
 
 /** Resolves when it stands, or `closing` is aborted. */
-async function connectForEver(
+async function connectWithRetry(
   options: QueueOptions & { closing: AbortSignal },
   opened: (queue: Queue) => void,
 ): Promise<void> {

@@ -13,7 +13,7 @@ import { findDueWebhooks } from '../../store/webhooks/webhook-leases.js';
 import { findUnnotifiedBatches } from '../../store/webhooks/webhook-ranges.js';
 import type { LogPipeline, Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
-import { tolerate } from '../tolerate.js';
+import { toleratingOutage } from '../tolerate-outage.js';
 import { jobSubject, notifyJob, sealJob, settleJob, webhookJob, witnessJob } from './job.js';
 
 /** At most so many batches and subscriptions are found due at a time, the longest due first. */
@@ -60,7 +60,7 @@ export function createLocalRunner(pipeline: Pipeline, outageLogs: OutageLogs): L
     run(job) {
       const subject = jobSubject(job);
       if (running.has(subject)) return;
-      const work = tolerate(outageLogs, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
+      const work = toleratingOutage(outageLogs, job.stage.case ?? '', () => runJob(pipeline, job), DONE)
         .then(() => {})
         .catch((error: unknown) => pipeline.log.error({ err: error, job: subject }, 'a job failed'))
         .finally(() => running.delete(subject));

@@ -15,7 +15,7 @@ import { syncDirectory } from '../../core/write-file-atomic.js';
 import { type Register, type RegisterEntry, RegisterError } from './register.js';
 
 /** What stands, and the file whose name it is; none of the earlier form. */
-type Standing = { entry: RegisterEntry; file: string | undefined };
+type StoredEntry = { entry: RegisterEntry; file: string | undefined };
 
 const ENTRY = /^(\d{1,15})-([0-9a-f]{64})-([0-9a-f]{64})$/;
 const EARLIER_ENTRY = /^(\d{1,15}) ([0-9a-f]{64})\n$/;
@@ -30,10 +30,10 @@ export function openFileRegister(
 ): Register {
   const place = (origin: string) => join(folder, `${origin}.checkpoint`);
   const earlier = (origin: string) => join(folder, origin);
-  const find = async (origin: string): Promise<Standing | undefined> => {
+  const find = async (origin: string): Promise<StoredEntry | undefined> => {
     // In this order: the earlier form goes once there is the other.
     const before = await findEarlier(origin, earlier(origin));
-    const now = await findNamed(origin, place(origin));
+    const now = await findEntry(origin, place(origin));
     if (before === undefined || (now !== undefined && now.entry.size >= before.size)) return now;
     return { entry: before, file: now?.file };
   };
@@ -43,8 +43,8 @@ export function openFileRegister(
     const path = place(next.origin);
     const file = nameOf(next);
     if (found?.file === undefined) {
-      if (!(await makePlace(path, file))) return false;
-    } else if (found.file !== file && !(await renameIfThere(join(path, found.file), join(path, file)))) {
+      if (!(await createFolder(path, file))) return false;
+    } else if (found.file !== file && !(await renameIfExists(join(path, found.file), join(path, file)))) {
       return false;
     }
     await sync(path);
@@ -53,14 +53,14 @@ export function openFileRegister(
     return true;
   };
   return {
-    place,
-    read: (origin) => naming(place(origin), 'read', async () => (await find(origin))?.entry),
-    replace: (standing, next) => naming(place(next.origin), 'written', () => put(standing, next)),
+    location,
+    read: (origin) => withPath(place(origin), 'read', async () => (await find(origin))?.entry),
+    replace: (standing, next) => withPath(place(next.origin), 'written', () => put(standing, next)),
   };
 }
 
 /** Says which file failed, which the system's errors do not always do. */
-async function naming<T>(path: string, what: string, run: () => Promise<T>): Promise<T> {
+async function withPath<T>(path: string, what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
@@ -69,9 +69,9 @@ async function naming<T>(path: string, what: string, run: () => Promise<T>): Pro
   }
 }
 
-async function findNamed(origin: string, path: string): Promise<Standing | undefined> {
+async function findEntry(origin: string, path: string): Promise<StoredEntry | undefined> {
   for (let listing = 1; ; listing++) {
-    const files = await ifThere(() => list(path));
+    const files = await undefinedIfMissing(() => list(path));
     if (files === undefined) return undefined;
     const [file = ''] = files;
     const match = ENTRY.exec(file);
@@ -95,7 +95,7 @@ async function list(path: string): Promise<string[]> {
 }
 
 async function findEarlier(origin: string, path: string): Promise<RegisterEntry | undefined> {
-  const text = await ifThere(() => readFile(path, 'utf8'));
+  const text = await undefinedIfMissing(() => readFile(path, 'utf8'));
   if (text === undefined) return undefined;
   const match = EARLIER_ENTRY.exec(text);
   if (match === null) throw new Error(`the file ${path} is not "<size> <root hash>"`);
@@ -118,7 +118,7 @@ function sameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean 
 }
 
 /** Makes the directory with its one file in it, or nothing: a directory takes no other's place that holds something. */
-async function makePlace(path: string, file: string): Promise<boolean> {
+async function createFolder(path: string, file: string): Promise<boolean> {
   const made = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     await mkdir(made, { mode: 0o700 });
@@ -132,14 +132,14 @@ async function makePlace(path: string, file: string): Promise<boolean> {
   }
 }
 
-async function renameIfThere(from: string, to: string): Promise<boolean> {
-  if ((await ifThere(() => rename(from, to).then(() => true))) === true) return true;
+async function renameIfExists(from: string, to: string): Promise<boolean> {
+  if ((await undefinedIfMissing(() => rename(from, to).then(() => true))) === true) return true;
   // Over a network the answer to a rename that was carried out may be lost, and the rename is sent again.
   const files = await list(dirname(to));
   return files.length === 1 && join(dirname(to), files[0] ?? '') === to;
 }
 
-async function ifThere<T>(run: () => Promise<T>): Promise<T | undefined> {
+async function undefinedIfMissing<T>(run: () => Promise<T>): Promise<T | undefined> {
   try {
     return await run();
   } catch (error) {

@@ -1,8 +1,8 @@
 import type { Logger } from '../../core/logger.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findActiveLog, type Log, listLogs } from '../../store/log/logs.js';
+import type { MonitoredRegister } from './monitored-register.js';
 import { checkRegister, compareWithRegister, type Register } from './register.js';
-import type { WatchedRegister } from './register-writes.js';
 
 type Deps = { pool: Pool; register: Register; log: Logger };
 
@@ -53,7 +53,7 @@ function problemOf({ environment, origin }: Log, reason: string | null): LogProb
  * Says which logs cannot be sealed because the register lacks them, or could not be written; sealing needs it, serving
  * does not.
  */
-export async function findRegisterProblems(pool: Pool, register: WatchedRegister): Promise<LogProblem[]> {
+export async function findRegisterProblems(pool: Pool, register: MonitoredRegister): Promise<LogProblem[]> {
   const problems = (await listActiveLogs(pool)).map(async (log) => {
     const comparison = await compareWithRegister(pool, register, log);
     const reason = comparison.state === 'missing' ? comparison.reason : register.findProblem(log.origin);

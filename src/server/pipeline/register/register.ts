@@ -32,7 +32,7 @@ export class RegisterError extends Error {
 /** Remembers the newest entry of each log through anything that happens to the database. */
 export type Register = {
   /** Where the entry of a log is kept, for messages to operators. */
-  place(origin: string): string;
+  location(origin: string): string;
   /** The entry of a log, or undefined when there is none; throws RegisterError when that cannot be told. */
   read(origin: string): Promise<RegisterEntry | undefined>;
   /**
@@ -84,13 +84,13 @@ export async function compareWithRegister(sql: Sql, register: Register, log: Log
   }
   return {
     state: 'missing',
-    reason: `the checkpoint register lacks the log ${log.origin} (${register.place(log.origin)} is not there); see attest log --help`,
+    reason: `the checkpoint register lacks the log ${log.origin} (${register.location(log.origin)} is not there); see attest log --help`,
   };
 }
 
 async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEntry): Promise<Comparison> {
   if (entry.keyHash !== undefined && Buffer.compare(entry.keyHash, keyHashOf(log)) !== 0) {
-    return { state: 'missing', reason: strangersReason(register.place(log.origin), log) };
+    return { state: 'missing', reason: otherInstallationReason(register.location(log.origin), log) };
   }
   const newest = await findNewestBatch(sql, log.id);
   if (newest === undefined || newest.treeSize < entry.size) {
@@ -107,7 +107,7 @@ async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEn
   return { state: 'consistent', entry };
 }
 
-function strangersReason(place: string, { origin }: Log): string {
+function otherInstallationReason(place: string, { origin }: Log): string {
   return `the checkpoint register has the log ${origin} of another installation, with another log key (${place}): two installations share CHECKPOINT_REGISTER and LOG_DOMAIN; give this one a folder of its own`;
 }
 
@@ -127,7 +127,7 @@ export async function checkRegister(
   });
   if (isFrozen && comparison.state === 'fork') {
     const { reason } = comparison;
-    log.fatal({ origin: row.origin, reason, register: register.place(row.origin) }, 'the log is frozen');
+    log.fatal({ origin: row.origin, reason, register: register.location(row.origin) }, 'the log is frozen');
   }
   return comparison;
 }

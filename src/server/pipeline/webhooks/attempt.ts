@@ -18,7 +18,7 @@ const MAX_ERROR_LENGTH = 500;
 export type Attempt = { lease: number; at: Date; random: number };
 
 /** What follows from an attempt for its delivery. A test is tried once. */
-export function attemptOf(
+export function attemptRecord(
   row: ClaimedDelivery,
   { lease, at, random }: Attempt,
   result: SendResult,
@@ -56,7 +56,7 @@ export type AttemptDeps = { pool: Pool; newAuditId: () => string };
 export type AttemptCounts = { delivered: number; failed: number; disabled: number };
 
 /** Records attempts, then disables the subscriptions that are gone, or of which nothing has succeeded for five days. */
-export async function settleAttempts(
+export async function storeAttempts(
   deps: AttemptDeps,
   attempts: readonly RecordedAttempt[],
 ): Promise<AttemptCounts> {

@@ -22,8 +22,8 @@ import {
 } from '../../store/webhooks/webhook-leases.js';
 import { LEASE_MS } from '../lease.js';
 import type { Pipeline, Webhooks } from '../pipeline.js';
-import { attemptOf } from './attempt.js';
-import { type TurnDeps, takeTurn, type Width } from './delivery-loop.js';
+import { attemptRecord } from './attempt.js';
+import { type ConcurrencyChange, type DeliveryDeps, runDeliveries } from './delivery-loop.js';
 import { eventText } from './event.js';
 import type { SendResult } from './send.js';
 import { findSecretBytes } from './sign.js';
@@ -34,8 +34,8 @@ const VISIBLE_MS = 60_000;
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
 const BUSY_MS = 1_000;
-const FIRST_WIDTH = 4;
-const MAX_WIDTH = 32;
+const FIRST_CONCURRENCY = 4;
+const MAX_CONCURRENCY = 32;
 /** An endpoint that takes longer gets fewer attempts at a time. */
 const SLOW_MS = 1_000;
 /** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
@@ -66,19 +66,19 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
   const left: ClaimedDelivery[] = [];
-  const deps: TurnDeps<ClaimedDelivery> = {
+  const deps: DeliveryDeps<ClaimedDelivery> = {
     claim: (most) => claim(webhooks, webhook, most),
     send: async (row, sent) => {
       if (!(await send(webhooks, webhook, keys, row, sent))) left.push(row);
     },
-    stands: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
-    leave: (row) => {
+    leaseHolds: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
+    releaseUnsent: (row) => {
       webhooks.slots.release(webhook.projectId, 1);
       left.push(row);
     },
     isStopping: () => webhooks.stopping.aborted,
   };
-  await takeTurn(deps, webhook.isFailing ? 1 : FIRST_WIDTH);
+  await runDeliveries(deps, webhook.isFailing ? 1 : FIRST_CONCURRENCY);
   if (left.length > 0) await returnClaims(webhooks.pool, webhook.id, left);
 }
 
@@ -121,15 +121,15 @@ async function send(
   { url, projectId, lease }: LeasedWebhook,
   keys: readonly Uint8Array[],
   row: ClaimedDelivery,
-  sent: (next: Width) => void,
+  sent: (next: ConcurrencyChange) => void,
 ): Promise<boolean> {
   const at = new Date(webhooks.clock());
   const result = await post(webhooks, url, keys, row);
   webhooks.slots.release(projectId, 1);
-  sent(widthAfter(result));
+  sent(concurrencyAfter(result));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
-    await webhooks.record(attemptOf(row, { lease, at, random: webhooks.random() }, result));
+    await webhooks.record(attemptRecord(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
     if (!isDatabaseUnavailable(error)) {
       webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
@@ -157,8 +157,8 @@ async function post(
   }
 }
 
-function widthAfter({ outcome, durationMs, gone }: SendResult): Width {
+function concurrencyAfter({ outcome, durationMs, gone }: SendResult): ConcurrencyChange {
   if (outcome === 'failed') return () => (gone === true ? 0 : 1);
-  if (durationMs > SLOW_MS) return (width) => Math.ceil(width / 2);
-  return durationMs > FAST_MS ? (width) => Math.min(MAX_WIDTH, width + 1 / width) : (width) => width;
+  if (durationMs > SLOW_MS) return (limit) => Math.ceil(limit / 2);
+  return durationMs > FAST_MS ? (limit) => Math.min(MAX_CONCURRENCY, limit + 1 / limit) : (limit) => limit;
 }

@@ -1,51 +1,51 @@
 /**
  * How the width of what is sent at a time changes after an attempt. Of a fraction the whole counts, so that 1 / width for
- * each attempt is one more for a round of them; at 0 nothing more is sent in this turn.
+ * each attempt is one more for a round of them; at 0 nothing more is sent in this loop.
  */
-export type Width = (width: number) => number;
+export type ConcurrencyChange = (limit: number) => number;
 
-/** What a turn works with. */
-export type TurnDeps<T> = {
+/** What a loop works with. */
+export type DeliveryDeps<T> = {
   /** Claims up to `most` that are due; fewer than `wanted` means that no more are, for now. */
   claim: (most: number) => Promise<{ rows: T[]; wanted: number }>;
   /** Whether what was claimed may still be sent: the subscription is as it was, and nobody else's. */
-  stands: () => Promise<boolean>;
+  leaseHolds: () => Promise<boolean>;
   /** Sends one: calls `sent` when the endpoint has had its say, and resolves when that is recorded. Never rejects. */
-  send: (row: T, sent: (next: Width) => void) => Promise<void>;
+  send: (row: T, sent: (next: ConcurrencyChange) => void) => Promise<void>;
   /** Takes back one that was claimed and will not be sent. */
-  leave: (row: T) => void;
+  releaseUnsent: (row: T) => void;
   isStopping: () => boolean;
 };
 
-/** How long one subscription is worked on before others get their turn. */
-const TURN_MS = 10_000;
+/** How long one subscription is worked on before others get their loop. */
+const LOOP_MS = 10_000;
 /** What else is due, and whether what waits for its request may still be sent, is asked this often. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** So long after its claim one is still sent: its attempt must end before it is due again. */
 const READY_MS = 40_000;
 /** A claim costs as much as some thirty of its rows. */
 const MAX_CLAIM = 64;
 
-type Turn<T> = {
-  width: number;
+type Loop<T> = {
+  concurrency: number;
   /** How many the next claim asks for, unless the endpoint gets one at a time. */
   claimRows: number;
   /** Whether the last attempt was no reason to send fewer at a time. */
   isKeepingUp: boolean;
   /** Whether a claim, or the question whether it stands, is under way. */
-  isAsking: boolean;
+  isQuerying: boolean;
   /** When the last of these was answered. */
-  stoodAtMs: number;
+  leaseCheckedAtMs: number;
   /** Claimed, and waiting for their request. */
   ready: { row: T; goodUntilMs: number }[];
   sending: number;
   recording: number;
   /** When to look for more that is due. */
-  lookAtMs: number;
-  untilMs: number;
+  nextClaimAtMs: number;
+  endsAtMs: number;
   failed: unknown;
   /** Called when anything ends. What follows waits for the event loop, as the connection does to be free again. */
-  ended: () => void;
+  wake: () => void;
 };
 
 /**
@@ -53,22 +53,22 @@ type Turn<T> = {
  * are claimed ahead, so that no request waits for a claim. Resolves when all that was claimed is sent and recorded, or
  * left; rejects when a claim failed.
  */
-export function takeTurn<T>(deps: TurnDeps<T>, width: number): Promise<void> {
+export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const nowMs = performance.now();
-    const turn: Turn<T> = {
-      width,
+    const loop: Loop<T> = {
+      concurrency,
       claimRows: width,
       isKeepingUp: false,
-      isAsking: false,
-      stoodAtMs: nowMs,
+      isQuerying: false,
+      leaseCheckedAtMs: nowMs,
       ready: [],
       sending: 0,
       recording: 0,
-      lookAtMs: 0,
-      untilMs: nowMs + TURN_MS,
+      nextClaimAtMs: 0,
+      endsAtMs: nowMs + LOOP_MS,
       failed: undefined,
-      ended: () => {
+      wake: () => {
         if (!isAwaited) setImmediate(look);
         isAwaited = true;
       },
@@ -76,77 +76,77 @@ export function takeTurn<T>(deps: TurnDeps<T>, width: number): Promise<void> {
     let isAwaited = false;
     const look = () => {
       isAwaited = false;
-      goOn(deps, turn);
-      if (turn.isAsking || turn.ready.length + turn.sending + turn.recording > 0) return;
+      advance(deps, loop);
+      if (loop.isQuerying || loop.ready.length + loop.sending + loop.recording > 0) return;
       clearInterval(looking);
-      if (turn.failed === undefined) resolve();
-      else reject(turn.failed);
+      if (loop.failed === undefined) resolve();
+      else reject(loop.failed);
     };
-    const looking = setInterval(() => turn.ended(), LOOK_MS);
-    turn.ended();
+    const looking = setInterval(() => loop.wake(), POLL_MS);
+    loop.wake();
   });
 }
 
-function goOn<T>(deps: TurnDeps<T>, turn: Turn<T>): void {
+function advance<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
   const nowMs = performance.now();
-  const isFresh = nowMs - turn.stoodAtMs < LOOK_MS;
-  if (isFresh || turn.width === 0) sendReady(deps, turn, nowMs);
-  if (turn.isAsking || turn.width === 0) return;
-  const isOver = deps.isStopping() || nowMs > turn.untilMs || turn.failed !== undefined;
-  if (!isOver && nowMs >= turn.lookAtMs && hasRoom(turn)) void ask(turn, () => claimMore(deps, turn));
-  else if (!isFresh && turn.ready.length > 0) void ask(turn, () => lookAgain(deps, turn));
+  const isFresh = nowMs - loop.leaseCheckedAtMs < POLL_MS;
+  if (isFresh || loop.concurrency === 0) sendReady(deps, loop, nowMs);
+  if (loop.isQuerying || loop.concurrency === 0) return;
+  const isOver = deps.isStopping() || nowMs > loop.endsAtMs || loop.failed !== undefined;
+  if (!isOver && nowMs >= loop.nextClaimAtMs && hasRoom(loop)) void query(loop, () => claimMore(deps, loop));
+  else if (!isFresh && loop.ready.length > 0) void query(loop, () => checkLease(deps, loop));
 }
 
-function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, width }: Turn<T>): boolean {
-  return ready.length + sending === 0 || (isKeepingUp && width > 1 && ready.length <= claimRows / 2);
+function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, concurrency }: Loop<T>): boolean {
+  return ready.length + sending === 0 || (isKeepingUp && concurrency > 1 && ready.length <= claimRows / 2);
 }
 
-async function ask<T>(turn: Turn<T>, question: () => Promise<void>): Promise<void> {
-  turn.isAsking = true;
+async function query<T>(loop: Loop<T>, question: () => Promise<void>): Promise<void> {
+  loop.isQuerying = true;
   try {
     await question();
-    turn.stoodAtMs = performance.now();
+    loop.leaseCheckedAtMs = performance.now();
   } catch (error) {
-    turn.failed = error;
-    turn.width = 0;
+    loop.failed = error;
+    loop.concurrency = 0;
   }
-  turn.isAsking = false;
-  turn.ended();
+  loop.isQuerying = false;
+  loop.wake();
 }
 
-async function claimMore<T>({ claim, stands }: TurnDeps<T>, turn: Turn<T>): Promise<void> {
-  const { rows, wanted } = await claim(turn.width > 1 ? turn.claimRows : 1);
+async function claimMore<T>({ claim, leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Promise<void> {
+  const { rows, wanted } = await claim(loop.concurrency > 1 ? loop.claimRows : 1);
   const nowMs = performance.now();
-  for (const row of rows) turn.ready.push({ row, goodUntilMs: nowMs + READY_MS });
-  if (rows.length < wanted) turn.lookAtMs = nowMs + LOOK_MS;
-  else turn.claimRows = Math.min(MAX_CLAIM, 2 * turn.claimRows);
-  if (rows.length === 0 && !(await stands())) turn.width = 0;
+  for (const row of rows) loop.ready.push({ row, goodUntilMs: nowMs + READY_MS });
+  if (rows.length < wanted) loop.nextClaimAtMs = nowMs + POLL_MS;
+  else loop.claimRows = Math.min(MAX_CLAIM, 2 * loop.claimRows);
+  if (rows.length === 0 && !(await leaseHolds())) loop.concurrency = 0;
 }
 
-async function lookAgain<T>({ stands }: TurnDeps<T>, turn: Turn<T>): Promise<void> {
-  if (!(await stands())) turn.width = 0;
+async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Promise<void> {
+  if (!(await leaseHolds())) loop.concurrency = 0;
 }
 
 /** One that has waited too long, and all of them when nothing more is sent, are left to be claimed again. */
-function sendReady<T>({ send, leave }: TurnDeps<T>, turn: Turn<T>, nowMs: number): void {
-  while (turn.ready.length > 0 && (turn.sending + 1 <= turn.width || turn.width === 0)) {
-    const { row, goodUntilMs } = turn.ready.shift()!;
-    if (nowMs >= goodUntilMs || turn.width === 0) {
-      leave(row);
+function sendReady<T>({ send, releaseUnsent }: DeliveryDeps<T>, loop: Loop<T>, nowMs: number): void {
+  while (loop.ready.length > 0 && (loop.sending + 1 <= loop.concurrency || loop.concurrency === 0)) {
+    const { row, goodUntilMs } = loop.ready.shift()!;
+    if (nowMs >= goodUntilMs || loop.concurrency === 0) {
+      releaseUnsent(row);
       continue;
     }
-    turn.sending++;
+    loop.sending++;
     const recorded = send(row, (next) => {
-      const width = turn.width === 0 ? 0 : next(turn.width);
-      turn.isKeepingUp = width >= turn.width;
-      turn.width = width;
-      turn.sending--;
-      turn.recording++;
-      turn.ended();
+      const limit = loop.concurrency === 0 ? 0 : next(loop.concurrency);
+      loop.isKeepingUp = limit >= loop.concurrency;
+      loop.concurrency = limit;
+      loop.sending--;
+      loop.recording++;
+      loop.wake();
     });
     void recorded.then(() => {
-      turn.recording--;
-      turn.ended();
+      loop.recording--;
+      loop.wake();
     });
   }
 }

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { createDeadlines, type Deadlines } from './timeout-queue.js';
+import { createTimeoutQueue, type TimeoutQueue } from './timeout-queue.js';
 
 /** Told once how an exchange ended; `answer` is the start of the body as text. */
-export type Ends = {
+export type ExchangeEnd = {
   failed(error: unknown): void;
   answered(status: number, headers: IncomingHttpHeaders, answer: string): void;
 };
@@ -25,20 +25,20 @@ export type Exchanges = ReturnType<typeof createExchanges>;
 /** Requests under way, none of which waits for its status longer than `timeoutMs`, or at all once `aborting`. */
 export function createExchanges({ timeoutMs, aborting }: { timeoutMs: number; aborting: AbortSignal }) {
   const late = new Error(`no answer within ${timeoutMs / 1000} s`);
-  const waiting = createDeadlines<Exchange>(timeoutMs, (exchange) => exchange.fail(late));
-  const reading = createDeadlines<Exchange>(BODY_TIMEOUT_MS, (exchange) => exchange.finish());
+  const waiting = createTimeoutQueue<Exchange>(timeoutMs, (exchange) => exchange.fail(late));
+  const reading = createTimeoutQueue<Exchange>(BODY_TIMEOUT_MS, (exchange) => exchange.finish());
   const giveUp = () => {
     for (const exchange of waiting.entries()) exchange.fail(aborting.reason);
   };
   aborting.addEventListener('abort', giveUp, { once: true });
   return {
-    open: (ends: Ends) => openExchange({ waiting, reading }, ends),
+    open: (ends: ExchangeEnd) => openExchange({ waiting, reading }, ends),
     close: () => aborting.removeEventListener('abort', giveUp),
   };
 }
 
 /** What bounds the wait for a status, and for the start of a body. */
-type Limits = { waiting: Deadlines<Exchange>; reading: Deadlines<Exchange> };
+type Limits = { waiting: TimeoutQueue<Exchange>; reading: TimeoutQueue<Exchange> };
 
 /**
  * An exchange as undici is handed it. Of the body it reads the first 2 KiB, as much as comes in a moment; neither the
@@ -46,7 +46,7 @@ type Limits = { waiting: Deadlines<Exchange>; reading: Deadlines<Exchange> };
  */
 function openExchange(
   { waiting, reading }: Limits,
-  ends: Ends,
+  ends: ExchangeEnd,
 ): Dispatcher.DispatchHandler & Pick<Exchange, 'fail'> {
   let isOver = false;
   let connection: Dispatcher.DispatchController | undefined;

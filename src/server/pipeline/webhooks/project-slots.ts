@@ -1,5 +1,5 @@
 /** Slots for requests under way, shared among projects. */
-export type Slots = {
+export type ProjectSlots = {
   /** Waits until the project may have a slot, and takes up to `wanted` (at least 1). @returns how many */
   take(projectId: string, wanted: number): Promise<number>;
   /** Gives slots back. */
@@ -10,7 +10,7 @@ type Waiting = { wanted: number; resolve: (taken: number) => void };
 type Project = { inUse: number; waiting: Waiting[] };
 
 /** Slots are given some at a time, since what is claimed with them costs a statement however few they are. */
-function leastOf(share: number): number {
+function minimumOf(share: number): number {
   return Math.ceil(share / 16);
 }
 
@@ -18,7 +18,7 @@ function leastOf(share: number): number {
  * `total` slots, of which each of n projects that has or wants some gets at most `total / (n + 1)`. So there is always
  * room for one more project, whatever the endpoints of the others do.
  */
-export function createSlots(total: number): Slots {
+export function createProjectSlots(total: number): ProjectSlots {
   const projects = new Map<string, Project>();
   const share = () => Math.max(1, Math.floor(total / (projects.size + 1)));
   const open = (projectId: string): Project => {
@@ -31,7 +31,7 @@ export function createSlots(total: number): Slots {
   const serve = (project: Project) => {
     for (let next = project.waiting[0]; next !== undefined; next = project.waiting[0]) {
       const room = share() - project.inUse;
-      if (room < Math.min(next.wanted, leastOf(share()))) return;
+      if (room < Math.min(next.wanted, minimumOf(share()))) return;
       project.waiting.shift();
       const taken = Math.min(room, next.wanted);
       project.inUse += taken;

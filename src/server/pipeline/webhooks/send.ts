@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { createExchanges, type Exchanges } from './exchange.js';
-import { takingContinue } from './interim.js';
+import { acceptingContinue } from './interim-responses.js';
 import { signatureHeaders } from './sign.js';
 
 /** A delivery to send; `keys` are the HMAC keys that sign it. */
@@ -47,7 +47,7 @@ const USER_AGENT = 'attestation-service/1 (webhooks)';
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
   const { connect = buildConnector({}), aborting, timeoutMs = TIMEOUT_MS } = deps;
   const agent = new Agent({
-    connect: takingContinue(connect),
+    connect: acceptingContinue(connect),
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
     bodyTimeout: 0,

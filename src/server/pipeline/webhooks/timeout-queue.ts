@@ -1,5 +1,5 @@
 /** What is under way and may take so long, all of it equally. */
-export type Deadlines<T> = {
+export type TimeoutQueue<T> = {
   /** What was added and has neither been deleted nor taken too long, the oldest first. */
   entries(): Iterable<T>;
   add(entry: T): void;
@@ -10,7 +10,7 @@ export type Deadlines<T> = {
  * Tells `expire` of each entry that is still there after `ms`. They end in the order in which they began, so one timer
  * does for all of them; a timer each costs a busy sender more than its signatures.
  */
-export function createDeadlines<T>(ms: number, expire: (entry: T) => void): Deadlines<T> {
+export function createTimeoutQueue<T>(ms: number, expire: (entry: T) => void): TimeoutQueue<T> {
   const untilMs = new Map<T, number>();
   let isArmed = false;
   const look = () => {

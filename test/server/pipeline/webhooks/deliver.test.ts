@@ -5,7 +5,7 @@ import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
 import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
-import { createSlots } from '../../../../src/server/pipeline/webhooks/project-slots.js';
+import { createProjectSlots } from '../../../../src/server/pipeline/webhooks/project-slots.js';
 import {
   redeliver,
   redeliverFailed,
@@ -115,7 +115,7 @@ t.test('an endpoint that fails gets one request at a time, and a good one many',
 });
 
 t.test('each project has its share of the slots, and there is always one more', async (t) => {
-  const slots = createSlots(12);
+  const slots = createProjectSlots(12);
   t.equal(await slots.take('a', 100), 6);
   let served = '';
   const more = slots.take('a', 1).then((n) => {

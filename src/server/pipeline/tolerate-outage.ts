@@ -5,7 +5,7 @@ import { isDatabaseUnavailable } from '../store/database/database-errors.js';
  * Does some work, by its name. While the database is away that is said at growing intervals and the answer is
  * `otherwise`: whoever asks comes again. What fails for another reason is thrown.
  */
-export async function tolerate<T>(
+export async function toleratingOutage<T>(
   outageLogs: OutageLogs,
   work: string,
   run: () => Promise<T>,

@@ -11,7 +11,7 @@ const NOTHING = Buffer.alloc(0);
  * Connections on which a receiver may answer `100 Continue` (RFC 9110, section 15.2.1) before its answer: undici takes
  * that for a bad response, so it never sees it.
  */
-export function takingContinue(connect: buildConnector.connector): buildConnector.connector {
+export function acceptingContinue(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) =>
     connect(target, (...args) => {
       if (args[0] === null) dropContinue(args[1]);

@@ -1,20 +1,20 @@
 import { type Register, RegisterError } from './register.js';
 
 /** A register whose failures to write are remembered. */
-export type WatchedRegister = Register & {
+export type MonitoredRegister = Register & {
   /** Why the log's entry could not be written, while it is not there; undefined when all is. */
   findProblem(origin: string): string | undefined;
 };
 
 /** Remembers, by log, the last write that failed, until that entry or a later one stands, whoever wrote it. */
-export function watchWrites(register: Register): WatchedRegister {
+export function monitorWrites(register: Register): MonitoredRegister {
   const failed = new Map<string, { size: number; reason: string }>();
   const standing = (origin: string, size: number) => {
     const failure = failed.get(origin);
     if (failure !== undefined && size >= failure.size) failed.delete(origin);
   };
   return {
-    place: register.place,
+    location: register.location,
     read: async (origin) => {
       const entry = await register.read(origin);
       if (entry !== undefined) standing(origin, entry.size);
