@@ -9,7 +9,8 @@ const { installation, servers, apiKey } = await setScene(t);
 const api = await installation.startApi();
 const worker = await installation.startWorker();
 
-const away = ({ lines }: ServiceProcess) => lines.filter(({ msg }) => msg.includes('cannot be used now'));
+const away = ({ lines }: ServiceProcess) =>
+  lines.filter(({ msg }) => msg.includes('the database is unavailable'));
 
 /** How many lines each piece of work has. */
 function countByWork(lines: readonly LogLine[]): Map<unknown, number> {
@@ -30,7 +31,7 @@ t.test('an outage is few lines, of each piece of work and of all requests', asyn
     return refused >= 50 && (counts.get('looking for what logs have due') ?? 0) >= 2;
   });
   proxy.setOpen(true);
-  await until('it is over', () => worker.lines.some(({ msg }) => msg === 'the database can be used again'));
+  await until('it is over', () => worker.lines.some(({ msg }) => msg === 'the database is available again'));
   for (const process of [worker, api]) {
     t.same(
       process.lines.filter(({ level }) => level === 'error'),

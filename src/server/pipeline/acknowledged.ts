@@ -1,7 +1,6 @@
 /**
- * What this process has told its clients: per log the newest submission that it acknowledged. A database that lacks it is
- * not the one that it was stored in: an asynchronous replica was promoted, or a backup restored. Nothing that is durable
- * says so while the submission is not sealed yet.
+ * The newest acknowledged submission of each log, in this process's memory. A database that lacks it is a promoted
+ * asynchronous replica or a restored backup. While the submission is unsealed, nothing durable would reveal the loss.
  */
 
 import { equalBytes } from '../../proof/bytes/primitives.js';
@@ -13,14 +12,14 @@ import { freezeLog, type Log } from '../store/log/logs.js';
 /** A leaf at its index. */
 export type Leaf = { logIndex: number; leafHash: Uint8Array };
 
-/** The newest acknowledged leaf of each log, in the memory of one process. */
+/** The newest acknowledged leaf of each log. */
 export type AcknowledgedLeaves = {
-  /** Told of leaves before their clients are. */
+  /** Records a leaf; called before its client gets the response. */
   record(logId: number, leaf: Leaf): void;
   newest(logId: number): Leaf | undefined;
 };
 
-/** Nothing is acknowledged yet. */
+/** Starts with no acknowledged leaves. */
 export function createAcknowledgedLeaves(): AcknowledgedLeaves {
   const leaves = new Map<number, Leaf>();
   return {
@@ -32,10 +31,10 @@ export function createAcknowledgedLeaves(): AcknowledgedLeaves {
 }
 
 /**
- * Looks for the newest acknowledged leaf of a log, and freezes the log when the database does not have it at its index,
- * which the log lines say once.
+ * Looks up the newest acknowledged leaf of a log. Freezes the log, and logs that once, if the database does not hold the
+ * leaf at its index.
  *
- * @returns what is missing, or undefined when nothing is
+ * @returns the reason for the freeze, or undefined if the leaf exists
  */
 export async function checkAcknowledged(
   { pool, acknowledged, log }: { pool: Pool; acknowledged: AcknowledgedLeaves; log: Logger },
@@ -52,7 +51,7 @@ export async function checkAcknowledged(
   return reason;
 }
 
-/** What is missing when the leaf is not there; it is looked for at once, since all before it were committed before it. */
+/** Describes the loss if the leaf is missing. No need to wait for it: all leaves before it were committed first. */
 async function findLoss(sql: Sql, logId: number, { logIndex, leafHash }: Leaf): Promise<string | undefined> {
   const found = await findLeafHash(sql, logId, logIndex);
   if (found !== undefined && equalBytes(found, leafHash)) return undefined;

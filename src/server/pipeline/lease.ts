@@ -1,11 +1,11 @@
-/** How long a lease lasts that is not renewed: what a worker that died had in hand waits no longer. */
+/** Lifetime of a lease that is not renewed, and so the longest that the work of a dead worker waits. */
 export const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
 /**
- * Calls `renew` every 1.5 s, never twice at a time; one that fails is left to the next.
+ * Calls `renew` every 1.5 s, one call at a time, and ignores failures: the next call retries.
  *
- * @returns what ends it; resolves when no renewal is under way any more
+ * @returns a function that stops renewing and resolves once no call is in flight
  */
 export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
   let underWay: Promise<void> | undefined;

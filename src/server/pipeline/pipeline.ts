@@ -11,7 +11,7 @@ import type { AttemptRecorder } from './webhooks/attempt-recorder.js';
 import type { ProjectSlots } from './webhooks/project-slots.js';
 import type { SendWebhook } from './webhooks/send.js';
 
-/** A witness as the operator configured it: how to ask it, for which environments, and how often. */
+/** A witness from the configuration: its client, its environments and its interval. */
 export type ConfiguredWitness = {
   witness: Witness;
   /** Proto WitnessKind number. */
@@ -19,51 +19,51 @@ export type ConfiguredWitness = {
   /** Proto Environment numbers. */
   environments: readonly number[];
   required: boolean;
-  /** The least time between two answers it is asked for. */
+  /** Minimum interval between two requests that succeed. */
   everyMs: number;
 };
 
-/** What sending webhooks works with. */
+/** The dependencies of webhook delivery. */
 export type Webhooks = {
-  /** Of its own, so that a crowd of subscriptions delays no sealing. */
+  /** A pool of its own, so that many subscriptions do not delay sealing. */
   pool: Pool;
   log: Logger;
   /** Sub-keys for encryption. */
   keys: KeyRing;
-  /** The API's address as the world sees it. */
+  /** The public base URL of the API. */
   baseUrl: () => string;
   send: SendWebhook;
   record: AttemptRecorder;
   slots: ProjectSlots;
-  /** The subscriptions being worked on, at most `maxActive`, and the lease of each. */
+  /** The lease of each subscription in progress; at most `maxActive`. */
   active: Map<string, number>;
   maxActive: number;
-  /** Aborted when the worker stops: nothing more is claimed; and a little later, what is under way is given up. */
+  /** `stopping` aborts at shutdown and ends claiming; `aborting` follows and ends requests in flight. */
   stopping: AbortSignal;
   aborting: AbortSignal;
   newDeliveryId: () => string;
-  /** Told of attempts that were not recorded. */
+  /** Logs attempts that could not be recorded. */
   outageLog: OutageLog;
   clock: () => number;
   random: () => number;
 };
 
-/** What the stages of the logs share, up to the events of a settled batch. */
+/** The dependencies of the log stages: seal, witness, settle, notify. */
 export type LogPipeline = {
   pool: Pool;
   log: Logger;
   register: Register;
   witnesses: readonly ConfiguredWitness[];
-  /** The key that signs a log's checkpoints; throws when this process does not hold it. */
+  /** Returns the signer of a log's checkpoints. Throws if this process does not hold the key. */
   signerOf: (log: Log) => CheckpointSigner;
   settings: { batchIntervalMs: number; batchMaxLeaves: number; witnessTimeoutMs: number };
   newBatchId: () => string;
-  /** Aborted a little after the worker was told to stop: witnesses that have not answered by then are not waited for. */
+  /** Aborts shortly after shutdown begins and ends requests to witnesses. */
   aborting: AbortSignal;
   random: () => number;
-  /** Hands a job on, at once and without waiting; a lost one is found again by the reconciler. */
+  /** Sends a job without waiting. The reconciler finds lost jobs again. */
   send: (job: Job) => void;
 };
 
-/** What all stages of a worker share. */
+/** The dependencies of all stages. */
 export type Pipeline = LogPipeline & { webhooks: Webhooks };

@@ -24,13 +24,13 @@ import { LAST_BACKOFF_MS } from './witness.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
-/** A sealer that does nothing for so long has stopped; besides, the hashing takes its time. */
+/** A sealer idle in its transaction for this long has stopped; hashing time is added. */
 const SEALER_IDLE_MS = 3_000;
 const HASHING_MS_PER_LEAF = 0.02;
-/** How often publishing compares again because others have published meanwhile; then the next run goes on. */
+/** Retries of the compare-and-swap after another process published; then the next run continues. */
 const REGISTER_TRIES = 5;
 
-/** Seals what is due of a log: at most one batch a call, not more often than the batch interval. */
+/** Seals at most one batch of a log per call, no sooner than the batch interval after the last. */
 export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcome> {
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null)
@@ -47,7 +47,7 @@ export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcom
   return sealed;
 }
 
-/** Extends the log's tiles to its present size and stores batch and checkpoint. */
+/** Extends the log's tiles to its current size and stores the batch and its checkpoint. */
 async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome> {
   const { batchMaxLeaves } = pipeline.settings;
   const idleMs = Math.ceil(SEALER_IDLE_MS + batchMaxLeaves * HASHING_MS_PER_LEAF);
@@ -79,7 +79,7 @@ async function isConsistent({ register }: LogPipeline, tx: Sql, log: Log): Promi
   return (await compareWithRegister(tx, register, log)).state === 'consistent';
 }
 
-/** The tiles that the log is extended from. Throws when they are not those of the newest root: nothing is signed over them. */
+/** Reads the tiles on the right edge. Throws if their root is not the newest batch's, so that nothing is signed over them. */
 async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined): Promise<Tile[]> {
   if (newest === undefined) return [];
   const { treeSize, rootHash } = newest;
@@ -91,7 +91,7 @@ async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined):
   return tiles;
 }
 
-/** How long until the batch interval has passed since the newest batch, by the database's clock, which may step back. */
+/** Milliseconds until the batch interval ends, by the database's clock, which may step back. */
 async function msUntilDue(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
   if (newest === undefined) return 0;
   const [row] = await tx<{ age_ms: number }[]>`
@@ -122,7 +122,7 @@ async function storeBatch(
   });
 }
 
-/** Puts the newest batch's root into the register, then publishes every batch up to it and asks the witnesses. */
+/** Writes the newest batch's root to the register, publishes every batch up to it and triggers the witnesses. */
 async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
   const newest = await registerNewest(pipeline, log);
   if (newest === undefined) return;
@@ -139,11 +139,11 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
 }
 
 /**
- * Replaces the register's entry by the newest batch, unless that is published: the very entry that the batch's own
- * database was compared with, and in no transaction, so that a process which stands still here keeps nothing from others
- * and changes nothing when it goes on. When another entry stands by then, it is compared with that one.
+ * Replaces the register's entry with the newest batch, unless that batch is published. The replacement is a
+ * compare-and-swap on the entry that the tables were compared with. It runs outside any transaction: a process that is
+ * suspended here blocks nobody and changes nothing when it resumes. If the entry has changed, compares again.
  *
- * @returns the batch once the register has it
+ * @returns the batch once the register holds it
  */
 async function registerNewest({ pool, register }: LogPipeline, log: Log): Promise<BatchRow | undefined> {
   for (let tries = 0; tries < REGISTER_TRIES; tries++) {

@@ -1,8 +1,8 @@
 /**
  * Consumes: submissions that handlers have checked, signed and hashed.
  * Commit point: the commit of one `sequence_submissions` call; a submission is acknowledged only after it.
- * Emits: `wake`, once a call has stored something, so that sealing is looked at.
- * A crash leaves: before the commit nothing; after it the rows, which a retry with the same key or id finds.
+ * Emits: `wake` after each call that stored a row, which triggers sealing.
+ * A crash leaves: nothing before the commit; after it the rows, which a retry with the same key or id finds.
  */
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
@@ -16,7 +16,7 @@ import {
 } from '../store/submissions/sequence-submissions.js';
 import type { Leaf } from './acknowledged.js';
 
-/** Bounds of the gathering: per call, calls under way, and what may wait. */
+/** Bounds of one call, of the calls in flight and of the queue. */
 export type SequencerLimits = {
   maxRows: number;
   maxBytes: number;
@@ -24,30 +24,30 @@ export type SequencerLimits = {
   maxQueuedRows: number;
 };
 
-/** What gathering needs. `pool` is used by nobody else, so that no reader's query delays a write. */
+/** The dependencies of a sequencer. It alone uses `pool`, so that reads do not delay writes. */
 export type SequencerDeps = {
   pool: Pool;
   logId: number;
   limits: SequencerLimits;
   retentionMs: number;
-  /** How long a row is tried again while its idempotency key is busy or the database is away. */
+  /** How long a row is retried while its idempotency key is locked or the database is unavailable. */
   patienceMs: number;
   /** Monotonic milliseconds. */
   clock: () => number;
   wake: () => void;
-  /** Runs before each call; throws when the log must not be written to, as after a reconnect to an older database. */
+  /** Runs before each call. Throws if the log must not be written, for example after a failover that lost rows. */
   beforeWrite: () => Promise<void>;
-  /** Told of the newest leaf that a call has stored, before anybody's request is answered. */
+  /** Records the newest leaf that a call stored, before any of its requests is answered. */
   recordStored: (leaf: Leaf) => void;
 };
 
-/** Gathers concurrent submissions of one log and stores them together. */
+/** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
-  /** Resolves once the row is durable, or found to be a replay; rejects with what the caller should be told. */
+  /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
   add(row: NewSubmission): Promise<SequencedRow>;
-  /** How many rows wait to be written. */
+  /** The number of rows in the queue. */
   queued(): number;
-  /** Resolves when nothing is waiting or under way; nothing may be added after. */
+  /** Resolves once the queue is empty and no call is in flight. No row may be added afterwards. */
   close(): Promise<void>;
 };
 
@@ -63,11 +63,11 @@ type QueuedRow = {
 const ROW_OVERHEAD_BYTES = 600;
 const BUSY_RETRY_MS = 20;
 const DISK_FULL_SQLSTATE = '53100';
-/** An earlier, lost call with the same ids has committed meanwhile. */
+/** An earlier call with the same ids, whose outcome was unknown, has committed. */
 const UNIQUE_VIOLATION_SQLSTATE = '23505';
 const LOST_RETRY_MS = 100;
 
-/** Starts gathering for one log. While a call is under way, what arrives waits for the next one. */
+/** Creates the sequencer of one log. Rows that arrive during a call wait for the next one. */
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
   let inFlight = 0;
@@ -127,7 +127,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
   };
 }
 
-/** Takes the next rows off the queue; of several with one idempotency key the first, the others wait for its outcome. */
+/** Dequeues the rows of the next call, at most one per idempotency key; the others wait for its outcome. */
 function takeBatch(queue: QueuedRow[], limits: SequencerLimits): QueuedRow[] {
   const taken: QueuedRow[] = [];
   const kept: QueuedRow[] = [];
@@ -154,7 +154,7 @@ function takeBatch(queue: QueuedRow[], limits: SequencerLimits): QueuedRow[] {
 
 type Delay = (waiting: QueuedRow, delayMs: number) => void;
 
-/** One call; a lost connection sends the rows again, a data error halves the flush until one bad row fails alone. */
+/** Makes one call. Retries the rows after a lost connection; bisects them after a data error, so that a bad row fails alone. */
 async function store(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
@@ -212,7 +212,7 @@ async function storeFailed(
 }
 
 function retryRow(deps: SequencerDeps, waiting: QueuedRow, later: Delay, cause: unknown): void {
-  // The first loss may have taken longer than that to be noticed, and the outcome is worth another look.
+  // The first failure may have taken longer than the patience to surface, so the deadline starts with it.
   if (!waiting.again) waiting.deadline = deps.clock() + deps.patienceMs;
   if (deps.clock() >= waiting.deadline) {
     waiting.reject(

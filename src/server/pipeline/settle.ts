@@ -1,8 +1,8 @@
 /**
- * Consumes: published batches that evidence now covers, or whose deadline has passed.
+ * Consumes: published batches that evidence covers, or whose deadline has passed.
  * Commit point: the statement that changes the status and records the transition.
  * Emits: a notify job per batch.
- * A crash leaves: the batch as it was; the reconciler comes back to it.
+ * A crash leaves: the batch unchanged; the reconciler finds it again.
  */
 
 import { DONE, type Outcome } from '../queue/outcome.js';

@@ -1,15 +1,15 @@
 /**
- * What happens to a submission after it is accepted, stage by stage. Each stage can be run at any time, by any number
- * of workers, and again: what is done stays done.
+ * The stages of a submission after its handler has checked and signed it. Every stage is idempotent: any number of
+ * workers may run it, at any time and repeatedly.
  *
  * | stage | file | due when | commit point |
  * |---|---|---|---|
- * | accept | accept.ts | a handler has a checked and signed submission | the gathered write |
- * | seal | seal.ts | the log has leaves behind its newest batch | batch, tiles and checkpoint in one transaction |
+ * | sequence | sequence.ts | a handler has a checked and signed submission | the batched write |
+ * | seal | seal.ts | the log has leaves after its newest batch | batch, tiles and checkpoint in one transaction |
  * | witness | witness.ts | a witness has not vouched for the newest checkpoint | the evidence row |
  * | settle | settle.ts | evidence covers a batch, or its deadline has passed | the status and its transition row |
- * | notify | notify.ts | a transition's events are not on their way | a range per subscription, and the mark |
- * | webhook | deliver.ts | a subscription has events to send or to send again | the record of an attempt |
+ * | notify | notify.ts | a transition's events are not enqueued | a range per subscription, and the mark |
+ * | webhook | webhooks/deliver.ts | a subscription has deliveries due | the record of an attempt |
  */
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { Outcome } from '../queue/outcome.js';

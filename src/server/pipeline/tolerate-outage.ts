@@ -2,8 +2,8 @@ import type { OutageLogs } from '../core/outage-log.js';
 import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 
 /**
- * Does some work, by its name. While the database is away that is said at growing intervals and the answer is
- * `otherwise`: whoever asks comes again. What fails for another reason is thrown.
+ * Runs a named piece of work. Returns `otherwise` while the database is unavailable, and logs the outage at growing
+ * intervals; the caller retries. Rethrows every other error.
  */
 export async function toleratingOutage<T>(
   outageLogs: OutageLogs,
@@ -14,12 +14,12 @@ export async function toleratingOutage<T>(
   const outageLog = outageLogs.for(work);
   try {
     const result = await run();
-    outageLog.recovered({ work }, 'the database can be used again');
+    outageLog.recovered({ work }, 'the database is available again');
     return result;
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
     const { message: reason } = error as Error;
-    outageLog.failed({ work, reason }, 'the database cannot be used now; this is tried again');
+    outageLog.failed({ work, reason }, 'the database is unavailable; retrying');
     return otherwise;
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Consumes: a published checkpoint that a witness has not vouched for.
  * Commit point: the transaction that stores the evidence under (log, witness, tree size).
- * Emits: a settle job. When to ask again after a failure stands in the tables, where the reconciler finds it.
- * A crash leaves: a lease that runs out within seconds; then another worker asks again.
+ * Emits: a settle job. The time of the next attempt is in the tables, where the reconciler finds it.
+ * A crash leaves: a lease that expires within seconds; then another worker retries.
  */
 import { checkpointBody } from '../../proof/log/checkpoint.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
@@ -22,14 +22,14 @@ import { settleJob } from './jobs/job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 
-/** A witness that answers at all does so sooner; the log says so of one that has not. */
+/** A request that takes longer is logged. */
 const SLOW_MS = 5_000;
 const FIRST_BACKOFF_MS = 1_000;
-/** How long a witness that fails is left alone at most while a batch within its deadline waits for it. */
+/** Maximum backoff of a failing witness while a batch within its deadline waits for it. */
 export const LAST_BACKOFF_MS = 30_000;
 const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
 
-/** Asks one witness about the newest published checkpoint of a log, unless it has vouched for it or is not due. */
+/** Asks one witness to vouch for the newest published checkpoint, unless it already has or is not due. */
 export async function witness(pipeline: LogPipeline, logId: number, name: string): Promise<Outcome> {
   const configured = pipeline.witnesses.find((candidate) => candidate.witness.name === name);
   if (configured === undefined) return { type: 'giveUp', reason: `this worker has no witness named ${name}` };
@@ -58,9 +58,9 @@ async function findState(
 }
 
 /**
- * The request itself, outside any transaction; the checkpoint is read after the lease, so it is the newest.
+ * Sends the request, outside any transaction. Reads the checkpoint after the lease, so that it is the newest.
  *
- * @returns false when the worker stops and what became of the request is not known
+ * @returns false if the worker shut down before the outcome was known
  */
 async function ask(
   pipeline: LogPipeline,
@@ -93,19 +93,19 @@ async function ask(
     clearTimeout(slow);
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
-  // It may have cost money: it is not thrown away because the database is away.
-  await retryWhileUnavailable(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
+  // The evidence may have cost money: storing it is retried while the database is unavailable.
+  await untilStored(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
   if (state.failures > 0) await endBackoff(pipeline.pool, namesOfKind(pipeline, kind));
   return true;
 }
 
-/** What kept one of a kind from answering may have kept the others: our own network, above all. */
+/** Witnesses of one kind often fail for one reason, such as our own network, so they recover together. */
 function namesOfKind({ witnesses }: LogPipeline, kind: number): string[] {
   return witnesses.filter((other) => other.kind === kind).map((other) => other.witness.name);
 }
 
-/** The bytes every witness vouches for, of a stored batch. */
+/** The checkpoint bytes of a batch that every witness vouches for. */
 function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
   return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
 }
@@ -165,9 +165,9 @@ async function recordFailure(
 }
 
 /**
- * 1 s doubling to 30 s, hourly once the newest batch's deadline has passed, each less up to a fifth at random.
+ * Exponential backoff from 1 s to 30 s, one hour after the newest batch's deadline; jitter subtracts up to a fifth.
  *
- * @param failures how many attempts failed in a row before this one
+ * @param failures consecutive failures before this one
  * @param random in [0, 1)
  */
 export function backoffMs(failures: number, afterDeadline: boolean, random: number): number {

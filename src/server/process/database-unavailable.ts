@@ -39,6 +39,6 @@ export function createDatabaseAway(log: Logger): DatabaseAway {
 }
 
 function away(outageLog: OutageLog, work: string, error: unknown): ApiError {
-  outageLog.failed({ work, reason: (error as Error).message }, 'the database cannot be used now');
+  outageLog.failed({ work, reason: (error as Error).message }, 'the database is unavailable');
   return unavailable('the service cannot reach its database now', RETRY_SECONDS, error);
 }

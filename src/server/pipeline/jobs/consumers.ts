@@ -10,7 +10,7 @@ import { jobSubject, type Stage } from './job.js';
 import { type JobSender, readJob } from './job-sender.js';
 import { findDueLogJobs } from './reconcile.js';
 
-/** How many jobs of a stage one worker has under way: a slow witness must not hold up the others. */
+/** Concurrent jobs of each stage in one worker: a slow witness must not block the others. */
 const CONCURRENCY: Readonly<Record<Stage, number>> = {
   seal: 4,
   witness: 16,
@@ -18,13 +18,13 @@ const CONCURRENCY: Readonly<Record<Stage, number>> = {
   notify: 4,
   webhook: 256,
 };
-/** The stages that are worked on from the queue. */
+/** The stages with a queue consumer. */
 export const STAGES = Object.keys(CONCURRENCY) as Stage[];
 const DATABASE_AWAY_MS = 1_000;
-/** Stages that look once more for what came while they worked; for others the next look is soon enough. */
+/** Stages that check for new work after each job; for the others the reconciler is soon enough. */
 const RECHECKED: readonly Stage[] = ['seal', 'witness'];
 
-/** Starts to take jobs of every stage. @returns what ends each */
+/** Starts a consumer for every stage. @returns the functions that stop them */
 export function consumeStages(
   pipeline: Pipeline,
   queue: Queue,
@@ -64,7 +64,7 @@ function consumeStage(
   );
 }
 
-/** What came up while a job was worked on could not be sent, because its like was still there. */
+/** Sends the job again if it became due during its run: the stream refused that message while this one was pending. */
 async function resendIfDue(pipeline: Pipeline, jobs: JobSender, done: Job): Promise<void> {
   const due = await findDueLogJobs(pipeline);
   for (const job of due) if (jobSubject(job) === jobSubject(done)) jobs.send(job);

@@ -5,29 +5,29 @@ import { createOutageLog } from '../../core/outage-log.js';
 import { openQueue, type Queue, type QueueOptions } from '../../queue/jetstream.js';
 import { jobSubject } from './job.js';
 
-/** Hands jobs to JetStream when it is there. */
+/** Publishes jobs to JetStream while it is available. */
 export type JobSender = {
-  /** The queue while it works. */
+  /** The queue, if JetStream works. */
   queue(): Queue | undefined;
-  /** The queue while there is a connection, for what needs NATS alone. */
+  /** The queue, if NATS is connected; enough for core NATS. */
   connected(): Queue | undefined;
-  /** At once and without waiting; what is lost is found again by the reconciler. */
+  /** Publishes without waiting. The reconciler finds lost jobs again. */
   send(job: Job): void;
-  /** Rejects when JetStream did not take the job. */
+  /** Publishes a job. Rejects if JetStream did not acknowledge it. */
   publish(job: Job): Promise<void>;
   close(): Promise<void>;
 };
 
 const RECONNECT_MS = 1_000;
 
-/** What jobs are sent through: `onQueue` runs once the connection stands for the first time. */
+/** Options of a job sender. `onQueue` runs after the first successful connect. */
 export type JobSenderOptions = Omit<QueueOptions, 'closing' | 'url'> & {
-  /** None where the service runs without JetStream. */
+  /** Undefined if the service runs without JetStream. */
   url: string | undefined;
   onQueue?: (queue: Queue) => void;
 };
 
-/** Starts connecting, for as long as it takes; until it has, jobs are left to the reconciler. */
+/** Connects in the background and retries until it succeeds; until then the reconciler runs the jobs. */
 export function createJobSender({ url, ...others }: JobSenderOptions): JobSender {
   if (url === undefined) return WITHOUT_JETSTREAM;
   const options = { ...others, url };
@@ -67,7 +67,7 @@ const WITHOUT_JETSTREAM: JobSender = {
   close: async () => {},
 };
 
-/** Resolves when it stands, or `closing` is aborted. */
+/** Resolves once connected, or when `closing` aborts. */
 async function connectWithRetry(
   options: QueueOptions & { closing: AbortSignal },
   opened: (queue: Queue) => void,
@@ -87,7 +87,7 @@ async function connectWithRetry(
   }
 }
 
-/** A job from a message's bytes. */
+/** Decodes a job message. */
 export function readJob(payload: Uint8Array): Job {
   return fromBinary(JobSchema, payload);
 }

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Job, JobSchema } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
 
-/** The stages that jobs are for; each has its own subject and consumer. */
+/** A stage with jobs; each has its own subject and consumer. */
 export type Stage = NonNullable<Job['stage']['case']>;
 
 /** The job to seal a log. */
@@ -19,17 +19,17 @@ export function settleJob(logId: number): Job {
   return create(JobSchema, { stage: { case: 'settle', value: { logId } } });
 }
 
-/** The job to put the events of a batch's transitions on their way. */
+/** The job to enqueue the events of a batch's transitions. */
 export function notifyJob(batchId: string): Job {
   return create(JobSchema, { stage: { case: 'notify', value: { batchId } } });
 }
 
-/** The job to send what a subscription has due. */
+/** The job to send a subscription's due deliveries. */
 export function webhookJob(webhookId: string): Job {
   return create(JobSchema, { stage: { case: 'webhook', value: { webhookId } } });
 }
 
-/** The subject of a job below the stream's prefix: the stage and what it is about, so that equal jobs wait once. */
+/** The subject of a job below the stream's prefix: stage and key, so that equal jobs are queued once. */
 export function jobSubject(job: Job): string {
   const { stage } = job;
   switch (stage.case) {

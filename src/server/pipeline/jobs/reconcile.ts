@@ -1,7 +1,7 @@
 /**
  * Consumes: the tables.
- * Commit point: none of its own; the stages have theirs.
- * Emits: every job that is due. So a lost message, or the loss of JetStream altogether, costs time and nothing else.
+ * Commit point: none; each stage has its own.
+ * Emits: every job that is due. So the loss of a message, or of all of JetStream, costs only time.
  * A crash leaves: nothing to clean up.
  */
 
@@ -16,15 +16,15 @@ import { runJob } from '../stages.js';
 import { toleratingOutage } from '../tolerate-outage.js';
 import { jobSubject, notifyJob, sealJob, settleJob, webhookJob, witnessJob } from './job.js';
 
-/** At most so many batches and subscriptions are found due at a time, the longest due first. */
+/** Maximum batches and subscriptions per query, longest due first. */
 const MAX_FOUND = 500;
 
-/** The jobs that the tables say are due, in the order of the stages. */
+/** All due jobs, read from the tables, in the order of the stages. */
 export async function findDueJobs(pipeline: LogPipeline): Promise<Job[]> {
   return (await Promise.all([findDueLogJobs(pipeline), findDueEventJobs(pipeline)])).flat();
 }
 
-/** Those of events and their deliveries. */
+/** The due jobs of events and deliveries. */
 export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
   const [batches, webhooks] = await Promise.all([
     findUnnotifiedBatches(pool, MAX_FOUND),
@@ -33,7 +33,7 @@ export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
   return [...batches.map(notifyJob), ...webhooks.map(webhookJob)];
 }
 
-/** Those of sealing, witnesses and settling. */
+/** The due jobs of sealing, witnesses and settling. */
 export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
   const jobs: Job[] = [];
   const here = new Set(pipeline.witnesses.map(({ witness }) => witness.name));
@@ -45,15 +45,15 @@ export async function findDueLogJobs(pipeline: LogPipeline): Promise<Job[]> {
   return jobs;
 }
 
-/** Runs jobs in this process, for while JetStream cannot be reached. */
+/** Runs jobs in this process while JetStream is unavailable. */
 export type LocalRunner = {
-  /** Starts a job beside those under way, unless its like is under way: a slow witness holds up nobody else. */
+  /** Starts a job concurrently with others, unless an equal job is running. */
   run(job: Job): void;
-  /** Resolves when nothing is under way. */
+  /** Resolves once no job is running. */
   idle(): Promise<void>;
 };
 
-/** A runner over the stages; what fails is logged, and found again by the reconciler. */
+/** Creates a runner over the stages. It logs failures; the reconciler finds those jobs again. */
 export function createLocalRunner(pipeline: Pipeline, outageLogs: OutageLogs): LocalRunner {
   const running = new Map<string, Promise<void>>();
   return {

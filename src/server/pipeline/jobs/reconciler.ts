@@ -5,13 +5,12 @@ import { jobSubject } from './job.js';
 import type { JobSender } from './job-sender.js';
 import { findDueEventJobs, findDueLogJobs, type LocalRunner } from './reconcile.js';
 
-/** A job that is still due so long after it was sent is run here: its message may be with a worker that died. */
+/** A job still due this long after it was sent runs locally: its message may be held by a dead worker. */
 const OVERDUE_MS = 3_000;
 
 /**
- * Makes the looks at the tables for what is due: of the logs, and of events apart, so that trouble with deliveries holds
- * up no sealing. Each hands on what it finds; what JetStream does not take is run here, and so is what it has not
- * brought to an end.
+ * Creates two reconcilers, for the log stages and for events, so that slow deliveries do not delay sealing. Each reads the
+ * due jobs from the tables and publishes them. It runs jobs locally that JetStream does not accept or has not completed.
  */
 export function createReconcilers(
   pipeline: Pipeline,
@@ -29,7 +28,7 @@ function createReconciler(
   jobs: JobSender,
   local: LocalRunner,
 ): () => Promise<void> {
-  /** By subject, since when the job was found due each time. */
+  /** By subject, since when the job has been due on every check. */
   const dueSince = new Map<string, number>();
   return async () => {
     const due = await findDue();
@@ -45,7 +44,7 @@ function createReconciler(
   };
 }
 
-/** Whether JetStream took all of them; the stream is made again for the next time when it did not. */
+/** Publishes all jobs. Returns false, and recreates the stream, if JetStream refused one. */
 async function sendAll(jobs: JobSender, due: readonly Job[]): Promise<boolean> {
   try {
     for (const job of due) await jobs.publish(job);

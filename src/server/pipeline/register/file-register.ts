@@ -1,11 +1,11 @@
 /**
- * The register as a folder of files. The entry of a log is the name of the one file in `<origin>.checkpoint/`,
- * `<size>-<root>-<key hash>`, and is replaced by one rename(2) of that very name: when another entry stands, whoever put
- * it there and whenever, there is nothing to rename. So of all who compared with the same entry one replaces it, on a
- * folder that machines share as well, and no lock is held that a stopped process could keep from others or come back to.
+ * The checkpoint register in a folder of files. A log's entry is the name of the only file in `<origin>.checkpoint/`:
+ * `<size>-<root>-<key hash>`. One rename(2) from the expected name to the new name is the compare-and-swap: it fails with
+ * ENOENT if the entry has changed. So exactly one of several writers succeeds, on a shared folder too, and there is no
+ * lock that a stopped process could hold.
  *
- * Earlier releases kept `<size> <root>` in a file `<origin>`. It is read until an entry takes its place; while such a
- * process runs beside this one, the larger of the two counts.
+ * Earlier releases wrote `<size> <root>` to a file `<origin>`. That file is read until an entry replaces it; while both
+ * exist the larger size counts.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -14,12 +14,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { syncDirectory } from '../../core/write-file-atomic.js';
 import { type Register, type RegisterEntry, RegisterError } from './register.js';
 
-/** What stands, and the file whose name it is; none of the earlier form. */
+/** The current entry and its file name; `file` is undefined for an entry of the earlier format. */
 type StoredEntry = { entry: RegisterEntry; file: string | undefined };
 
 const ENTRY = /^(\d{1,15})-([0-9a-f]{64})-([0-9a-f]{64})$/;
 const EARLIER_ENTRY = /^(\d{1,15}) ([0-9a-f]{64})\n$/;
-/** A listing made while a name changes may have neither or both. */
+/** A listing during a rename may show neither name or both. */
 const LISTINGS = 3;
 const LISTING_PAUSE_MS = 20;
 
@@ -28,19 +28,19 @@ export function openFileRegister(
   folder: string,
   sync: (path: string) => Promise<void> = syncDirectory,
 ): Register {
-  const place = (origin: string) => join(folder, `${origin}.checkpoint`);
+  const location = (origin: string) => join(folder, `${origin}.checkpoint`);
   const earlier = (origin: string) => join(folder, origin);
   const find = async (origin: string): Promise<StoredEntry | undefined> => {
-    // In this order: the earlier form goes once there is the other.
+    // In this order: the earlier format is deleted once the other exists.
     const before = await findEarlier(origin, earlier(origin));
-    const now = await findEntry(origin, place(origin));
+    const now = await findEntry(origin, location(origin));
     if (before === undefined || (now !== undefined && now.entry.size >= before.size)) return now;
     return { entry: before, file: now?.file };
   };
   const put = async (standing: RegisterEntry | undefined, next: RegisterEntry): Promise<boolean> => {
     const found = await find(next.origin);
     if (!isSame(found?.entry, standing)) return false;
-    const path = place(next.origin);
+    const path = location(next.origin);
     const file = nameOf(next);
     if (found?.file === undefined) {
       if (!(await createFolder(path, file))) return false;
@@ -54,12 +54,12 @@ export function openFileRegister(
   };
   return {
     location,
-    read: (origin) => withPath(place(origin), 'read', async () => (await find(origin))?.entry),
-    replace: (standing, next) => withPath(place(next.origin), 'written', () => put(standing, next)),
+    read: (origin) => withPath(location(origin), 'read', async () => (await find(origin))?.entry),
+    replace: (standing, next) => withPath(location(next.origin), 'written', () => put(standing, next)),
   };
 }
 
-/** Says which file failed, which the system's errors do not always do. */
+/** Adds the path to errors: the system's messages do not always name it. */
 async function withPath<T>(path: string, what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -89,7 +89,7 @@ async function findEntry(origin: string, path: string): Promise<StoredEntry | un
   }
 }
 
-/** Without what file systems add by themselves. */
+/** The names in a folder, without hidden files that some file systems add. */
 async function list(path: string): Promise<string[]> {
   return (await readdir(path)).filter((name) => !name.startsWith('.'));
 }
@@ -117,7 +117,7 @@ function sameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean 
   return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0;
 }
 
-/** Makes the directory with its one file in it, or nothing: a directory takes no other's place that holds something. */
+/** Creates the directory with its file atomically. Returns false if it exists: rename(2) replaces no directory that is not empty. */
 async function createFolder(path: string, file: string): Promise<boolean> {
   const made = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -134,7 +134,7 @@ async function createFolder(path: string, file: string): Promise<boolean> {
 
 async function renameIfExists(from: string, to: string): Promise<boolean> {
   if ((await undefinedIfMissing(() => rename(from, to).then(() => true))) === true) return true;
-  // Over a network the answer to a rename that was carried out may be lost, and the rename is sent again.
+  // NFS may lose the reply to a rename that succeeded and send the rename again.
   const files = await list(dirname(to));
   return files.length === 1 && join(dirname(to), files[0] ?? '') === to;
 }

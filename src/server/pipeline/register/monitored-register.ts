@@ -1,12 +1,12 @@
 import { type Register, RegisterError } from './register.js';
 
-/** A register whose failures to write are remembered. */
+/** A register that remembers failed writes. */
 export type MonitoredRegister = Register & {
-  /** Why the log's entry could not be written, while it is not there; undefined when all is. */
+  /** Why the log's last write failed. Undefined once that entry, or a later one, is stored. */
   findProblem(origin: string): string | undefined;
 };
 
-/** Remembers, by log, the last write that failed, until that entry or a later one stands, whoever wrote it. */
+/** Remembers each log's last failed write until any process stores that entry or a later one. */
 export function monitorWrites(register: Register): MonitoredRegister {
   const failed = new Map<string, { size: number; reason: string }>();
   const standing = (origin: string, size: number) => {

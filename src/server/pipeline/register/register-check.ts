@@ -6,7 +6,7 @@ import { checkRegister, compareWithRegister, type Register } from './register.js
 
 type Deps = { pool: Pool; register: Register; log: Logger };
 
-/** Compares every log with the register, as at start, and freezes those that contradict it. The log lines say so. */
+/** Compares every active log with the register at start. Freezes and logs those that contradict it. */
 export async function checkRegisters(deps: Deps): Promise<void> {
   for (const row of await listActiveLogs(deps.pool)) {
     const { origin } = row;
@@ -24,10 +24,10 @@ export async function checkRegisters(deps: Deps): Promise<void> {
   }
 }
 
-/** Why nothing is taken, or nothing sealed, in an environment; a proto Environment number. */
+/** Why an environment accepts or seals nothing. `environment` is a proto Environment number. */
 export type LogProblem = { environment: number; reason: string };
 
-/** Says which active logs are frozen. */
+/** Lists the active logs that are frozen, after comparing each with the register. */
 export async function findLogProblems(deps: Deps): Promise<LogProblem[]> {
   const problems = await Promise.all(
     (await listActiveLogs(deps.pool)).map(async (row) => {
@@ -39,7 +39,7 @@ export async function findLogProblems(deps: Deps): Promise<LogProblem[]> {
   return problems.flat();
 }
 
-/** Which active logs are frozen, by the tables alone. Costs one query. */
+/** Lists the active logs that the tables mark as frozen, in one query. */
 export async function findFrozen(pool: Pool): Promise<LogProblem[]> {
   const frozen = (await listActiveLogs(pool)).filter(({ frozenAt }) => frozenAt !== null);
   return frozen.map((row) => problemOf(row, row.frozenReason));
@@ -50,8 +50,8 @@ function problemOf({ environment, origin }: Log, reason: string | null): LogProb
 }
 
 /**
- * Says which logs cannot be sealed because the register lacks them, or could not be written; sealing needs it, serving
- * does not.
+ * Lists the logs that cannot be sealed because the register lacks them or failed to be written. Serving needs no
+ * register.
  */
 export async function findRegisterProblems(pool: Pool, register: MonitoredRegister): Promise<LogProblem[]> {
   const problems = (await listActiveLogs(pool)).map(async (log) => {
@@ -62,7 +62,7 @@ export async function findRegisterProblems(pool: Pool, register: MonitoredRegist
   return (await Promise.all(problems)).flat();
 }
 
-/** The logs that are written to: the newest epoch of each environment. */
+/** The active logs: the newest epoch of each environment. */
 async function listActiveLogs(pool: Pool): Promise<Log[]> {
   const logs = await listLogs(pool);
   return logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id);

@@ -1,6 +1,6 @@
 /**
- * The register: per log the newest sealed size and root, kept outside the database. A database that lacks what the
- * register has was restored from an older backup; signing on from there would be a second history.
+ * The checkpoint register, a rollback guard: per log the newest sealed size and root, stored outside the database. A
+ * database that lacks them was restored from an older backup; signing on from there would fork the log.
  */
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.js';
@@ -14,7 +14,7 @@ import {
 import { freezeLog, type Log } from '../../store/log/logs.js';
 
 /**
- * A size of a log and its root there. `keyHash` is the SHA-256 of the log's public key, the raw 32 bytes: it tells apart
+ * A tree size of a log and its root hash. `keyHash` is the SHA-256 of the log's raw 32-byte public key; it distinguishes
  * installations that share a folder and an origin. Entries of earlier releases lack it.
  */
 export type RegisterEntry = {
@@ -24,27 +24,27 @@ export type RegisterEntry = {
   keyHash: Uint8Array | undefined;
 };
 
-/** A register that cannot be read or written, or holds what no register holds. */
+/** The register cannot be read or written, or its content is malformed. */
 export class RegisterError extends Error {
   override readonly name = 'RegisterError';
 }
 
-/** Remembers the newest entry of each log through anything that happens to the database. */
+/** Stores the newest entry of each log, independently of the database. */
 export type Register = {
-  /** Where the entry of a log is kept, for messages to operators. */
+  /** The location of a log's entry, for messages to operators. */
   location(origin: string): string;
-  /** The entry of a log, or undefined when there is none; throws RegisterError when that cannot be told. */
+  /** Returns a log's entry, or undefined if it has none. Throws RegisterError if reading fails. */
   read(origin: string): Promise<RegisterEntry | undefined>;
   /**
-   * Puts `next` in the place of exactly the entry that was read before, or of none. Of several who read the same, one
-   * does. Throws RegisterError when it may or may not be there afterwards.
+   * Compare-and-swap: stores `next` if the current entry equals `standing` (undefined: none). Throws RegisterError if the
+   * outcome is unknown.
    *
-   * @returns whether `next` stands, durable; false when another entry does
+   * @returns true once `next` is durable, false if the entry was another one
    */
   replace(standing: RegisterEntry | undefined, next: RegisterEntry): Promise<boolean>;
 };
 
-/** What the register is to have of a log at one of its sizes. */
+/** The register entry of a log at one of its tree sizes. */
 export function registerEntry(
   log: Log,
   { treeSize, rootHash }: Pick<BatchRow, 'treeSize' | 'rootHash'>,
@@ -57,9 +57,9 @@ function keyHashOf({ publicKey }: Log): Uint8Array {
 }
 
 /**
- * How the tables stand to the register. `consistent`: with this entry, or with none while nothing was published.
- * `missing`: it cannot be told, because checkpoints were published but the register knows of none, cannot be read, or
- * has the entry of another log.
+ * The result of comparing the tables with the register. `consistent`: they agree with this entry, or nothing was
+ * published yet. `missing`: unknown, because checkpoints were published and the register has no entry, cannot be read, or
+ * holds the entry of another log. `fork`: they contradict each other.
  */
 export type Comparison =
   | { state: 'consistent'; entry: RegisterEntry | undefined }
@@ -67,8 +67,8 @@ export type Comparison =
   | { state: 'fork'; reason: string };
 
 /**
- * Compares a log's tables with its entry in the register. The register is always read before the tables: whatever it
- * holds was in them before.
+ * Compares a log's tables with its register entry. Reads the register before the tables, because every entry was in the
+ * tables first.
  */
 export async function compareWithRegister(sql: Sql, register: Register, log: Log): Promise<Comparison> {
   try {
@@ -112,8 +112,7 @@ function otherInstallationReason(place: string, { origin }: Log): string {
 }
 
 /**
- * Compares, and freezes the log when the tables contradict the register, which the log lines say once. Says whether
- * the log may go on.
+ * Compares a log with the register. Freezes the log, and logs that once, if they contradict each other.
  */
 export async function checkRegister(
   { pool, register, log }: { pool: Pool; register: Register; log: Logger },

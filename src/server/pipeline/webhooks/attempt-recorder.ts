@@ -2,17 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import type { RecordedAttempt } from '../../store/webhooks/webhook-attempts.js';
 
-/** Records an attempt; resolves when that is durable. */
+/** Records an attempt; resolves once it is durable. */
 export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
 
 const MAX_ROWS = 500;
-/** So long attempts are gathered: nobody waits for a record, and each statement costs as much as sending ten events. */
+/** Attempts are batched for this long: nobody waits for a record, and a statement costs as much as sending ten events. */
 const GATHER_MS = 10;
 
 /**
- * Gathers attempts into few statements: what comes in a few milliseconds, or while one is under way, goes together.
- * One that fails because the database is away is tried again for some seconds, since the receiver has had the event
- * already.
+ * Batches the attempts of a few milliseconds, or of a statement in flight, into one statement. Retries for some seconds
+ * while the database is unavailable, since the receiver already got the events.
  */
 export function createAttemptRecorder(
   store: (attempts: readonly RecordedAttempt[]) => Promise<void>,

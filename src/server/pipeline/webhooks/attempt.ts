@@ -11,13 +11,13 @@ import type { SendResult } from './send.js';
 const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
 const GONE_REASON = 'the endpoint answered 410 Gone';
 const FAILING_REASON = 'every attempt of five days has failed';
-/** An error may quote what the receiver sent, such as all the names in its certificate. */
+/** An error may quote the receiver, such as all names in its certificate. */
 const MAX_ERROR_LENGTH = 500;
 
-/** An attempt: under which lease of its subscription, when it was sent, and a random number in [0, 1). */
+/** An attempt: its subscription's lease, when it was sent, and a random number in [0, 1). */
 export type Attempt = { lease: number; at: Date; random: number };
 
-/** What follows from an attempt for its delivery. A test is tried once. */
+/** The record of an attempt and its delivery's next state. Test deliveries are not retried. */
 export function attemptRecord(
   row: ClaimedDelivery,
   { lease, at, random }: Attempt,
@@ -44,18 +44,18 @@ export function attemptRecord(
   };
 }
 
-/** Text as Postgres takes it: without U+0000 and lone surrogates. */
+/** Text that Postgres stores: without U+0000 and lone surrogates. */
 function storable(text: string): string {
   return Buffer.from(text.replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
 }
 
-/** What records of attempts are made with. */
+/** The dependencies of storing attempts. */
 export type AttemptDeps = { pool: Pool; newAuditId: () => string };
 
-/** How many attempts came to what, and how many subscriptions were disabled for it. */
+/** Attempts by outcome, and the subscriptions disabled as a result. */
 export type AttemptCounts = { delivered: number; failed: number; disabled: number };
 
-/** Records attempts, then disables the subscriptions that are gone, or of which nothing has succeeded for five days. */
+/** Stores attempts, then disables subscriptions that answered 410 or have failed for five days. */
 export async function storeAttempts(
   deps: AttemptDeps,
   attempts: readonly RecordedAttempt[],
@@ -74,7 +74,7 @@ export async function storeAttempts(
 
 type Disabling = { lease: number; reason: string };
 
-/** Says whether it was active until now, and not changed or leased anew since the attempts that are the reason. */
+/** Returns false if the subscription was inactive, or was changed or leased again since the attempts. */
 async function disable(
   { pool, newAuditId }: AttemptDeps,
   id: string,

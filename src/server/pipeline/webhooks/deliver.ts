@@ -1,9 +1,9 @@
 /**
- * Consumes: what a subscription has due: deliveries to be tried again, and ranges of events that have no rows yet.
+ * Consumes: a subscription's due deliveries: retries, and ranges of events that have no rows yet.
  * Commit point: the statement that records an attempt.
- * Emits: nothing; when something is due next stands in the tables.
- * A crash leaves: deliveries whose attempt is not recorded; they are due again after a minute, and the receiver may see
- * the event, under the same id, once more.
+ * Emits: nothing; the tables hold the time of the next delivery.
+ * A crash leaves: deliveries without a record of their attempt. They are due again after a minute, and the receiver may
+ * get the event twice, with the same id.
  */
 import { decryptSecret } from '../../keys/encryption.js';
 import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
@@ -28,20 +28,20 @@ import { eventText } from './event.js';
 import type { SendResult } from './send.js';
 import { findSecretBytes } from './sign.js';
 
-/** After this a claimed delivery is due again: an attempt, and its recording while the database is away. */
+/** Visibility timeout of a claimed delivery: one attempt, and its record while the database is unavailable. */
 const VISIBLE_MS = 60_000;
-/** What is due so soon is waited for in the queue, not in the tables. */
+/** A delivery due sooner is waited for in the queue, not in the tables. */
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
 const BUSY_MS = 1_000;
 const FIRST_CONCURRENCY = 4;
 const MAX_CONCURRENCY = 32;
-/** An endpoint that takes longer gets fewer attempts at a time. */
+/** A slower attempt halves the concurrency limit. */
 const SLOW_MS = 1_000;
-/** One that takes no longer has no use for more at a time, each of which costs it and us a connection. */
+/** A faster endpoint gains nothing from more concurrency, and each request costs a connection. */
 const FAST_MS = 20;
 
-/** Sends what is due of one subscription, for one turn. */
+/** Sends the due deliveries of one subscription for a limited time. */
 export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
   if (webhooks.active.size >= webhooks.maxActive) return retryAfter(BUSY_MS);
   const webhook = await leaseWebhook(webhooks.pool, webhookId, LEASE_MS);
@@ -62,7 +62,7 @@ async function startRedelivery({ pool }: Webhooks, { id, redeliverSince }: Lease
   await pool.begin((tx) => redeliverFailed(tx, id, redeliverSince, REDELIVER_ROWS));
 }
 
-/** The attempts of one turn: as many at a time as the endpoint has shown that it takes, one while it fails. */
+/** Sends deliveries at the concurrency that the endpoint sustains, one at a time while it fails. */
 async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void> {
   const keys = webhook.secrets.map((secret) => signingKey(webhooks, webhook.id, secret));
   const left: ClaimedDelivery[] = [];
@@ -84,11 +84,11 @@ async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void
 
 function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): Uint8Array {
   const bytes = findSecretBytes(decryptSecret(keys, secret, webhookId));
-  if (bytes === undefined) throw new Error(`the stored secret of ${webhookId} is none`);
+  if (bytes === undefined) throw new Error(`the stored secret of ${webhookId} has no valid format`);
   return bytes;
 }
 
-/** Takes slots first, then as many deliveries; slots that nothing is due for are given back. */
+/** Acquires slots, claims as many deliveries and releases unused slots. */
 async function claim(
   { pool, slots, newDeliveryId }: Webhooks,
   { id, lease, projectId }: LeasedWebhook,
@@ -112,9 +112,9 @@ async function claim(
 }
 
 /**
- * One attempt and its record; `sent` learns, once, what the endpoint's width becomes. Never rejects.
+ * Makes one attempt and records it. Calls `sent` once with the change of the concurrency limit. Never rejects.
  *
- * @returns false when the attempt was given up because the worker stops
+ * @returns false if the attempt was aborted by shutdown
  */
 async function send(
   webhooks: Webhooks,
@@ -132,12 +132,12 @@ async function send(
     await webhooks.record(attemptRecord(row, { lease, at, random: webhooks.random() }, result));
   } catch (error) {
     if (!isDatabaseUnavailable(error)) {
-      webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; it is made again');
+      webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; retrying');
     } else {
       const { message: reason } = error as Error;
       webhooks.outageLog.failed(
         { work: 'recording attempts', reason },
-        'an attempt was not recorded; it is made again',
+        'an attempt was not recorded; retrying',
       );
     }
   }

@@ -1,64 +1,63 @@
 /**
- * How the width of what is sent at a time changes after an attempt. Of a fraction the whole counts, so that 1 / width for
- * each attempt is one more for a round of them; at 0 nothing more is sent in this loop.
+ * Next concurrency limit after an attempt (additive increase, multiplicative decrease). The limit is fractional and
+ * floored when used: +1 / limit per success is +1 per round of successes. 0 ends the loop.
  */
 export type ConcurrencyChange = (limit: number) => number;
 
-/** What a loop works with. */
+/** The dependencies of a delivery loop. */
 export type DeliveryDeps<T> = {
-  /** Claims up to `most` that are due; fewer than `wanted` means that no more are, for now. */
+  /** Claims up to `most` due rows. Fewer rows than `wanted` means that no more are due now. */
   claim: (most: number) => Promise<{ rows: T[]; wanted: number }>;
-  /** Whether what was claimed may still be sent: the subscription is as it was, and nobody else's. */
+  /** Whether the lease still holds: the subscription is unchanged and owned by this worker. */
   leaseHolds: () => Promise<boolean>;
-  /** Sends one: calls `sent` when the endpoint has had its say, and resolves when that is recorded. Never rejects. */
+  /** Sends one row. Calls `sent` after the response, and resolves once the attempt is recorded. Never rejects. */
   send: (row: T, sent: (next: ConcurrencyChange) => void) => Promise<void>;
-  /** Takes back one that was claimed and will not be sent. */
+  /** Releases a claimed row that will not be sent. */
   releaseUnsent: (row: T) => void;
   isStopping: () => boolean;
 };
 
-/** How long one subscription is worked on before others get their loop. */
+/** How long the loop runs before other subscriptions get their turn. */
 const LOOP_MS = 10_000;
-/** What else is due, and whether what waits for its request may still be sent, is asked this often. */
+/** Interval of claims without due rows, and of lease checks. */
 const POLL_MS = 1_000;
-/** So long after its claim one is still sent: its attempt must end before it is due again. */
+/** A claimed row is sent this long after its claim at most: the attempt must end within the visibility timeout. */
 const READY_MS = 40_000;
-/** A claim costs as much as some thirty of its rows. */
+/** Upper bound of rows per claim. A claim costs as much as some thirty of its rows. */
 const MAX_CLAIM = 64;
 
 type Loop<T> = {
   concurrency: number;
-  /** How many the next claim asks for, unless the endpoint gets one at a time. */
+  /** Rows of the next claim, unless the concurrency is 1. */
   claimRows: number;
-  /** Whether the last attempt was no reason to send fewer at a time. */
+  /** Whether the last attempt did not reduce the concurrency. */
   isKeepingUp: boolean;
-  /** Whether a claim, or the question whether it stands, is under way. */
+  /** Whether a claim or a lease check is in flight. */
   isQuerying: boolean;
-  /** When the last of these was answered. */
+  /** When the last of these succeeded. */
   leaseCheckedAtMs: number;
-  /** Claimed, and waiting for their request. */
+  /** Claimed rows that wait for their request. */
   ready: { row: T; goodUntilMs: number }[];
   sending: number;
   recording: number;
-  /** When to look for more that is due. */
+  /** The earliest time of the next claim. */
   nextClaimAtMs: number;
   endsAtMs: number;
   failed: unknown;
-  /** Called when anything ends. What follows waits for the event loop, as the connection does to be free again. */
+  /** Schedules the next step, after the event loop has freed the connection. */
   wake: () => void;
 };
 
 /**
- * Sends what is due for a while: `width` at a time, which each attempt may change. While the endpoint keeps up, more
- * are claimed ahead, so that no request waits for a claim. Resolves when all that was claimed is sent and recorded, or
- * left; rejects when a claim failed.
+ * Sends due deliveries at a concurrency limit that each attempt adjusts. Claims ahead while the endpoint keeps up, so that
+ * no request waits for a claim. Resolves once every claimed row is recorded or released. Rejects if a claim fails.
  */
 export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const nowMs = performance.now();
     const loop: Loop<T> = {
       concurrency,
-      claimRows: width,
+      claimRows: concurrency,
       isKeepingUp: false,
       isQuerying: false,
       leaseCheckedAtMs: nowMs,
@@ -101,10 +100,10 @@ function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, concurrency }: Loo
   return ready.length + sending === 0 || (isKeepingUp && concurrency > 1 && ready.length <= claimRows / 2);
 }
 
-async function query<T>(loop: Loop<T>, question: () => Promise<void>): Promise<void> {
+async function query<T>(loop: Loop<T>, run: () => Promise<void>): Promise<void> {
   loop.isQuerying = true;
   try {
-    await question();
+    await run();
     loop.leaseCheckedAtMs = performance.now();
   } catch (error) {
     loop.failed = error;
@@ -127,7 +126,7 @@ async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Pr
   if (!(await leaseHolds())) loop.concurrency = 0;
 }
 
-/** One that has waited too long, and all of them when nothing more is sent, are left to be claimed again. */
+/** Starts requests up to the limit. Releases rows that waited too long, and all rows once the limit is 0. */
 function sendReady<T>({ send, releaseUnsent }: DeliveryDeps<T>, loop: Loop<T>, nowMs: number): void {
   while (loop.ready.length > 0 && (loop.sending + 1 <= loop.concurrency || loop.concurrency === 0)) {
     const { row, goodUntilMs } = loop.ready.shift()!;

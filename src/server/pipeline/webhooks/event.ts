@@ -31,27 +31,27 @@ const writePartial = compileWriter(PartialEventDataSchema);
 const writeFailed = compileWriter(FailedEventDataSchema);
 const writeTest = compileWriter(TestEventDataSchema);
 
-/** The event that a batch's new status is for each of its submissions. */
+/** The event type of a batch's transition. Throws if the status has none. */
 export function eventTypeOf(transition: number): EventType {
   const type = TYPE_OF_TRANSITION.get(transition);
-  if (type === undefined) throw new Error(`a batch's status ${transition} is no event`);
+  if (type === undefined) throw new Error(`a batch's status ${transition} has no event type`);
   return type;
 }
 
-/** The event of a delivery. The same submission and transition give the same event, whoever makes it and whenever. */
+/** The event of a delivery. It depends only on the submission and the transition. */
 export function eventOf(delivery: EventSource, baseUrl: string): Event {
   const head = headOf(delivery);
   return { ...head, data: JSON.parse(dataOf(head.type, delivery, baseUrl)) as JsonObject };
 }
 
-/** An event's id, and the event as it is sent: JSON as the REST surface spells it. */
+/** An event's id and its body: JSON in the form of the REST API. */
 export function eventText(delivery: EventSource, baseUrl: string): { id: string; body: string } {
   const head = headOf(delivery);
   const data = dataOf(head.type, delivery, baseUrl);
   return { id: head.id, body: `${writeEvent(head).slice(0, -1)},"data":${data}}` };
 }
 
-/** All of an event but its data. */
+/** An event without its data. */
 function headOf({ transition, submissionId, id, occurredAt }: EventSource): Event {
   const isTest = transition === null || submissionId === null;
   const type = isTest ? EventType.WEBHOOK_TEST : eventTypeOf(transition);
@@ -89,8 +89,8 @@ const PREFIX_LENGTH = 4;
 const ULID_TIME_LENGTH = 10;
 
 /**
- * `evt_` and a ULID with the time of the submission's (or the test delivery's) own and, for its random part, the first
- * 80 bits of SHA-256 over the type and that id.
+ * `evt_` and a ULID: its time is that of the submission's (or test delivery's) id, its random part the first 80 bits of
+ * SHA-256 over the type and that id.
  */
 function eventId(subjectId: string, type: EventType): string {
   const digest = hash('sha256', `${enumName(EventTypeSchema, type)} ${subjectId}`, 'buffer');

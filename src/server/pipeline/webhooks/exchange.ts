@@ -2,27 +2,27 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { createTimeoutQueue, type TimeoutQueue } from './timeout-queue.js';
 
-/** Told once how an exchange ended; `answer` is the start of the body as text. */
+/** Called once with the outcome of an exchange; `answer` is the start of the body as text. */
 export type ExchangeEnd = {
   failed(error: unknown): void;
   answered(status: number, headers: IncomingHttpHeaders, answer: string): void;
 };
 
-/** `fail` ends an exchange before its status has come, `finish` after. */
+/** `fail` ends an exchange before its status arrived, `finish` after. */
 type Exchange = { fail(error: unknown): void; finish(): void };
 
-/** Once the status is known, the start of the body is all that is left to wait for. */
+/** Timeout of the start of the body, after the status. */
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_ANSWER_BYTES = 2_048;
 const FIRST_FINAL_STATUS = 200;
-/** Before the answer; a receiver could send them without end. */
+/** Maximum 1xx responses: a receiver could send them without end. */
 const MAX_INTERIM_ANSWERS = 16;
 const OVER = new Error('the exchange is over');
 
-/** Opens exchanges, and forgets the signal. */
+/** Opens exchanges; `close` stops listening to `aborting`. */
 export type Exchanges = ReturnType<typeof createExchanges>;
 
-/** Requests under way, none of which waits for its status longer than `timeoutMs`, or at all once `aborting`. */
+/** Tracks requests in flight. A request times out after `timeoutMs` without a status, and fails when `aborting` aborts. */
 export function createExchanges({ timeoutMs, aborting }: { timeoutMs: number; aborting: AbortSignal }) {
   const late = new Error(`no answer within ${timeoutMs / 1000} s`);
   const waiting = createTimeoutQueue<Exchange>(timeoutMs, (exchange) => exchange.fail(late));
@@ -37,12 +37,12 @@ export function createExchanges({ timeoutMs, aborting }: { timeoutMs: number; ab
   };
 }
 
-/** What bounds the wait for a status, and for the start of a body. */
+/** The timeouts of a status and of the start of a body. */
 type Limits = { waiting: TimeoutQueue<Exchange>; reading: TimeoutQueue<Exchange> };
 
 /**
- * An exchange as undici is handed it. Of the body it reads the first 2 KiB, as much as comes in a moment; neither the
- * rest nor how it ends changes the outcome. What is not read to its end costs the connection.
+ * The undici handler of an exchange. Reads at most 2 KiB of the body, for a short time; the rest does not change the
+ * outcome. A body that is not read to its end costs the connection.
  */
 function openExchange(
   { waiting, reading }: Limits,

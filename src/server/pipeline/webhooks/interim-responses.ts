@@ -3,13 +3,13 @@ import type { buildConnector } from 'undici';
 
 const START = 'HTTP/1.1 100';
 const END = '\r\n\r\n';
-/** What comes beyond so many bytes before an answer is handed on, for undici to refuse: a receiver could send them without end. */
+/** More bytes than this before a response are passed on, and undici rejects them: a receiver could send them without end. */
 const MAX_INTERIM_BYTES = 16 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Connections on which a receiver may answer `100 Continue` (RFC 9110, section 15.2.1) before its answer: undici takes
- * that for a bad response, so it never sees it.
+ * Makes connections that drop `100 Continue` (RFC 9110, section 15.2.1) before a response: undici would reject it as a
+ * bad response.
  */
 export function acceptingContinue(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) =>
@@ -19,7 +19,7 @@ export function acceptingContinue(connect: buildConnector.connector): buildConne
     });
 }
 
-/** An answer begins with what comes first after a request was written: one is under way at a time. */
+/** A response begins with the first bytes after a request was written; one request is in flight at a time. */
 function dropContinue(socket: Socket): void {
   const read = socket.read.bind(socket);
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
@@ -48,7 +48,7 @@ function dropContinue(socket: Socket): void {
   Object.assign(socket, { write: writeAndExpect, read: readAnswer });
 }
 
-/** Leaves out every complete head of `100 Continue` at the beginning, as far as they begin within so many bytes. */
+/** Removes every complete `100 Continue` head at the beginning that starts within `within` bytes. */
 function withoutContinue(bytes: Buffer, within: number): Buffer {
   let rest = bytes;
   while (bytes.length - rest.length < within && rest.toString('latin1', 0, START.length) === START) {
@@ -59,7 +59,7 @@ function withoutContinue(bytes: Buffer, within: number): Buffer {
   return rest;
 }
 
-/** Whether more must come before it is known not to be a head of `100 Continue`. */
+/** Whether the bytes so far could still become a `100 Continue` head. */
 function isOpen(bytes: Buffer): boolean {
   const start = bytes.toString('latin1', 0, START.length);
   return START.startsWith(start);

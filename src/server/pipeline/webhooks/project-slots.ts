@@ -1,22 +1,22 @@
-/** Slots for requests under way, shared among projects. */
+/** A semaphore of request slots with fair shares for projects. */
 export type ProjectSlots = {
-  /** Waits until the project may have a slot, and takes up to `wanted` (at least 1). @returns how many */
+  /** Waits for the project's share and acquires 1 to `wanted` slots. @returns the number acquired */
   take(projectId: string, wanted: number): Promise<number>;
-  /** Gives slots back. */
+  /** Releases slots. */
   release(projectId: string, count: number): void;
 };
 
 type Waiting = { wanted: number; resolve: (taken: number) => void };
 type Project = { inUse: number; waiting: Waiting[] };
 
-/** Slots are given some at a time, since what is claimed with them costs a statement however few they are. */
+/** Minimum grant: every grant leads to a claim, whose statement costs the same for few rows as for many. */
 function minimumOf(share: number): number {
   return Math.ceil(share / 16);
 }
 
 /**
- * `total` slots, of which each of n projects that has or wants some gets at most `total / (n + 1)`. So there is always
- * room for one more project, whatever the endpoints of the others do.
+ * Creates `total` slots. Each of n active projects gets at most `total / (n + 1)`, so that one more project always finds
+ * room, whatever the endpoints of the others do.
  */
 export function createProjectSlots(total: number): ProjectSlots {
   const projects = new Map<string, Project>();

@@ -2,7 +2,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** How long after each failure a delivery is tried again; after the last it has failed. */
+/** Delay after each failed attempt; after the last one the delivery has failed. */
 const STEPS_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -16,12 +16,12 @@ const STEPS_MS = [
 ];
 
 /**
- * When to try a delivery again, in milliseconds: the step's time give or take a fifth, or as long as the receiver
- * asked for, up to twice the step. Undefined when that was the last attempt.
+ * Milliseconds until the next attempt: the step's delay with a jitter of a fifth, or the receiver's `Retry-After` up to
+ * twice the delay. Undefined after the last attempt.
  *
- * @param step how many attempts of the schedule failed before this one
+ * @param step failed attempts of the schedule before this one
  * @param random in [0, 1)
- * @param retryAfterMs the answer's `Retry-After`, when it had one
+ * @param retryAfterMs the response's `Retry-After`, if any
  */
 export function retryDelayMs(step: number, random: number, retryAfterMs = 0): number | undefined {
   const base = STEPS_MS[step];

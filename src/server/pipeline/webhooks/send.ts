@@ -7,43 +7,43 @@ import { signatureHeaders } from './sign.js';
 /** A delivery to send; `keys` are the HMAC keys that sign it. */
 export type WebhookRequest = { url: string; id: string; body: string; keys: readonly Uint8Array[] };
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export type SendResult = {
   outcome: 'delivered' | 'failed';
-  /** The HTTP status, when there was an answer. */
+  /** The HTTP status, if there was a response. */
   status?: number;
   durationMs: number;
-  /** Why it failed, for the receiver's operator. */
+  /** The reason of the failure, for the receiver's operator. */
   error?: string;
-  /** The first 2 KiB of the answer's body. */
+  /** The first 2 KiB of the response body. */
   answer: string;
-  /** The answer's `Retry-After`. */
+  /** The response's `Retry-After`. */
   retryAfterMs?: number;
-  /** Whether the answer was 410: the receiver wants nothing any more. */
+  /** Whether the status was 410: the receiver wants no more events. */
   gone?: boolean;
 };
 
 /** Sends one delivery; never rejects. */
 export type SendWebhook = (request: WebhookRequest) => Promise<SendResult>;
 
-/** What sending works with. `connect` opens connections, and only to addresses that may be called. */
+/** The dependencies of sending. `connect` opens connections and refuses forbidden addresses. */
 export type SendDeps = {
   /** Milliseconds since 1970. */
   clock: () => number;
-  /** Aborted when what has no answer yet is to be given up. */
+  /** Aborts requests that have no response yet. */
   aborting: AbortSignal;
   connect?: buildConnector.connector;
-  /** Until the status of an answer; 15 s when left out. */
+  /** Timeout of the response status; 15 s by default. */
   timeoutMs?: number;
 };
 
 const TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 10_000;
-/** Connections to one origin, whoever's subscriptions it serves. */
+/** Connections per origin, over all subscriptions. */
 const CONNECTIONS_PER_ORIGIN = 64;
 const USER_AGENT = 'attestation-service/1 (webhooks)';
 
-/** Opens the connections that deliveries are sent over. */
+/** Opens a connection pool for deliveries. */
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
   const { connect = buildConnector({}), aborting, timeoutMs = TIMEOUT_MS } = deps;
   const agent = new Agent({
@@ -88,7 +88,7 @@ function send(
   });
 }
 
-/** Redirects are not followed: the address was looked at, and where one leads was not. */
+/** Redirects are not followed: only this address was checked, not their targets. */
 function optionsOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatcher.DispatchOptions {
   const { origin, pathname, search } = new URL(url);
   const timestamp = Math.floor(nowMs / 1000);
@@ -125,11 +125,11 @@ function resultOf(
   };
 }
 
-/** Trying several addresses fails with an AggregateError, whose own message is empty. */
+/** A connect over several addresses fails with an AggregateError, whose own message is empty. */
 function reasonOf(error: unknown): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(first instanceof Error) || first.message === '') return 'the connection failed';
-  // What undici expects of its own parser says nothing to a receiver.
+  // An assertion of undici's parser means nothing to a receiver.
   return 'code' in first && first.code === 'ERR_ASSERTION' ? 'the answer is not HTTP/1.1' : first.message;
 }
 

@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 
-/** What is signed: the event's id, when it is sent, in Unix seconds, and the body's exact bytes. */
+/** The signed content: event id, send time in Unix seconds, and the exact body. */
 export type Signed = { id: string; timestamp: number; body: string };
 
 const PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 24;
 const MAX_KEY_BYTES = 64;
 
-/** The HMAC key of a secret: the bytes whose canonical base64 follows `whsec_`; undefined when it is no such secret. */
+/** Decodes a secret's HMAC key: canonical base64 after `whsec_`. Returns undefined if it is malformed. */
 export function findSecretBytes(secret: string): Uint8Array | undefined {
   const encoded = secret.slice(PREFIX.length);
   const bytes = Buffer.from(encoded, 'base64');
@@ -15,14 +15,14 @@ export function findSecretBytes(secret: string): Uint8Array | undefined {
   return isCanonical && bytes.length >= MIN_KEY_BYTES && bytes.length <= MAX_KEY_BYTES ? bytes : undefined;
 }
 
-/** A secret of 24 to 64 bytes as its receiver is shown it. */
+/** Encodes a key of 24 to 64 bytes as a `whsec_` secret. */
 export function formatSecret(bytes: Uint8Array): string {
   return PREFIX + Buffer.from(bytes).toString('base64');
 }
 
 /**
- * The headers that sign a delivery under each key: `Service-Signature`, and those of Standard Webhooks, whose signed
- * content is `<id>.<timestamp>.<body>`.
+ * The signature headers of a delivery, one signature per key: `Service-Signature`, and those of Standard Webhooks over
+ * `<id>.<timestamp>.<body>`.
  */
 export function signatureHeaders(keys: readonly Uint8Array[], signed: Signed): Record<string, string> {
   const { id, timestamp, body } = signed;

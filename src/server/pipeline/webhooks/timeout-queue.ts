@@ -1,14 +1,14 @@
-/** What is under way and may take so long, all of it equally. */
+/** Entries with one common timeout. */
 export type TimeoutQueue<T> = {
-  /** What was added and has neither been deleted nor taken too long, the oldest first. */
+  /** The entries that were neither deleted nor expired, oldest first. */
   entries(): Iterable<T>;
   add(entry: T): void;
   delete(entry: T): void;
 };
 
 /**
- * Tells `expire` of each entry that is still there after `ms`. They end in the order in which they began, so one timer
- * does for all of them; a timer each costs a busy sender more than its signatures.
+ * Calls `expire` for each entry not deleted within `ms`. Entries expire in insertion order, so one timer serves all of
+ * them; a timer per request cost a busy sender more than its signatures.
  */
 export function createTimeoutQueue<T>(ms: number, expire: (entry: T) => void): TimeoutQueue<T> {
   const untilMs = new Map<T, number>();
