@@ -94,7 +94,7 @@ async function ask(
   }
   const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
   // The evidence may have cost money: storing it is retried while the database is unavailable.
-  await untilStored(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
+  await retryWhileUnavailable(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
   pipeline.send(settleJob(log.id));
   if (state.failures > 0) await endBackoff(pipeline.pool, namesOfKind(pipeline, kind));
   return true;

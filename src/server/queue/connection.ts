@@ -3,15 +3,15 @@ import type { ConnectionOptions, NatsConnection } from 'nats';
 import { NatsConnectionImpl, setTransportFactory } from 'nats/lib/src/nats-base-client.js';
 import { NodeTransport, nodeResolveHost } from 'nats/lib/src/node_transport.js';
 
-/** The client's options, and what ends every attempt to connect. */
+/** The client's options, and the signal that aborts connecting. */
 export type NatsOptions = ConnectionOptions & { closing: AbortSignal };
 
 /**
- * The client's own transport closes no socket of an attempt that timed out before the server had said anything, and
- * gives no hold of one that is under way.
+ * The client's own transport leaks the socket of an attempt that timed out before the server sent anything, and offers no
+ * way to abort an attempt in flight.
  */
 class ClosableTransport extends NodeTransport {
-  /** The socket while it connects. */
+  /** The socket while connecting. */
   private opening: Socket | undefined;
 
   override async connect(
@@ -35,7 +35,7 @@ class ClosableTransport extends NodeTransport {
     return new Promise((resolve, reject) => {
       const socket = createConnection({ port: place.port, host: place.hostname, noDelay: true });
       this.opening = socket;
-      let failure = new Error('the connection was closed before it stood');
+      let failure = new Error('the connection was closed while connecting');
       socket.on('error', (error) => {
         failure = error;
       });
@@ -58,7 +58,7 @@ class ClosableTransport extends NodeTransport {
   }
 }
 
-/** Connects as the client's `connect` does; once `closing` is aborted no socket stays open and no attempt is made. */
+/** Connects like the client's `connect`. After `closing` aborts no socket stays open and no attempt starts. */
 export function connectNats(options: NatsOptions): Promise<NatsConnection> {
   setTransportFactory({ factory: () => new ClosableTransport(), dnsResolveFn: nodeResolveHost });
   return NatsConnectionImpl.connect(options);

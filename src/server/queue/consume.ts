@@ -4,17 +4,17 @@ import type { Logger } from '../core/logger.js';
 import type { Queue } from './jetstream.js';
 import type { Outcome } from './outcome.js';
 
-/** One stage's consuming. `handle` says what became of a message; `afterDone` runs once it has been acknowledged. */
+/** One stage's consumer. `handle` returns the outcome of a message; `afterDone` runs after its acknowledgement. */
 export type Consumption = {
   stage: string;
-  /** How many messages are worked on at a time. */
+  /** Maximum concurrent messages. */
   concurrency: number;
   handle: (payload: Uint8Array) => Promise<Outcome>;
-  /** A message sent while its like was worked on was refused, so the stage looks here for what came meanwhile. */
+  /** The stream refuses a message while an equal one is pending, so the stage checks here for new work. */
   afterDone: (payload: Uint8Array) => Promise<void>;
 };
 
-/** Stops taking messages; resolves when those under way are finished. */
+/** Stops pulling messages; resolves once those in progress are finished. */
 export type StopConsuming = () => Promise<void>;
 
 const PULL_MS = 5_000;
@@ -22,8 +22,8 @@ const TROUBLE_PAUSE_MS = 500;
 const LONGEST_RETRY_MS = 30_000;
 
 /**
- * Takes messages of one stage until stopped. The only place that acknowledges. Whatever happens to the server, the
- * stream or the consumer, it is made again and consuming goes on.
+ * Consumes messages of one stage until stopped. The only place that acknowledges. Recreates the stream and the consumer
+ * after any failure and continues.
  */
 export function consume(queue: Queue, consumption: Consumption, log: Logger): StopConsuming {
   const stopping = new AbortController();
@@ -57,7 +57,7 @@ async function pullForever(
   }
 }
 
-/** One pull: up to `concurrency` messages, each worked on as it comes. */
+/** Pulls up to `concurrency` messages and handles each on arrival. */
 async function pull(
   queue: Queue,
   consumption: Consumption,

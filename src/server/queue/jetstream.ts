@@ -6,8 +6,8 @@ import { connectNats, type NatsOptions } from './connection.js';
 import { ensureConsumer, ensureStream } from './stream.js';
 
 /**
- * How JetStream is reached. `prefix` sets the stream and its subjects apart from others on the same servers; `replicas`
- * is how many servers of a cluster keep the stream. Once `closing` is aborted nothing is tried any more.
+ * Options of a JetStream connection. `prefix` separates the stream and its subjects from others on the same servers;
+ * `replicas` is the stream's number of replicas. No attempt starts after `closing` aborts.
  */
 export type QueueOptions = {
   url: string;
@@ -28,33 +28,33 @@ export type Queue = {
   readonly broadcastPrefix: string;
   /** `<prefix>.<rest>`. */
   subject(rest: string): string;
-  /** Whether the connection stands now. */
+  /** Whether NATS is connected. */
   isConnected(): boolean;
-  /** Whether JetStream does its work, as far as is known: a publish and a fetch have worked on this connection. */
+  /** Whether JetStream works: the last publish and fetch on this connection succeeded. */
   isUp(): boolean;
-  /** Makes the stream and the consumers of these stages, where missing. */
+  /** Creates the stream and the consumers of these stages if they are missing. */
   ensure(stages: readonly string[]): Promise<void>;
-  /** Hands a message on. Waiting already is as good. Rejects when JetStream does not confirm it. */
+  /** Publishes a message; an equal pending message counts as success. Rejects if JetStream does not acknowledge it. */
   publish(rest: string, payload: Uint8Array): Promise<void>;
   close(): Promise<void>;
 };
 
-/** A second message on a subject is refused with this code: one is waiting, or being worked on. */
+/** The error code for a second message on a subject: one is pending or in progress. */
 const ALREADY_WAITING = 10077;
 const CONNECT_TIMEOUT_MS = 5_000;
 const PUBLISH_TIMEOUT_MS = 2_000;
-/** A connection that has just been lost is never drained. */
+/** A connection that was just lost never finishes draining. */
 const CLOSE_TIMEOUT_MS = 2_000;
 const PROBE_FETCH_MS = 2_000;
 const PROBE_PAUSE_MS = 500;
-/** A cluster that has lost its majority tells nobody. */
+/** Probe interval: a cluster that lost its quorum does not notify clients. */
 const PROBE_EVERY_MS = 10_000;
-/** The consumer of the messages by which it is found out whether JetStream does its work. */
+/** The consumer of probe messages. */
 const PROBE = 'probe';
 
 /**
- * Connects to JetStream; the connection is kept up for ever. Resolves when it stands the first time; rejects when the
- * server cannot be reached now. Whether JetStream works is found out from then on.
+ * Connects to JetStream and reconnects for ever. Resolves after the first connect; rejects if that fails. Probes from then
+ * on whether JetStream works.
  */
 export async function openQueue(options: QueueOptions): Promise<Queue> {
   const { prefix, log, stages, replicas } = options;
@@ -123,7 +123,7 @@ function isAlreadyWaiting(error: unknown): boolean {
   return error instanceof NatsError && error.api_error?.err_code === ALREADY_WAITING;
 }
 
-/** Publishes a message and has one handed out: this one, or another process's that probes at the same time. */
+/** Publishes a probe message and fetches one: this one, or one of a process that probes at the same time. */
 async function probe(jetstream: JetStreamClient, stream: string, subject: string): Promise<void> {
   await jetstream.publish(subject);
   const consumer = await jetstream.consumers.get(stream, PROBE);
@@ -133,15 +133,15 @@ async function probe(jetstream: JetStreamClient, stream: string, subject: string
     message.ack();
     fetched++;
   }
-  if (fetched === 0) throw new Error('JetStream hands out nothing of what it has taken');
+  if (fetched === 0) throw new Error('JetStream delivers none of the messages that it acknowledged');
 }
 
 type Watched = Pick<Queue, 'isConnected' | 'isUp'> & {
-  /** A publish was not confirmed: it is found out whether JetStream works. */
+  /** Probes again, after a publish without acknowledgement. */
   suspect(): void;
 };
 
-/** Follows the connection, and finds out by `check` whether JetStream works: on each connection, when in doubt, and now and then. */
+/** Tracks the connection and probes JetStream with `check`: after each connect, on doubt and periodically. */
 function watch(
   connection: NatsConnection,
   closing: AbortSignal,

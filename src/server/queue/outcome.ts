@@ -1,4 +1,4 @@
-/** What a handler made of a message. `retry` comes back after `delayMs`; `giveUp` is for work that can never be done. */
+/** The outcome of a message: `retry` redelivers it after `delayMs`; `giveUp` drops work that can never succeed. */
 export type Outcome =
   | { type: 'done' }
   | { type: 'retry'; delayMs: number }
@@ -6,7 +6,7 @@ export type Outcome =
 
 export const DONE: Outcome = { type: 'done' };
 
-/** The outcome that has the message come back after `delayMs`. */
+/** The outcome that redelivers the message after `delayMs`. */
 export function retryAfter(delayMs: number): Outcome {
   return { type: 'retry', delayMs: Math.max(1, Math.ceil(delayMs)) };
 }

@@ -8,21 +8,21 @@ import {
   type StreamConfig,
 } from 'nats';
 
-/** The stream that is wanted: all `subjects` below a prefix, kept by `replicas` servers of a cluster. */
+/** The desired stream: all `subjects` below a prefix, on `replicas` servers. */
 export type StreamWish = { name: string; subjects: string; replicas: number };
 
-/** The server's codes for what is not there, and for what somebody else has made meanwhile. */
+/** The server's codes for a missing stream or consumer, and for one that exists already. */
 const STREAM_NOT_FOUND = 10059;
 const STREAM_EXISTS = 10058;
 const CONSUMER_NOT_FOUND = 10014;
-/** A message that is not answered for this long is delivered again; leases and natural keys make that harmless. */
+/** Acknowledgement timeout; leases and natural keys make redelivery harmless. */
 const ACK_WAIT_MS = 60_000;
-/** With more messages for one piece of work the reconciler would flood the stream while no worker takes them. */
+/** One message per subject: with more, the reconciler would flood the stream while no worker runs. */
 const MOST_PER_SUBJECT = 16;
 
 /**
- * Makes the stream where missing. One that is there is taken as its operator has it, where it does what is needed; what
- * keeps it from that is changed, and so is a smaller number of replicas. Throws when the server refuses.
+ * Creates the stream if it is missing. Keeps an operator's settings in an existing stream, except those that break the
+ * service and a smaller number of replicas. Throws if the server refuses.
  */
 export async function ensureStream(manager: JetStreamManager, wish: StreamWish): Promise<void> {
   const found = await findStream(manager, wish.name);
@@ -73,7 +73,7 @@ function changesNeeded(found: StreamConfig, { subjects, replicas }: StreamWish):
   };
 }
 
-/** Makes the consumer of a stage where missing; one that is there and takes the stage's messages is left as it is. */
+/** Creates the consumer of a stage if it is missing. Keeps an existing one that receives the stage's messages. */
 export async function ensureConsumer(
   manager: JetStreamManager,
   stream: string,

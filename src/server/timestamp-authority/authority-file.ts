@@ -1,4 +1,4 @@
-/** Where the embedded time-stamping authority keeps its key and chain: one PEM file, written once. */
+/** The key and chain of the embedded time-stamping authority: one PEM file, written once. */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,8 +9,8 @@ import { type AuthorityKeys, type CaDeps, createAuthorityKeys } from './certific
 const FILE_NAME = 'timestamp-authority.pem';
 
 /**
- * The authority's keys in `dir`, made there if the folder holds none. A crash on the way leaves no file or the whole
- * one. The folder belongs to one process at a time. Throws when the file is damaged.
+ * Reads the authority's keys from `dir`, or creates them. A crash leaves no file or a complete one. Only one process may
+ * use the folder. Throws if the file is damaged.
  */
 export async function loadAuthorityKeys(deps: CaDeps & { dir: string }): Promise<AuthorityKeys> {
   const path = join(deps.dir, FILE_NAME);
@@ -40,7 +40,7 @@ function parseAuthorityPem(pem: string, path: string): AuthorityKeys {
     const privateKey = createPrivateKey(pem);
     const [certificate, rootCertificate] = [new X509Certificate(signer), new X509Certificate(root)];
     if (!createPublicKey(privateKey).equals(certificate.publicKey))
-      throw new Error('the key is of another certificate');
+      throw new Error('the key does not match the certificate');
     if (!certificate.verify(rootCertificate.publicKey))
       throw new Error('the certificate is not issued by the root');
     return { privateKey, chain: [certificate.raw, rootCertificate.raw] };

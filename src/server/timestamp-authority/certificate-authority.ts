@@ -1,4 +1,4 @@
-/** The throw-away certificate authority of the embedded time-stamping authority: a root and one certificate under it. */
+/** The disposable CA of the embedded time-stamping authority: a root and one certificate. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { contextTag, TAG } from '../../proof/asn1/der.js';
 import {
@@ -19,7 +19,7 @@ import { sha256 } from '../../proof/bytes/primitives.js';
 /** One extension; `value` is the DER inside the OCTET STRING. */
 export type CertificateExtension = { oid: string; critical: boolean; value: Uint8Array };
 
-/** What a certificate says. Issuer and subject are Names in DER, `publicKey` any key whose SPKI can be exported. */
+/** The fields of a certificate. Issuer and subject are DER Names; `publicKey` is any key with an exportable SPKI. */
 export type CertificateContent = {
   serial: Uint8Array;
   issuer: Uint8Array;
@@ -41,8 +41,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const VALIDITY_DAYS = 30 * 365;
 
 /**
- * Makes a root, a time-stamping certificate under it (both ECDSA P-256, valid for 30 years from yesterday), and forgets
- * the root's key: nothing else can ever be issued under it.
+ * Creates a root and a time-stamping certificate (both ECDSA P-256, valid for 30 years from yesterday) and discards the
+ * root's key, so that the root can issue nothing else.
  */
 export function createAuthorityKeys({ clock, randomBytes }: CaDeps): AuthorityKeys {
   const root = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -1,7 +1,7 @@
 /** One HTTP request to a witness, bounded in time and size. */
 import { type Dispatcher, request } from 'undici';
 
-/** - `timeout`, `aborted`, `network`: no whole answer; `too_large`: more than was allowed; the others: not an answer. */
+/** - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit; the others: an invalid response. */
 export type WitnessRequestErrorCode =
   | 'timeout'
   | 'aborted'
@@ -10,7 +10,7 @@ export type WitnessRequestErrorCode =
   | 'http_status'
   | 'content_type';
 
-/** A request to a witness that failed. The message is one short line without the address's credentials or query. */
+/** A failed request to a witness. The message is one short line without the URL's credentials or query. */
 export class WitnessRequestError extends Error {
   override readonly name = 'WitnessRequestError';
 
@@ -28,7 +28,7 @@ export type BoundedRequest = {
   method: 'GET' | 'POST';
   headers?: Record<string, string>;
   body?: Uint8Array;
-  /** From the start of the request to the last byte of the answer. */
+  /** From the start of the request to the last byte of the response. */
   timeoutMs: number;
   maxBytes: number;
 };
@@ -36,12 +36,12 @@ export type BoundedRequest = {
 /** `contentType` is the lower-case media type without parameters, `""` when there is none. */
 export type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
 
-/** Where the operator's proxy, TLS and connection settings live; undici's own when left out. */
+/** The dispatcher with the operator's proxy, TLS and connection settings; undici's default if omitted. */
 export type RequestDeps = { dispatcher?: Dispatcher };
 
 /**
- * Sends the request and reads the whole answer, whatever its status; a redirect is an answer like any other and is not
- * followed. Throws WitnessRequestError `timeout`, `aborted`, `network` or `too_large`.
+ * Sends the request and reads the whole response with any status. Does not follow redirects. Throws WitnessRequestError
+ * `timeout`, `aborted`, `network` or `too_large`.
  */
 export async function boundedRequest(
   { dispatcher }: RequestDeps,
@@ -62,8 +62,7 @@ export async function boundedRequest(
     return { status: answer.statusCode, contentType, body: await readBody(answer.body, maxBytes) };
   } catch (error) {
     if (error instanceof WitnessRequestError) throw error;
-    if (signal.aborted)
-      throw new WitnessRequestError('aborted', 'the request was given up', { cause: error });
+    if (signal.aborted) throw new WitnessRequestError('aborted', 'the request was aborted', { cause: error });
     if (timeout.aborted) {
       throw new WitnessRequestError('timeout', `no whole answer within ${timeoutMs} ms`, { cause: error });
     }
@@ -73,7 +72,7 @@ export async function boundedRequest(
   }
 }
 
-/** Leaving the loop early closes the connection. */
+/** Throwing in the loop closes the connection. */
 async function readBody(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -95,7 +94,7 @@ function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : 'the address';
 }
 
-/** The system's error code where there is one: a message may quote the address with its credentials. */
+/** Prefers the system's error code: a message may quote the URL with its credentials. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
   return error instanceof Error ? error.name : 'unknown error';

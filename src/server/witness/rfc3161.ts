@@ -1,4 +1,4 @@
-/** The witness that is an RFC 3161 time-stamping authority: over HTTP, or in this process. */
+/** A witness that is an RFC 3161 time-stamping authority, over HTTP or in this process. */
 import { toHex } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
 import { verifyTimestamp } from '../../proof/rfc3161/verify-timestamp.js';
@@ -6,13 +6,13 @@ import { boundedRequest, type RequestDeps, WitnessRequestError } from './bounded
 import { timestampRequest } from './timestamp-request.js';
 import type { Witness, WitnessEvidence } from './witness.js';
 
-/** Carries a TimeStampReq to an authority and its TimeStampResp back, DER both. */
+/** Sends a DER TimeStampReq to an authority and returns its DER TimeStampResp. */
 export type TimestampTransport = (request: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>;
 
-/** Whom to believe: chains are DER, leaf first, as `verifyTimestamp` takes them. */
+/** The trusted chains, in DER, leaf first, as `verifyTimestamp` expects them. */
 export type TimestampTrust = {
   chains: readonly (readonly Uint8Array[])[];
-  /** Asked for, and required of the stamp; the authority's own default, whichever, when left out. */
+  /** The requested and required policy; the authority's default if omitted. */
   policyOid?: string | undefined;
 };
 
@@ -24,7 +24,7 @@ export type HttpTimestampConfig = { url: string; timeoutMs: number; maxBytes: nu
 
 const NONCE_BYTES = 16;
 
-/** A witness named `name`. Each question has its own random nonce of 128 bits. */
+/** Creates a witness. Each request has a random nonce of 128 bits. */
 export function rfc3161Witness(deps: Rfc3161WitnessDeps, config: TimestampTrust & { name: string }): Witness {
   const { name, chains, policyOid } = config;
   return {
@@ -40,9 +40,9 @@ export function rfc3161Witness(deps: Rfc3161WitnessDeps, config: TimestampTrust 
 }
 
 /**
- * Asks for a stamp of `digest` and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
- * (hex), gen_time (RFC 3339, ms), nonce (hex)}`. Throws TimestampError when the stamp does not verify, and whatever the
- * transport throws.
+ * Requests a time stamp of `digest` and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
+ * (hex), gen_time (RFC 3339, ms), nonce (hex)}`. Throws TimestampError if the stamp does not verify, and the
+ * transport's errors.
  */
 export async function requestTimestamp(
   { send }: Pick<Rfc3161WitnessDeps, 'send'>,
@@ -62,7 +62,7 @@ export async function requestTimestamp(
   };
 }
 
-/** Transport over HTTP (RFC 3161, section 3.4). It throws WitnessRequestError, also for another status than 200. */
+/** Transport over HTTP (RFC 3161, section 3.4). Throws WitnessRequestError, also for any status but 200. */
 export function httpTimestampTransport(deps: RequestDeps, config: HttpTimestampConfig): TimestampTransport {
   return async (body, signal) => {
     const headers = { 'content-type': 'application/timestamp-query', accept: 'application/timestamp-reply' };

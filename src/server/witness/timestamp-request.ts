@@ -16,12 +16,12 @@ export type TimestampRequest = {
   policyOid?: string | undefined;
 };
 
-/** The DER of a TimeStampReq. Throws RangeError when the digest has another length or the policy is no OID. */
+/** Encodes a TimeStampReq in DER. Throws RangeError if the digest's length or the policy OID is invalid. */
 export function timestampRequest({ digest, nonce, certReq, policyOid }: TimestampRequest): Uint8Array {
   if (digest.length !== 32) throw new RangeError('a SHA-256 digest has 32 bytes');
   return derSequence(
     derInteger(1),
-    // Parameters are NULL, as older authorities expect; RFC 5754, section 2, has receivers accept both spellings.
+    // Parameters are NULL, as older authorities expect; RFC 5754, section 2, requires receivers to accept both forms.
     derSequence(
       derSequence(derObjectIdentifier(SHA256_OID), Uint8Array.of(0x05, 0x00)),
       derOctetString(digest),

@@ -1,10 +1,10 @@
-/** What every witness is: someone outside the log who can be asked to vouch for a checkpoint. */
+/** A witness: a party outside the log that vouches for checkpoints. */
 import type { JsonObject } from '@bufbuild/protobuf';
 
-/** As `WitnessKind` spells it on the wire. */
+/** The wire name of a `WitnessKind`. */
 export type WitnessKindName = 'log_witness' | 'rfc3161' | 'opentimestamps' | 'evm';
 
-/** The checkpoint a witness is asked about. All kinds vouch for `body`, or for its SHA-256. */
+/** The checkpoint to vouch for. All kinds sign `body` or its SHA-256. */
 export type WitnessedCheckpoint = {
   readonly origin: string;
   readonly treeSize: number;
@@ -16,7 +16,7 @@ export type WitnessedCheckpoint = {
   readonly note: string;
 };
 
-/** What a witness handed over, already verified: `detail` is what batch and bundle show of it, by kind. */
+/** Verified evidence of a witness. `detail` is shown in batches and bundles and depends on the kind. */
 export type WitnessEvidence = { evidence: Uint8Array; detail: JsonObject };
 
 /** A configured witness. */
@@ -24,8 +24,8 @@ export type Witness = {
   readonly name: string;
   readonly kind: WitnessKindName;
   /**
-   * Asks once. Rejects with an error whose message is one short line fit for an operator and for the batch's
-   * `last_error`; the caller decides when to ask again. Nothing is left running after `signal` aborts.
+   * Asks once. Rejects with a one-line message for operators and the batch's `last_error`; the caller schedules retries.
+   * Nothing keeps running after `signal` aborts.
    */
   ask(checkpoint: WitnessedCheckpoint, signal: AbortSignal): Promise<WitnessEvidence>;
 };

@@ -257,7 +257,7 @@ t.test('a request that is aborted ends at once and closes its connection', async
   const [socket] = await request;
   const closed = once(socket, 'close');
   controller.abort();
-  await t.rejects(answer, { code: 'aborted', message: 'the request was given up' });
+  await t.rejects(answer, { code: 'aborted', message: 'the request was aborted' });
   await closed;
   const early = transport(t, server.url)(utf8('request'), AbortSignal.abort());
   await t.rejects(early, WitnessRequestError, 'aborted before it began');
