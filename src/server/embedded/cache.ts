@@ -5,9 +5,8 @@ import { EmbeddedError } from './embedded-error.js';
 import { findFileLock } from './file-lock.js';
 
 /**
- * Opens a directory for programs that can be had again at any time: `wanted`, or the first usable one of the usual
- * places (for root one that other users can reach). Programs are run from it, so it is used only when nobody else
- * can put or swap files there. Absolute.
+ * Opens a cache directory for programs: `wanted`, or the first usable one of the usual places (for root one that other
+ * users can reach). Programs run from it, so no other user may be able to write there. Returns an absolute path.
  */
 export async function openCacheDir(wanted?: string): Promise<string> {
   const candidates = wanted === undefined ? usualPlaces() : [wanted];
@@ -23,8 +22,8 @@ export async function openCacheDir(wanted?: string): Promise<string> {
 }
 
 /**
- * Returns `<cacheDir>/<name>`, calling `build` to fill it when it is not there. It appears whole or not at all, and
- * processes that want it at the same time build it once.
+ * Returns `<cacheDir>/<name>`. Calls `build` to fill it if it is missing. The folder appears atomically, and concurrent
+ * processes build it once.
  */
 export async function cached(
   cacheDir: string,
@@ -34,7 +33,7 @@ export async function cached(
   const path = join(cacheDir, name);
   if (await exists(path)) return path;
   const lock = await findFileLock(join(cacheDir, 'lock'), { wait: true });
-  // Whatever is here was left by a process that died while it held the lock.
+  // Left by a process that died while holding the lock.
   const partial = join(cacheDir, 'partial');
   try {
     if (await exists(path)) return path;
@@ -69,7 +68,7 @@ async function openTrusted(wanted: string): Promise<string> {
   return path;
 }
 
-/** Whoever may write into a parent may put another directory in the place of ours, unless it is sticky. */
+/** A user with write access to a parent could replace our directory, unless the parent is sticky. */
 async function assertNobodyCanSwap(path: string): Promise<void> {
   for (let parent = dirname(path); ; parent = dirname(parent)) {
     const { uid, mode } = await stat(parent);
@@ -80,7 +79,7 @@ async function assertNobodyCanSwap(path: string): Promise<void> {
   }
 }
 
-/** Forces the files below `dir` to disk: a rename may survive a power cut that their content does not. */
+/** Fsyncs the files below `dir`: a rename may survive a power cut that their content does not. */
 async function syncTree(dir: string): Promise<void> {
   for (const entry of await readdir(dir, { withFileTypes: true })) {
     const path = join(dir, entry.name);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { EmbeddedError } from './embedded-error.js';
 import { findFileLock } from './file-lock.js';
 
-/** A data directory that this process alone uses. Having one is the proof of holding its lock. */
+/** A locked data directory. The value proves that this process holds the lock. */
 export interface DataDir {
   /** Absolute, without symbolic links. */
   path: string;
@@ -12,9 +12,8 @@ export interface DataDir {
 }
 
 /**
- * Makes the directory (0700) when it is not there and locks it for this process until `release` or the process's
- * end, a SIGKILL included. Throws `data_dir_in_use` naming the holder, or `data_dir_unusable` when other users
- * own it or may write into it.
+ * Creates the directory (0700) if it is missing and locks it until `release` or the end of the process, SIGKILL included.
+ * Throws `data_dir_in_use` with the holder, or `data_dir_unusable` if other users own it or may write to it.
  */
 export async function lockDataDir(options: { path: string; now?: () => Date }): Promise<DataDir> {
   const { now = () => new Date() } = options;
@@ -60,7 +59,7 @@ async function assertPrivate(path: string): Promise<void> {
   throw new EmbeddedError('data_dir_unusable', message);
 }
 
-/** What the lock file says of its holder. It may be empty for the moment between the holder's lock and its write. */
+/** Reads the holder from the lock file, which is empty between the holder's lock and its write. */
 async function describeHolder(lockPath: string): Promise<string> {
   const content = await readFile(lockPath, 'utf8').catch(() => '');
   const match = /^\{"pid":(\d+),"started_at":"([0-9TZ:.-]+)"\}$/.exec(content);

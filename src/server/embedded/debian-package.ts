@@ -7,7 +7,7 @@ import { EmbeddedError } from './embedded-error.js';
 
 const execute = promisify(execFile);
 
-/** An update of the package lists over a slow line; a dead line is given up. */
+/** Timeout of an update of the package lists over a slow line. */
 const TIMEOUT_MS = 300_000;
 
 /**

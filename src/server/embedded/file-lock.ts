@@ -18,7 +18,7 @@ const O_EXLOCK = 0x20;
 const LOCK_HELD = 1;
 const LOOK_AGAIN_MS = 100;
 
-/** A held lock. The kernel drops it when the process ends, however it ends. */
+/** A held lock. The kernel releases it when the process ends. */
 export interface FileLock {
   /** Descriptor of the locked file, open for reading and writing, owned by the lock. */
   fd: number;

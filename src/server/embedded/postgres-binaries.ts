@@ -17,17 +17,17 @@ export interface PostgresBinaries {
 }
 
 export interface BinariesOptions {
-  /** Whom they are run as when not as the user of this process. */
+  /** The user that runs them, if not the user of this process. */
   user: ServerUser | undefined;
   cacheDir?: string | undefined;
-  /** Where npm put this platform's package. */
+  /** The npm package folder of this platform. */
   packageDir?: string;
 }
 
 /**
- * The Postgres programs of the npm package of this platform. They are run where npm put them, or from a copy in the
- * cache when the server's user cannot reach them there (a checkout below root's closed home) or when the package's
- * install script, which completes it with links, was not run.
+ * Finds the Postgres programs of this platform's npm package. They run from the package, or from a copy in the cache if the
+ * server's user cannot reach the package (a checkout below root's closed home) or its install script, which adds links, did
+ * not run.
  */
 export async function getPostgresBinaries(options: BinariesOptions): Promise<PostgresBinaries> {
   const { packageDir = getPostgresPackageDir() } = options;
@@ -63,7 +63,7 @@ function getPostgresPackageDir(): string {
 
 type Tried = { ok: true; binaries: PostgresBinaries } | { ok: false; reason: string };
 
-/** Running it as the user it is for answers all at once: reachable, executable, and its libraries found. */
+/** Runs the program as its user: proves that it is reachable, executable and finds its libraries. */
 async function tryBinaries(packageDir: string, user: ServerUser | undefined): Promise<Tried> {
   const [postgres, initdb] = [join(packageDir, 'native/bin/postgres'), join(packageDir, 'native/bin/initdb')];
   try {

@@ -12,8 +12,8 @@ import type { ServerUser } from './server-process.js';
 const execute = promisify(execFile);
 
 /**
- * How Postgres is told its directory. It works in it, so this names it without walking through its parents, which the
- * server's user may not be allowed to do: a data directory below root's closed home stays where it is.
+ * The data directory argument of Postgres. It is relative to the working directory, because the server's user may lack
+ * access to the parents: a data directory below root's closed home works.
  */
 const WORKING_DIR = '/proc/self/cwd';
 
@@ -36,8 +36,8 @@ export function dataDirArgument({ user, dir }: Pick<ClusterOptions, 'user' | 'di
 }
 
 /**
- * Makes the cluster ready to be started and returns the password of ROLE: creates it when it is not there, gives it a
- * new password when the file was lost, and refuses one of another major version. Nothing else uses the directory.
+ * Prepares the cluster and returns the password of ROLE: creates the cluster if it is missing, sets a new password if the
+ * file was lost, rejects another major version. The directory must not be in use.
  */
 export async function openCluster(options: ClusterOptions): Promise<string> {
   const version = await findVersion(options.dir);
@@ -49,7 +49,7 @@ export async function openCluster(options: ClusterOptions): Promise<string> {
   return (await findPassword(options)) ?? (await setPassword(options, options.dir, 'ALTER'));
 }
 
-/** The cluster is made beside its place and renamed into it, so a start that was cut short leaves none. */
+/** Creates the cluster in a temporary folder and renames it, so that an interrupted start leaves none. */
 async function createCluster(options: ClusterOptions): Promise<string> {
   const { dir, user, binaries } = options;
   const unfinished = unfinishedDir(dir);
@@ -69,12 +69,12 @@ async function createCluster(options: ClusterOptions): Promise<string> {
   return password;
 }
 
-/** Where a cluster is made before it is renamed to `dir`. */
+/** The temporary folder of a new cluster. */
 export function unfinishedDir(dir: string): string {
   return `${dir}.unfinished`;
 }
 
-/** Speaks to a stand-alone backend, which asks for no password and listens nowhere. */
+/** Runs SQL in a single-user backend, which needs no password and does not listen. */
 async function setPassword(options: ClusterOptions, dir: string, verb: 'CREATE' | 'ALTER'): Promise<string> {
   const password = options.randomPassword();
   const sql = [`${verb} ROLE ${ROLE} LOGIN CREATEDB PASSWORD '${password}'`];

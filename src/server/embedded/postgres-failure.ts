@@ -31,7 +31,7 @@ const KNOWN: readonly KnownFailure[] = [
 
 const TELLING = /FATAL:|PANIC:|HINT:|DETAIL:|error:|could not/;
 
-/** Turns the last lines that a Postgres program said before it failed into what went wrong and what to do. */
+/** Translates the last log lines of a failed Postgres program into a reason and advice. */
 export function explainPostgresFailure(dir: string, lines: string[], cause?: unknown): EmbeddedError {
   const trimmed = lines.map((line) => line.trim()).filter((line) => line !== '');
   const telling = trimmed.filter((line) => TELLING.test(line));

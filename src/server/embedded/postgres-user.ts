@@ -11,8 +11,8 @@ const ATTEMPTS = 5;
 const RETRY_MS = 200;
 
 /**
- * Whom Postgres runs as: undefined (this process's own user) unless that is root, which Postgres refuses; then the
- * system user `postgres`, made when it is not there.
+ * The user that runs Postgres: undefined (this process's user), or the system user `postgres`, created if it is missing,
+ * if this process runs as root, which Postgres rejects.
  */
 export async function findPostgresUser(): Promise<ServerUser | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
@@ -21,7 +21,7 @@ export async function findPostgresUser(): Promise<ServerUser | undefined> {
 
 async function createUser(): Promise<ServerUser> {
   let reason: unknown;
-  // Two starts may make the user at once: one finds the user files locked, or the user there already.
+  // Two starts may create the user concurrently: one finds the user files locked, or the user present.
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const flags = ['--system', '--user-group', '--no-create-home', '--home-dir', '/nonexistent'];
     await execute('useradd', [...flags, '--shell', '/usr/sbin/nologin', NAME]).catch((error) => {

@@ -3,21 +3,21 @@ import { createInterface } from 'node:readline';
 import { EmbeddedError } from './embedded-error.js';
 import { type StopSteps, stopBySignals } from './stop-process.js';
 
-/** Where a server's own log lines and ours about it go; a pino logger fits. */
+/** The logger of a server's output and our messages about it; a pino logger fits. */
 export interface ServerLog {
   debug(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** Whom a server runs as when not as the user of this process. */
+/** The user that runs a server, if not the user of this process. */
 export interface ServerUser {
   uid: number;
   gid: number;
 }
 
 export interface ServerExit {
-  /** True after `stop`; false means that the server died by itself. */
+  /** True after `stop`; false if the server exited unexpectedly. */
   expected: boolean;
   code: number | null;
   signal: NodeJS.Signals | null;
@@ -25,7 +25,7 @@ export interface ServerExit {
   lastLines: string[];
 }
 
-/** A running local server, owned by whoever started it: it is stopped by `stop` and by nothing else. */
+/** A running local server. Only `stop` stops it. */
 export interface ServerProcess {
   pid: number;
   /** Resolves when the process has ended; never rejects. */
@@ -44,7 +44,7 @@ export interface ServerCommand {
   levelOf(line: string): keyof ServerLog;
   /** Called for each log line until it returns true, which means that the server accepts connections. */
   isReady(line: string): boolean;
-  /** The error for a server that ended before it was ready. */
+  /** The error of a server that exited before it was ready. */
   explainFailure(lastLines: string[]): EmbeddedError;
 }
 

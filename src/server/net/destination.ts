@@ -1,6 +1,6 @@
 /**
- * Which addresses of others may be called. A customer names a url, and must not reach through us what only we reach: so
- * it is looked at when it is saved, and each address again when it is connected to, as names can be re-bound.
+ * The SSRF guard for outbound URLs that customers name. A URL is checked when it is saved, and each address again on
+ * connect, because DNS names can be rebound.
  */
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
@@ -8,23 +8,23 @@ import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 
-/** Whether http, any port and loopback may be called: for an installation on a developer's own machine only. */
+/** `allowInsecure` permits http, any port and loopback, for development only. */
 export type DestinationRules = { allowInsecure: boolean };
 
-/** Finds every address of a name; rejects when it has none. */
+/** Resolves all addresses of a name. Rejects if there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const HTTPS_PORT = 443;
 const FIRST_UNPRIVILEGED_PORT = 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Of several addresses, how long each is tried; Node's own 250 ms is less than the way around the world takes. */
+/** Connect timeout per address; Node's default of 250 ms is shorter than a round trip around the world. */
 const ADDRESS_TIMEOUT_MS = 3_000;
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
 
 /**
- * Why a url may not be called, in a sentence for its owner; undefined when it may. Where `allowInsecure` is set a name
- * is resolved when it is connected to only: a developer's machine need not be on a network.
+ * Explains to its owner why a URL is forbidden; undefined if it is allowed. With `allowInsecure` names are resolved on
+ * connect only, because a developer's machine may be offline.
  */
 export async function findDestinationProblem(
   { allowInsecure, resolve }: DestinationRules & { resolve: Resolve },
@@ -48,7 +48,7 @@ function findSpellingProblem(text: string, url: URL, allowInsecure: boolean): st
   if (problem !== undefined) return problem;
   if (url.username !== '' || url.password !== '') return 'the url must not hold credentials';
   if (url.hash !== '') return 'the url must not hold a fragment';
-  // What parsers of urls make good in silence is told instead, so that what is stored is what is called.
+  // URLs that parsers would correct silently are rejected, so that the stored URL is the one called.
   if (!/^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text))
     return 'the url must be https://, a host and a path, without spaces';
   return undefined;
@@ -68,7 +68,7 @@ function findSchemeProblem(
 /** All IPv6 addresses of the public internet are in here (RFC 4291, section 2.4; IANA's allocations). */
 const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Of the public range, and yet the platform's own, which answers virtual machines only: Azure's WireServer. */
+/** A public address that only virtual machines reach: Azure's WireServer. */
 const PLATFORM_ADDRESSES: readonly string[] = ['168.63.129.16'];
 
 /**
@@ -87,8 +87,8 @@ function isCallable(address: string, allowInsecure: boolean): boolean {
 }
 
 /**
- * Every address of a name in DNS. Not by the system's resolver, which takes one of the process's few threads for as
- * long as somebody's slow name server likes. `localhost` is this machine (RFC 6761, section 6.3).
+ * Resolves all addresses of a name by DNS. Not with getaddrinfo, which blocks one of libuv's four threads for as long as
+ * a slow name server likes. `localhost` is this machine (RFC 6761, section 6.3).
  */
 export async function resolveByDns(hostname: string): Promise<readonly string[]> {
   if (/(?:^|\.)localhost\.?$/.test(hostname)) return ['127.0.0.1', '::1'];
@@ -100,13 +100,13 @@ export async function resolveByDns(hostname: string): Promise<readonly string[]>
   return addresses;
 }
 
-/** What connections are opened with; `ca` in place of the certificate authorities that Node trusts. */
+/** Options of the connector; `ca` replaces Node's certificate authorities. */
 export type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: string };
 
 /**
- * Opens connections for undici, and only to addresses that may be called: a name is resolved for each connection, every
- * address that it has is looked at, and the connection goes to one of these. Scheme and port are looked at again too: the
- * rules may have become stricter since the url was saved.
+ * Creates a connector for undici that connects to allowed addresses only. It resolves the name for each connection, checks
+ * every address and connects to one of them. It checks scheme and port again, because the rules may have become stricter
+ * since the URL was saved.
  */
 export function guardedConnector({
   allowInsecure,
@@ -120,7 +120,7 @@ export function guardedConnector({
     lookup: guardedLookup(resolve, mayCall),
     ...(ca !== undefined && { ca }),
   };
-  // undici's type leaves out what it passes on to net.connect.
+  // undici's type omits options that it passes to net.connect.
   const connect = buildConnector(options as buildConnector.BuildOptions);
   return (target, callback) => {
     const hostname = bareHostname(target.hostname);

@@ -1,15 +1,15 @@
 import type { Pool } from '../store/database/connect.js';
 import { findDelays } from '../store/workers.js';
 
-/** Six times as long as a worker is silent between two signs of life. */
+/** Six heartbeat intervals of a worker. */
 const SILENT_MS = 30_000;
 /** A worker settles a batch within a second of its deadline. */
 const LATE_MS = 60_000;
 const LOOK_MS = 1_000;
 
 /**
- * Makes the check why what is submitted is not witnessed in time, for callers, while all else works; undefined when it
- * is. The tables are asked once a second at most.
+ * Creates the check for degraded service: why submissions are not witnessed in time, or undefined if they are. It queries
+ * the tables once a second at most.
  */
 export function createDegradationCheck(
   pool: Pool,

@@ -2,7 +2,7 @@ import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import type { LogProblem } from '../pipeline/register/register-check.js';
 import type { Check } from './ops-listener.js';
 
-/** A check for each environment: a log that is frozen takes its own environment away, and no other. */
+/** A readiness check per environment: a frozen log makes only its own environment unready. */
 export function environmentChecks(name: string, find: () => Promise<LogProblem[]>): Check[] {
   return ENVIRONMENTS.map((number) => ({
     name: `${name} ${environmentName(number)}`,

@@ -4,16 +4,16 @@ import { type Backlog, readBacklogs } from '../store/due-jobs.js';
 import { readWebhookBacklog, type WebhookBacklog } from '../store/webhooks/webhook-backlog.js';
 import type { Metrics } from './metrics.js';
 
-/** A figure of each log; a log that has none is left out. */
+/** A value per log; undefined values are omitted. */
 type LogGauge = { name: string; help: string; of: (backlog: Backlog) => number | undefined };
 
-/** Of a log that a new epoch has taken the place of, nothing is left to be done. */
+/** Without logs that a new epoch replaced. */
 const whileOpen =
   (of: (backlog: Backlog) => number | undefined): LogGauge['of'] =>
   (backlog) =>
     backlog.closed ? undefined : of(backlog);
 
-/** The figures of each log that say whether the pipeline keeps up; read when they are scraped. */
+/** The pipeline's gauges per log, read on each scrape. */
 const GAUGES: readonly LogGauge[] = [
   {
     name: 'attest_log_unsealed_leaves',
@@ -52,7 +52,7 @@ const GAUGES: readonly LogGauge[] = [
   },
 ];
 
-/** What waits for endpoints, of the whole service. */
+/** The webhook backlog of the whole service. */
 const WEBHOOK_GAUGES: readonly { name: string; help: string; of: (backlog: WebhookBacklog) => number }[] = [
   {
     name: 'attest_webhook_deliveries_due',
@@ -66,7 +66,7 @@ const WEBHOOK_GAUGES: readonly { name: string; help: string; of: (backlog: Webho
   },
 ];
 
-/** Adds the pipeline's gauges, one value per log, and those of webhooks; each table is read once a scrape. */
+/** Adds the gauges of the pipeline, one value per log, and of webhooks. Reads each table once per scrape. */
 export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
   const backlogs = shared(() => readBacklogs(pool));
   for (const { name, help, of } of GAUGES) {
@@ -87,7 +87,7 @@ export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
   }
 }
 
-/** Adds the gauge of how far this machine's clock is ahead of the database's; without a value while that is not known. */
+/** Adds the gauge of the clock offset to the database; it has no value while the offset is unknown. */
 export function addClockGauge(metrics: Metrics, offsetSeconds: () => number | undefined): void {
   metrics.addGauge({
     name: 'attest_clock_offset_seconds',
@@ -96,7 +96,7 @@ export function addClockGauge(metrics: Metrics, offsetSeconds: () => number | un
   });
 }
 
-/** One read for all who ask while it is under way: however often a silent database is asked, one query waits. */
+/** Shares one query among concurrent callers, so that scrapes of a silent database do not pile up. */
 export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let underWay: Promise<T> | undefined;
   return () => {
@@ -107,7 +107,7 @@ export function shared<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Counters of what this worker's attempts came to. */
+/** Adds counters of this worker's webhook attempts by outcome. */
 export function attemptCounters(metrics: Metrics): (counts: AttemptCounts) => void {
   const attempts = metrics.addCounter(
     'attest_webhook_attempts_total',

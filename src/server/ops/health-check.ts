@@ -3,15 +3,14 @@ import type { Register } from '../pipeline/register/register.js';
 import { findFrozen, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
 import type { Pool } from '../store/database/connect.js';
 
-/** What the check asks. */
+/** The dependencies of the health check. */
 export type HealthDeps = { pool: Pool; register: Register; log: Logger; monotonicMs: () => number };
 
 const COMPARE_MS = 1_000;
 
 /**
- * Makes the check whether the service is operational: it says in which environments it is not, and why. Each look asks
- * the database, and those who ask while one is under way share it, so that probes cost next to nothing; the tables are
- * held against the register at most once a second. Rejects while the database is away.
+ * Creates the health check: it returns the environments that are not operational, with the reason. Concurrent callers share
+ * one query. The tables are compared with the register at most once a second. Rejects while the database is unavailable.
  */
 export function createHealthCheck({ monotonicMs, ...deps }: HealthDeps): () => Promise<LogProblem[]> {
   let comparedMs = Number.NEGATIVE_INFINITY;

@@ -1,8 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** A finished request, as far as metrics care. */
+/** The metrics of a finished request. */
 export type RequestSample = {
-  /** `InfoService/GetHealth`; undefined for what was no RPC. */
+  /** For example `InfoService/GetHealth`; undefined if the request was no RPC. */
   rpc: string | undefined;
   protocol: string;
   /** HTTP status, on gRPC that of the error's code. */
@@ -10,7 +10,7 @@ export type RequestSample = {
   durationMs: number;
 };
 
-/** A value that is read when it is scraped. */
+/** A gauge whose value is read on each scrape. */
 export type GaugeSource = {
   /** With unit, for example `attest_queue_oldest_seconds`. */
   name: string;
@@ -28,21 +28,21 @@ export type Increase = { add: (n: number, labels?: Record<string, string>) => vo
 export type Metrics = {
   observeRequest: (sample: RequestSample) => void;
   addGauge: (source: GaugeSource) => void;
-  /** A counter to be increased by its owner, one for each set of labels. */
+  /** Adds a counter, one value per set of labels. */
   addCounter: (name: string, help: string, labelNames?: readonly string[]) => Increase;
-  /** Everything in the Prometheus text format, and its content type. */
+  /** All metrics in the Prometheus text format, and its content type. */
   read: () => Promise<{ contentType: string; text: string }>;
 };
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** How long a scrape waits for a value; scrapers give up after ten seconds, and then have nothing at all. */
+/** Timeout of one value; a scraper times out after ten seconds and then gets no metrics at all. */
 const READ_TIMEOUT_MS = 2_000;
 
-/** Gauges named as counters are; each has one beside it that says the same by type. */
+/** Gauges whose names end like a counter's; each has a twin with the right type. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((kind) => `nodejs_active_${kind}_total`);
 
-/** A registry of its own, with the metrics of the process and of requests. */
+/** Creates a registry with the metrics of the process and of requests. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -58,7 +58,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Requests by outcome, durations without it: each of the two labels more would multiply the buckets. */
+/** Counts requests by outcome, and durations without it: each label would multiply the buckets. */
 function requestMetrics(registry: Registry): Metrics['observeRequest'] {
   const registers = [registry];
   const requests = new Counter({
@@ -87,7 +87,7 @@ function addGauge(registry: Registry, { name, help, labelNames = [], read }: Gau
     labelNames: [...labelNames],
     registers: [registry],
     async collect() {
-      // A source that is away, or silent, leaves its gauge without a value; the other metrics are wanted all the more.
+      // A failing or silent source leaves its gauge without a value; the other metrics matter all the more.
       this.reset();
       if (labelNames.length === 0) this.remove();
       const value = await within(READ_TIMEOUT_MS, read).catch((): GaugeValue => []);

@@ -3,12 +3,12 @@ import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { Metrics } from './metrics.js';
 
-/** Something this process needs to do its work. */
+/** A readiness check. */
 export type Check = {
   name: string;
-  /** When it is of one environment alone: what fails there takes no other away. */
+  /** The only environment that fails with this check; all do if undefined. */
   environment?: string;
-  /** Resolves to a string, or throws, when not ready: why. Any other value is ready. Aborted when time is up. */
+  /** Resolves to the reason, or throws, if not ready; any other value means ready. `signal` aborts on timeout. */
   check: (signal: AbortSignal) => Promise<unknown>;
 };
 
@@ -16,14 +16,14 @@ export type OpsDeps = {
   metrics: Metrics;
   checks: readonly Check[];
   log: Logger;
-  /** How long one check may take; 2000 by default. */
+  /** Timeout of one check; 2000 by default. */
   checkTimeoutMs?: number;
 };
 
 export type OpsServer = {
-  /** Starts to listen; a port of 0 picks a free one. */
+  /** Starts listening; port 0 picks a free one. */
   listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
-  /** Ends every connection. */
+  /** Closes the listener and every connection. */
   close: () => Promise<void>;
 };
 
@@ -34,9 +34,9 @@ const REQUEST_TIMEOUT_MS = 5_000;
 const JSON_TYPE = 'application/json';
 
 /**
- * The listener for probes and scrapes: `/livez` (the process answers), `/readyz` (there is work that the process can do,
- * else 503; with the reasons in either case), `/readyz/<environment>` (it can do that environment's work), `/metrics`. It
- * has no authentication and is not to be exposed.
+ * The listener for probes and scrapes: `/livez` (the process responds), `/readyz` (the process can serve an environment,
+ * else 503; with reasons in both cases), `/readyz/<environment>` (it can serve that one), `/metrics`. It has no
+ * authentication: do not expose it.
  */
 export function createOps(deps: OpsDeps): OpsServer {
   const server = createServer(
@@ -81,7 +81,7 @@ async function answer(deps: OpsDeps, req: IncomingMessage): Promise<Answer> {
   }
 }
 
-/** Whether a process can do any of its work, as `/readyz` says. */
+/** Whether a process is ready, as `/readyz` reports it. */
 export async function isReady(checks: readonly Check[]): Promise<boolean> {
   return isAnythingReady(await lookAt(checks));
 }
@@ -92,7 +92,7 @@ function lookAt(checks: readonly Check[], timeoutMs = CHECK_TIMEOUT_MS): Promise
   return Promise.all(checks.map(async (check) => ({ check, reason: await findReason(check, timeoutMs) })));
 }
 
-/** What is of no environment passes, and all that is of some environment, if there is any. */
+/** All checks without an environment pass, and those of at least one environment, if there are any. */
 function isAnythingReady(looked: readonly Looked[]): boolean {
   const failing = looked.filter(({ reason }) => reason !== undefined).map(({ check }) => check.environment);
   const environments = new Set(looked.flatMap(({ check }) => check.environment ?? []));
@@ -115,7 +115,7 @@ async function environmentReadiness({ checks, checkTimeoutMs }: OpsDeps, wanted:
   return readiness(await lookAt(needed, checkTimeoutMs));
 }
 
-/** Why a check does not pass, or undefined when it does. */
+/** Why a check fails; undefined if it passes. */
 async function findReason({ check }: Check, timeoutMs: number): Promise<string | undefined> {
   const time = new AbortController();
   let timer: NodeJS.Timeout | undefined;

@@ -11,7 +11,7 @@ import type { GaugeValue, Metrics } from './metrics.js';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Adds what every process knows of itself: its version, its connections, and when its certificates expire. */
+/** Adds the metrics of every process: version, connection pools and certificate expiry. */
 export function addProcessGauges(
   metrics: Metrics,
   config: Pick<Config, 'tls'>,
@@ -67,7 +67,7 @@ function expirySeconds(pem: string): number {
   return Date.parse(new X509Certificate(pem).validTo) / 1000;
 }
 
-/** Adds what an API process knows: the submissions that wait to be written, and when replaced keys expire. */
+/** Adds the metrics of an API process: queued submissions and key expiry. */
 export function addApiGauges(metrics: Metrics, pool: Pool, queuedRows: () => number): void {
   metrics.addGauge({
     name: 'attest_accept_queued_submissions',

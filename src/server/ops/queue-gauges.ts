@@ -1,7 +1,7 @@
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import type { Metrics } from './metrics.js';
 
-/** Adds whether NATS can be reached and whether JetStream works, for each of a process's clients. */
+/** Adds whether NATS is connected and JetStream works, for each client of the process. */
 export function addQueueGauges(metrics: Metrics, clients: ReadonlyMap<string, JobSender>): void {
   const each = (of: (jobs: JobSender) => boolean) => () =>
     [...clients].map(([client, jobs]) => ({ labels: { client }, value: Number(of(jobs)) }));

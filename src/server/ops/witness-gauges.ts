@@ -30,7 +30,7 @@ const GAUGES: readonly {
   },
 ];
 
-/** Adds how each witness stands with each log; the tables are read once a scrape. */
+/** Adds the status of each witness per log. Reads the tables once per scrape. */
 export function addWitnessGauges(metrics: Metrics, pool: Pool): void {
   const standings = shared(() => readWitnessHealth(pool));
   for (const { name, help, of } of GAUGES) {

@@ -7,9 +7,9 @@ const MAX_WAITING = 50;
 const RETRY_SECONDS = 5;
 
 /**
- * Whether a token is the admin token; without one, none is. The right one is told at once, whatever others send: nobody
- * can lock the operator out. Wrong ones are told one after the other, ten a second, whoever sends them; those beyond
- * the 50 that may wait for it learn nothing but that the service is busy.
+ * Checks the admin token; without a configured token it rejects all. Accepts the right token at once, so that nobody can
+ * lock the operator out. Rejects wrong tokens one by one, ten a second over all clients; beyond 50 waiting ones it answers
+ * `service.unavailable`.
  */
 export function adminCheck(adminToken: string | undefined): (token: string) => Promise<boolean> {
   if (adminToken === undefined) return async () => false;

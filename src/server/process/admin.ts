@@ -20,7 +20,7 @@ import type { Principals } from '../rpc/principals.js';
 import type { Pool } from '../store/database/connect.js';
 import { newSecret, SCOPES } from './first-keys.js';
 
-/** What the admin API works with; `queue` is what changes of keys are told through while it is up. */
+/** The dependencies of the admin API. `queue` broadcasts key changes while NATS is connected. */
 export type AdminDeps = {
   config: Config;
   pool: Pool;
@@ -29,7 +29,7 @@ export type AdminDeps = {
   queue: () => Queue | undefined;
 };
 
-/** The services of the admin API; none without an admin token. */
+/** The services of the admin API; none without a configured admin token. */
 export function adminServices({ config, pool, cursors, principals, queue }: AdminDeps): ServiceEntry[] {
   const { adminToken, secretKeys } = config.secrets;
   if (adminToken === undefined) return [];

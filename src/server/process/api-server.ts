@@ -28,7 +28,7 @@ import { publicRoutes } from './public-routes.js';
 import { standardRpcs } from './standard-rpcs.js';
 import { webhookService } from './webhook-service.js';
 
-/** What an API process is started with; the addresses are read when first asked for, once the port is known. */
+/** The options of an API process. Addresses are functions because the port is known only after listening. */
 export type ApiOptions = {
   config: Config;
   queuePrefix: string;
@@ -36,18 +36,18 @@ export type ApiOptions = {
   log: Logger;
   baseUrl: () => string;
   verifyUrl: () => string;
-  /** Whether `/readyz` would say so: for gRPC health. */
+  /** Whether the process is ready, for gRPC health. */
   isReady: () => Promise<boolean>;
   observe: (observation: Observation) => void;
 };
 
-/** What an API process has opened for its handlers. */
+/** The open resources of the handlers. */
 export type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
 
-/** The servers of a process; the admin API has one of its own where it has a port of its own, and is nowhere else then. */
+/** The servers of a process. With a port of its own the admin API is served there only. */
 export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };
 
-/** The handlers, put together with what they work with, behind the servers of all surfaces. */
+/** Wires the handlers with their dependencies and creates the servers of all protocols. */
 export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServers {
   const { config, log, register } = options;
   const { pool, logCache, principals, jobs } = parts;
@@ -100,7 +100,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
 type ServerParts = {
   services: ServiceEntry[];
   admin: ServiceEntry[];
-  /** What both servers work with, and what the public one alone has. */
+  /** The options of both servers, and those of the public one. */
   shared: Omit<ServerDeps, 'services'>;
   open: Partial<ServerDeps>;
 };
@@ -131,7 +131,7 @@ function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: Trus
   return { desc: InfoService, handlers };
 }
 
-/** Services with what every gRPC server has beside them. */
+/** Adds gRPC health and reflection to services. */
 function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDeps, 'services' | 'moreRpcs'> {
   const descs = services.map(({ desc }) => desc);
   return { services, moreRpcs: standardRpcs(descs, isReady) };

@@ -31,25 +31,25 @@ export type Api = ApiServers & {
   jobs: JobSender;
   pool: Pool;
   sequencers: Sequencers;
-  /** How far this machine's clock is ahead of the database's; undefined when that is not known. */
+  /** How far this machine's clock is ahead of the database's; undefined if unknown. */
   offsetSeconds: () => number | undefined;
-  /** What `/readyz` asks. */
+  /** The checks of `/readyz`. */
   checks: Check[];
 };
 
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** Of the gathered write. Two calls under way keep the database busy; by measure, more gain nothing. */
+/** Bounds of the batched write. Two calls in flight saturate the database; 3 and 4 gained nothing. */
 const SEQUENCER_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
 const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
 const LIST_CONNECTIONS = 4;
 const REFRESH_MS = 5_000;
-/** A seal job is sent at most this often; one that is waiting already is as good. */
+/** Minimum interval between seal jobs; a pending one is enough. */
 const WAKE_MS = 100;
 
 /**
- * Opens the database, keys and queue of an API process and makes its server, which does not listen yet. Whatever it
- * opens is in `hooks`, also when it throws: requests under way are answered first.
+ * Opens the database, keys and queue of an API process and creates its servers without listening. Registers everything it
+ * opens in `hooks`, also if it throws; shutdown answers requests in flight first.
  */
 export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promise<Api> {
   const { config, log, register } = options;
@@ -133,7 +133,7 @@ async function noteTails(pool: Pool, logCache: LogCache): Promise<void> {
   for (const { id } of logCache.allLogs()) while (await writeTailTimes(pool, id));
 }
 
-/** Runs it again and again; while the database is away, the requests that need it say so. */
+/** Repeats the work; while the database is unavailable, the requests that need it report that. */
 function refresh(hooks: ShutdownHooks, run: () => Promise<void>): void {
   let isRunning = false;
   const refreshing = setInterval(() => {
@@ -148,7 +148,7 @@ function refresh(hooks: ShutdownHooks, run: () => Promise<void>): void {
   hooks.add(async () => clearInterval(refreshing));
 }
 
-/** Closes them at the end, and reads their certificates again when told to. */
+/** Closes the servers at shutdown and reloads their certificates on SIGHUP. */
 function own({ server: open, adminServer }: ApiServers, log: Logger, hooks: ShutdownHooks): void {
   for (const server of [open, adminServer]) {
     if (server === undefined) continue;
@@ -163,13 +163,13 @@ function reloadOnHangUp(server: ApiServer, log: Logger, hooks: ShutdownHooks): v
   hooks.add(async () => process.off('SIGHUP', reloadTls));
 }
 
-/** Certificate and key are read again for new connections; ones that do not fit are left and the old stay in use. */
+/** Reloads certificate and key for new connections; keeps the old ones if the new ones are invalid. */
 function reload(server: ApiServer, log: Logger): void {
   try {
     server.reloadTls();
-    log.info('certificate and key were read again');
+    log.info('certificate and key were reloaded');
   } catch (error) {
-    log.error({ err: error }, 'certificate and key cannot be used; the old ones stay');
+    log.error({ err: error }, 'certificate and key are invalid; keeping the old ones');
   }
 }
 
@@ -196,7 +196,7 @@ function openSequencers({ config, pool, logCache, guard, acknowledged, jobs }: S
   }));
 }
 
-/** Why logs take nothing, for this process's operator. */
+/** Why logs accept nothing, for `/readyz`. */
 async function findProblems(deps: Parameters<typeof findLogProblems>[0]): Promise<LogProblem[]> {
   try {
     return await findLogProblems(deps);

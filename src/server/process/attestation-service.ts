@@ -15,10 +15,10 @@ import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
 import type { Sequencers } from './sequencers.js';
 
-/** What an API process has opened for AttestationService. */
+/** The open resources of AttestationService. */
 export type AttestationParts = {
   pool: Pool;
-  /** Plans statements once. */
+  /** A pool that plans statements once. */
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
@@ -27,10 +27,10 @@ export type AttestationParts = {
 };
 
 const GATHER = { maxKeys: 200, maxInFlight: 4 };
-/** The same few keys for all: the more callers wait for one query, the better. */
+/** All callers read the same few keys, so waiting for one query batches well. */
 const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 
-/** AttestationService over an open database. */
+/** Wires AttestationService over an open database. */
 export function attestationService(
   config: Config,
   { pool, listPool, logCache, sequencers, signerOf, submissionClock }: AttestationParts,

@@ -6,18 +6,18 @@ import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 
 const RETRY_SECONDS = 2;
 
-/** Makes functions tell callers to come back while the database is away, in place of the driver's error. */
+/** Replaces the driver's connection errors with `service.unavailable`. */
 export type DatabaseAway = {
-  /** `work` names what is done, for the log. */
+  /** Wraps one function; `work` names it in the log. */
   tell<A extends readonly unknown[], R>(
     work: string,
     run: (...args: A) => Promise<R>,
   ): (...args: A) => Promise<R>;
-  /** The same for every handler of a service. */
+  /** Wraps every handler of a service. */
   tellAll(service: ServiceEntry): ServiceEntry;
 };
 
-/** @param log gets lines at growing intervals, since the caller's answer does not say what failed */
+/** @param log gets the reason at growing intervals, since responses do not contain it */
 export function createDatabaseAway(log: Logger): DatabaseAway {
   const outageLog = createOutageLog(log, () => performance.now());
   const tell: DatabaseAway['tell'] =

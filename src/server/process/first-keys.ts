@@ -13,7 +13,7 @@ import type { Sql } from '../store/database/connect.js';
 import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../store/projects/api-keys.js';
 import { insertProject } from '../store/projects/projects.js';
 
-/** A key to make. Without scopes it has all; without an expiry it is valid until revoked. */
+/** A key to create: all scopes if undefined, valid until revoked if it has no expiry. */
 export type NewKey = {
   environment: Principal['environment'];
   projectId: string;
@@ -22,7 +22,7 @@ export type NewKey = {
   expiresAt: Date | undefined;
 };
 
-/** Every scope that a method of the API asks for: what a key may have. */
+/** Every scope that a method of the API requires. */
 export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService]
   .flatMap(({ methods }) => methods.map((method) => getOption(method, rules).scope))
   .filter((scope, index, all) => all.indexOf(scope) === index)
@@ -36,7 +36,7 @@ export function newSecret(apiKeys: KeyRing, environment: Principal['environment'
   return { secret, prefix: parts.prefix, last4: parts.last4, hmac: hmacApiKey(apiKeys, secret)[0] };
 }
 
-/** Makes an API key. The key itself is in the answer and nowhere else. Throws when a scope does not exist. */
+/** Creates an API key and returns it; only its hash is stored. Throws if a scope does not exist. */
 export async function makeKey(
   sql: Sql,
   secretKeys: KeyRing,
@@ -56,7 +56,7 @@ export async function makeKey(
   return { key: secret, row };
 }
 
-/** Makes a project. @returns its id */
+/** Creates a project. @returns its id */
 export async function makeProject(sql: Sql, name: string): Promise<string> {
   const id = `prj_${ulid()}`;
   await insertProject(sql, { id, name });

@@ -8,10 +8,10 @@ import { pruneRanges } from '../store/webhooks/webhook-ranges.js';
 import { pruneWebhooks } from '../store/webhooks/webhooks.js';
 import { pruneWorkers } from '../store/workers.js';
 
-/** Of one statement, so that none holds its locks for long. */
+/** Rows per statement, so that none holds its locks for long. */
 const ROWS = 10_000;
 
-/** Takes out of the tables what is no longer needed, and moves what was counted to the usage of hours and days. */
+/** Deletes expired rows and rolls usage up into hours and days. */
 export async function prune(
   pool: Pool,
   {

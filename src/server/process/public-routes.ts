@@ -8,7 +8,7 @@ import { createLogReader } from '../tlog/log-reader.js';
 import { type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
-/** What the routes without authentication read from. */
+/** The dependencies of the unauthenticated routes. */
 export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
@@ -17,12 +17,12 @@ export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   verifyUrl: () => string;
 };
 
-/** Registers the public log's routes and the API's documents. */
+/** Registers the routes of the public log and the API reference. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
   const { pool, logCache, signerOf } = deps;
   return async (app) => {
     apiDocumentRoutes(app, deps);
-    // In a scope of its own, since it sets an error handler.
+    // In a Fastify scope of its own, because it sets an error handler.
     await app.register(async (scope) =>
       tlogRoutes(scope, {
         ...deps,

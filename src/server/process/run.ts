@@ -1,4 +1,4 @@
-/** The processes and tools of the service, each put together from `app/`. */
+/** The processes and tools of the service. */
 
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
@@ -18,7 +18,7 @@ export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready:
 
 const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
 
-/** Runs everything on this machine until told to stop; throws when a server it started ends by itself. */
+/** Runs api, worker and embedded servers until `stop` aborts. Throws if an embedded server exits unexpectedly. */
 export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): Promise<void> {
   await withShutdownHooks(async (hooks) => {
     const log = openLog(upConfig.logLevel, hooks);
@@ -41,12 +41,12 @@ export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): 
   });
 }
 
-/** Runs an API process until told to stop. */
+/** Runs an API process until `stop` aborts. */
 export async function runApi(config: Config, options: RunOptions): Promise<void> {
   await runRole(config, { api: true, worker: false }, options);
 }
 
-/** Runs a worker process until told to stop. */
+/** Runs a worker process until `stop` aborts. */
 export async function runWorker(config: Config, options: RunOptions): Promise<void> {
   await runRole(config, { api: false, worker: true }, options);
 }
@@ -64,7 +64,7 @@ async function runRole(
   });
 }
 
-/** Brings the database up to this version. @returns the names of the migrations that ran */
+/** Applies pending migrations. @returns their names */
 export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readonly string[]> {
   return withShutdownHooks(async (hooks) => {
     const pool = openToolPool(databaseUrl, hooks);
@@ -73,14 +73,14 @@ export async function runMigrate({ databaseUrl }: MigrateConfig): Promise<readon
   });
 }
 
-/** Opens database and register, hands over what can be done with logs, and closes them again. */
+/** Opens database and register, calls `use` with the log manager, and closes both. */
 export async function withLogs<T>(config: LogConfig, use: (logs: LogManager) => Promise<T>): Promise<T> {
   return withDatabase(config, async (pool) =>
     use(logManager(pool, await openRegister(config.checkpointRegister))),
   );
 }
 
-/** Opens the database, hands over what can be done with the keys of SECRET_KEY, and closes it again. */
+/** Opens the database, calls `use` with the manager of SECRET_KEY's keys, and closes it. */
 export async function withSecretKeys<T>(
   config: DatabaseConfig,
   use: (keys: SecretKeyManager) => Promise<T>,

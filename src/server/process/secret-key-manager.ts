@@ -1,4 +1,4 @@
-/** Keeps a process from working with another SECRET_KEY than the one that the tables were written under. */
+/** Detects a SECRET_KEY that differs from the one that the tables were written with. */
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { type KeyRing, secretKeyFingerprint } from '../keys/key-ring.js';
@@ -13,19 +13,19 @@ import {
   type SecretKeyRow,
 } from '../store/secret-keys.js';
 
-/** A key of SECRET_KEY that processes over the database have worked with. */
+/** A key of SECRET_KEY that processes have used with this database. */
 export type SecretKeyStatus = {
   readonly id: string;
   readonly firstUsedAt: Date;
-  /** Subscriptions whose secret is under it. */
+  /** Subscriptions whose secret is encrypted with it. */
   readonly webhooks: number;
 };
 
-/** What an operator can do about the keys of SECRET_KEY; none of it needs a key. */
+/** Operations on the recorded keys of SECRET_KEY; none needs a key. */
 export type SecretKeyManager = {
   /** Oldest first. */
   list(): Promise<readonly SecretKeyStatus[]>;
-  /** Lets processes start without this key, or with another one under its id. Throws when it is not known. */
+  /** Forgets a key: processes may start without it, or with another one under its id. Throws if it is unknown. */
   forget(id: string): Promise<void>;
 };
 
@@ -34,8 +34,8 @@ type Known = readonly Pick<SecretKeyRow, 'id' | 'fingerprint'>[];
 const LOST = 'API keys and webhook secrets made under it would not work';
 
 /**
- * Remembers the keys of this process. Throws when one has the id of another key, or when none of them was worked with
- * before; a database that knows none takes them all.
+ * Records the keys of this process. Throws if one has the id of another key, or if none was used with this database
+ * before. A database without recorded keys accepts all.
  */
 export async function setUpSecretKeys(pool: Pool, keys: KeyRing): Promise<void> {
   const given = keys.map((key) => ({ id: key.id, fingerprint: secretKeyFingerprint(key) }));
@@ -47,7 +47,7 @@ export async function setUpSecretKeys(pool: Pool, keys: KeyRing): Promise<void> 
   });
 }
 
-/** What is wrong with the keys given, and what to do; undefined when they fit. */
+/** Why the keys do not match and what to do; undefined if they match. */
 function findMismatch(given: Known, known: Known): string | undefined {
   const findKnown = (id: string) => known.find((key) => key.id === id);
   const changed = given.find(({ id, fingerprint }) => {
@@ -70,7 +70,7 @@ function findMismatch(given: Known, known: Known): string | undefined {
   );
 }
 
-/** What `attest secret-keys` does, over an open database. */
+/** Creates the manager behind `attest secret-keys`. */
 export function secretKeyManager(pool: Pool): SecretKeyManager {
   return {
     list: async () => {

@@ -2,16 +2,16 @@ import type { Principal } from '../core/principal.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { createSequencer, type Sequencer, type SequencerDeps } from '../pipeline/sequence.js';
 
-/** The sequencers of the active logs, made when first needed. */
+/** The sequencers of the active logs, created on first use. */
 export type Sequencers = {
   of(environment: Principal['environment']): Promise<Sequencer>;
-  /** How many submissions wait to be written. */
+  /** The number of queued submissions. */
   queued(): number;
-  /** Resolves when every acknowledged or waiting submission has its outcome. */
+  /** Resolves once every queued submission has its outcome. */
   close(): Promise<void>;
 };
 
-/** @param open what a sequencer of one log is made of */
+/** @param open creates the sequencer of a log */
 export function createSequencers(logCache: LogCache, open: (logId: number) => SequencerDeps): Sequencers {
   const sequencers = new Map<number, Sequencer>();
   return {

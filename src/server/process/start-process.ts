@@ -13,8 +13,8 @@ import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
 
 /**
- * Addresses of a process that is up; a worker has only that for operators. `projectId` is the first project of `up`,
- * `newLogDomain` what it has made for its logs' origins to end in.
+ * The addresses of a started process; a worker has only `opsUrl`. `projectId` is the first project of `attest up`,
+ * `newLogDomain` the log domain that this start generated.
  */
 export type Ready = {
   readonly baseUrl?: string;
@@ -26,16 +26,16 @@ export type Ready = {
   readonly newLogDomain?: string;
 };
 
-/** The queue's stream and subjects start with this. */
+/** The prefix of the stream and its subjects. */
 const QUEUE_PREFIX = 'jobs';
 
 /**
- * How much garbage may pile up on the heap before it is collected, in percent of what lives. By default V8 lets it grow
- * several times over: an API process under load then takes 370 MB, so 195.
+ * V8's heap growing limit in percent of live memory. An API process under load takes 195 MB with it and 370 MB with the
+ * default.
  */
 const HEAP_GROWING_PERCENT = 40;
 
-/** What a process is: `attest up` is both. */
+/** The roles of a process; `attest up` has both. */
 export type ProcessOptions = {
   config: Config;
   roles: { api: boolean; worker: boolean };
@@ -45,9 +45,8 @@ export type ProcessOptions = {
 };
 
 /**
- * Starts the parts of a process, and its ops listener, in the order in which they need each other. Stopping is the
- * other way round: requests under way are answered, then jobs under way are finished. A process loads only what it is:
- * the API's part takes 0.3 s to load, which no worker has to wait for.
+ * Starts the roles of a process and its ops listener in order of dependency. Shutdown runs in reverse: it answers requests
+ * in flight, then finishes jobs in progress. Loads only the modules of its roles: those of the API take 0.3 s.
  */
 export async function startProcess({ config, roles, witnesses, log, hooks }: ProcessOptions): Promise<Ready> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
@@ -102,7 +101,7 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
   return roles.api ? { ...urls(), opsUrl, ...admin } : { opsUrl };
 }
 
-/** Loopback and every address are reached as localhost, whichever family that is. */
+/** Shows loopback and wildcard addresses of either family as localhost. */
 function adminUrl({ tls, adminHost }: Config, port: number): string {
   const isLocal = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(adminHost);
   const host = isLocal ? 'localhost' : adminHost.includes(':') ? `[${adminHost}]` : adminHost;

@@ -30,7 +30,7 @@ import type { Ready } from './start-process.js';
 /** The name of the embedded time-stamping authority among the witnesses. */
 const EMBEDDED_WITNESS = 'self-tsa';
 
-/** What scripts find in `<data dir>/credentials.json`. */
+/** The content of `<data dir>/credentials.json`. */
 export type Credentials = {
   base_url: string;
   verify_url: string;
@@ -43,10 +43,10 @@ export type Credentials = {
   admin_token: string;
 };
 
-/** What `attest up` provides for itself; `failed` rejects when a server it started ends by itself. */
+/** The embedded servers of `attest up`. `failed` rejects if one of them exits unexpectedly. */
 export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
 
-/** Locks the data directory, starts what no setting names, and makes missing secrets. */
+/** Locks the data directory, starts the servers that no setting names, and creates missing secrets. */
 export async function startEmbedded(config: UpConfig, log: Logger, hooks: ShutdownHooks): Promise<Embedded> {
   const dataDir = await lockDataDir({ path: config.dataDir });
   hooks.add(() => dataDir.release());
@@ -70,7 +70,7 @@ export async function startEmbedded(config: UpConfig, log: Logger, hooks: Shutdo
   };
 }
 
-/** Undefined where there is no nats-server: JetStream moves the work, but the tables know of all of it. */
+/** Undefined if nats-server is not installed: the reconciler then runs all jobs from the tables. */
 async function startNatsIfThere(options: NatsOptions): Promise<LocalServer | undefined> {
   try {
     return await startNats(options);
@@ -81,7 +81,7 @@ async function startNatsIfThere(options: NatsOptions): Promise<LocalServer | und
   }
 }
 
-/** Rejects when one of the servers ends without having been told to. */
+/** Rejects if one of the servers exits unexpectedly. */
 function firstFailure(servers: Record<string, ServerProcess | undefined>): Promise<never> {
   const failed = new Promise<never>((_resolve, reject) => {
     for (const [name, server] of Object.entries(servers)) {
@@ -95,7 +95,7 @@ function firstFailure(servers: Record<string, ServerProcess | undefined>): Promi
   return failed;
 }
 
-/** The authority that runs in this process: the operator's own clock, and said to be so. */
+/** The time-stamping authority of this process; its name says that the clock is the operator's own. */
 async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
   const dir = join(dataDir.path, 'timestamp-authority');
   const authority = await openTimestampAuthority({ dir, clock: () => new Date(), randomBytes });
@@ -112,8 +112,8 @@ async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
 }
 
 /**
- * Makes the first project with one live and one test key, once, and writes `credentials.json` anew with the addresses
- * of this start. The keys are in that file and nowhere else: without it, new ones are made.
+ * Creates the first project with one live and one test key, once, and rewrites `credentials.json` with the addresses of
+ * this start. Only that file holds the keys: if it is missing, new keys are created.
  */
 export async function writeCredentials(pool: Pool, config: Config, ready: Ready): Promise<Credentials> {
   const path = join(config.dataDir, 'credentials.json');
@@ -174,18 +174,18 @@ async function noteMade(tx: Sql, action: AuditAction, projectId: string, resourc
   });
 }
 
-/** Where commands beside a running `attest up` find its database and queue: a file only its owner can read. */
+/** The file, mode 0600, where other commands find the database and queue of `attest up`. */
 const CONNECTIONS_FILE = 'connections.json';
 
-/** How to reach the servers of a running `attest up`. */
+/** The URLs of the embedded servers. */
 export type Connections = { databaseUrl: string; natsUrl?: string };
 
-/** Writes how to reach the servers of this start, for {@link findConnections}. */
+/** Writes the URLs of this start for {@link findConnections}. */
 export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {
   await writeFileAtomic(join(dataDir, CONNECTIONS_FILE), JSON.stringify({ databaseUrl, natsUrl }));
 }
 
-/** The connections of the `attest up` that runs, or ran last, over a data directory; undefined when none ever did. */
+/** The URLs of the last `attest up` over a data directory; undefined if there was none. */
 export async function findConnections(dataDir: string): Promise<Connections | undefined> {
   const text = await readFile(join(dataDir, CONNECTIONS_FILE), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : (JSON.parse(text) as Connections);

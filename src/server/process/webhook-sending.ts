@@ -14,35 +14,35 @@ import { openWebhookSender } from '../pipeline/webhooks/send.js';
 import { connectPool } from '../store/database/connect.js';
 import { renewLeases } from '../store/webhooks/webhook-leases.js';
 
-/** What sending webhooks is started with. */
+/** The options of webhook delivery. */
 export type WebhooksOptions = {
   config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations'> & {
     secrets: Pick<Secrets, 'secretKeys'>;
   };
-  /** The API's address as the world sees it; read when an event is sent, once the port is known. */
+  /** The public base URL of the API; a function because the port is known only after listening. */
   baseUrl: () => string;
   log: Logger;
-  /** Told of attempts once they are recorded. */
+  /** Called with the counts of recorded attempts. */
   observeAttempts: (counts: AttemptCounts) => void;
 };
 
-/** Sending, ready for jobs. */
+/** Webhook delivery, ready for jobs. */
 export type OpenWebhooks = {
   webhooks: Webhooks;
-  /** Claims nothing more, and gives what is under way a moment. */
+  /** Stops claiming and aborts requests in flight after a grace period. */
   stop(): void;
-  /** To be called when no job is running any more. */
+  /** Closes the connections. Call it once no job is running. */
   close(): Promise<void>;
 };
 
-/** Requests under way in one worker, of all projects: each costs a connection. */
+/** Maximum concurrent requests of one worker, over all projects; each costs a connection. */
 const SLOTS = 512;
 const MAX_ACTIVE = 512;
 const CONNECTIONS = 4;
 const STATEMENT_TIMEOUT_MS = 10_000;
 const GRACE_MS = 2_000;
 
-/** Opens connections for sending and for recording what came of it. */
+/** Opens the connections for sending and recording attempts. */
 export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
   const { config, baseUrl, log } = options;
   const pool = connectPool({

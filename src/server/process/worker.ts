@@ -33,12 +33,12 @@ import { prune } from './prune.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
-/** What a worker is started with; `queuePrefix` sets the stream apart from others on the same servers. */
+/** The options of a worker. `queuePrefix` separates the stream from others on the same servers. */
 export type WorkerOptions = WebhooksOptions & {
   config: Config;
   queuePrefix: string;
   register: Register;
-  /** All that are asked: those of the configuration, and an embedded one. */
+  /** The witnesses of the configuration, and an embedded one. */
   witnesses: readonly WitnessSetup[];
 };
 
@@ -49,13 +49,13 @@ const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
 const SIGN_OF_LIFE_MS = 5_000;
 const WITNESS_TIMEOUT_MS = 30_000;
-/** The longest statements seal a batch: 65,536 leaves take half a second. A server silent for half as long again is away. */
+/** The longest statement seals a batch: 65,536 leaves take half a second. A server silent for longer than this is unavailable. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 const SEALING_MS_PER_LEAF = 0.1;
 
 /**
- * Starts sealing, asking witnesses and settling, over JetStream and, for what that misses, from the tables. Whatever it
- * opens is in `hooks`, also when it throws: jobs under way are finished first.
+ * Starts the stages: jobs from JetStream, and from the tables for what it misses. Registers everything it opens in `hooks`,
+ * also if it throws; shutdown finishes jobs in progress first.
  */
 export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
   const { config, witnesses, log } = options;
@@ -117,7 +117,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   };
 }
 
-/** Opens the database and notes in it what the configuration says. */
+/** Opens the database and stores the configured logs and witnesses. */
 async function setUp(
   { config, witnesses, log }: WorkerOptions,
   register: Register,
@@ -145,7 +145,7 @@ async function openDatabase(
   return pool;
 }
 
-/** Notes that there is one more worker. @returns its id */
+/** Registers this worker. @returns its id */
 async function beginLife(pool: Pool): Promise<string> {
   const id = ulid();
   await recordWorker(pool, id);
@@ -167,9 +167,7 @@ async function every(
   run: () => Promise<void>,
 ): Promise<void> {
   while (!stopping.aborted) {
-    await run().catch((error: unknown) =>
-      log.error({ err: error }, 'periodic work failed; it is tried again'),
-    );
+    await run().catch((error: unknown) => log.error({ err: error }, 'periodic work failed; retrying'));
     await delay(ms, undefined, { signal: stopping }).catch(() => {});
   }
 }
