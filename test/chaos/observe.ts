@@ -98,12 +98,23 @@ const FETCH_ATTEMPTS = 5;
 /** Nothing is broken any more when this is used, but a connection that was may be found out only now. */
 async function fetchBytes(url: string): Promise<Buffer> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) });
-    const bytes = Buffer.from(await answer.arrayBuffer());
-    if (answer.status === 200) return bytes;
-    if (answer.status !== 503 || attempt === FETCH_ATTEMPTS)
-      throw new Error(`${url} answers ${answer.status}`);
+    const response = await tryFetch(url);
+    if (Buffer.isBuffer(response)) return response;
+    if (!response.isTransient || attempt === FETCH_ATTEMPTS) throw new Error(`${url}: ${response.reason}`);
     await delay(1_000);
+  }
+}
+
+/** A lost connection and a 503 are transient: a pooled connection may have been idle too long, or a server just restarted. */
+async function tryFetch(url: string): Promise<Buffer | { reason: string; isTransient: boolean }> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(60_000) });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    if (response.status === 200) return bytes;
+    return { reason: `answers ${response.status}`, isTransient: response.status === 503 };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: Error };
+    return { reason: `${message}: ${cause?.message ?? 'no cause'}`, isTransient: true };
   }
 }
 
