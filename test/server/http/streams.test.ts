@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectHttp2, constants } from 'node:http2';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import {
   createConnectTransport,
@@ -13,12 +14,16 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../gen/grpc/health/v1/health_pb.js';
-import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
+import {
+  ServerReflection,
+  ServerReflectionRequestSchema,
+} from '../../../gen/grpc/reflection/v1/reflection_pb.js';
 import type { Limits } from '../../../src/server/http/socket/limits.js';
 import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
 import { KEYS, startApiServer, type TestServer } from '../../support/api-server.js';
 import { enveloped } from '../../support/raw-http.js';
 import { livesOn } from '../../support/surfaces.js';
+import { until } from '../../support/until.js';
 
 /** A server with health and reflection. */
 function start(t: Test, limits: Partial<Limits> = {}): Promise<TestServer> {
@@ -143,6 +148,32 @@ async function ended({ observations }: TestServer, count: number): Promise<void>
     await new Promise(setImmediate);
   }
 }
+
+t.test('streams that a client cancels without reading them make room', async (t) => {
+  const api = await start(t, { maxOpenStreams: 2 });
+  const session = connectHttp2(api.baseUrl, { settings: { initialWindowSize: 0 } });
+  t.teardown(() => session.destroy());
+  const unread = [1, 2].map(() => {
+    const headers = { 'content-type': 'application/grpc', te: 'trailers' };
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      ...headers,
+    });
+    stream.on('error', () => {});
+    const request = {
+      messageRequest: { case: 'fileContainingSymbol' as const, value: InfoService.typeName },
+    };
+    const message = create(ServerReflectionRequestSchema, request);
+    stream.end(enveloped(0, Buffer.from(toBinary(ServerReflectionRequestSchema, message))));
+    return stream;
+  });
+  await Promise.all(unread.map((stream) => once(stream, 'response')));
+  const transport = createGrpcTransport({ baseUrl: api.baseUrl });
+  t.equal((await reflect(transport, 1)).error?.code, Code.Unavailable, 'while they are open');
+  for (const stream of unread) stream.close(constants.NGHTTP2_CANCEL);
+  await until('they made room', async () => (await reflect(transport, 1)).answers === 1, 10_000);
+});
 
 t.test('no stream is open longer than it may be', async (t) => {
   const api = await start(t, { maxStreamMs: 500, requestTimeoutMs: 1_000 });

@@ -32,10 +32,14 @@ export function boundStreams(
     const isServerOnly = request.method.methodKind === 'server_streaming';
     const time = startTimer(record, isServerOnly ? maxStreamMs : requestTimeoutMs * BEFORE_RESET);
     open++;
+    let isOpen = true;
     const end = () => {
       time.stop();
-      open--;
+      if (isOpen) open--;
+      isOpen = false;
     };
+    // If the client cancels the stream before it has read a message, the next message is never asked for.
+    record.res.once('close', end);
     const signal = AbortSignal.any([request.signal, time.signal]);
     const sent = sentMessages(request.message, { record, signal, max: maxStreamMessages });
     try {
