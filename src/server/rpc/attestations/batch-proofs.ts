@@ -34,12 +34,12 @@ export type BatchProof = {
 export type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof> };
 
 /** Evidence of slow witnesses shows in bundles after at most this long. */
-const OPEN_MS = 5_000;
+const TTL_MS = 5_000;
 /** Nor is anything expected of a batch that each witness of its policy has vouched for; one that is new may, later. */
-const COMPLETE_MS = 60_000;
+const COMPLETE_TTL_MS = 60_000;
 /** About 10 KiB each. */
 const BATCHES_CACHED = 200;
-const GATHER = { maxKeys: 50, maxInFlight: 2 };
+const LOADING = { maxKeys: 50, maxInFlight: 2 };
 
 const writeBatch = compileFieldWriter(ProofBundleSchema.field.batch);
 const writeWitnesses = compileFieldWriter(ProofBundleSchema.field.witnesses);
@@ -47,20 +47,20 @@ const writeWitnesses = compileFieldWriter(ProofBundleSchema.field.witnesses);
 /** @param clock monotonic milliseconds */
 export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs {
   const sources = createSources(pool, clock);
-  const known = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
-  const underWay = new Map<string, Promise<BatchProof>>();
+  const cache = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
+  const readsInFlight = new Map<string, Promise<BatchProof>>();
   const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
     const proof = await readBatchProof(sources, log, treeSize, clock());
-    known.set(key, proof);
+    cache.set(key, proof);
     return proof;
   };
   return {
     async get(log, treeSize) {
       const key = keyOf({ logId: log.id, treeSize });
-      const cached = known.get(key);
+      const cached = cache.get(key);
       if (cached !== undefined && clock() < cached.freshUntilMs) return cached;
-      const reading = underWay.get(key) ?? read(key, log, treeSize).finally(() => underWay.delete(key));
-      underWay.set(key, reading);
+      const reading = readsInFlight.get(key) ?? read(key, log, treeSize).finally(() => readsInFlight.delete(key));
+      readsInFlight.set(key, reading);
       return reading;
     },
   };
@@ -79,7 +79,7 @@ function createSources(pool: Pool, clock: () => number): Sources {
     findBatch: createBatchLoader(
       async (keys) =>
         new Map((await findBatchesBySize(pool, keys.map(endOf))).map((row) => [keyOf(row), row])),
-      GATHER,
+      LOADING,
     ),
     findEvidence: createBatchLoader(async (keys) => {
       const found = new Map<string, Covering[]>();
@@ -88,11 +88,11 @@ function createSources(pool: Pool, clock: () => number): Sources {
         found.set(key, [...(found.get(key) ?? []), piece]);
       }
       return found;
-    }, GATHER),
+    }, LOADING),
     policies: () => {
       if (policies === undefined || clock() >= policies.untilMs) {
         const rows = listPolicies(pool);
-        policies = { rows, untilMs: clock() + OPEN_MS };
+        policies = { rows, untilMs: clock() + TTL_MS };
         rows.catch(() => {
           policies = undefined;
         });
@@ -131,7 +131,7 @@ async function readBatchProof(
   const policy = policies.find((p) => p.environment === log.environment && p.version === batch.policyVersion);
   const isComplete =
     batch.status === BatchStatus.WITNESSED &&
-    policy?.witnesses.every(({ name, kind }) => hasVouched(name, kind, evidence));
+    policy?.witnesses.every(({ name, kind }) => hasEvidence(name, kind, evidence));
   const prepared = prepareBatch({
     batch,
     logKey: log.publicKey,
@@ -144,7 +144,7 @@ async function readBatchProof(
     prepared,
     texts: sharedTexts(prepared),
     evidence: evidence.map((piece) => `${piece.witness} ${piece.treeSize}`).join(),
-    freshUntilMs: nowMs + (isComplete ? COMPLETE_MS : OPEN_MS),
+    freshUntilMs: nowMs + (isComplete ? COMPLETE_TTL_MS : TTL_MS),
   };
 }
 
@@ -153,7 +153,7 @@ function sharedTexts({ batch, witnesses }: PreparedBatch): BatchProof['texts'] {
   return { batch: writeBatch(message), witnesses: writeWitnesses(message) };
 }
 
-function hasVouched(name: string, kind: number, evidence: readonly { witness: string }[]): boolean {
+function hasEvidence(name: string, kind: number, evidence: readonly { witness: string }[]): boolean {
   return kind === WitnessKind.TRANSPARENCY_LOG || evidence.some(({ witness }) => witness === name);
 }
 

@@ -15,7 +15,7 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
-import { createTiles, type Tiles } from './tiles.js';
+import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
 /** A serialised bundle. Its message is parsed out of the JSON. */
 export type SerializedBundle = SerializedResponse<ProofBundle> & { readonly logIndex: number };
@@ -25,15 +25,15 @@ export type BundleReader = {
   /** The bundle of a submission whose batch is published. */
   read(row: SubmissionRow): Promise<SerializedBundle>;
   /** The same without the submission's row, if it is the caller's and was kept and still stands. */
-  findKept(id: string, caller: Principal): Promise<SerializedBundle | undefined>;
+  findCached(id: string, caller: Principal): Promise<SerializedBundle | undefined>;
 };
 
 /** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
-type Kept = { bundle: SerializedBundle; of: Omit<BatchProof, 'prepared' | 'texts'>; projectId: string };
+type CachedBundle = { bundle: SerializedBundle; proof: Omit<BatchProof, 'prepared' | 'texts'>; projectId: string };
 
-const KEPT_BYTES = 16 * 1024 * 1024;
+const CACHE_BYTES = 16 * 1024 * 1024;
 /** What a kept bundle takes besides its text. */
-const KEPT_OVERHEAD_BYTES = 1_500;
+const OVERHEAD_BYTES = 1_500;
 
 const write = compileSplicingWriter(ProofBundleSchema);
 const readBundle = compileReader(ProofBundleSchema);
@@ -46,38 +46,38 @@ const readBundle = compileReader(ProofBundleSchema);
  * @param clock monotonic milliseconds
  */
 export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => number): BundleReader {
-  const tiles = createTiles(pool);
+  const tiles = createProofTiles(pool);
   const proofs = createBatchProofs(pool, clock);
-  const keptBundles = new LRUCache<string, Kept>({ maxSize: KEPT_BYTES });
-  const lookAgain = async (kept: Kept): Promise<SerializedBundle | undefined> => {
-    const { log, treeSize } = kept.of;
-    return stillStands(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
+  const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
+  const revalidate = async (kept: CachedBundle): Promise<SerializedBundle | undefined> => {
+    const { log, treeSize } = kept.proof;
+    return isCurrent(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
   };
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
       const log = await logCache.getLog(row.logId);
       const proof = await proofs.get(log, row.batchTreeSize);
-      const kept = keptBundles.get(row.id);
-      if (kept !== undefined && stillStands(kept, proof)) return kept.bundle;
+      const kept = cache.get(row.id);
+      if (kept !== undefined && isCurrent(kept, proof)) return kept.bundle;
       const bytes = Buffer.from(write(await makeBundle(logCache, tiles, row, proof), proof.texts));
       const bundle = serializedBundle(bytes, row.logIndex);
-      const size = bytes.length + KEPT_OVERHEAD_BYTES;
-      keptBundles.set(row.id, { bundle, of: withoutParts(proof), projectId: row.projectId }, { size });
+      const size = bytes.length + OVERHEAD_BYTES;
+      cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
       return bundle;
     },
-    async findKept(id, { projectId, environment }) {
-      const kept = keptBundles.get(id);
-      if (kept?.projectId !== projectId || kept.of.log.environment !== environment) return undefined;
-      return clock() < kept.of.freshUntilMs ? kept.bundle : lookAgain(kept);
+    async findCached(id, { projectId, environment }) {
+      const kept = cache.get(id);
+      if (kept?.projectId !== projectId || kept.proof.log.environment !== environment) return undefined;
+      return clock() < kept.proof.freshUntilMs ? kept.bundle : revalidate(kept);
     },
   };
 }
 
 /** Whether a bundle is what would be made of it now; notes what was found, which need not be looked at again soon. */
-function stillStands(kept: Kept, proof: BatchProof): boolean {
-  if (kept.of.evidence !== proof.evidence) return false;
-  kept.of = withoutParts(proof);
+function isCurrent(kept: CachedBundle, proof: BatchProof): boolean {
+  if (kept.proof.evidence !== proof.evidence) return false;
+  kept.proof = validityOf(proof);
   return true;
 }
 
@@ -90,13 +90,13 @@ function serializedBundle(bytes: Buffer, logIndex: number): SerializedBundle {
   };
 }
 
-function withoutParts({ log, treeSize, evidence, freshUntilMs }: BatchProof): Kept['of'] {
+function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): CachedBundle['proof'] {
   return { log, treeSize, evidence, freshUntilMs };
 }
 
 async function makeBundle(
   logCache: LogCache,
-  tiles: Tiles,
+  tiles: ProofTiles,
   row: SubmissionRow,
   { log, prepared }: BatchProof,
 ): Promise<ProofBundle> {

@@ -21,7 +21,7 @@ import { findSubmissions } from '../../store/submissions/submissions.js';
 import { type AuditedAction, type AuditIds, recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { invalidMetadata, readMetadata, validateBySchema } from './metadata.js';
-import { shownRow, submissionMessage } from './submission-message.js';
+import { submissionView, submissionMessage } from './submission-message.js';
 
 /** Dependencies of correction and redaction. */
 export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry };
@@ -89,7 +89,7 @@ function change(
     show: async (sql, id) => {
       const [row] = await findSubmissions(sql, [id]);
       if (row === undefined) throw new Error(`the submission ${id} is missing`);
-      return submissionMessage(shownRow(row), environment);
+      return submissionMessage(submissionView(row), environment);
     },
   });
 }

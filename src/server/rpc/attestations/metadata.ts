@@ -16,7 +16,7 @@ import type { MetadataProblems } from '../../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
 
 /** Metadata as sent, its canonical JSON (RFC 8785), and the name of its schema. */
-type ReadMetadata = { value: JsonObject; canonical: string; schema: string };
+type ValidMetadata = { value: JsonObject; canonical: string; schema: string };
 
 const MAX_METADATA_BYTES = getOption(CreateAttestationRequestSchema.field.metadata, maxBytes);
 const MAX_METADATA_DEPTH = 32;
@@ -25,7 +25,7 @@ const MAX_METADATA_DEPTH = 32;
  * Validates the size of a request's metadata and that it names a schema. Throws `request.invalid`. Strings that Postgres
  * cannot store were rejected when the message was read.
  */
-export function readMetadata(value: JsonObject): ReadMetadata {
+export function readMetadata(value: JsonObject): ValidMetadata {
   if (isDeeperThan(value, MAX_METADATA_DEPTH))
     throw invalid('/metadata', `is more than ${MAX_METADATA_DEPTH} levels deep`);
   const canonical = jcs(value);

@@ -16,7 +16,7 @@ import type { ListedSubmission } from '../../store/submissions/submission-lists.
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
 /** What the API shows of a submission's row. Metadata is canonical JSON (RFC 8785). */
-export type ShownSubmission = Omit<ListedSubmission, 'logId'>;
+export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 
 /** What a response shows of a submission besides its row. */
 export type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
@@ -24,7 +24,7 @@ export type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBu
 const write = compileSplicingWriter(SubmissionSchema);
 
 /** What the API shows of a row. */
-export function shownRow(row: SubmissionRow): ShownSubmission {
+export function submissionView(row: SubmissionRow): SubmissionView {
   return {
     ...row,
     submittedAtMs: row.submittedAt.getTime(),
@@ -39,7 +39,7 @@ export function shownRow(row: SubmissionRow): ShownSubmission {
 
 /** A submission as a response. */
 export function submissionResponse(
-  shown: ShownSubmission,
+  shown: SubmissionView,
   environment: Environment,
   extras: Extras = {},
 ): SerializedResponse<Submission> {
@@ -51,7 +51,7 @@ export function submissionResponse(
 
 /** A submission as REST spells it. Copies the metadata's text and the bundle's: neither is parsed. */
 export function submissionJson(
-  shown: ShownSubmission,
+  shown: SubmissionView,
   environment: Environment,
   { warnings = [], bundle }: Extras = {},
 ): string {
@@ -67,7 +67,7 @@ export function submissionJson(
 
 /** A submission as a message. */
 export function submissionMessage(
-  shown: ShownSubmission,
+  shown: SubmissionView,
   environment: Environment,
   { warnings = [], bundle }: Extras = {},
 ): Submission {
@@ -79,7 +79,7 @@ export function submissionMessage(
   return message;
 }
 
-function metadataText({ metadata, schema }: ShownSubmission): string {
+function metadataText({ metadata, schema }: SubmissionView): string {
   return metadata ?? JSON.stringify({ schema });
 }
 
@@ -87,7 +87,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString();
 }
 
-function messageWithoutMetadata(shown: ShownSubmission, environment: Environment): Submission {
+function messageWithoutMetadata(shown: SubmissionView, environment: Environment): Submission {
   const message = create(SubmissionSchema, {
     id: shown.id,
     leafSha256: shown.leafSha256,
@@ -97,7 +97,7 @@ function messageWithoutMetadata(shown: ShownSubmission, environment: Environment
     environment,
     logIndex: BigInt(shown.logIndex),
     metadataState: shown.metadataState,
-    metadataErrors: shownErrors(shown),
+    metadataErrors: visibleErrors(shown),
   });
   if (shown.witnessedAtMs !== null) message.witnessedAt = timestampFromMs(shown.witnessedAtMs);
   if (shown.batchId !== null) message.batchId = shown.batchId;
@@ -110,7 +110,7 @@ function messageWithoutMetadata(shown: ShownSubmission, environment: Environment
 }
 
 /** Where the metadata fails its schema, if it does. */
-export function shownErrors({ metadataState, metadataErrors }: ShownSubmission) {
+export function visibleErrors({ metadataState, metadataErrors }: SubmissionView) {
   return metadataState === MetadataState.INVALID ? (metadataErrors ?? []) : [];
 }
 

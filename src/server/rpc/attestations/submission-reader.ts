@@ -8,7 +8,7 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { BundleReader, SerializedBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { shownRow, submissionResponse, submissionStatus } from './submission-message.js';
+import { submissionView, submissionResponse, submissionStatus } from './submission-message.js';
 
 /** Reads single submissions for their owners. Another project's is not found, as one that never was. */
 export type SubmissionReader = {
@@ -31,7 +31,7 @@ export type ReaderDeps = {
  * A witnessed submission as it was read: good for as long as its row and its bundle are the same, and its row is for as
  * long as no submission of its project has changed.
  */
-type Kept = {
+type CachedSubmission = {
   response: SerializedResponse<Submission>;
   version: string;
   projectChanges: number;
@@ -39,9 +39,9 @@ type Kept = {
 };
 
 /** As many as bundles are kept; the bundle itself is not kept twice. */
-const SUBMISSIONS_KEPT = 2_200;
+const SUBMISSIONS_CACHED = 2_200;
 /** So long may metadata that another process has redacted stay in this one's memory; it is never shown. */
-const KEPT_MS = 60_000;
+const TTL_MS = 60_000;
 /** How soon a bundle that is not ready is worth asking for again. */
 const BUNDLE_RETRY_SECONDS = '1';
 
@@ -51,45 +51,45 @@ const BUNDLE_RETRY_SECONDS = '1';
  */
 export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const { bundles } = deps;
-  const keptSubmissions = new LRUCache<string, Kept>({
-    max: SUBMISSIONS_KEPT,
-    ttl: KEPT_MS,
+  const cache = new LRUCache<string, CachedSubmission>({
+    max: SUBMISSIONS_CACHED,
+    ttl: TTL_MS,
     ttlAutopurge: true,
     ttlResolution: 1_000,
   });
-  const readRow = async (id: string, caller: Principal, kept: Kept | undefined) => {
-    const row = await getOwnRow(deps, id, caller);
+  const readRow = async (id: string, caller: Principal, kept: CachedSubmission | undefined) => {
+    const row = await getCallersRow(deps, id, caller);
     const { environment } = caller;
-    if (!isBundleReady(row)) return submissionResponse(shownRow(row), environment);
+    if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment);
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
     if (kept?.version === version && kept.bundle === bundle) {
       kept.projectChanges = projectChanges;
       return kept.response;
     }
-    const response = submissionResponse(shownRow(row), environment, { bundle });
+    const response = submissionResponse(submissionView(row), environment, { bundle });
     if (submissionStatus(row) === SubmissionStatus.WITNESSED) {
-      keptSubmissions.set(id, { response, version, projectChanges, bundle });
+      cache.set(id, { response, version, projectChanges, bundle });
     }
     return response;
   };
   return {
     async read(id, caller) {
-      const kept = keptSubmissions.get(id);
+      const kept = cache.get(id);
       if (kept === undefined) return readRow(id, caller, undefined);
-      const bundle = await bundles.findKept(id, caller);
+      const bundle = await bundles.findCached(id, caller);
       if (bundle !== kept.bundle) return readRow(id, caller, undefined);
       const changes = (await deps.countChanges(caller.projectId)) ?? 0;
       return changes === kept.projectChanges ? kept.response : readRow(id, caller, kept);
     },
     async readBundle(id, caller) {
-      const kept = await bundles.findKept(id, caller);
+      const kept = await bundles.findCached(id, caller);
       return kept ?? bundles.read(await getReadyRow(deps, id, caller));
     },
   };
 }
 
-async function getOwnRow(
+async function getCallersRow(
   { findSubmission, logCache }: ReaderDeps,
   id: string,
   { projectId, environment }: Principal,
@@ -106,7 +106,7 @@ function isBundleReady(row: SubmissionRow): boolean {
 }
 
 async function getReadyRow(deps: ReaderDeps, id: string, caller: Principal): Promise<SubmissionRow> {
-  const row = await getOwnRow(deps, id, caller);
+  const row = await getCallersRow(deps, id, caller);
   if (isBundleReady(row)) return row;
   const failed = submissionStatus(row) === SubmissionStatus.FAILED;
   throw new ApiError(

@@ -6,22 +6,22 @@ import type { Pool } from '../../store/database/connect.js';
 import { findTiles } from '../../store/log/tiles.js';
 
 /** A cache of the logs' tiles. */
-export type Tiles = {
+export type ProofTiles = {
   /** Loads tiles of a log. @returns a synchronous reader of them, for computing proofs */
   load(logId: number, places: readonly TileRef[]): Promise<ReadTile>;
 };
 
 /** 8 KiB each, and as much again for the cached nodes above its hashes. */
 const TILES_CACHED = 200;
-const GATHER = { maxKeys: 50, maxInFlight: 2 };
+const TILE_LOADING = { maxKeys: 50, maxInFlight: 2 };
 
 /** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
-export function createTiles(pool: Pool): Tiles {
+export function createProofTiles(pool: Pool): ProofTiles {
   const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
   const find = createBatchLoader(
     async (keys) =>
       new Map((await findTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
-    GATHER,
+    TILE_LOADING,
   );
   return {
     async load(logId, places) {
