@@ -24,18 +24,18 @@ export type BatchProof = {
   readonly prepared: PreparedBatch;
   /** The JSON of the fields that all of the batch's bundles have in common: it is serialised once. */
   readonly texts: { readonly batch: string; readonly witnesses: string };
-  /** Which evidence it holds: evidence is only ever added, and named by its witness and size. */
+  /** The witness and tree size of each piece of evidence. Evidence is only ever added. */
   readonly evidence: string;
-  /** Until when nobody looks whether there is more, in milliseconds of the clock. */
+  /** When to look for further evidence, in milliseconds of the clock. */
   readonly freshUntilMs: number;
 };
 
-/** Finds what the bundles of the batch that ends at `treeSize` share. */
-export type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof> };
+/** Reads what the bundles of the batch that ends at `treeSize` share. */
+type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof> };
 
-/** Evidence of slow witnesses shows in bundles after at most this long. */
+/** Evidence of slow witnesses is in bundles after at most this long. */
 const TTL_MS = 5_000;
-/** Nor is anything expected of a batch that each witness of its policy has vouched for; one that is new may, later. */
+/** The same for a batch that every witness of its policy has vouched for: only a new witness may add evidence. */
 const COMPLETE_TTL_MS = 60_000;
 /** About 10 KiB each. */
 const BATCHES_CACHED = 200;
@@ -44,7 +44,7 @@ const LOADING = { maxKeys: 50, maxInFlight: 2 };
 const writeBatch = compileFieldWriter(ProofBundleSchema.field.batch);
 const writeWitnesses = compileFieldWriter(ProofBundleSchema.field.witnesses);
 
-/** @param clock monotonic milliseconds */
+/** An empty cache. @param clock monotonic milliseconds */
 export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs {
   const sources = createSources(pool, clock);
   const cache = new LRUCache<string, BatchProof>({ max: BATCHES_CACHED });
@@ -59,14 +59,15 @@ export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs 
       const key = keyOf({ logId: log.id, treeSize });
       const cached = cache.get(key);
       if (cached !== undefined && clock() < cached.freshUntilMs) return cached;
-      const reading = readsInFlight.get(key) ?? read(key, log, treeSize).finally(() => readsInFlight.delete(key));
+      const reading =
+        readsInFlight.get(key) ?? read(key, log, treeSize).finally(() => readsInFlight.delete(key));
       readsInFlight.set(key, reading);
       return reading;
     },
   };
 }
 
-/** The tables that it is made from, looked up for several batches at a time. */
+/** Look-ups of the tables, batched. */
 type Sources = {
   findBatch: (key: string) => Promise<BatchRow | undefined>;
   findEvidence: (key: string) => Promise<Covering[] | undefined>;
@@ -161,7 +162,7 @@ function witnessParts({ witness, kind, treeSize, evidence, detail, landedAt }: C
   return { name: witness, kind, treeSize, evidence, detail, landedAt };
 }
 
-/** The log's own vouching: its signed checkpoint, which lands when the batch is published. */
+/** The log as a witness: its signed checkpoint, which lands when the batch is published. */
 function logWitness(batch: BatchRow): WitnessParts {
   return {
     name: LOG_WITNESS_NAME,

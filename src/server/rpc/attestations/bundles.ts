@@ -17,31 +17,35 @@ import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
-/** A serialised bundle. Its message is parsed out of the JSON. */
+/** A serialised bundle. Its message is parsed from the JSON. */
 export type SerializedBundle = SerializedResponse<ProofBundle> & { readonly logIndex: number };
 
-/** Makes proof bundles, and caches the JSON of those made last. */
+/** Renders proof bundles and caches the JSON of those read last. */
 export type BundleReader = {
-  /** The bundle of a submission whose batch is published. */
+  /** Reads the bundle of a submission. Its batch must be published. */
   read(row: SubmissionRow): Promise<SerializedBundle>;
-  /** The same without the submission's row, if it is the caller's and was kept and still stands. */
+  /** Looks up a cached bundle. Returns undefined if it is not cached, not current, or not the caller's. */
   findCached(id: string, caller: Principal): Promise<SerializedBundle | undefined>;
 };
 
-/** A bundle as it was made: good for as long as its batch has the same evidence. The batch itself is not held on to. */
-type CachedBundle = { bundle: SerializedBundle; proof: Omit<BatchProof, 'prepared' | 'texts'>; projectId: string };
+/** A cached bundle. Current while its batch has the same evidence. */
+type CachedBundle = {
+  bundle: SerializedBundle;
+  proof: Omit<BatchProof, 'prepared' | 'texts'>;
+  projectId: string;
+};
 
 const CACHE_BYTES = 16 * 1024 * 1024;
-/** What a kept bundle takes besides its text. */
+/** Memory that a cached bundle takes beside its JSON. */
 const OVERHEAD_BYTES = 1_500;
 
 const write = compileSplicingWriter(ProofBundleSchema);
 const readBundle = compileReader(ProofBundleSchema);
 
 /**
- * A reader with caches that are right in any number of processes: tiles, which only grow, so that a cached one serves
- * every tree it is long enough for; what a batch's bundles share, which is looked at again after seconds; and whole
- * bundles, as long as that is the same. A bundle holds nothing that redaction or correction touches.
+ * A reader whose caches are correct with any number of processes: tiles, which only grow; what the bundles of a batch
+ * share, revalidated after seconds; and bundles, current while that is unchanged. Redaction and correction do not change
+ * bundles.
  *
  * @param clock monotonic milliseconds
  */
@@ -49,35 +53,35 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
   const tiles = createProofTiles(pool);
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
-  const revalidate = async (kept: CachedBundle): Promise<SerializedBundle | undefined> => {
-    const { log, treeSize } = kept.proof;
-    return isCurrent(kept, await proofs.get(log, treeSize)) ? kept.bundle : undefined;
+  const revalidate = async (cached: CachedBundle): Promise<SerializedBundle | undefined> => {
+    const { log, treeSize } = cached.proof;
+    return isCurrent(cached, await proofs.get(log, treeSize)) ? cached.bundle : undefined;
   };
   return {
     async read(row) {
       if (row.batchTreeSize === null) throw new Error(`submission ${row.id} is in no published batch`);
       const log = await logCache.getLog(row.logId);
       const proof = await proofs.get(log, row.batchTreeSize);
-      const kept = cache.get(row.id);
-      if (kept !== undefined && isCurrent(kept, proof)) return kept.bundle;
-      const bytes = Buffer.from(write(await makeBundle(logCache, tiles, row, proof), proof.texts));
+      const cached = cache.get(row.id);
+      if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
+      const bytes = Buffer.from(write(await assemble(logCache, tiles, row, proof), proof.texts));
       const bundle = serializedBundle(bytes, row.logIndex);
       const size = bytes.length + OVERHEAD_BYTES;
       cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
       return bundle;
     },
     async findCached(id, { projectId, environment }) {
-      const kept = cache.get(id);
-      if (kept?.projectId !== projectId || kept.proof.log.environment !== environment) return undefined;
-      return clock() < kept.proof.freshUntilMs ? kept.bundle : revalidate(kept);
+      const cached = cache.get(id);
+      if (cached?.projectId !== projectId || cached.proof.log.environment !== environment) return undefined;
+      return clock() < cached.proof.freshUntilMs ? cached.bundle : revalidate(cached);
     },
   };
 }
 
-/** Whether a bundle is what would be made of it now; notes what was found, which need not be looked at again soon. */
-function isCurrent(kept: CachedBundle, proof: BatchProof): boolean {
-  if (kept.proof.evidence !== proof.evidence) return false;
-  kept.proof = validityOf(proof);
+/** Whether a cached bundle has the evidence of `proof`. If so, prolongs its validity to that of `proof`. */
+function isCurrent(cached: CachedBundle, proof: BatchProof): boolean {
+  if (cached.proof.evidence !== proof.evidence) return false;
+  cached.proof = validityOf(proof);
   return true;
 }
 
@@ -94,7 +98,7 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
   return { log, treeSize, evidence, freshUntilMs };
 }
 
-async function makeBundle(
+async function assemble(
   logCache: LogCache,
   tiles: ProofTiles,
   row: SubmissionRow,
@@ -116,7 +120,7 @@ async function makeBundle(
   });
 }
 
-/** The statement a submission was attested by. */
+/** The statement that attests a submission. */
 export function statementOf(row: SubmissionRow, environment: number): StatementFields {
   return {
     artifactSha256: toHex(row.artifactSha256),

@@ -21,7 +21,7 @@ import { findSubmissions } from '../../store/submissions/submissions.js';
 import { type AuditedAction, type AuditIds, recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
 import { invalidMetadata, readMetadata, validateBySchema } from './metadata.js';
-import { submissionView, submissionMessage } from './submission-message.js';
+import { submissionMessage, submissionView } from './submission-message.js';
 
 /** Dependencies of correction and redaction. */
 export type ChangeDeps = AuditIds & { idempotency: Idempotency; schemas: SchemaRegistry };

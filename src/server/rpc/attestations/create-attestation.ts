@@ -1,26 +1,50 @@
 import {
   type CreateAttestationRequest,
   MetadataState,
+  type Submission,
   ValidationMode,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
-import { fromHex, utf8 } from '../../../proof/bytes/encoding.js';
+import { fromHex, toHex, utf8 } from '../../../proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../proof/statement/dsse.js';
 import { leafOf } from '../../../proof/statement/leaf.js';
 import { metadataCommitment, SALT_BYTES, statementBytes } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
-import { type Call, getPrincipal } from '../../core/call.js';
+import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
+import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
+import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
+import { submissionWindowStates } from '../../limits/rate-windows.js';
+import type { Sequencer } from '../../pipeline/sequence.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
-import type { NewSubmission } from '../../store/submissions/sequence-submissions.js';
-import { type Idempotency, requestHash } from '../idempotency.js';
-import { invalidMetadata, readMetadata, validateBySchema } from './metadata.js';
+import {
+  type NewSubmission,
+  type SequencedRow,
+  SubmissionOutcome,
+  type WindowUse,
+} from '../../store/submissions/sequence-submissions.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import {
+  findEarlierRequest,
+  type Idempotency,
+  keyReused,
+  markReplayed,
+  requestHash,
+} from '../idempotency.js';
+import { invalidMetadata, metadataWarnings, readMetadata, validateBySchema } from './metadata.js';
+import {
+  parseStored,
+  type SubmissionView,
+  submissionResponse,
+  submissionView,
+  visibleErrors,
+} from './submission-message.js';
 
 /** Signs an environment's statements: the row id of its key, the public key, and the signing on a worker thread. */
 export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
 
-/** Dependencies of {@link prepareSubmission}. */
-export type Prepare = {
+/** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
+export type CreateDeps = {
   schemas: SchemaRegistry;
   signerOf: (environment: Principal['environment']) => DsseSigner;
   /** Its first key hashes requests that have an idempotency key. */
@@ -28,11 +52,120 @@ export type Prepare = {
   /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
   submissionClock: () => number;
   random: RandomSource;
+  clock: () => number;
+  sequencerOf: (environment: Principal['environment']) => Promise<Sequencer>;
+  /** Looks up a submission of any project. */
+  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+  /** Records what the write has counted, so that later requests are rejected before their body is read. */
+  recordUse: (principal: Principal, use: WindowUse) => void;
 };
 
+type Response = SerializedResponse<Submission>;
+
+/**
+ * Creates a submission, or replays the earlier request made with the same idempotency key. Commit point: the sequencer's
+ * transaction.
+ */
+export async function createAttestation(
+  deps: CreateDeps,
+  request: CreateAttestationRequest,
+  call: Call,
+): Promise<Response> {
+  const principal = getPrincipal(call);
+  // The digest in upper case is the same request.
+  if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
+  if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
+  const row = await prepareSubmission(deps, request, call);
+  const sequencer = await deps.sequencerOf(principal.environment);
+  const result = await sequencer.add(row);
+  recordUse(deps, principal, call, result);
+  switch (result.outcome) {
+    case SubmissionOutcome.STORED:
+      call.isCounted = true;
+      return storedResponse(row, result, principal);
+    case SubmissionOutcome.REPLAYED:
+      return replay(deps, result.resourceId, principal, call);
+    case SubmissionOutcome.LIMITED:
+      throw windowSpent(deps, call);
+    default: {
+      // The write compares only the hash under the newest secret key.
+      const earlier = await findEarlierRequest(deps.idempotency, call, request);
+      if (earlier?.outcome !== 'replayed') throw keyReused();
+      return replay(deps, earlier.resourceId, principal, call);
+    }
+  }
+}
+
+/** Replays an earlier request when the rate limit leaves room for nothing else. Throws `rate_limit.exceeded` if there is none. */
+async function replayOnly(
+  deps: CreateDeps,
+  request: CreateAttestationRequest,
+  principal: Principal,
+  call: Call,
+): Promise<Response> {
+  const earlier = await findEarlierRequest(deps.idempotency, call, request);
+  if (earlier === undefined) throw windowSpent(deps, call);
+  if (earlier.outcome === 'reused') throw keyReused();
+  return replay(deps, earlier.resourceId, principal, call);
+}
+
+function windowSpent({ clock }: CreateDeps, { rateStates }: Call): ApiError {
+  const spent = tightestWindow(rateStates);
+  if (spent === undefined) throw new Error('no window is known of a submission over the limit');
+  return rateLimitExceeded(spent, clock());
+}
+
+function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
+  if (use === undefined) return;
+  call.rateStates = submissionWindowStates(principal, use, use.second);
+  deps.recordUse(principal, use);
+}
+
+/** The response to a creation, built from the row that was stored. */
+function storedResponse(row: NewSubmission, { logIndex }: SequencedRow, principal: Principal) {
+  return withWarnings(
+    {
+      id: row.id,
+      logIndex: logIndex ?? 0,
+      submittedAtMs: row.submittedAtMs,
+      artifactSha256: toHex(row.artifactSha256),
+      schema: row.schema,
+      metadata: row.metadata,
+      metadataState: row.metadataState,
+      metadataErrors: parseStored(row.metadataErrors),
+      attestedMetadata: null,
+      salt: toHex(row.salt),
+      leafSha256: toHex(row.leafHash),
+      redactedAtMs: null,
+      batchId: null,
+      batchStatus: null,
+      witnessedAtMs: null,
+    },
+    principal,
+  );
+}
+
+async function replay(
+  deps: CreateDeps,
+  id: string | null,
+  principal: Principal,
+  call: Call,
+): Promise<Response> {
+  const row = id === null ? undefined : await deps.findSubmission(id);
+  if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
+  markReplayed(call);
+  return withWarnings(submissionView(row), principal);
+}
+
+function withWarnings(shown: SubmissionView, { environment }: Principal): Response {
+  return submissionResponse(shown, environment, {
+    warnings: metadataWarnings(shown.schema, visibleErrors(shown)),
+  });
+}
+
 /** Validates the metadata, builds and signs the statement, and hashes the leaf. Stores nothing. */
-export async function prepareSubmission(
-  deps: Prepare,
+async function prepareSubmission(
+  deps: CreateDeps,
   request: CreateAttestationRequest,
   call: Call,
 ): Promise<NewSubmission> {
@@ -80,7 +213,7 @@ export async function prepareSubmission(
 }
 
 function idempotencyOf(
-  deps: Prepare,
+  deps: CreateDeps,
   request: CreateAttestationRequest,
   call: Call,
 ): NewSubmission['idempotency'] {

@@ -15,15 +15,15 @@ import { compileSplicingWriter } from '../../json/writer.js';
 import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
-/** What the API shows of a submission's row. Metadata is canonical JSON (RFC 8785). */
+/** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */
 export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 
-/** What a response shows of a submission besides its row. */
+/** Parts of a response that are not in the submission's row. */
 export type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
 
 const write = compileSplicingWriter(SubmissionSchema);
 
-/** What the API shows of a row. */
+/** The columns of a row that the API returns. */
 export function submissionView(row: SubmissionRow): SubmissionView {
   return {
     ...row,
@@ -37,7 +37,7 @@ export function submissionView(row: SubmissionRow): SubmissionView {
   };
 }
 
-/** A submission as a response. */
+/** Converts a submission to a response, serialised when it is sent. */
 export function submissionResponse(
   shown: SubmissionView,
   environment: Environment,
@@ -49,7 +49,7 @@ export function submissionResponse(
   };
 }
 
-/** A submission as REST spells it. Copies the metadata's text and the bundle's: neither is parsed. */
+/** Serialises a submission to JSON. Copies the JSON of metadata and bundle without parsing it. */
 export function submissionJson(
   shown: SubmissionView,
   environment: Environment,
@@ -65,7 +65,7 @@ export function submissionJson(
   return write(message, texts);
 }
 
-/** A submission as a message. */
+/** Converts a submission to a message. */
 export function submissionMessage(
   shown: SubmissionView,
   environment: Environment,
@@ -109,17 +109,17 @@ function messageWithoutMetadata(shown: SubmissionView, environment: Environment)
   return message;
 }
 
-/** Where the metadata fails its schema, if it does. */
+/** The metadata's validation errors. Empty unless it is invalid. */
 export function visibleErrors({ metadataState, metadataErrors }: SubmissionView) {
   return metadataState === MetadataState.INVALID ? (metadataErrors ?? []) : [];
 }
 
-/** The status follows from the batch's: the enums share their numbers, and a sealed batch leaves its leaves queued. */
+/** A submission has the number of its batch's status: in a sealed batch, as without one, it is queued. */
 export function submissionStatus(row: Pick<SubmissionRow, 'batchStatus'>): SubmissionStatus {
   return row.batchStatus ?? SubmissionStatus.QUEUED;
 }
 
-/** JSON text of a row; what it holds was checked before it was stored. */
+/** Parses JSON of a row. It was validated before it was stored. */
 export function parseStored<T extends object>(json: string | null): T | null;
 export function parseStored(json: string | null): object | null {
   return json === null ? null : (JSON.parse(json) as object);

@@ -8,28 +8,28 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { BundleReader, SerializedBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { submissionView, submissionResponse, submissionStatus } from './submission-message.js';
+import { submissionResponse, submissionStatus, submissionView } from './submission-message.js';
 
-/** Reads single submissions for their owners. Another project's is not found, as one that never was. */
+/** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
 export type SubmissionReader = {
-  /** The submission, with its bundle once that is ready. */
+  /** Reads a submission, with its bundle if it is ready. */
   read(id: string, caller: Principal): Promise<SerializedResponse<Submission>>;
-  /** Its bundle; throws `bundle.not_ready` before. */
+  /** Reads the bundle of a submission. Throws `bundle.not_ready`. */
   readBundle(id: string, caller: Principal): Promise<SerializedBundle>;
 };
 
-/** What it reads with. Both look-ups are of any project's. */
-export type ReaderDeps = {
+/** Both look-ups are for submissions of any project. */
+type ReaderDeps = {
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
-  /** The {@link SubmissionRow.projectChanges} of a project as they are now; undefined is none. */
+  /** Reads a project's current {@link SubmissionRow.projectChanges}. Returns undefined if it has none. */
   countChanges: (projectId: string) => Promise<number | undefined>;
   logCache: LogCache;
   bundles: BundleReader;
 };
 
 /**
- * A witnessed submission as it was read: good for as long as its row and its bundle are the same, and its row is for as
- * long as no submission of its project has changed.
+ * A cached response. Valid while the bundle is unchanged and the project's metadata-change counter still equals
+ * `projectChanges`.
  */
 type CachedSubmission = {
   response: SerializedResponse<Submission>;
@@ -38,16 +38,16 @@ type CachedSubmission = {
   bundle: SerializedBundle;
 };
 
-/** As many as bundles are kept; the bundle itself is not kept twice. */
+/** About as many as bundles are cached. Both caches share the bundles. */
 const SUBMISSIONS_CACHED = 2_200;
-/** So long may metadata that another process has redacted stay in this one's memory; it is never shown. */
+/** How long metadata that another process has redacted may stay in memory. It is not returned any more. */
 const TTL_MS = 60_000;
-/** How soon a bundle that is not ready is worth asking for again. */
+/** `Retry-After` if a bundle is not ready. */
 const BUNDLE_RETRY_SECONDS = '1';
 
 /**
- * A reader that keeps witnessed submissions as they were read last: what is left of reading one again is to ask
- * whether any of its project has changed, by correction or redaction, in any process.
+ * A reader that caches the responses of witnessed submissions. A cache hit costs one batched query: whether any process
+ * has corrected or redacted a submission of the project.
  */
 export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const { bundles } = deps;
@@ -57,15 +57,15 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
     ttlAutopurge: true,
     ttlResolution: 1_000,
   });
-  const readRow = async (id: string, caller: Principal, kept: CachedSubmission | undefined) => {
+  const readRow = async (id: string, caller: Principal, cached: CachedSubmission | undefined) => {
     const row = await getCallersRow(deps, id, caller);
     const { environment } = caller;
     if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment);
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
-    if (kept?.version === version && kept.bundle === bundle) {
-      kept.projectChanges = projectChanges;
-      return kept.response;
+    if (cached?.version === version && cached.bundle === bundle) {
+      cached.projectChanges = projectChanges;
+      return cached.response;
     }
     const response = submissionResponse(submissionView(row), environment, { bundle });
     if (submissionStatus(row) === SubmissionStatus.WITNESSED) {
@@ -75,16 +75,16 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   };
   return {
     async read(id, caller) {
-      const kept = cache.get(id);
-      if (kept === undefined) return readRow(id, caller, undefined);
+      const cached = cache.get(id);
+      if (cached === undefined) return readRow(id, caller, undefined);
       const bundle = await bundles.findCached(id, caller);
-      if (bundle !== kept.bundle) return readRow(id, caller, undefined);
+      if (bundle !== cached.bundle) return readRow(id, caller, undefined);
       const changes = (await deps.countChanges(caller.projectId)) ?? 0;
-      return changes === kept.projectChanges ? kept.response : readRow(id, caller, kept);
+      return changes === cached.projectChanges ? cached.response : readRow(id, caller, cached);
     },
     async readBundle(id, caller) {
-      const kept = await bundles.findCached(id, caller);
-      return kept ?? bundles.read(await getReadyRow(deps, id, caller));
+      const cached = await bundles.findCached(id, caller);
+      return cached ?? bundles.read(await getReadyRow(deps, id, caller));
     },
   };
 }
