@@ -3,12 +3,13 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { findOrphans, findViolations, type Sources } from './support/architecture.js';
+import { findOrphanExports } from './support/orphan-exports.js';
 
-/** The sources of the product, whether this runs from them or from what was compiled of them. */
-function readSources(): Sources {
+/** The sources below a folder of the repository, whether this runs from them or from what was compiled of them. */
+function readSources(folder = 'src'): Sources {
   let root = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(root, 'package.json'))) root = dirname(root);
-  const paths = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+  const paths = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name));
   return Object.fromEntries(
@@ -21,6 +22,29 @@ t.test('the sources keep to the layout', async (t) => {
   t.ok('src/main.ts' in sources && 'src/proof/log/merkle.ts' in sources, 'the sources are found');
   t.strictSame(findViolations(sources), []);
   t.strictSame(findOrphans(sources), []);
+  t.strictSame(findOrphanExports({ ...sources, ...readSources('test') }), []);
+});
+
+t.test('an export that no other file imports is reported', async (t) => {
+  const ways = [
+    "import { a } from '../src/proof/a.js';",
+    "import type { a as b } from '../src/proof/a.js';",
+    "import * as all from '../src/proof/a.js';",
+    "export { a } from '../src/proof/a.js';",
+    "const all = await import('../src/proof/a.js');",
+    "type A = import('../src/proof/a.js').a;",
+    "const thread = new URL('../src/proof/a.js', import.meta.url);",
+  ];
+  for (const kind of ['const a = 1', 'function a() {}', 'type a = 1', 'class a {}', 'enum a {}']) {
+    const source = { 'src/proof/a.ts': `export ${kind};\nconst b = a;\n` };
+    t.strictSame(findOrphanExports(source), ['src/proof/a.ts a'], kind);
+    for (const way of ways) t.strictSame(findOrphanExports({ ...source, 'test/b.ts': `${way}\n` }), [], way);
+  }
+  const other = {
+    'src/proof/a.ts': 'export const a = 1;\n',
+    'test/b.ts': "import { c } from '../src/proof/a.js';\n",
+  };
+  t.strictSame(findOrphanExports(other), ['src/proof/a.ts a'], 'another name does not count');
 });
 
 t.test('a file that nobody imports is reported, unless it is run', async (t) => {

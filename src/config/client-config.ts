@@ -10,13 +10,13 @@ import { path, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
 /** The service to call and the key to call it with. */
-export type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
+type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
 
 /** The service whose admin API to call, and its token. */
-export type AdminConfig = { readonly baseUrl: string; readonly adminToken: string };
+type AdminConfig = { readonly baseUrl: string; readonly adminToken: string };
 
 /** Where trust roots are published, and the setting or file that said so. */
-export type VerifySource = { readonly url: string; readonly from: string };
+type VerifySource = { readonly url: string; readonly from: string };
 
 /** What a client needs of `<data dir>/credentials.json`. */
 type Credentials = {

@@ -65,7 +65,7 @@ export type ServerSettings = {
 };
 
 /** Connections, requests and bytes of bodies that are open at a time: in all, and of one address. */
-export type OpenLimits = {
+type OpenLimits = {
   readonly maxConnections: number;
   readonly maxRequests: number;
   readonly maxHeldBytes: number;

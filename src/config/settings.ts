@@ -7,7 +7,7 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** A wrong setting. None of the three ever holds a secret value. */
-export type SettingProblem = { readonly name: string; readonly problem: string; readonly expected: string };
+type SettingProblem = { readonly name: string; readonly problem: string; readonly expected: string };
 
 /** How a setting is read. */
 export type SettingType<T> = {

@@ -5,7 +5,7 @@ import { watchFolders } from './watch-folders.js';
 /** A program and its arguments. */
 type Command = readonly [program: string, ...args: string[]];
 
-export type Development = {
+type Development = {
   /** Where a change leads to a build. */
   folders: readonly string[];
   build: Command;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const QUIET_MS = 100;
 
 /** Changes of files below some folders. */
-export type Changes = {
+type Changes = {
   /** Resolves after the next change, or one since the last call, once nothing changes for 100 ms; or when closed. */
   next(): Promise<void>;
   close(): void;

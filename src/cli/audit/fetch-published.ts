@@ -5,12 +5,12 @@ const TIMEOUT_MS = 15_000;
 const MIB = 1024 * 1024;
 
 /** The address gave no answer that can be used. */
-export class FetchError extends Error {
+class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
 /** What to fetch, how it is called in errors, and the pauses after which no answer, 429 or 5xx is tried again. */
-export type FetchOptions = { what: string; maxBytes: number; retryDelaysMs?: readonly number[] };
+type FetchOptions = { what: string; maxBytes: number; retryDelaysMs?: readonly number[] };
 
 /** The bytes at an address, or undefined when there is nothing (404). Throws FetchError, which names the address. */
 export async function fetchPublished(url: string, options: FetchOptions): Promise<Uint8Array | undefined> {

@@ -9,10 +9,10 @@ import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/se
 import { readInputFile } from './input-file.js';
 
 /** The trust_roots.json document, parsed, and a sentence on where it is from. */
-export type TrustRoots = { readonly document: unknown; readonly origin: string };
+type TrustRoots = { readonly document: unknown; readonly origin: string };
 
 /** Flags that say where they are from. */
-export type TrustFlags = SettingFlags & { readonly trustRoots?: string };
+type TrustFlags = SettingFlags & { readonly trustRoots?: string };
 
 const MAX_BYTES = 4 * 1024 * 1024;
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import ts from 'typescript';
 
 /** Compiled files by their paths, and the npm packages that they import. */
-export type Imported = { files: string[]; packages: string[] };
+type Imported = { files: string[]; packages: string[] };
 
 /**
  * The files that run and declare the modules at these paths: the modules, their declarations, and all that these import,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The members of the root package.json that the packages take over. */
-export type RootManifest = {
+type RootManifest = {
   name: string;
   version: string;
   description: string;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { findOutput } from '../finding.js';
 
 /** A tarball that was made: its path, and its size in bytes. */
-export type Tarball = { path: string; size: number };
+type Tarball = { path: string; size: number };
 
 /** Writes the files of a package to the folder `out`, from the checkout and its build at `root`. */
 type Stage = (folders: { root: string; out: string }) => void;

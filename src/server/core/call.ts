@@ -29,7 +29,7 @@ export type Call = {
 };
 
 /** A message as REST sends it: JSON in UTF-8, and the entity tag of these bytes if it is known. */
-export type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };
+type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };
 
 /** A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. */
 export type SerializedResponse<M extends Message = Message> = {

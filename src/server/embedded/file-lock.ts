@@ -19,7 +19,7 @@ const LOCK_HELD = 1;
 const LOOK_AGAIN_MS = 100;
 
 /** A held lock. The kernel releases it when the process ends. */
-export interface FileLock {
+interface FileLock {
   /** Descriptor of the locked file, open for reading and writing, owned by the lock. */
   fd: number;
   release(): Promise<void>;

@@ -16,7 +16,7 @@ export interface PostgresBinaries {
   major: number;
 }
 
-export interface BinariesOptions {
+interface BinariesOptions {
   /** The user that runs them, if not the user of this process. */
   user: ServerUser | undefined;
   cacheDir?: string | undefined;

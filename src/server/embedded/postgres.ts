@@ -43,7 +43,7 @@ const SETTINGS: Record<string, string> = {
   timezone: 'UTC',
 };
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Locked by the caller, who releases it after `stop`. */
   dataDir: DataDir;
   /** Where programs may be copied to; a usual place when left out. */

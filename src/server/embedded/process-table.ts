@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-export interface RunningProcess {
+interface RunningProcess {
   pid: number;
   parentPid: number;
 }

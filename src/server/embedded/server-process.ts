@@ -16,7 +16,7 @@ export interface ServerUser {
   gid: number;
 }
 
-export interface ServerExit {
+interface ServerExit {
   /** True after `stop`; false if the server exited unexpectedly. */
   expected: boolean;
   code: number | null;
@@ -34,7 +34,7 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
-export interface ServerCommand {
+interface ServerCommand {
   name: string;
   file: string;
   args: string[];

@@ -16,7 +16,7 @@ import type { HoldResponse } from './socket/memory.js';
 import type { RequestRecord } from './socket/requests.js';
 import { boundStreams } from './socket/streams.js';
 
-export type AppDeps = {
+type AppDeps = {
   log: Logger;
   limits: Limits;
   /** The RPCs of our services. */
@@ -38,7 +38,7 @@ const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MESSAGE_OVERHEAD_BYTES = 1024;
 
 /** The RPCs and the public routes. */
-export type App = {
+type App = {
   ready: () => Promise<void>;
   /** Routes a request. */
   serve: (record: RequestRecord) => void;

@@ -13,7 +13,7 @@ export type ServiceEntry = {
 };
 
 /** The implementation of one method, its types erased. */
-export type Handler = (request: Message, call: Call) => Promise<HandlerResponse>;
+type Handler = (request: Message, call: Call) => Promise<HandlerResponse>;
 
 const known = new WeakMap<DescMethodUnary, MethodRules>();
 

@@ -15,7 +15,7 @@ import { enumCodec, scalarCodec } from './scalar.js';
 import { findWellKnownCodec } from './well-known.js';
 
 /** The codecs of one compilation, by message type, so that a message can hold its own type. */
-export type Compiled = Map<DescMessage, MessageCodec>;
+type Compiled = Map<DescMessage, MessageCodec>;
 
 /** The codec of a message. Throws, naming the field, if one has no JSON. */
 export function messageCodec(desc: DescMessage, compiled: Compiled): MessageCodec {

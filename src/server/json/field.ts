@@ -36,7 +36,7 @@ export function asFields(message: Message): Fields {
 }
 
 /** Serialises a field's value as JSON; '' if the value has no JSON and is left out. */
-export type ValueWriter = (value: unknown) => string;
+type ValueWriter = (value: unknown) => string;
 
 /** Reads a field's value. Returns undefined if it is invalid, which is reported to the reading. */
 export type ValueReader = (json: JsonValue, reading: Reading) => unknown;

@@ -27,7 +27,7 @@ export type MessageCodec = ValueCodec & {
 };
 
 /** A message's codec that has no field yet, and the function that adds one: a message may hold its own type. */
-export type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, value: ValueCodec) => void };
+type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, value: ValueCodec) => void };
 
 /** Writes a member of a message, or '' if it is left out. */
 type MemberWriter = { localName: string; key: string; write: (message: Fields) => string };

@@ -7,7 +7,7 @@ import { ApiError } from '../core/errors.js';
 export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
 
 /** Problems as they were found; `more`: how many there were beyond those that are listed. */
-export type Problems = Problem[] & { more?: number };
+type Problems = Problem[] & { more?: number };
 
 /** A reading at the root. */
 export function startReading(): Reading {

@@ -93,13 +93,13 @@ export function isForbiddenText(text: string): boolean {
 }
 
 /** The problem of a repeated member. */
-export const REPEATED_MEMBER = 'is there twice';
+const REPEATED_MEMBER = 'is there twice';
 
 const MAX_FOUND = 100;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
 
 /** Number of members of all objects in a value. */
-export function countMembers(value: JsonValue): number {
+function countMembers(value: JsonValue): number {
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
   if (Array.isArray(value)) {
@@ -116,7 +116,7 @@ export function countMembers(value: JsonValue): number {
 type Place = { step: string | number; names: Set<string> | undefined; wantsName: boolean };
 
 /** JSON pointers to the repeated members of a valid JSON text, at most a hundred. */
-export function findRepeatedMembers(json: string): string[] {
+function findRepeatedMembers(json: string): string[] {
   const found = new Set<string>();
   const open: Place[] = [];
   for (const [token] of json.matchAll(TOKEN)) {

@@ -5,7 +5,7 @@ import type { Reading } from './problems.js';
 import { isTextual } from './well-known.js';
 
 /** Reads a field's value, or one item of its list, from a path segment or query parameter. */
-export type TextReader = (text: string, reading: Reading) => unknown;
+type TextReader = (text: string, reading: Reading) => unknown;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 

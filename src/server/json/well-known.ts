@@ -111,7 +111,7 @@ function formed(
 }
 
 /** Makes the reader of a free-form value; `convert` makes its message. The value's depth must be bounded by the caller. */
-export function freeFormReader(convert: (json: JsonValue) => unknown): ValueReader {
+function freeFormReader(convert: (json: JsonValue) => unknown): ValueReader {
   return (json, reading) => {
     const known = reading.problems.length;
     checkFreeForm(json, reading);
@@ -120,7 +120,7 @@ export function freeFormReader(convert: (json: JsonValue) => unknown): ValueRead
 }
 
 /** The value as canonical JSON (RFC 8785). */
-export function writeCanonical(value: unknown): string {
+function writeCanonical(value: unknown): string {
   const text = canonicalJson(value);
   if (text === undefined) throw new TypeError('not a JSON value');
   return text;

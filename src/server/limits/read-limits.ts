@@ -6,7 +6,7 @@ import { type Grant, takeTokens } from '../store/projects/rate-counters.js';
 import { readWindowState } from './rate-windows.js';
 
 /** Counts the reads of API keys. */
-export type ReadLimits = {
+type ReadLimits = {
   /** Counts a call as `count` reads, at most a whole window. Throws `rate_limit.exceeded` if the window is spent. */
   take(principal: Principal, count: number): Promise<RateState>;
   /** Counts a read that has already happened, without waiting. It may overdraw the window. */

@@ -10,7 +10,7 @@ import { submissionWindowStates } from './rate-windows.js';
  * The keys' use of the submissions bucket as this process last saw it. Rejects requests over the limit before their body
  * is read.
  */
-export type SubmissionLimits = {
+type SubmissionLimits = {
   /** Records what a write has counted. */
   record(principal: Principal, use: WindowUse): void;
   /** The windows of a key as last seen. Reads them from the database if the key has not written in this process. */

@@ -9,10 +9,10 @@ import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 
 /** `allowInsecure` permits http, any port and loopback, for development only. */
-export type DestinationRules = { allowInsecure: boolean };
+type DestinationRules = { allowInsecure: boolean };
 
 /** Resolves all addresses of a name. Rejects if there are none. */
-export type Resolve = (hostname: string) => Promise<readonly string[]>;
+type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const HTTPS_PORT = 443;
 const FIRST_UNPRIVILEGED_PORT = 1024;
@@ -101,7 +101,7 @@ export async function resolveByDns(hostname: string): Promise<readonly string[]>
 }
 
 /** Options of the connector; `ca` replaces Node's certificate authorities. */
-export type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: string };
+type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: string };
 
 /**
  * Creates a connector for undici that connects to allowed addresses only. It resolves the name for each connection, checks

@@ -4,7 +4,7 @@ import { findFrozen, findLogProblems, type LogProblem } from '../pipeline/regist
 import type { Pool } from '../store/database/connect.js';
 
 /** The dependencies of the health check. */
-export type HealthDeps = { pool: Pool; register: Register; log: Logger; monotonicMs: () => number };
+type HealthDeps = { pool: Pool; register: Register; log: Logger; monotonicMs: () => number };
 
 const COMPARE_MS = 1_000;
 

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /** The metrics of a finished request. */
-export type RequestSample = {
+type RequestSample = {
   /** For example `InfoService/GetHealth`; undefined if the request was no RPC. */
   rpc: string | undefined;
   protocol: string;
@@ -11,7 +11,7 @@ export type RequestSample = {
 };
 
 /** A gauge whose value is read on each scrape. */
-export type GaugeSource = {
+type GaugeSource = {
   /** With unit, for example `attest_queue_oldest_seconds`. */
   name: string;
   help: string;
@@ -22,7 +22,7 @@ export type GaugeSource = {
 export type GaugeValue = number | readonly { labels: Record<string, string>; value: number }[];
 
 /** Increases a counter. */
-export type Increase = { add: (n: number, labels?: Record<string, string>) => void };
+type Increase = { add: (n: number, labels?: Record<string, string>) => void };
 
 /** The metrics of one process. */
 export type Metrics = {

@@ -12,7 +12,7 @@ export type Check = {
   check: (signal: AbortSignal) => Promise<unknown>;
 };
 
-export type OpsDeps = {
+type OpsDeps = {
   metrics: Metrics;
   checks: readonly Check[];
   log: Logger;
@@ -20,7 +20,7 @@ export type OpsDeps = {
   checkTimeoutMs?: number;
 };
 
-export type OpsServer = {
+type OpsServer = {
   /** Starts listening; port 0 picks a free one. */
   listen: (address: { host: string; port: number }) => Promise<{ port: number }>;
   /** Closes the listener and every connection. */

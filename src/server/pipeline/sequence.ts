@@ -17,7 +17,7 @@ import {
 import type { Leaf } from './acknowledged.js';
 
 /** Bounds of one call, of the calls in flight and of the queue. */
-export type SequencerLimits = {
+type SequencerLimits = {
   maxRows: number;
   maxBytes: number;
   maxInFlight: number;

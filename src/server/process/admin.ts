@@ -21,7 +21,7 @@ import type { Pool } from '../store/database/connect.js';
 import { newSecret, SCOPES } from './first-keys.js';
 
 /** The dependencies of the admin API. `queue` broadcasts key changes while NATS is connected. */
-export type AdminDeps = {
+type AdminDeps = {
   config: Config;
   pool: Pool;
   cursors: Cursors;

@@ -42,7 +42,7 @@ export type ApiOptions = {
 };
 
 /** The open resources of the handlers. */
-export type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
+type ApiParts = AttestationParts & { principals: Principals; jobs: JobSender };
 
 /** The servers of a process. With a port of its own the admin API is served there only. */
 export type ApiServers = { server: ApiServer; adminServer: ApiServer | undefined };

@@ -7,7 +7,7 @@ import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 const RETRY_SECONDS = 2;
 
 /** Replaces the driver's connection errors with `service.unavailable`. */
-export type DatabaseAway = {
+type DatabaseAway = {
   /** Wraps one function; `work` names it in the log. */
   tell<A extends readonly unknown[], R>(
     work: string,

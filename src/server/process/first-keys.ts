@@ -14,7 +14,7 @@ import { type ApiKeyRow, DEFAULT_LIMITS, findApiKey, insertApiKey } from '../sto
 import { insertProject } from '../store/projects/projects.js';
 
 /** A key to create: all scopes if undefined, valid until revoked if it has no expiry. */
-export type NewKey = {
+type NewKey = {
   environment: Principal['environment'];
   projectId: string;
   name: string;

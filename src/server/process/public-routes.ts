@@ -9,7 +9,7 @@ import { type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 
 /** The dependencies of the unauthenticated routes. */
-export type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
+type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
   signerOf: (log: Log) => CheckpointSigner;

@@ -14,7 +14,7 @@ import {
 } from '../store/secret-keys.js';
 
 /** A key of SECRET_KEY that processes have used with this database. */
-export type SecretKeyStatus = {
+type SecretKeyStatus = {
   readonly id: string;
   readonly firstUsedAt: Date;
   /** Subscriptions whose secret is encrypted with it. */

@@ -36,7 +36,7 @@ const QUEUE_PREFIX = 'jobs';
 const HEAP_GROWING_PERCENT = 40;
 
 /** The roles of a process; `attest up` has both. */
-export type ProcessOptions = {
+type ProcessOptions = {
   config: Config;
   roles: { api: boolean; worker: boolean };
   witnesses: readonly WitnessSetup[];

@@ -44,7 +44,7 @@ export type Credentials = {
 };
 
 /** The embedded servers of `attest up`. `failed` rejects if one of them exits unexpectedly. */
-export type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
+type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
 
 /** Locks the data directory, starts the servers that no setting names, and creates missing secrets. */
 export async function startEmbedded(config: UpConfig, log: Logger, hooks: ShutdownHooks): Promise<Embedded> {
@@ -178,7 +178,7 @@ async function noteMade(tx: Sql, action: AuditAction, projectId: string, resourc
 const CONNECTIONS_FILE = 'connections.json';
 
 /** The URLs of the embedded servers. */
-export type Connections = { databaseUrl: string; natsUrl?: string };
+type Connections = { databaseUrl: string; natsUrl?: string };
 
 /** Writes the URLs of this start for {@link findConnections}. */
 export async function writeConnections({ databaseUrl, natsUrl, dataDir }: Config): Promise<void> {

@@ -27,7 +27,7 @@ export type WebhooksOptions = {
 };
 
 /** Webhook delivery, ready for jobs. */
-export type OpenWebhooks = {
+type OpenWebhooks = {
   webhooks: Webhooks;
   /** Stops claiming and aborts requests in flight after a grace period. */
   stop(): void;

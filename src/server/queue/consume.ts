@@ -5,7 +5,7 @@ import type { Queue } from './jetstream.js';
 import type { Outcome } from './outcome.js';
 
 /** One stage's consumer. `handle` returns the outcome of a message; `afterDone` runs after its acknowledgement. */
-export type Consumption = {
+type Consumption = {
   stage: string;
   /** Maximum concurrent messages. */
   concurrency: number;

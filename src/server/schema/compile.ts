@@ -8,7 +8,7 @@ import { type MetadataProblems, toProblems } from './problems.js';
 export type MetadataCheck = (metadata: JsonObject) => MetadataProblems | undefined;
 
 /** Makes the check of the schema of a name. Throws an Error that says what is wrong with the schema. */
-export type SchemaCompiler = (name: string, schema: unknown) => MetadataCheck;
+type SchemaCompiler = (name: string, schema: unknown) => MetadataCheck;
 
 const DIALECT = /^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
 /**

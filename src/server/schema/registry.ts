@@ -8,7 +8,7 @@ import { listSchemaFiles, readSchemaFile } from './schema-files.js';
 export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
 
 /** What validation says: `known` are the names of all schemas, sorted; `errors` are at most 100, by place. */
-export type MetadataVerdict =
+type MetadataVerdict =
   | { ok: true }
   | { ok: false; reason: 'unknown_schema'; known: string[] }
   | { ok: false; reason: 'invalid'; errors: Problem[]; total: number };

@@ -6,7 +6,7 @@ import type { SignedBatch, SigningBatch } from './signing-thread.js';
  * Signs on a worker thread, in batches: the requests of one turn of the event loop are posted together, or as soon as
  * there are {@link FULL_BATCH} of them.
  */
-export type BatchSigner = {
+type BatchSigner = {
   /** ECDSA P-256 with SHA-256 in DER. `key` is an index into the keys. Rejects if the thread exits. */
   sign(key: number, data: Uint8Array): Promise<Uint8Array>;
   close(): Promise<void>;

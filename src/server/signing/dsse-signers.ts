@@ -11,7 +11,7 @@ import { type DsseKey, ensureDsseKey, listDsseKeys } from '../store/dsse-keys.js
 import { createBatchSigner } from './batch-signer.js';
 
 /** The DSSE keys of a process. They sign on a worker thread until the log cache shows that they were replaced. */
-export type DsseSigners = {
+type DsseSigners = {
   signerOf(environment: Principal['environment']): DsseSigner;
   /** Why a key may not sign any more, for `/readyz`. Returns undefined if all may. */
   unreadyReason(): Promise<string | undefined>;

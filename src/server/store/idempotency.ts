@@ -12,7 +12,7 @@ export type Claim = {
 };
 
 /** The result of a claim: the effect, the resource of an earlier request, or neither. */
-export type ClaimResult<T> =
+type ClaimResult<T> =
   | { outcome: 'done'; effect: T }
   | { outcome: 'replayed'; resourceId: string }
   | { outcome: 'reused' }

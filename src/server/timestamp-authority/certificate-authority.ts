@@ -17,7 +17,7 @@ import { toHex } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
 
 /** One extension; `value` is the DER inside the OCTET STRING. */
-export type CertificateExtension = { oid: string; critical: boolean; value: Uint8Array };
+type CertificateExtension = { oid: string; critical: boolean; value: Uint8Array };
 
 /** The fields of a certificate. Issuer and subject are DER Names; `publicKey` is any key with an exportable SPKI. */
 export type CertificateContent = {

@@ -9,7 +9,7 @@ import { readLogSize } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
 
 /** What log pages are read from. */
-export type LogPageDeps = {
+type LogPageDeps = {
   pool: Pool;
   logCache: LogCache;
   register: Pick<Register, 'read'>;

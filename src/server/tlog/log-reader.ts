@@ -28,7 +28,7 @@ export type LogReader = {
 };
 
 /** A tile's bytes and entity tag. They never change: a partial tile of a given width has a path of its own. */
-export type PublicTile = Pick<CachedTile, 'bytes' | 'etag'> & Partial<Pick<CachedTile, 'gzipped'>>;
+type PublicTile = Pick<CachedTile, 'bytes' | 'etag'> & Partial<Pick<CachedTile, 'gzipped'>>;
 
 const BATCH_LOADING = { maxKeys: 10, maxInFlight: 2 };
 

@@ -13,7 +13,7 @@ export type CachedTile = {
 };
 
 /** Caches the tiles that were read last. */
-export type TileCache = {
+type TileCache = {
   /**
    * The cached tile of this name if it is at least `width` wide, else the result of `read`. Concurrent requests for the
    * same tile share one read. Throws `service.unavailable` if too many reads are queued.

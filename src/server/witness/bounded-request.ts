@@ -2,7 +2,7 @@
 import { type Dispatcher, request } from 'undici';
 
 /** - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit; the others: an invalid response. */
-export type WitnessRequestErrorCode =
+type WitnessRequestErrorCode =
   | 'timeout'
   | 'aborted'
   | 'network'
@@ -23,7 +23,7 @@ export class WitnessRequestError extends Error {
   }
 }
 
-export type BoundedRequest = {
+type BoundedRequest = {
   url: string;
   method: 'GET' | 'POST';
   headers?: Record<string, string>;
@@ -34,7 +34,7 @@ export type BoundedRequest = {
 };
 
 /** `contentType` is the lower-case media type without parameters, `""` when there is none. */
-export type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
+type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
 
 /** The dispatcher with the operator's proxy, TLS and connection settings; undici's default if omitted. */
 export type RequestDeps = { dispatcher?: Dispatcher };

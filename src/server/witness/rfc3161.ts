@@ -7,20 +7,20 @@ import { timestampRequest } from './timestamp-request.js';
 import type { Witness, WitnessEvidence } from './witness.js';
 
 /** Sends a DER TimeStampReq to an authority and returns its DER TimeStampResp. */
-export type TimestampTransport = (request: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>;
+type TimestampTransport = (request: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>;
 
 /** The trusted chains, in DER, leaf first, as `verifyTimestamp` expects them. */
-export type TimestampTrust = {
+type TimestampTrust = {
   chains: readonly (readonly Uint8Array[])[];
   /** The requested and required policy; the authority's default if omitted. */
   policyOid?: string | undefined;
 };
 
-export type TimestampQuestion = TimestampTrust & { digest: Uint8Array; nonce: Uint8Array };
+type TimestampQuestion = TimestampTrust & { digest: Uint8Array; nonce: Uint8Array };
 
-export type Rfc3161WitnessDeps = { send: TimestampTransport; randomBytes: (size: number) => Uint8Array };
+type Rfc3161WitnessDeps = { send: TimestampTransport; randomBytes: (size: number) => Uint8Array };
 
-export type HttpTimestampConfig = { url: string; timeoutMs: number; maxBytes: number };
+type HttpTimestampConfig = { url: string; timeoutMs: number; maxBytes: number };
 
 const NONCE_BYTES = 16;
 

@@ -9,7 +9,7 @@ import {
 import { SHA256_OID } from '../../proof/rfc3161/algorithm.js';
 
 /** `digest` is SHA-256, 32 bytes; `nonce` is an unsigned integer, big-endian; `certReq` asks for the signer's certificate. */
-export type TimestampRequest = {
+type TimestampRequest = {
   digest: Uint8Array;
   nonce: Uint8Array;
   certReq: boolean;

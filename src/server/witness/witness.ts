@@ -2,10 +2,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 
 /** The wire name of a `WitnessKind`. */
-export type WitnessKindName = 'log_witness' | 'rfc3161' | 'opentimestamps' | 'evm';
+type WitnessKindName = 'log_witness' | 'rfc3161' | 'opentimestamps' | 'evm';
 
 /** The checkpoint to vouch for. All kinds sign `body` or its SHA-256. */
-export type WitnessedCheckpoint = {
+type WitnessedCheckpoint = {
   readonly origin: string;
   readonly treeSize: number;
   /** Lower-case hex. */

@@ -30,7 +30,7 @@ export function connectError(
 }
 
 /** A message of a status's details. */
-export type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };
+type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };
 
 /**
  * Of `details` in bytes of JSON. All trailers of a gRPC answer have to fit 8 KiB, the least that clients take by
@@ -44,7 +44,7 @@ const MAX_MESSAGE_CHARACTERS = 512;
  * What the status of a failed call carries on Connect and gRPC: our own `ErrorDetail` first, then the same in the
  * messages of google.rpc that generic clients understand. Long lists and texts are cut.
  */
-export function errorDetails(error: ApiError, requestId: string): Detail[] {
+function errorDetails(error: ApiError, requestId: string): Detail[] {
   const { code } = errorRules(error.code);
   const details = boundDetails(error.details);
   const reason = ErrorCodeSchema.value[error.code]?.name.slice(ErrorCodeSchema.sharedPrefix?.length) ?? '';
@@ -57,7 +57,7 @@ export function errorDetails(error: ApiError, requestId: string): Detail[] {
 }
 
 /** Cuts a message to the length that fits a header. */
-export function boundMessage(message: string): string {
+function boundMessage(message: string): string {
   return cutText(message, MAX_MESSAGE_CHARACTERS);
 }
 

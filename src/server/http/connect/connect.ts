@@ -22,7 +22,7 @@ import { protocolOf } from './read-message.js';
 import { addRateHeaders, type RpcResponse, refusalResponse } from './refusal.js';
 import { beforeDeadline, within } from './rpc-deadline.js';
 
-export type ConnectDeps = {
+type ConnectDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;

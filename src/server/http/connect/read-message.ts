@@ -129,7 +129,7 @@ function unreadable(reason: string): Error {
 }
 
 /** How the message of a unary call is encoded in its body. */
-export type MessageFormat = {
+type MessageFormat = {
   isJson: boolean;
   /** Whether flags and length precede it. */
   isEnveloped: boolean;
@@ -156,7 +156,7 @@ export function protocolOf(contentType: string | null | undefined): Protocol {
 }
 
 /** The format of a content type. Undefined for one that no unary call has. */
-export function findFormat(contentType: string | undefined): MessageFormat | undefined {
+function findFormat(contentType: string | undefined): MessageFormat | undefined {
   const type = contentType ?? null;
   const connect = parseConnect(type);
   if (connect !== undefined) return connect.stream ? undefined : { ...PLAIN, isJson: !connect.binary };
@@ -165,7 +165,7 @@ export function findFormat(contentType: string | undefined): MessageFormat | und
 }
 
 /** The format of the message in the query of a GET. Undefined for an unknown encoding. */
-export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
+function findQueryFormat(encoding: string | null): MessageFormat | undefined {
   if (encoding !== 'json' && encoding !== 'proto') return undefined;
   return { ...PLAIN, isJson: encoding === 'json' };
 }

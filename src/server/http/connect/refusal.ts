@@ -65,7 +65,7 @@ function statusResponse({ protocol, req }: RequestRecord, error: ConnectError): 
  * Responds to a call whose body may be unread. On HTTP/2 the rest of it is discarded while the client sends it,
  * because gRPC clients report the reset of a stream that they still write to as the call's error.
  */
-export function writeRpcResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RpcResponse): void {
+function writeRpcResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RpcResponse): void {
   const { status, headers, body, trailer } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;

@@ -14,7 +14,7 @@ import { type MessageRules, protocolOf, readMessage } from './read-message.js';
 
 import { refuseCall } from './refusal.js';
 
-export type UnaryRpcDeps = {
+type UnaryRpcDeps = {
   services: readonly ServiceEntry[];
   interceptors: Interceptors;
   log: Logger;

@@ -34,7 +34,7 @@ export type RestOptions = {
 };
 
 /** The REST API of some services. */
-export type RestHandler = {
+type RestHandler = {
   /** Responds to a request, with 404 if no route matches. Never rejects. */
   handle: (exchange: Exchange) => Promise<void>;
   /** Responds with an error in place of the pending response, which is dropped. */
@@ -44,7 +44,7 @@ export type RestHandler = {
 };
 
 /** A request under way; its protocol, call and error are recorded in it. */
-export type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'protocol' | 'call' | 'error'>;
+type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'protocol' | 'call' | 'error'>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when

@@ -42,7 +42,7 @@ function methodAndPath({ pattern }: HttpRule): [string, string] {
 }
 
 /** One segment of a path template: literal text (decoded), `*` (exactly one) or `**` (any number, the last). */
-export type Segment = { kind: 'literal'; text: string } | { kind: 'one' } | { kind: 'rest' };
+type Segment = { kind: 'literal'; text: string } | { kind: 'one' } | { kind: 'rest' };
 
 /** A variable of a template: which field it sets, from which of the template's segments. */
 export type Variable = {

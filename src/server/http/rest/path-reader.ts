@@ -9,7 +9,7 @@ import { decodeExceptSlash, decodePercent } from './percent.js';
 export type BodyJson = { value: JsonValue; field: string | undefined };
 
 /** Sets the fields that a path gives, from its segments as they were sent; the body must not give them again. */
-export type PathReader = (
+type PathReader = (
   segments: readonly string[],
   message: Fields,
   reading: Reading,

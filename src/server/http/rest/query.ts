@@ -6,7 +6,7 @@ import { findFieldPath, findTextSetter, type TextSetter } from './field-path.js'
 import { decodePercent } from './percent.js';
 
 /** Sets fields of a message from a URL's query, without its `?`. */
-export type QueryReader = (query: string, message: Fields, reading: Reading) => void;
+type QueryReader = (query: string, message: Fields, reading: Reading) => void;
 
 type Parameter = { set: TextSetter; isRepeated: boolean; mayBeEmpty: boolean };
 

@@ -9,7 +9,7 @@ import { type BodyJson, compilePathReader } from './path-reader.js';
 import { compileQueryReader } from './query.js';
 
 /** The parts of an HTTP request that make its message. */
-export type RequestParts = {
+type RequestParts = {
   /** The path's segments as they were sent, without the verb. */
   segments: readonly string[];
   /** The query as it was sent, without `?`. */

@@ -14,7 +14,7 @@ import { isHttpBody } from './request.js';
 import { errorEnvelope, type RestResponse } from './write-response.js';
 
 /** A response's body, content type, and entity tag if it is known already. */
-export type ResponseBody = { contentType: string; body: Uint8Array; etag?: string | undefined };
+type ResponseBody = { contentType: string; body: Uint8Array; etag?: string | undefined };
 
 /** How the responses of a route are made. */
 export type ResponseRules = {
@@ -55,7 +55,7 @@ export function compileResponse(
 }
 
 /** Encoded at once: a concatenated string takes twice as long to send. */
-export function jsonBody(text: string): ResponseBody {
+function jsonBody(text: string): ResponseBody {
   return { contentType: JSON_TYPE, body: Buffer.from(text) };
 }
 

@@ -92,7 +92,7 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
 }
 
 /** Ends a response with a body, written in chunks. */
-export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
+function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined || body.length <= CHUNK_BYTES) {
     res.end(body);
     return;

@@ -34,7 +34,7 @@ export type Listener = {
   reloadTls: () => void;
 };
 
-export type ListenerOptions = {
+type ListenerOptions = {
   limits: Limits;
   tls: TlsFiles | undefined;
   /** Called first for every connection; may close it. */

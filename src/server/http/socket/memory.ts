@@ -37,7 +37,7 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
 }
 
 /** A response and its caller. */
-export type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
+type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
 
 /**
  * Counts the bytes of a response until it closes. Throws `service.unavailable` if none are left, except for

@@ -3,7 +3,7 @@ import { type ApiError, unavailable } from '../../core/errors.js';
 import type { Limits } from './limits.js';
 import type { RequestRecord } from './requests.js';
 
-export type PeerLimits = Pick<
+type PeerLimits = Pick<
   Limits,
   'maxRequests' | 'maxConnectionsPerPeer' | 'maxRequestsPerPeer' | 'trustedProxies'
 >;

@@ -51,7 +51,7 @@ export type Observation = {
 /** A record and its index among the open ones. */
 type OpenRequest = RequestRecord & { place: number };
 
-export type RequestsDeps = {
+type RequestsDeps = {
   newRequestId: () => string;
   /** Milliseconds of a clock that never steps. */
   monotonicMs: () => number;

@@ -1,5 +1,5 @@
 /** Starts work, now or in a later turn of the event loop. */
-export type StartQueue = (work: () => void) => void;
+type StartQueue = (work: () => void) => void;
 
 /**
  * Starts at most `perTurn` works in a turn of the event loop and queues the others, first in, first out. Node handles

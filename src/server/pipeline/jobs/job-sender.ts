@@ -21,7 +21,7 @@ export type JobSender = {
 const RECONNECT_MS = 1_000;
 
 /** Options of a job sender. `onQueue` runs after the first successful connect. */
-export type JobSenderOptions = Omit<QueueOptions, 'closing' | 'url'> & {
+type JobSenderOptions = Omit<QueueOptions, 'closing' | 'url'> & {
   /** Undefined if the service runs without JetStream. */
   url: string | undefined;
   onQueue?: (queue: Queue) => void;

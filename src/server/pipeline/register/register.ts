@@ -61,7 +61,7 @@ function keyHashOf({ publicKey }: Log): Uint8Array {
  * published yet. `missing`: unknown, because checkpoints were published and the register has no entry, cannot be read, or
  * holds the entry of another log. `fork`: they contradict each other.
  */
-export type Comparison =
+type Comparison =
   | { state: 'consistent'; entry: RegisterEntry | undefined }
   | { state: 'missing'; reason: string }
   | { state: 'fork'; reason: string };

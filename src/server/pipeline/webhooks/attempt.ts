@@ -15,7 +15,7 @@ const FAILING_REASON = 'every attempt of five days has failed';
 const MAX_ERROR_LENGTH = 500;
 
 /** An attempt: its subscription's lease, when it was sent, and a random number in [0, 1). */
-export type Attempt = { lease: number; at: Date; random: number };
+type Attempt = { lease: number; at: Date; random: number };
 
 /** The record of an attempt and its delivery's next state. Test deliveries are not retried. */
 export function attemptRecord(
@@ -50,7 +50,7 @@ function storable(text: string): string {
 }
 
 /** The dependencies of storing attempts. */
-export type AttemptDeps = { pool: Pool; newAuditId: () => string };
+type AttemptDeps = { pool: Pool; newAuditId: () => string };
 
 /** Attempts by outcome, and the subscriptions disabled as a result. */
 export type AttemptCounts = { delivered: number; failed: number; disabled: number };

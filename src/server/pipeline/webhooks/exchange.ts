@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { createTimeoutQueue, type TimeoutQueue } from './timeout-queue.js';
 
 /** Called once with the outcome of an exchange; `answer` is the start of the body as text. */
-export type ExchangeEnd = {
+type ExchangeEnd = {
   failed(error: unknown): void;
   answered(status: number, headers: IncomingHttpHeaders, answer: string): void;
 };

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 
 /** The signed content: event id, send time in Unix seconds, and the exact body. */
-export type Signed = { id: string; timestamp: number; body: string };
+type Signed = { id: string; timestamp: number; body: string };
 
 const PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 24;

@@ -19,7 +19,7 @@ import type { SubmissionRow } from '../../store/submissions/submissions.js';
 export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 
 /** Parts of a response that are not in the submission's row. */
-export type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
+type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
 
 const write = compileSplicingWriter(SubmissionSchema);
 

@@ -49,7 +49,7 @@ const withTransition = (sql: Sql) => sql`
  * A request to claim deliveries. Times in milliseconds; `ids` are the ids of new deliveries, and their number the
  * limit.
  */
-export type Claim = {
+type Claim = {
   webhookId: string;
   lease: number;
   leaseMs: number;

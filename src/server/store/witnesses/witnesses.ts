@@ -12,7 +12,7 @@ export type WitnessState = {
 };
 
 /** The evidence of a witness for the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
-export type Evidence = {
+type Evidence = {
   logId: number;
   witness: string;
   treeSize: number;

@@ -24,7 +24,7 @@ export type Operation = {
   responses: Readonly<Record<string, Response | Ref>>;
 };
 
-export type Parameter = {
+type Parameter = {
   name: string;
   in: string;
   required?: boolean;
@@ -53,7 +53,7 @@ export type Schema = JsonObject & {
   anyOf?: Schema[];
 };
 
-export type Ref = { $ref: string };
+type Ref = { $ref: string };
 
 /** The name that a reference ends with. */
 export function refName(ref: string): string {
