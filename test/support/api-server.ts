@@ -59,7 +59,7 @@ export async function startApiServer(
     findPrincipal: async (token) => PRINCIPALS.get(token),
     isAdmin: async (token) => token === 'admin',
     takeReads: takeRead,
-    oweRead: () => {},
+    chargeReads: () => {},
     findOverdrawn: () => undefined,
     hasClaim: async () => false,
     peekSubmissions: async (principal) => submissionStates(isSpent(principal) ? 0 : 9_000),

@@ -22,6 +22,10 @@ export type Call = {
   rateStates: readonly RateState[];
   /** Whether the call has been counted. A creation that has not counts as a read. */
   isCounted: boolean;
+  /** Bytes of the request's body that were read, plus those that a compressed body was inflated to. */
+  bodyBytes: number;
+  /** Whether the response is that of an earlier request with the same idempotency key. */
+  isReplayed: boolean;
   /** Set if a rate window is spent: only replays of earlier requests are answered. */
   isReplayOnly: boolean;
   /** Response headers (gRPC: leading metadata), by lower-case name. */

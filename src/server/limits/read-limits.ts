@@ -9,8 +9,8 @@ import { readWindowState } from './rate-windows.js';
 type ReadLimits = {
   /** Counts a call as `count` reads, at most a whole window. Throws `rate_limit.exceeded` if the window is spent. */
   take(principal: Principal, count: number): Promise<RateState>;
-  /** Counts a read that has already happened, without waiting. It may overdraw the window. */
-  charge(principal: Principal): void;
+  /** Counts `count` reads that have already happened, at most a whole window, without waiting. It may overdraw the window. */
+  charge(principal: Principal, count: number): void;
   /** The overdrawn window. Returns undefined if the key has not overdrawn its window. */
   findOverdrawn(principal: Principal): RateState | undefined;
 };
@@ -59,7 +59,7 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
     return takeHeld(principal, count) ?? takeLeased(principal, count);
   };
   const take: ReadLimits['take'] = async (principal, wanted) => {
-    const count = Math.max(1, Math.min(wanted, principal.readWindow.limit));
+    const count = boundByLimit(principal, wanted);
     return takeHeld(principal, count) ?? takeLeased(principal, count);
   };
   const recordOverdrawn = (principal: Principal) => {
@@ -69,9 +69,9 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   return {
     take,
     charge: createCharging({
-      payHeld(principal) {
+      payHeld(principal, count) {
         try {
-          return takeHeld(principal, 1) !== undefined;
+          return takeHeld(principal, boundByLimit(principal, count)) !== undefined;
         } catch {
           recordOverdrawn(principal);
           return true;
@@ -93,9 +93,14 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   };
 }
 
+/** As many reads as a window of the key has at most, and at least one. */
+function boundByLimit({ readWindow }: Principal, count: number): number {
+  return Math.max(1, Math.min(count, readWindow.limit));
+}
+
 /** How debts are paid: `payHeld` out of the lease that is held, if it has tokens or none can be leased. */
 type Payment = {
-  payHeld: (principal: Principal) => boolean;
+  payHeld: (principal: Principal, count: number) => boolean;
   payLeased: (principal: Principal, count: number) => Promise<void>;
 };
 
@@ -105,18 +110,18 @@ type Payment = {
  */
 function createCharging({ payHeld, payLeased }: Payment): ReadLimits['charge'] {
   const owed = new Map<string, number>();
-  const payAll = async (principal: Principal): Promise<void> => {
+  const payAll = async (principal: Principal, first: number): Promise<void> => {
     const { apiKeyId } = principal;
-    for (let count = 1; count > 0; count = owed.get(apiKeyId) ?? 0) {
+    for (let count = first; count > 0; count = owed.get(apiKeyId) ?? 0) {
       owed.set(apiKeyId, 0);
       await payLeased(principal, count);
     }
     owed.delete(apiKeyId);
   };
-  return (principal) => {
+  return (principal, count) => {
     const waiting = owed.get(principal.apiKeyId);
-    if (waiting !== undefined) owed.set(principal.apiKeyId, waiting + 1);
-    else if (!payHeld(principal)) void payAll(principal);
+    if (waiting !== undefined) owed.set(principal.apiKeyId, waiting + count);
+    else if (!payHeld(principal, count)) void payAll(principal, count);
   };
 }
 

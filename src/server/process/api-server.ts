@@ -70,7 +70,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     findPrincipal: databaseAway.tell('findPrincipal', principals.find),
     isAdmin: adminCheck(config.secrets.adminToken),
     takeReads: databaseAway.tell('takeReads', readLimits.take),
-    oweRead: readLimits.charge,
+    chargeReads: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
     peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
     hasClaim: databaseAway.tell('hasClaim', ({ apiKeyId: holder }, key) =>

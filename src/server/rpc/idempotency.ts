@@ -129,8 +129,9 @@ export function requestHash({ key }: KeyRing[0], { method }: Call, request: Mess
     .digest();
 }
 
-/** Sets `Idempotent-Replayed` on the response. */
+/** Marks the call as replayed and sets `Idempotent-Replayed` on the response. */
 export function markReplayed(call: Call): void {
+  call.isReplayed = true;
   call.responseHeaders.set('idempotent-replayed', 'true');
 }
 

@@ -49,6 +49,8 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     idempotencyKey,
     rateStates: [],
     isCounted: false,
+    bodyBytes: 0,
+    isReplayed: false,
     isReplayOnly: false,
     responseHeaders: new Map(),
   };

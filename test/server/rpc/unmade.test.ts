@@ -17,7 +17,15 @@ import { publicMethods, rpcName } from '../../support/rpcs.js';
 import type { Outcome } from '../../support/surfaces.js';
 import { newKey, type TestKey } from '../../support/test-keys.js';
 import { until } from '../../support/until.js';
-import { creation, type Known, makeChangeable, makeWebhooks, NOTHING, sampleOf } from './samples.js';
+import {
+  creation,
+  invalidCreation,
+  type Known,
+  makeChangeable,
+  makeWebhooks,
+  NOTHING,
+  sampleOf,
+} from './samples.js';
 
 const app = await startApp(t, { apis: 2 });
 const surfaces = app.surfaces();
@@ -87,19 +95,47 @@ t.test('however many are refused at once, they are counted before as many more a
   }) as Pool;
   const limits = createReadLimits(counted, () => performance.now());
   const principal = { ...PRINCIPAL, apiKeyId: key.id };
-  for (let i = 0; i < 500; i++) limits.charge(principal);
+  for (let i = 0; i < 500; i++) limits.charge(principal, 1);
   await until('all are counted', async () => (await readsOf(key)) >= 500);
   t.ok(statements <= 5, `by ${statements} statements`);
   await until('more than a second has room for', async () => {
-    for (let i = 0; i < 1_500; i++) limits.charge(principal);
+    for (let i = 0; i < 1_500; i++) limits.charge(principal, 1);
     return limits.findOverdrawn(principal) !== undefined;
   });
 });
+
+const NOTE = 'x'.repeat(60_000);
+const INVALID = { schema: 'purl', note: NOTE };
+const LARGE = { ok: invalidCreation(ARTIFACT, INVALID), refused: creation(OTHER, INVALID) };
+
+t.test(
+  'a refused creation counts as a read for each 4 KiB of its body, a replayed one as one read',
+  async (t) => {
+    for (const { name, call } of surfaces) {
+      const key = await newKey(app);
+      const { code } = await call(createAttestation, LARGE.refused, key.key);
+      t.equal(code, 'submission.invalid_metadata', name);
+      await until(`${name}: all of it is counted`, async () => (await readsOf(key)) >= 15);
+      const other = await newKey(app, { limits: { perDay: 1 } });
+      const send = (message: (typeof LARGE)[keyof typeof LARGE]) =>
+        call(createAttestation, message, other.key, { 'idempotency-key': 'large' });
+      t.equal((await send(LARGE.ok)).code, 'ok');
+      t.equal(await readsOf(other), 0, name);
+      t.equal((await send(LARGE.ok)).code, 'ok');
+      await until('it is counted', async () => (await readsOf(other)) > 0);
+      t.ok((await readsOf(other)) < 15, `${name}: replayed`);
+      t.equal((await send(LARGE.refused)).code, 'idempotency.key_reused');
+      await until(`${name}: refused under a known key`, async () => (await readsOf(other)) >= 16);
+    }
+  },
+);
 
 t.test('so does what never becomes a message, or is hung up on', async (t) => {
   const key = await newKey(app);
   await app.rest('/v1/attestations', { apiKey: key.key, body: '{' });
   await until('a malformed body is counted', async () => (await readsOf(key)) === 1);
+  await app.rest('/v1/attestations', { apiKey: key.key, body: `{${' '.repeat(60_000)}` });
+  await until('a longer one as more', async () => (await readsOf(key)) >= 16);
   const { port } = new URL(app.baseUrl);
   const socket = connect(Number(port), '127.0.0.1');
   socket.write(

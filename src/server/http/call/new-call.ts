@@ -23,6 +23,8 @@ export function newCall(
     idempotencyKey: undefined,
     rateStates: [],
     isCounted: false,
+    bodyBytes: 0,
+    isReplayed: false,
     isReplayOnly: false,
     responseHeaders: new Map(),
   };

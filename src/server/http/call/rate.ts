@@ -11,8 +11,8 @@ import { findIdempotencyKey } from './new-call.js';
 export type RateLimits = {
   /** Counts `count` reads; throws `rate_limit.exceeded` if the window is spent. */
   takeReads: (principal: Principal, count: number) => Promise<RateState>;
-  /** Counts a read after its response. If the window is spent, `findOverdrawn` returns it from then on. */
-  oweRead: (principal: Principal) => void;
+  /** Counts `count` reads after the response. If the window is spent, `findOverdrawn` returns it from then on. */
+  chargeReads: (principal: Principal, count: number) => void;
   /** The read window, if it is overdrawn. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
@@ -34,15 +34,22 @@ export async function countCall(
   if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
 }
 
+/** A rejected creation counts as one read for each started block of this size in its body. */
+const BYTES_OF_A_READ = 4 * 1024;
+
 /**
- * Counts, as a read, a creation that the write has not counted: it was refused, or replayed. To be called once the call
- * is over; a second time does nothing.
+ * Counts a creation that the write has not counted: a replayed one as one read, a rejected one as one read for each
+ * started 4 KiB of its body. To be called once, when the call is over.
  */
 export function countRefused(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
-  const { principal } = call;
-  if (principal === undefined || bucket !== Bucket.SUBMISSIONS || call.isCounted) return;
+  const { principal, isReplayOnly } = call;
+  if (principal === undefined || bucket !== Bucket.SUBMISSIONS) return;
+  if (call.isCounted && !isReplayOnly) return;
   call.isCounted = true;
-  deps.oweRead(principal);
+  const due = call.isReplayed ? 1 : Math.max(1, Math.ceil(call.bodyBytes / BYTES_OF_A_READ));
+  // `admitReplay` has counted one.
+  const paid = isReplayOnly ? 1 : 0;
+  if (due > paid) deps.chargeReads(principal, due - paid);
 }
 
 async function countCreation(

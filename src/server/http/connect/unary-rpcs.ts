@@ -67,7 +67,7 @@ async function receive(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
   record.call = call;
   try {
     await deps.interceptors.admit(call);
-    record.message = await readMessage(req, rpc, deps.holdFor({ res, apiKeyId: call.principal?.apiKeyId }));
+    record.message = await readMessage(req, rpc, deps.holdFor({ res, call }));
     deps.serve(record);
   } catch (error) {
     refuseCall(deps, record, call, error);

@@ -89,7 +89,7 @@ async function respond(
   const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
   await options.admit(call);
-  const message = await readMessage(options, match, exchange, mark < 0 ? '' : url.slice(mark + 1));
+  const message = await readMessage(options, match, exchange, call, mark < 0 ? '' : url.slice(mark + 1));
   const response = await options.invoke(call, message);
   return successResponse(route, req.method, callHeaders(options, call), call, response);
 }
@@ -126,12 +126,13 @@ function noRoute(router: Router<Route>, path: string): ApiError {
 async function readMessage(
   { maxBodyBytes, holdFor }: RestOptions,
   { target, segments }: Match<Route>,
-  { req, res, call }: Exchange,
+  { req, res }: Exchange,
+  call: Call,
   query: string,
 ): Promise<Message> {
   const { bodyKind, read } = target.request;
   const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
-  const hold = holdFor({ res, apiKeyId: call?.principal?.apiKeyId });
+  const hold = holdFor({ res, call });
   const body = await readBody(req, bodyKind, maxBytes, hold);
   return read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues });
 }

@@ -1,10 +1,11 @@
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { Call } from '../../core/call.js';
 import { unavailable } from '../../core/errors.js';
 import type { HoldBytes } from './read-body.js';
 import type { NodeResponse, RequestRecord } from './requests.js';
 
-/** A request that holds memory: its response, whose end releases it, and the API key that it counts for. */
-export type Holder = { res: NodeResponse; apiKeyId: string | undefined };
+/** A request that holds memory: its response, whose end releases it, and its call, whose API key it counts for. */
+export type Holder = { res: NodeResponse; call: Call };
 
 /** Maximum part of one API key, so that none starves the others. */
 const SHARE_OF_A_KEY = 0.25;
@@ -12,7 +13,7 @@ const RETRY_SECONDS = 1;
 
 /**
  * Bounds the bytes of all request bodies in memory, from their arrival until the responses close.
- * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it.
+ * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it. Adds them to the call's `bodyBytes`.
  */
 export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldBytes {
   let all = 0;
@@ -26,10 +27,12 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
     if (ofKey === 0) byKey.delete(apiKeyId);
     else byKey.set(apiKeyId, ofKey);
   };
-  return ({ res, apiKeyId }) => {
+  return ({ res, call }) => {
+    const apiKeyId = call.principal?.apiKeyId;
     let held = 0;
     return (count) => {
       change(apiKeyId, count);
+      call.bodyBytes += count;
       if (held === 0) res.once('close', () => change(apiKeyId, -held));
       held += count;
     };
