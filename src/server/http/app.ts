@@ -116,7 +116,7 @@ function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRec
     readMaxBytes: deps.limits.maxPublicBytes,
     acceptCompression: [],
     shutdownSignal: deps.closing,
-    interceptors: [boundStreams(deps.limits, deps.closing)],
+    interceptors: [boundStreams(deps.limits, deps.holdResponse, deps.closing)],
   });
 }
 

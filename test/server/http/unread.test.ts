@@ -4,6 +4,8 @@ import { type ClientHttp2Stream, connect as connectHttp2, constants } from 'node
 import { create, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { BatchService, GetBatchRequestSchema } from '../../../gen/attestation/v1/batches_pb.js';
+import { ServerReflectionRequestSchema } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
+import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
 import { KEYS, startApiServer } from '../../support/api-server.js';
 import { enveloped, exchangeRaw, isEnvelope, openSocket, parseRaw } from '../../support/raw-http.js';
 import { livesOn } from '../../support/surfaces.js';
@@ -151,4 +153,35 @@ t.test('an address without a key has a part, and all of them have half', async (
     for (const stream of held) stream.close(constants.NGHTTP2_CANCEL);
     await until('it was given back', async () => (await readAll(ask(large))).bytes === LARGE_BYTES);
   }
+});
+
+t.test('large answers of streams that anyone may open count as well', async (t) => {
+  const api = await startApiServer(t, {
+    limits: { maxUnreadBytes: 400_000 },
+    moreRpcs: standardRpcs([BatchService], async () => true),
+  });
+  const wanted = { case: 'fileContainingSymbol' as const, value: BatchService.typeName };
+  const question = create(ServerReflectionRequestSchema, { messageRequest: wanted });
+  const reflection: Way = {
+    name: 'reflection',
+    headers: {
+      ':method': 'POST',
+      ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      'content-type': 'application/grpc+proto',
+      te: 'trailers',
+    },
+    body: enveloped(0, Buffer.from(toBinary(ServerReflectionRequestSchema, question))),
+  };
+  const ask = openSession(t, api.baseUrl);
+  const { bytes, status } = await readAll(ask(reflection));
+  t.ok(bytes > 65_536 && bytes < 100_000, `${bytes} bytes, of which half has room for two`);
+  t.equal(status, '0');
+  const askGreedily = openSession(t, api.baseUrl, 0);
+  const held = [askGreedily(reflection), askGreedily(reflection)];
+  for (const stream of held) await once(stream, 'response');
+  const { bytes: none, status: unavailable } = await readAll(ask(reflection));
+  t.equal(none, 0);
+  t.equal(unavailable, '14');
+  for (const stream of held) stream.close(constants.NGHTTP2_CANCEL);
+  await until('it was given back', async () => (await readAll(ask(reflection))).status === '0');
 });

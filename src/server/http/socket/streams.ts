@@ -5,6 +5,7 @@ import { getRecord } from '../connect/connect.js';
 import { connectError } from '../connect/connect-error.js';
 import { protocolOf } from '../connect/read-message.js';
 import type { Limits } from './limits.js';
+import type { HoldResponse } from './memory.js';
 import type { RequestRecord } from './requests.js';
 
 type Messages = StreamResponse['message'];
@@ -20,6 +21,7 @@ const RETRY_SECONDS = 1;
  */
 export function boundStreams(
   { maxOpenStreams, maxStreamMessages, maxStreamMs, requestTimeoutMs }: Limits,
+  holdResponse: HoldResponse,
   closing: AbortSignal,
 ): Interceptor {
   let open = 0;
@@ -44,7 +46,7 @@ export function boundStreams(
     const sent = sentMessages(request.message, { record, signal, max: maxStreamMessages });
     try {
       const response = await next({ ...request, signal, message: sent });
-      const message = untilEnd(response.message as Messages, { record, signal, closing, end });
+      const message = untilEnd(response.message as Messages, { record, signal, closing, holdResponse, end });
       return { ...response, message } as StreamResponse;
     } catch (error) {
       end();
@@ -83,10 +85,19 @@ function tooManyMessages(max: number): ApiError {
   return new ApiError(ErrorCode.REQUEST_TOO_LARGE, `a stream takes ${max} messages; begin another one`);
 }
 
-type Ending = { record: RequestRecord; signal: AbortSignal; closing: AbortSignal; end: () => void };
+type Ending = {
+  record: RequestRecord;
+  signal: AbortSignal;
+  closing: AbortSignal;
+  holdResponse: HoldResponse;
+  end: () => void;
+};
 
 /** The server's messages, which end if the signal aborts; when the server closes, its last message is still sent. */
-async function* untilEnd(messages: Messages, { record, signal, closing, end }: Ending): Messages {
+async function* untilEnd(
+  messages: Messages,
+  { record, signal, closing, holdResponse, end }: Ending,
+): Messages {
   const iterator = messages[Symbol.asyncIterator]();
   const cut = aborted(signal).then(() => (closing.aborted ? never() : reasonOf(record, signal)));
   try {
@@ -94,6 +105,7 @@ async function* untilEnd(messages: Messages, { record, signal, closing, end }: E
       const next = await Promise.race([iterator.next(), cut]);
       if (next instanceof ConnectError) throw next;
       if (next.done) break;
+      assertHeld(holdResponse, record, next.value);
       yield next.value;
     }
     if (closing.aborted) throw refusal(record, unavailable('the server is closing', RETRY_SECONDS));
@@ -101,6 +113,22 @@ async function* untilEnd(messages: Messages, { record, signal, closing, end }: E
     end();
     void iterator.return?.().catch(() => {});
   }
+}
+
+/** Counts a message of the server. Throws `service.unavailable` if no more can be held. */
+function assertHeld(holdResponse: HoldResponse, record: RequestRecord, message: unknown): void {
+  try {
+    holdResponse(record, sizeOf(message));
+  } catch (error) {
+    throw error instanceof ApiError ? refusal(record, error) : error;
+  }
+}
+
+/** The approximate size of a message in bytes: that of its strings and byte arrays. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((sum, member) => sum + sizeOf(member), 0);
 }
 
 /** The reason of an aborted signal; Connect's error of a deadline becomes ours. */
