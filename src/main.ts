@@ -4,13 +4,13 @@ import type { Cli } from './cli/cli.js';
 import { runProgram } from './cli/program.js';
 import { processEnv } from './config/config.js';
 
-/** What a shell reports for a process that wrote to a pipe nobody reads any more: 128 and SIGPIPE. */
+/** Exit code when the reader of a pipe closed it: 128 + SIGPIPE, as shells report it. */
 const EXIT_BROKEN_PIPE = 141;
-/** What was found could not be said. Not 1, with which a verification says that it found something wrong. */
+/** Exit code when stdout cannot be written; must differ from 1, `verify`'s 'not verified'. */
 const EXIT_OUTPUT_ERROR = 2;
 const EXIT_CHECK_INTERVAL_MS = 1_000;
 
-// The reader has what it wanted (`attest ... | head`): the rest is of no use, but it must not count as done.
+// `attest ... | head` ends quietly, but not with 0: not everything was written.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT_BROKEN_PIPE);
@@ -23,7 +23,7 @@ for (const stream of [process.stdout, process.stderr]) {
 const script = process.argv[1] ?? '';
 const cli: Cli = {
   env: processEnv(),
-  // Opened by whoever reads it: most commands must not.
+  // Lazy: reading `process.stdin` opens it, and most commands never read it.
   get stdin() {
     return process.stdin;
   },
@@ -36,7 +36,7 @@ const cli: Cli = {
 await runProgram(cli, process.argv.slice(2));
 process.exitCode = cli.exitCode;
 
-// What still keeps the process alive when the command is done and its output written belongs to nobody.
+// Exits once the command is done and its output is flushed, even if a handle is still open.
 setInterval(() => {
   if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
 }, EXIT_CHECK_INTERVAL_MS).unref();

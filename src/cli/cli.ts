@@ -1,11 +1,11 @@
-/** What every command works with. */
+/** The process as commands see it, and how they print. */
 import type { Command } from 'commander';
 import type { Env } from '../config/settings.js';
 
-/** Where output goes; a terminal says so and how wide it is. */
+/** An output stream; `isTTY` and `columns` are set on a terminal. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** Where answers come from; a terminal says so. */
+/** An input stream; `isTTY` is set on a terminal. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
 /** The process as a command sees it. */
@@ -15,16 +15,16 @@ export type Cli = {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly now: () => Date;
-  /** How this program was called, to be shown in commands to paste. */
+  /** The command that runs this program, for commands printed to be pasted. */
   readonly self: string;
-  /** What the process ends with: 0 done, 1 refused or failed, 2 not tried or not decidable. */
+  /** Exit code: 0 done, 1 refused or failed, 2 not attempted or not decidable. */
   exitCode: number;
 };
 
 /** Adds one command to the program. */
 export type AddCommand = (program: Command, cli: Cli) => void;
 
-/** A command that was called wrongly. */
+/** Wrong arguments or unusable input; the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -40,8 +40,8 @@ export function printError(cli: Cli, line: string): void {
 }
 
 /**
- * Text from outside as a terminal may show it: control characters and those that turn the writing direction, with
- * which it could pose as something else, become U+FFFD.
+ * Makes untrusted text safe to print: replaces control and bidirectional formatting characters, which could spoof
+ * other output, with U+FFFD.
  */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, '\uFFFD');

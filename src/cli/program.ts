@@ -3,7 +3,7 @@ import { version } from '../server/core/version.js';
 import type { AddCommand, Cli } from './cli.js';
 import { reportError } from './output/report-error.js';
 
-/** The commands in the order of their help. Each is loaded when it is called, so that none pays for another. */
+/** The commands in the order of `--help`. Each module is imported only when its command is called. */
 const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['up', async () => (await import('./commands/up.js')).addUp],
   ['api', async () => (await import('./commands/api.js')).addApi],
@@ -30,7 +30,7 @@ const EXIT_CODES = `
 Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: the log is wrong),
             2 called wrongly or wrongly configured (verify, audit: could not check)`;
 
-/** Runs the command that the arguments name. Never throws: `cli.exitCode` says how it went. */
+/** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
   const json = args.includes('--json');
   const program = new Command('attest')

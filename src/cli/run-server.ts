@@ -5,18 +5,18 @@ import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Supervisors kill after 30 s. What was acknowledged is stored by then, and what is under way is taken up by others. */
+/** Below the 30 s after which supervisors kill. Acknowledged submissions are stored; other processes redo open jobs. */
 const SHUTDOWN_TIMEOUT_MS = 25_000;
 
-/** Flags of server commands that stand for settings. */
+/** Flags of server commands; each overrides a setting. */
 export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
 
-/** Adds the flags of a server command that serves the API. */
+/** Adds the server flags and `--port`. */
 export function addApiFlags(command: Command): Command {
   return addServerFlags(command.option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)'));
 }
 
-/** Adds the flags that every server command has. */
+/** Adds the flags shared by all server commands. */
 export function addServerFlags(command: Command): Command {
   return command
     .option('--ops-port <port>', 'port of health checks and metrics (OPS_PORT, 9090)')
@@ -24,7 +24,7 @@ export function addServerFlags(command: Command): Command {
     .option('--json', 'print the addresses as one line of JSON');
 }
 
-/** The addresses of a process that is up, as `--json` prints them. */
+/** The addresses of a running server as the JSON that `--json` prints. */
 export function readyJson(
   { baseUrl, verifyUrl, opsUrl, adminUrl }: Ready,
   more: Record<string, string> = {},
@@ -34,8 +34,8 @@ export function readyJson(
 }
 
 /**
- * Runs a server until a signal asks it to stop and it has; a second signal ends the process at once. It ends within its
- * grace time, whatever some part of it waits for.
+ * Runs a server until SIGINT or SIGTERM and shuts it down gracefully. A second signal exits at once; so does a shutdown
+ * that takes longer than 25 s, with exit code 1.
  */
 export async function runServer(
   cli: Cli,
@@ -46,12 +46,10 @@ export async function runServer(
   let forcedExit: NodeJS.Timeout | undefined;
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
-    cli.stderr.write('stopping; once more to end at once\n');
+    cli.stderr.write('shutting down; repeat the signal to exit at once\n');
     stopping.abort();
     forcedExit = setTimeout(() => {
-      cli.stderr.write(
-        `not everything has ended within ${SHUTDOWN_TIMEOUT_MS / 1000} s; the process ends now\n`,
-      );
+      cli.stderr.write(`shutdown timed out after ${SHUTDOWN_TIMEOUT_MS / 1000} s; exiting now\n`);
       process.exit(1);
     }, SHUTDOWN_TIMEOUT_MS).unref();
   };
@@ -59,7 +57,7 @@ export async function runServer(
   try {
     await run({
       stop: stopping.signal,
-      // A start that is interrupted comes to its end first; nobody is to be told of an address that is about to go.
+      // A signal during startup takes effect after it; the addresses are about to close, so they are not printed.
       onReady: (ready) => {
         if (!stopping.signal.aborted) onReady(ready);
       },

@@ -3,10 +3,9 @@ import { InvalidValue, type SettingType } from './settings.js';
 
 const MAX_CHAIN = 8;
 
-/** The certificates of a time-stamping authority in PEM; one string each, the signing one first. Signatures are checked. */
+/** Certificate chain of a time-stamping authority in PEM, leaf first. Verifies that each is signed by the next. */
 export const certificateChain: SettingType<string[]> = {
-  expected:
-    'certificates in PEM, the one that signs time stamps first, each issued by the next, the root last',
+  expected: 'a PEM certificate chain: the signing certificate first, each issued by the next, the root last',
   secret: true,
   parse: parseChain,
 };
@@ -14,7 +13,7 @@ export const certificateChain: SettingType<string[]> = {
 function parseChain(pem: string): string[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length < 2 || blocks.length > MAX_CHAIN) {
-    throw new InvalidValue(`it holds ${blocks.length} certificates where 2 to ${MAX_CHAIN} belong`);
+    throw new InvalidValue(`it has ${blocks.length} certificates, not 2 to ${MAX_CHAIN}`);
   }
   const certificates = blocks.map(readCertificate);
   const stray = certificates.findIndex((one, index) => !isIssuedBy(one, certificates[index + 1] ?? one));

@@ -1,4 +1,4 @@
-/** How the command line reaches a service: from the environment, or from what `attest up` left in its data directory. */
+/** Client settings of the command line: from the environment, or from credentials.json in the data directory. */
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,25 +9,25 @@ import { readSettingFile } from './setting-files.js';
 import { path, publicUrl } from './setting-types.js';
 import { type Env, InvalidValue, openSettings, type Settings, type SettingType } from './settings.js';
 
-/** The service to call and the key to call it with. */
+/** Base URL and API key. */
 type ClientConfig = { readonly baseUrl: string; readonly apiKey: string };
 
-/** The service whose admin API to call, and its token. */
+/** Base URL and token of the admin API. */
 type AdminConfig = { readonly baseUrl: string; readonly adminToken: string };
 
-/** Where trust roots are published, and the setting or file that said so. */
+/** Where trust roots are published, and the setting or file that names it. */
 type VerifySource = { readonly url: string; readonly from: string };
 
-/** What a client needs of `<data dir>/credentials.json`. */
+/** Content of `<data dir>/credentials.json`. */
 type Credentials = {
   file: string;
   baseUrl: string;
-  /** Where the admin API has a listener of its own. */
+  /** Set if the admin API has its own listener. */
   adminUrl: string | undefined;
   verifyUrl: string;
   live: string;
   test: string;
-  /** Absent from credentials that were given to somebody who is to submit only. */
+  /** Missing in credentials for submitting only. */
   adminToken: string | undefined;
 };
 
@@ -41,8 +41,8 @@ const apiKey: SettingType<string> = {
 };
 
 /**
- * ATTEST_URL and ATTEST_API_KEY; what is not set is taken from the credentials in DATA_DIR, whose key for
- * `environment` goes to the address that stands beside it and to no other. Throws ConfigError.
+ * Reads ATTEST_URL and ATTEST_API_KEY, else the credentials in DATA_DIR. The stored key for `environment` is used only
+ * with the stored URL. Throws ConfigError.
  */
 export function readClientConfig(env: Env, environment: EnvironmentName): ClientConfig {
   const settings = openSettings(env);
@@ -58,8 +58,8 @@ export function readClientConfig(env: Env, environment: EnvironmentName): Client
 }
 
 /**
- * ATTEST_ADMIN_URL, else ATTEST_URL, and ATTEST_ADMIN_TOKEN; what is not set is taken from the credentials, whose token
- * goes to the addresses that stand beside it and to no other. Throws ConfigError.
+ * Reads ATTEST_ADMIN_URL, else ATTEST_URL, and ATTEST_ADMIN_TOKEN, else the credentials in DATA_DIR. The stored token
+ * is used only with the stored URLs. Throws ConfigError.
  */
 export function readAdminConfig(env: Env): AdminConfig {
   const settings = openSettings(env);
@@ -79,7 +79,7 @@ export function readAdminConfig(env: Env): AdminConfig {
   return config;
 }
 
-/** Where to fetch trust roots: ATTEST_VERIFY_URL, `verify` under ATTEST_URL, or the credentials in DATA_DIR. */
+/** Where to fetch trust roots: ATTEST_VERIFY_URL, `verify` under ATTEST_URL, or the credentials. Throws ConfigError. */
 export function findVerifySource(env: Env): VerifySource | undefined {
   const settings = openSettings(env);
   const verifyUrl = settings.find('ATTEST_VERIFY_URL', publicUrl);
@@ -101,7 +101,7 @@ function findCredentials(settings: Settings): Credentials | undefined {
     settings.report({
       name: file,
       problem: `is wrong (${problem})`,
-      expected: 'what `attest up` writes there',
+      expected: 'the file that `attest up` writes',
     });
     return undefined;
   }

@@ -1,4 +1,4 @@
-/** What the environment says: read and checked once, at start. The only file that looks at `process.env`. */
+/** Configuration, read from the environment and validated once at startup. The only file that reads `process.env`. */
 
 import type { Secrets } from '../server/keys/secrets.js';
 import { adminToken, secretKey, signingKeyFiles } from './secret-setting-types.js';
@@ -13,37 +13,37 @@ import {
 import { natsUrl, path, postgresUrl } from './setting-types.js';
 import { type Env, openSettings, type Settings } from './settings.js';
 
-/** Everything that `attest api` and `attest worker` need to start; `attest up` completes its own to one. */
+/** Configuration of `attest api` and `attest worker`; `attest up` derives one from its own. */
 export type Config = ServerSettings & {
-  /** A secret, like every connection string. */
+  /** Contains a secret, like every connection string. */
   readonly databaseUrl: string;
-  /** Set for `api` and `worker`; `up` runs without where there is no nats-server. */
+  /** Always set for `api` and `worker`; `up` runs without NATS where no nats-server is installed. */
   readonly natsUrl: string | undefined;
   readonly secrets: Secrets;
 };
 
-/** What `attest up` is given; it starts and makes what is undefined. */
+/** Configuration of `attest up`, which starts the servers and creates the secrets that are undefined. */
 export type UpConfig = ServerSettings & {
   readonly databaseUrl: string | undefined;
   readonly natsUrl: string | undefined;
   readonly secrets: Partial<Secrets>;
-  /** Where programs are unpacked; a usual place when undefined. */
+  /** Where embedded programs are unpacked; undefined for the default. */
   readonly cacheDir: string | undefined;
 };
 
-/** What `attest migrate` needs. */
+/** Configuration of `attest migrate`. */
 export type MigrateConfig = { readonly databaseUrl: string; readonly logLevel: LogLevel };
 
-/** A database to work on: without an address it is the one that `attest up` runs over `dataDir`. */
+/** The database to connect to; if `databaseUrl` is undefined, the one of `attest up` in `dataDir`. */
 export type DatabaseConfig = { readonly databaseUrl: string | undefined; readonly dataDir: string };
 
-/** What `attest log` needs. */
+/** Configuration of `attest log`. */
 export type LogConfig = DatabaseConfig & {
-  /** Absolute path of the folder that remembers published checkpoints. */
+  /** Absolute path of the checkpoint register's directory. */
   readonly checkpointRegister: string;
 };
 
-/** The configuration of each command that works on a server's own state. */
+/** Configuration types of the commands that start a server or open its database. */
 export type ConfigByCommand = {
   up: UpConfig;
   api: Config;
@@ -65,14 +65,14 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
   'secret-keys': readDatabase,
 };
 
-/** The variables of this process. */
+/** The environment variables of this process. */
 export function processEnv(): Env {
   return process.env;
 }
 
 /**
- * Reads the configuration of one command. Files it names are read too, relative to the working directory. Throws
- * ConfigError with everything that is missing or wrong; no secret is ever in it.
+ * Reads the configuration of one command, and the files it names, relative to the working directory. Throws ConfigError
+ * with all missing or invalid settings; it never contains a secret.
  */
 export function readConfig<P extends keyof ConfigByCommand>(
   env: Env,
@@ -85,8 +85,8 @@ export function readConfig<P extends keyof ConfigByCommand>(
 }
 
 /**
- * The addresses by which the world reaches the service, without a closing slash: as set, or on localhost at the port
- * that the API listens on.
+ * The public base URLs of the service without a trailing slash: as configured, else localhost and the port that the API
+ * listens on.
  */
 export function publicUrls(
   { baseUrl, verifyUrl, tls }: Pick<ServerSettings, 'baseUrl' | 'verifyUrl' | 'tls'>,
@@ -125,7 +125,7 @@ function readServer(settings: Settings): Config {
   };
 }
 
-/** An admin listener that nobody could use is a mistake. */
+/** Rejects ADMIN_PORT without ADMIN_TOKEN: no request would be authorised. */
 function readApi(settings: Settings): Config {
   const config = readServer(settings);
   if (config.adminPort !== undefined && config.secrets.adminToken === undefined) {

@@ -1,4 +1,4 @@
-/** The kinds of settings that hold or name secrets. */
+/** Types of settings that hold or name secrets. */
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
 import { parseSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
@@ -7,7 +7,7 @@ import { InvalidValue, type SettingType } from './settings.js';
 
 /** SECRET_KEY, as `parseKeyRing` reads it. */
 export const secretKey: SettingType<KeyRing> = {
-  expected: '<id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
+  expected: '<id>:<base64 of 32 random bytes>, or several separated by commas, the current one first',
   secret: true,
   parse: (text) => {
     try {
@@ -18,7 +18,7 @@ export const secretKey: SettingType<KeyRing> = {
   },
 };
 
-/** A bearer token (RFC 6750) too long to be guessed. */
+/** A bearer token (RFC 6750) of at least 24 characters. */
 export const adminToken: SettingType<string> = {
   expected: '24 to 256 letters, digits or any of -._~+/=',
   secret: true,
@@ -28,7 +28,7 @@ export const adminToken: SettingType<string> = {
   },
 };
 
-/** `live=<path>,test=<path>`: a private key for each environment, in PKCS#8 PEM. The two must differ. */
+/** `live=<path>,test=<path>`: two different private keys in PKCS#8 PEM, one for each environment. */
 export function signingKeyFiles(use: SigningKeyUse): SettingType<SigningKeys> {
   const algorithm = use === 'dsse' ? 'ECDSA P-256' : 'Ed25519';
   return {

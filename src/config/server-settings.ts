@@ -1,4 +1,4 @@
-/** The settings that every server process has, whichever part of the service it runs. */
+/** Settings that all server processes share. */
 import { join, resolve } from 'node:path';
 import { directory } from './setting-files.js';
 import {
@@ -18,60 +18,60 @@ import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
 import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses.js';
 
-/** Read by `readServerSettings`. */
+/** The settings of a server process. */
 export type ServerSettings = {
-  /** Where the API listens; a port of 0 is any free one. */
+  /** Where the API listens; port 0 picks a free one. */
   readonly host: string;
   readonly port: number;
   /** Where `/livez`, `/readyz` and `/metrics` listen. */
   readonly opsHost: string;
   readonly opsPort: number;
-  /** Where the admin API listens; without a port of its own it is served where the API is. */
+  /** Where the admin API listens; if `adminPort` is undefined, on the API's listener. */
   readonly adminHost: string;
   readonly adminPort: number | undefined;
   /** Absolute. */
   readonly dataDir: string;
-  /** As set; `publicUrls` knows what they are when not. */
+  /** As configured; `publicUrls` has the defaults. */
   readonly baseUrl: string | undefined;
   readonly verifyUrl: string | undefined;
-  /** The host name that the logs' origins end in, as set; a database that has logs knows it. */
+  /** Domain of the logs' origins; may be undefined if the database already has logs. */
   readonly logDomain: string | undefined;
-  /** Absolute path of the folder that remembers published checkpoints. */
+  /** Absolute path of the checkpoint register's directory. */
   readonly checkpointRegister: string;
-  /** Besides the log itself and what `attest up` embeds. */
+  /** External witnesses, without those that `attest up` embeds. */
   readonly witnesses: readonly WitnessConfig[];
   readonly witnessDeadlineMs: number;
   readonly batchIntervalMs: number;
   readonly batchMaxLeaves: number;
-  /** A directory with metadata schemas beyond the built-in ones. */
+  /** Directory of additional metadata schemas. */
   readonly schemaDir: string | undefined;
   readonly idempotencyRetentionMs: number;
-  /** How long deliveries of webhooks and their attempts are kept. */
+  /** Retention of webhook deliveries and their attempts. */
   readonly webhookHistoryMs: number;
-  /** How long entries of the audit log are kept. */
+  /** Retention of audit log entries. */
   readonly auditRetentionMs: number;
-  /** Whether webhooks may go to http and to addresses that are not public. */
+  /** Whether webhooks may use http and non-public addresses. */
   readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
-  /** Web origins that may call the API from a page; `['*']` for all. */
+  /** Web origins allowed by CORS; `['*']` for all. */
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
-  /** How many servers of a NATS cluster keep the stream. */
+  /** JetStream replicas of the stream. */
   readonly natsReplicas: 1 | 3;
-  /** Connections to Postgres that one process holds at most. */
+  /** Maximum Postgres connections of one process. */
   readonly poolSize: number;
-  /** What the API's listener holds open at most. */
+  /** Limits of the API's listener. */
   readonly openLimits: OpenLimits;
 };
 
-/** Connections, requests and bytes of bodies that are open at a time: in all, and of one address. */
+/** Maximum concurrent connections, requests and buffered body bytes: in total, and per client address. */
 type OpenLimits = {
   readonly maxConnections: number;
   readonly maxRequests: number;
   readonly maxHeldBytes: number;
   readonly maxConnectionsPerPeer: number;
   readonly maxRequestsPerPeer: number;
-  /** Addresses and networks of proxies, which many clients share: only what holds for all binds them. */
+  /** Addresses and networks of proxies, to which the per-address limits do not apply. */
   readonly trustedProxies: readonly string[];
 };
 
@@ -79,7 +79,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** Reads them; an `isLocal` service is one for this machine alone. */
+/** Reads the server settings. `isLocal` selects the defaults for a service on this machine only. */
 export function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean }): ServerSettings {
   const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
   const apiPort = settings.get('PORT', port, 8080);
@@ -118,7 +118,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   };
 }
 
-/** A port that another listener of the process has would serve the admin API there, or end the start half way. */
+/** Rejects an ADMIN_PORT equal to another port, and ADMIN_HOST without ADMIN_PORT. */
 function readAdminAddress(
   settings: Settings,
   others: Record<string, number>,
@@ -148,17 +148,17 @@ function readOpenLimits(settings: Settings): OpenLimits {
   };
 }
 
-/** Absolute path of the folder that remembers published checkpoints. */
+/** Absolute path of the checkpoint register's directory. */
 export function readCheckpointRegister(settings: Settings, dataDir: string): string {
   return resolve(settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')));
 }
 
-/** Absolute path of the folder where files are kept. */
+/** Absolute path of the data directory. */
 export function readDataDir(settings: Settings): string {
   return resolve(settings.get('DATA_DIR', path, '.data'));
 }
 
-/** From which level on log lines are written. */
+/** The minimum level of log lines. */
 export function readLogLevel(settings: Settings): LogLevel {
   return settings.get('LOG_LEVEL', oneOf(...LOG_LEVELS), 'info');
 }

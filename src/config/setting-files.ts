@@ -1,10 +1,10 @@
-/** Settings that name files whose content is checked at start. */
+/** Files and directories that settings name. */
 import { readFileSync, statSync } from 'node:fs';
 import { InvalidValue, type SettingType } from './settings.js';
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** The text of a file of at most 1 MiB; throws InvalidValue when it cannot be had. */
+/** Reads a text file of at most 1 MiB. Throws InvalidValue if it is larger or cannot be read. */
 export function readSettingFile(path: string): string {
   try {
     if (statSync(path).size > MAX_FILE_BYTES) throw new InvalidValue(`${path} is larger than 1 MiB`);
@@ -16,11 +16,12 @@ export function readSettingFile(path: string): string {
   }
 }
 
-/** A directory that is there. */
+/** An existing directory. */
 export const directory: SettingType<string> = {
   expected: 'a directory',
   parse: (text) => {
-    if (!statSync(text, { throwIfNoEntry: false })?.isDirectory()) throw new InvalidValue('it is not there');
+    if (!statSync(text, { throwIfNoEntry: false })?.isDirectory())
+      throw new InvalidValue('it does not exist');
     return text;
   },
 };

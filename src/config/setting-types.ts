@@ -1,10 +1,10 @@
-/** The kinds of values that settings have. */
+/** Types of settings: how a value is parsed and what is expected. */
 import { isIP } from 'node:net';
 import { InvalidValue, type SettingType } from './settings.js';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A whole number between two bounds, both included. */
+/** An integer from `min` to `max`, inclusive. */
 export function integer(min: number, max: number): SettingType<number> {
   return {
     expected: `a whole number from ${min} to ${max}`,
@@ -16,16 +16,16 @@ export function integer(min: number, max: number): SettingType<number> {
   };
 }
 
-/** A TCP port to listen on; 0 is any free one. */
+/** A TCP port to listen on; 0 picks a free one. */
 export const port: SettingType<number> = {
   ...integer(0, 65_535),
   expected: 'a port from 0 to 65535, where 0 picks a free one',
 };
 
-/** A span of time in milliseconds: a whole number and a unit, `500ms`, `1s`, `5m`, `1h`, `30d`; bounds in the same form. */
+/** A duration in milliseconds: an integer and a unit (`500ms`, `1s`, `5m`, `1h`, `30d`); bounds in the same form. */
 export function duration(min: string, max: string): SettingType<number> {
   return {
-    expected: `a span of time from ${min} to ${max}, a whole number of ms, s, m, h or d`,
+    expected: `a duration from ${min} to ${max}: a whole number and ms, s, m, h or d`,
     parse: (text) => {
       const valueMs = parseDurationMs(text);
       if (valueMs === undefined || valueMs < parseDurationMs(min)! || valueMs > parseDurationMs(max)!) {
@@ -41,7 +41,7 @@ function parseDurationMs(text: string): number | undefined {
   return match === null ? undefined : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS];
 }
 
-/** One of a few words. */
+/** One of `words`. */
 export function oneOf<T extends string>(...words: readonly T[]): SettingType<T> {
   return {
     expected: `one of ${words.join(', ')}`,
@@ -62,7 +62,7 @@ export const bool: SettingType<boolean> = {
   },
 };
 
-/** Text without control characters, of at most `maxLength` UTF-16 units. */
+/** Text without control characters, of at most `maxLength` UTF-16 code units. */
 export function plainText(maxLength: number): SettingType<string> {
   return {
     expected: `at most ${maxLength} characters without line breaks`,
@@ -73,7 +73,7 @@ export function plainText(maxLength: number): SettingType<string> {
   };
 }
 
-/** A path of the file system. */
+/** A file system path. */
 export const path: SettingType<string> = {
   expected: 'a path',
   parse: (text) => {
@@ -82,7 +82,7 @@ export const path: SettingType<string> = {
   },
 };
 
-/** A host name in lower case with dots but no port; its last part is no number, so that it cannot be read as an address. */
+/** A lower-case host name without a port. Its last label is not numeric, so it cannot be an IPv4 address. */
 export const hostName: SettingType<string> = {
   expected: 'a bare host name in lower case, such as log.example.com',
   parse: (text) => {
@@ -91,7 +91,7 @@ export const hostName: SettingType<string> = {
   },
 };
 
-/** An address or name to listen on. */
+/** An IP address or host name to listen on. */
 export const bindAddress: SettingType<string> = {
   expected: 'an IP address or host name to listen on, such as 127.0.0.1 or 0.0.0.0',
   parse: (text) => {
@@ -108,9 +108,9 @@ function isHostName(text: string): boolean {
   );
 }
 
-/** A public address of the service: http or https, without credentials, query or fragment; a closing slash is dropped. */
+/** A public base URL of the service: http or https, without user, query or fragment. Trailing slashes are removed. */
 export const publicUrl: SettingType<string> = {
-  expected: 'an http or https address without user, query or fragment, such as https://attest.example.com',
+  expected: 'an http or https URL without user, query or fragment, such as https://attest.example.com',
   secret: true,
   parse: (text) => {
     const url = parseHttpUrl(text);
@@ -119,9 +119,9 @@ export const publicUrl: SettingType<string> = {
   },
 };
 
-/** An address that this service calls: http or https; it may have a query, which may be a secret, but no user. */
+/** A URL that this service calls: http or https, without user or fragment. Its query may hold a secret. */
 export const outboundUrl: SettingType<string> = {
-  expected: 'an http or https address without user or fragment',
+  expected: 'an http or https URL without user or fragment',
   secret: true,
   parse: (text) => {
     const url = parseHttpUrl(text);
@@ -135,13 +135,13 @@ function parseHttpUrl(text: string): URL {
   if (url === undefined) throw new InvalidValue('it is not a URL');
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new InvalidValue('it is not http or https');
-  if (url.username !== '' || url.password !== '') throw new InvalidValue('it names a user');
+  if (url.username !== '' || url.password !== '') throw new InvalidValue('it has a user');
   return url;
 }
 
-/** Web origins separated by commas, or `*` alone for all. */
+/** Comma-separated web origins, or `*` for all. */
 export const origins: SettingType<string[]> = {
-  expected: '* or web origins separated by commas, such as https://app.example.com',
+  expected: '* or comma-separated web origins, such as https://app.example.com',
   parse: (text) => {
     const list = text.split(',').map((origin) => origin.trim());
     const isOrigin = (origin: string) => URL.canParse(origin) && new URL(origin).origin === origin;
@@ -151,9 +151,9 @@ export const origins: SettingType<string[]> = {
   },
 };
 
-/** Addresses and networks separated by commas, as `10.0.0.0/8` or `::1`; `none` for none. */
+/** Comma-separated IP addresses and CIDR networks, such as `10.0.0.0/8` or `::1`; `none` for an empty list. */
 export const cidrRanges: SettingType<string[]> = {
-  expected: 'none, or IP addresses and networks separated by commas, such as 10.0.0.0/8',
+  expected: 'none, or comma-separated IP addresses and CIDR networks, such as 10.0.0.0/8',
   parse: (text) => {
     const ranges = text === 'none' ? [] : text.split(',').map((range) => range.trim());
     if (!ranges.every(isCidr)) throw new InvalidValue();
@@ -176,15 +176,15 @@ export const postgresUrl: SettingType<string> = {
     if (!/^postgres(ql)?:\/\/[^\s/]+(\/\S*)?$/.test(text)) throw new InvalidValue();
     const wanted = /[?&]target_session_attrs=([^&]*)/.exec(text)?.[1] ?? 'primary';
     if (wanted !== 'primary' && wanted !== 'read-write') {
-      throw new InvalidValue('target_session_attrs can be primary or read-write');
+      throw new InvalidValue('target_session_attrs must be primary or read-write');
     }
     return text;
   },
 };
 
-/** NATS servers separated by commas. */
+/** Comma-separated NATS servers. */
 export const natsUrl: SettingType<string> = {
-  expected: 'a server or several separated by commas, such as nats://host:4222',
+  expected: 'one or more comma-separated servers, such as nats://host:4222',
   secret: true,
   parse: (text) => {
     if (!text.split(',').every((server) => /^(nats|tls):\/\/[^\s/,]+\/?$/.test(server)))

@@ -1,30 +1,29 @@
 /**
- * Reads settings one by one and gathers everything that is wrong with them, so that an operator learns of all of it at
- * once.
+ * Reads settings one by one and collects all problems, so that one error lists them all.
  */
 
-/** Environment variables. An empty one counts as not set. */
+/** Environment variables. An empty value counts as not set. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** A wrong setting. None of the three ever holds a secret value. */
+/** An invalid setting. No member ever contains a secret value. */
 type SettingProblem = { readonly name: string; readonly problem: string; readonly expected: string };
 
-/** How a setting is read. */
+/** The type of a setting: its parser and its description. */
 export type SettingType<T> = {
-  /** What it should look like, completing "expected ...". */
+  /** The valid form, which completes "expected ...". */
   readonly expected: string;
-  /** Set when the value must not be shown in an error. */
+  /** Set if errors must not quote the value. */
   readonly secret?: true;
-  /** Throws InvalidValue. */
+  /** Throws InvalidValue if the text is not of this type. */
   readonly parse: (text: string) => T;
 };
 
-/** Why a value is wrong, where that is more than not being of its kind; quotes nothing secret. */
+/** A value is invalid. The message, if not empty, gives the reason and quotes no secret. */
 export class InvalidValue extends Error {
   override readonly name = 'InvalidValue';
 }
 
-/** Settings that are missing or wrong; the message is a line for each. */
+/** Missing or invalid settings; the message has a line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
@@ -36,18 +35,18 @@ export class ConfigError extends Error {
 }
 
 /**
- * The settings of one process. Until `assertValid` has returned, a value that `need` gave may be missing behind its
- * type: its problem is recorded, and `assertValid` throws it.
+ * The settings of one process. A missing value of `require` is undefined despite its type until `assertValid` throws
+ * its problem.
  */
 export type Settings = {
-  /** The value, or undefined when not set. */
+  /** The value, or undefined if not set. */
   find<T>(name: string, type: SettingType<T>): T | undefined;
-  /** The value, or `fallback` when not set. */
+  /** The value, or `fallback` if not set. */
   get<T>(name: string, type: SettingType<T>, fallback: T): T;
-  /** The value; not set is a problem. */
+  /** The value; reports a problem if not set. */
   require<T>(name: string, type: SettingType<T>): T;
   report(problem: SettingProblem): void;
-  /** Throws ConfigError with every problem so far. */
+  /** Throws ConfigError if problems were reported. */
   assertValid(): void;
 };
 
@@ -73,7 +72,7 @@ export function openSettings(env: Env): Settings {
   };
 }
 
-/** The value of a text, or undefined after reporting what is wrong with it. */
+/** Parses a value. Reports the problem and returns undefined if it is invalid. */
 export function parseValue<T>(
   report: (problem: SettingProblem) => void,
   name: string,
@@ -92,7 +91,7 @@ export function parseValue<T>(
 
 const MAX_QUOTED = 80;
 
-/** A value as errors show it: in quotes, on one line, cut short. */
+/** Quotes a value for errors: as a JSON string of at most 80 characters. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
 }

@@ -3,17 +3,17 @@ import { createSecureContext } from 'node:tls';
 import { readSettingFile } from './setting-files.js';
 import { InvalidValue, type Settings, type SettingType } from './settings.js';
 
-/** Certificate chain and private key in PEM, as paths: they are read again when they change. */
+/** Paths of the certificate chain and private key in PEM; both are reloaded when they change. */
 export type TlsFiles = { readonly certFile: string; readonly keyFile: string };
 
-/** TLS_CERT_FILE and TLS_KEY_FILE: both or neither, and such that TLS can be served with them. */
+/** Reads TLS_CERT_FILE and TLS_KEY_FILE. Reports a problem if only one is set or they are not a valid pair. */
 export function readTlsFiles(settings: Settings, path: SettingType<string>): TlsFiles | undefined {
   const certFile = settings.find('TLS_CERT_FILE', path);
   const keyFile = settings.find('TLS_KEY_FILE', path);
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
     const name = certFile === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
-    settings.report({ name, problem: 'is not set while the other is', expected: 'a path of a PEM file' });
+    settings.report({ name, problem: 'is not set while the other is', expected: 'the path of a PEM file' });
     return undefined;
   }
   try {
@@ -27,7 +27,7 @@ export function readTlsFiles(settings: Settings, path: SettingType<string>): Tls
   return { certFile, keyFile };
 }
 
-/** The content of the files, which TLS can be served with now; throws InvalidValue that says why it cannot. */
+/** Reads certificate and key. Throws InvalidValue if they do not match or the certificate is not valid at `nowMs`. */
 export function readTlsPair({ certFile, keyFile }: TlsFiles, nowMs: number): { cert: string; key: string } {
   const cert = readSettingFile(certFile);
   const key = readSettingFile(keyFile);
@@ -35,13 +35,13 @@ export function readTlsPair({ certFile, keyFile }: TlsFiles, nowMs: number): { c
   let isPair: boolean;
   try {
     leaf = new X509Certificate(cert);
-    // OpenSSL itself takes a certificate and a key of different algorithms side by side.
+    // OpenSSL accepts a certificate and a key of different algorithms.
     isPair = leaf.checkPrivateKey(createPrivateKey(key));
     createSecureContext(isPair ? { cert, key } : {});
   } catch {
     throw new InvalidValue('they cannot be read');
   }
-  if (!isPair) throw new InvalidValue('they do not belong together');
+  if (!isPair) throw new InvalidValue('the key does not match the certificate');
   const { validFrom, validTo } = leaf;
   if (Date.parse(validTo) < nowMs) throw new InvalidValue(`the certificate expired on ${validTo}`);
   if (Date.parse(validFrom) > nowMs)

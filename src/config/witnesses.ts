@@ -1,4 +1,4 @@
-/** WITNESSES: the witnesses that are asked besides the service's own log, as JSON or as the path of a JSON file. */
+/** WITNESSES: external witnesses, as JSON or as the path of a JSON file. */
 import { dirname, resolve } from 'node:path';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { EnvironmentSchema } from '../../gen/attestation/v1/environment_pb.js';
@@ -9,27 +9,27 @@ import { readSettingFile } from './setting-files.js';
 import { duration, outboundUrl, plainText } from './setting-types.js';
 import { InvalidValue, parseValue, quote, type Settings, type SettingType } from './settings.js';
 
-/** A time-stamping authority to ask (RFC 3161). */
+/** A time-stamping authority (RFC 3161). */
 export type WitnessConfig = {
   readonly name: string;
   readonly kind: WitnessKind.RFC3161;
   readonly environments: readonly Principal['environment'][];
   readonly url: string;
-  /** Whether a batch needs it to become witnessed. */
+  /** Whether a batch needs its time stamp to become witnessed. */
   readonly required: boolean;
-  /** How often it is asked for the newest checkpoint; 0 is for each one. */
+  /** Minimum interval between requests; 0 requests a time stamp for each checkpoint. */
   readonly everyMs: number;
   /** Who runs it. */
   readonly operator: string;
-  /** The certificates its answers must chain to, in PEM, the signing one first, the root last. */
+  /** Its certificate chain in PEM, leaf first. */
   readonly chainPem: readonly string[];
-  /** The policy its answers must be under, as a dotted object identifier. */
+  /** The required policy of its time stamps, as a dotted object identifier. */
   readonly policyOid: string | undefined;
 };
 
 type Report = Settings['report'];
 
-/** One witness's members while they are read; `at` is where it stands, such as `WITNESSES[0]`. */
+/** The members of one witness; `at` is its path, such as `WITNESSES[0]`. */
 type WitnessEntry = {
   at: string;
   members: Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ const MEMBERS = new Set([
 ]);
 
 const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
-  expected: 'a JSON array of witnesses, or the path of a file that holds one',
+  expected: 'a JSON array of witnesses, or the path of a file with one',
   secret: true,
   parse: (text) => {
     const isInline = /^\s*[[{]/.test(text);
@@ -64,7 +64,7 @@ const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
 };
 
 const witnessName: SettingType<string> = {
-  expected: '1 to 32 lower-case letters, digits or "-"; "log" is the service\'s own',
+  expected: '1 to 32 lower-case letters, digits or "-", but not "log"',
   parse: (text) => {
     if (!/^[a-z0-9-]{1,32}$/.test(text) || text === 'log') throw new InvalidValue();
     return text;
@@ -87,7 +87,7 @@ const objectIdentifier: SettingType<string> = {
   },
 };
 
-/** Reads WITNESSES; every wrong member is reported under its place, such as `WITNESSES[0].every`. */
+/** Reads WITNESSES. Reports invalid members by path, such as `WITNESSES[0].every`. */
 export function readWitnesses(settings: Settings): WitnessConfig[] {
   const { entries, baseDir } = settings.get('WITNESSES', witnessList, { entries: [], baseDir: '.' });
   const witnesses = entries.map((members, index) => {
@@ -101,12 +101,12 @@ export function readWitnesses(settings: Settings): WitnessConfig[] {
   return read;
 }
 
-/** An attempt with its time-out and the one after it. */
+/** Time for an attempt that times out and its retry. */
 const RETRY_MARGIN_MS = 60_000;
 
 /**
- * Reports required witnesses that are asked so seldom that a batch sealed after one answer would reach its deadline
- * before the next.
+ * Reports required witnesses whose interval is too long: a batch sealed right after a time stamp would reach its
+ * deadline before the next one.
  */
 export function reportInfrequentWitnesses(
   { report }: Settings,
@@ -117,7 +117,7 @@ export function reportInfrequentWitnesses(
     if (!required || everyMs === 0 || everyMs + RETRY_MARGIN_MS <= deadlineMs) continue;
     report({
       name: 'WITNESSES',
-      problem: `asks ${quote(String(name))}, which is required, too seldom for WITNESS_DEADLINE`,
+      problem: `has an "every" for ${quote(String(name))}, which is required, that is too long for WITNESS_DEADLINE`,
       expected: 'an "every" that is at least a minute shorter, or "required": false',
     });
   }
@@ -155,8 +155,8 @@ function reportRepeatedNames(report: Report, witnesses: readonly WitnessConfig[]
   for (const name of new Set(repeated)) {
     report({
       name: 'WITNESSES',
-      problem: `has two named ${quote(name)}`,
-      expected: 'a name of its own for each',
+      problem: `has more than one ${quote(name)}`,
+      expected: 'unique names',
     });
   }
 }
@@ -170,11 +170,11 @@ function findText<T>(
   const name = `${at}.${member}`;
   if (value === undefined) return undefined;
   if (typeof value === 'string') return parseValue(report, name, type, value);
-  report({ name, problem: 'is not a text', expected: type.expected });
+  report({ name, problem: 'is not a string', expected: type.expected });
   return undefined;
 }
 
-/** As with `Settings.need`, a missing value is reported and stays behind its type until the settings are asserted. */
+/** As with `Settings.require`, a missing value is reported and undefined despite its type. */
 function requireText<T>(entry: WitnessEntry, member: string, type: SettingType<T>): T {
   if (entry.members[member] === undefined) {
     entry.report({ name: `${entry.at}.${member}`, problem: 'is not set', expected: type.expected });

@@ -31,7 +31,7 @@ t.test('a new installation gets its first project and key from the command line'
   t.match(await attest('keys', 'list'), { code: 0, stdout: 'no keys\n' });
   t.match(await attest('keys', 'create', '--environment', 'live'), {
     code: 1,
-    stderr: /^error: there is no project: make one with `attest projects create`\n$/,
+    stderr: /^error: there is no project: create one with `attest projects create`\n$/,
   });
   const made = await attest('projects', 'create', 'first');
   t.match(made, { code: 0, stdout: /^prj_\w{26} {2}first\n$/, stderr: '' });
@@ -41,7 +41,7 @@ t.test('a new installation gets its first project and key from the command line'
   t.match(created, {
     code: 0,
     stdout: /^svc_live_\w{38}\n$/,
-    stderr: /^key_\w{26}: this is the only time the key is shown\n$/,
+    stderr: /^key_\w{26}: the key is shown only once\n$/,
   });
   t.ok(await works(key));
 });
@@ -57,7 +57,7 @@ t.test('projects are made, shown, renamed and listed', async (t) => {
   t.match(stdout, new RegExp(`^ID +CREATED +NAME\\n${id}  \\d{4}-\\d\\d-\\d\\d  renamed\\nprj_.* first\\n$`));
   t.match(await attest('keys', 'create', '--environment', 'live'), {
     code: 1,
-    stderr: /there are several projects: name one with --project/,
+    stderr: /there are several projects: choose one with --project/,
   });
 });
 
@@ -145,7 +145,7 @@ t.test('usage is shown by day and by hour', async (t) => {
   t.match(await attest('usage', '--project', project), {
     code: 0,
     stdout:
-      /^DAY \(UTC\) +SUBMISSIONS +READS\n(\d{4}-\d\d-\d\d +0 +\d+\n)+together +0 +\d+\nlast 24 h +0 +\d+\n$/,
+      /^DAY \(UTC\) +SUBMISSIONS +READS\n(\d{4}-\d\d-\d\d +0 +\d+\n)+total +0 +\d+\nlast 24 h +0 +\d+\n$/,
   });
   t.match((await attest('usage', '--key', id, '--by', 'hour')).stdout, /^HOUR .*\n\d{4}-\d\d-\d\dT\d\d:00 /);
   const usage = await json<{ reads: number; data: unknown[] }>('usage', '--key', id);
@@ -186,7 +186,7 @@ t.test('the audit log is shown, filtered and read to its end', async (t) => {
   t.equal((await json<object[]>('audit-log', '--project', project, '--limit', '201')).length, 201);
   for (const [wrong, message] of [
     [['--action', 'nothing'], /Allowed choices are attestation\.corrected/],
-    [['--after', 'yesterday'], /--after is no time such as/],
+    [['--after', 'yesterday'], /--after is not a time such as/],
     [['--limit', '0'], /--limit is not a whole number/],
   ] as const) {
     t.match(await attest('audit-log', ...wrong), { code: 2, stderr: message, stdout: '' });
@@ -204,12 +204,12 @@ t.test('what is asked for wrongly is told readably', async (t) => {
     ],
     [['projects', 'update', 'prj_none'], 2, /required option '--name <name>' not specified/],
     [['keys', 'get', 'key_none'], 1, /api_key\.not_found/],
-    [['keys', 'create', '--environment', 'live', '--expires', 'soon'], 2, /--expires is not a span of time/],
-    [['keys', 'rotate', 'key_none', '--overlap', '31d'], 2, /--overlap is not a span of time from 0s to 30d/],
+    [['keys', 'create', '--environment', 'live', '--expires', 'soon'], 2, /--expires is not a duration/],
+    [['keys', 'rotate', 'key_none', '--overlap', '31d'], 2, /--overlap is not a duration from 0s to 30d/],
     [['keys', 'update', 'key_none', '--reads-per-second', '-1'], 2, /--reads-per-second is not a whole/],
     [['keys', 'update', 'key_none', '--reads-per-second', '9999999999'], 1, /\/limits\/reads_per_second/],
-    [['usage'], 2, /name a --project or a --key/],
-    [['usage', '--project', 'a', '--key', 'b'], 2, /name a --project or a --key/],
+    [['usage'], 2, /give either --project or --key/],
+    [['usage', '--project', 'a', '--key', 'b'], 2, /give either --project or --key/],
     [['usage', '--project', 'prj_none'], 1, /project\.not_found/],
   ];
   for (const [args, code, message] of table) {
@@ -230,7 +230,7 @@ t.test('a change of nothing is no change', async (t) => {
   const nothing = await runHere(['keys', 'update', 'key_1'], { env });
   t.match(nothing, {
     code: 2,
-    stderr: 'error: name what to change: --name, --scope, --expires or a limit\n',
+    stderr: 'error: nothing to change: give --name, --scope, --expires or a limit\n',
   });
 });
 

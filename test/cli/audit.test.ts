@@ -61,7 +61,7 @@ async function publish(t: Test) {
 
 t.test('a log that only grows is intact, and each audit goes on where the last one ended', async (t) => {
   const { show, audit, files, state } = await publish(t);
-  t.match(await audit(), { code: 0, stdout: 'ok      live.log.example: nothing is in it yet\n' });
+  t.match(await audit(), { code: 0, stdout: 'ok      live.log.example: the log is empty\n' });
   show(ENTRIES.slice(0, 300));
   t.match(await audit(), {
     code: 0,
@@ -193,9 +193,9 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
   for (const [flags, message] of [
     [['--state', join(folder, 'no-json')], /^error: .* cannot be read/],
     [['--state', join(folder, 'other')], /^error: the state of live\.log\.example is damaged/],
-    [['--bundle', join(folder, 'no-json')], /^error: .* is no bundle/],
+    [['--bundle', join(folder, 'no-json')], /^error: .* is not a bundle/],
     [['--bundle', join(folder, 'missing')], /^error: .* cannot be read/],
-    [['--environment', 'test'], /^error: the trust roots name no such log/],
+    [['--environment', 'test'], /^error: the trust roots have no such log/],
   ] as const) {
     t.match(await runHere(['audit', '--verify-url', url, ...flags]), {
       code: 2,

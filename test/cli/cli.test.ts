@@ -70,14 +70,14 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     ],
     [
       ['verify', 'f', '--bundle', 'b', '--metadata', '{}'],
-      'error: --metadata and --metadata-salt belong together',
+      'error: --metadata and --metadata-salt must be given together',
     ],
     [['submit'], "error: missing required argument 'file'"],
     [['submit', 'f', '--concurrency', '0'], 'error: --concurrency is not a whole number from 1 to 64'],
     [['submit', 'f', '--concurrency', '1e1'], 'error: --concurrency is not a whole number from 1 to 64'],
     [
       ['submit', 'f', '--timeout', 'soon'],
-      'error: --timeout is not a span of time from 1s to 30d, a whole number of ms, s, m, h or d',
+      'error: --timeout is not a duration from 1s to 30d: a whole number and ms, s, m, h or d',
     ],
     [['submit', 'f', '--schema', 'purl'], 'error: --schema needs --metadata'],
     [['submit', 'f', '--metadata', '[]'], 'error: --metadata is not a JSON object'],
@@ -87,11 +87,11 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     ],
     [
       ['submit', 'f', '--metadata', '{}'],
-      'error: --metadata names no schema: add a member "schema", or use --schema',
+      'error: --metadata has no schema: add a member "schema", or use --schema',
     ],
     [
       ['submit', 'f', '--schema', 'a', '--metadata', '{"schema":"b"}'],
-      'error: --schema is another than the one that --metadata names',
+      'error: --schema differs from the schema in --metadata',
     ],
     [['keys', 'create'], "error: required option '--environment <environment>' not specified"],
     [['keys', 'revoke'], "error: missing required argument 'id'"],
@@ -193,9 +193,9 @@ t.test(
   },
 );
 
-t.test('a start that is interrupted comes to its end and tells of no address', async (t) => {
+t.test('a start that is interrupted completes and prints no address', async (t) => {
   const stderr = new PassThrough();
-  const told: string[] = [];
+  const printed: string[] = [];
   const run = (isInterrupted: boolean) =>
     runServer(
       { stderr } as unknown as Cli,
@@ -204,11 +204,11 @@ t.test('a start that is interrupted comes to its end and tells of no address', a
         t.equal(stop.aborted, isInterrupted);
         onReady({ opsUrl: `interrupted ${isInterrupted}` });
       },
-      ({ opsUrl }) => told.push(opsUrl),
+      ({ opsUrl }) => printed.push(opsUrl),
     );
   await run(false);
   t.equal(stderr.read(), null);
   await run(true);
-  t.equal(stderr.read().toString(), 'stopping; once more to end at once\n');
-  t.same(told, ['interrupted false']);
+  t.equal(stderr.read().toString(), 'shutting down; repeat the signal to exit at once\n');
+  t.same(printed, ['interrupted false']);
 });

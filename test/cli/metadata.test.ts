@@ -64,9 +64,9 @@ t.test('correct that is called wrongly or refused says why', async (t) => {
   const { corrected, env } = await serve(t);
   for (const [args, said] of [
     [[ID], /--metadata/],
-    [[ID, '--metadata', '{"purl":"x"}'], /names no schema/],
+    [[ID, '--metadata', '{"purl":"x"}'], /has no schema/],
     [[ID, '--metadata', '[]'], /not a JSON object/],
-    [[ID, '--metadata', JSON.stringify(PURL), '--schema', 'other'], /another than the one/],
+    [[ID, '--metadata', JSON.stringify(PURL), '--schema', 'other'], /differs from the schema/],
     [['--metadata', JSON.stringify(PURL)], /missing required argument/],
   ] as const) {
     const ended = await runHere(['correct', ...args], { env });

@@ -173,7 +173,7 @@ t.test('an unknown schema is refused with the names of those that are known', as
   ]);
   const { env } = await serve(t, () => unknown);
   const { stderr } = await runHere(['submit', files(t).paths[0]!], { env });
-  t.match(stderr, 'no such schema (submission.unknown_schema): known are purl, slsa.provenance.v1\n');
+  t.match(stderr, 'no such schema (submission.unknown_schema): known names are purl, slsa.provenance.v1\n');
 });
 
 t.test('what the service says cannot write to the terminal as it likes', async (t) => {
@@ -234,7 +234,7 @@ t.test('what `attest up` left in its data directory is used, its keys at its own
   const elsewhere = await submit('--url', 'http://127.0.0.1:9');
   t.match(elsewhere, { code: 2, stderr: /ATTEST_API_KEY is not set/ });
   const wrong = await submit('--environment', 'live', '--api-key', KEYS.test);
-  t.match(wrong, { code: 2, stderr: 'error: the API key is not one of the live environment\n' });
+  t.match(wrong, { code: 2, stderr: 'error: the API key is not a key of the live environment\n' });
   const mistyped = await submit('--api-key', `${KEYS.test.slice(0, -1)}!`);
   t.match(mistyped, { code: 2, stderr: /--api-key is wrong \(it is cut off or mistyped\)/ });
   t.notMatch(mistyped.stderr, KEYS.test.slice(9, 30));
@@ -266,7 +266,7 @@ t.test('a long wait before the next attempt is told of, with its reason; a short
   });
   reportRetry(cli, error, 4_999);
   reportRetry(cli, error, 60_250);
-  const line = 'waiting 61 s to try again: the log is frozen (service.unavailable, request req_1)\n';
+  const line = 'retrying in 61 s: the log is frozen (service.unavailable, request req_1)\n';
   t.equal(stderr.read().toString(), line);
 });
 

@@ -171,5 +171,8 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
   const id = JSON.parse(await readFile(at('bundle'), 'utf8')).submission.id;
   const again = await runHere(['bundle', id, ...data]);
   t.equal(again.stdout, await readFile(at('bundle'), 'utf8'));
-  t.match(await second.stop('SIGTERM'), { code: 0, stderr: /stopping; once more to end at once\n/ });
+  t.match(await second.stop('SIGTERM'), {
+    code: 0,
+    stderr: /shutting down; repeat the signal to exit at once\n/,
+  });
 });

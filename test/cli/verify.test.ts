@@ -126,7 +126,10 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
       ['verify', DIGEST, ...bundle, '--trust-roots', '/dev/zero'],
       /^error: \/dev\/zero is too large for trust roots: over 4 MiB/,
     ],
-    [['verify', DIGEST, ...bundle, '--trust-roots', at('no-json')], /^error: trust roots in .* are not JSON/],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', at('no-json')],
+      /^error: trust roots in .* are not valid JSON/,
+    ],
     [['verify', 'sha256:00', ...bundle, ...roots], /^error: sha256: is not followed by 64 hex digits/],
     [
       ['verify', DIGEST, ...bundle, '--data-dir', dir],
@@ -144,7 +147,7 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
     ],
     [
       ['verify', DIGEST, ...bundle, '--trust-roots', at('twice')],
-      /^error: trust roots in .* are not JSON that can be trusted: the text has a member twice/,
+      /^error: trust roots in .* are not valid JSON: the text has a member twice/,
     ],
   ];
   for (const [wrong, message] of table) {
@@ -234,13 +237,13 @@ t.test(
       const { code, stdout } = await runHere([...args, ...flags], { env });
       t.equal(code, 0, from);
       t.equal(paths.at(-1), path);
-      const said = `Trusting ${url}${path}, fetched now; its word is taken for whom to trust (address from ${from})\n`;
+      const said = `Trusting ${url}${path}, fetched now and trusted as served (address from ${from})\n`;
       t.ok(stdout.includes(said), said);
     }
     for (const [status, body, message] of [
       [404, '', /HTTP 404/],
       [302, '', /cannot be fetched/],
-      [200, '<html>', /are not JSON/],
+      [200, '<html>', /are not valid JSON/],
       [200, ' '.repeat(4 * 1024 * 1024 + 1), /larger than 4 MiB/],
     ] as const) {
       answer = { status, body };

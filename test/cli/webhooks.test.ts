@@ -32,7 +32,7 @@ t.test('a subscription is made, shown, changed, tested and deleted', async (t) =
   receiver.trust(secretIn(made));
   t.match(
     made,
-    /^whk_\w{26} {2}active .* attestation\.witnessed\nsecret whsec_\S+\nIt is not shown again\.\n$/,
+    /^whk_\w{26} {2}active .* attestation\.witnessed\nsecret whsec_\S+\nThe secret is shown only once\.\n$/,
   );
   t.match(JSON.parse(await run('get', id, '--json')), {
     id,
@@ -46,7 +46,7 @@ t.test('a subscription is made, shown, changed, tested and deleted', async (t) =
   );
   t.match(await run('update', id, '--enable', '--event', 'attestation.witnessed'), /active/);
   receiver.trust(secretIn(await run('rotate', id)));
-  t.match(await run('test', id), /^dlv_\w{26} {2}is on its way/);
+  t.match(await run('test', id), /^dlv_\w{26} {2}queued/);
   await app.drain();
   const [, line = ''] = (await run('deliveries', id)).split('\n');
   t.match(line, /^dlv_\w{26} .* delivered +webhook\.test +1 +204$/);
@@ -77,11 +77,11 @@ t.test('a delivery is shown with its attempts, and what is disabled says why and
     await run('delivery', id, delivery),
     new RegExp(
       `^${delivery}  pending  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
-        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  answered: we moved\nnext attempt  20\\S+\n$',
+        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  response: we moved\nnext attempt  20\\S+\n$',
     ),
   );
   t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);
-  t.match(await run('redeliver', id, '--since', '2026-01-01'), /^what failed since 2026-01-01T\S+ {2}waits/);
+  t.match(await run('redeliver', id, '--since', '2026-01-01'), /^failed since 2026-01-01T\S+ {2}waits/);
   receiver.behave(answering(204));
   await run('update', id, '--enable');
   await app.drain();
@@ -89,19 +89,19 @@ t.test('a delivery is shown with its attempts, and what is disabled says why and
   const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
   t.match(
     await run('rotate', id, '--secret', secret),
-    /the secret before signs along until 20.*\nsecret whsec_BQUF/,
+    /the previous secret keeps signing until 20.*\nsecret whsec_BQUF/,
   );
   await run('delete', id);
 });
 
 t.test('what is called wrongly is told so', async (t) => {
   for (const [args, problem] of [
-    [['create', 'http://127.0.0.1:9/', '--event', 'webhook.test'], /no event webhook\.test/],
-    [['deliveries', 'whk_x', '--status', 'lost'], /--status is none of/],
+    [['create', 'http://127.0.0.1:9/', '--event', 'webhook.test'], /unknown event webhook\.test/],
+    [['deliveries', 'whk_x', '--status', 'lost'], /--status is not one of/],
     [['redeliver', 'whk_x'], /name a delivery/],
-    [['redeliver', 'whk_x', '--since', 'yesterday'], /not a time/],
-    [['update', 'whk_x', '--enable', '--disable'], /exclude each other/],
-    [['update', 'whk_x'], /name what to change/],
+    [['redeliver', 'whk_x', '--since', 'yesterday'], /not an RFC 3339 time/],
+    [['update', 'whk_x', '--enable', '--disable'], /mutually exclusive/],
+    [['update', 'whk_x'], /nothing to change/],
     [['listen', '--port', 'abc'], /--port is not a whole number/],
     [['listen', '--port', '65536'], /--port is not a whole number/],
     [['listen', '--forward-to', 'nonsense'], /--forward-to is not an http/],
@@ -138,9 +138,9 @@ t.test('listening prints and hands on verified events, refuses others, and clean
   const [, subscription = ''] = / for (whk_\w+);/.exec(said[0] ?? '') ?? [];
   await run('test', subscription);
   await app.drain();
-  await until('what cannot be handed on is printed as well', () => printed.length === 2);
+  await until('what cannot be forwarded is printed as well', () => printed.length === 2);
   t.match(printed[1], new RegExp(`^evt_\\w{26} {2}webhook.test {2}${subscription} {2}502$`));
-  t.match(said.at(-1), `not handed on to ${receiver.url}: `);
+  t.match(said.at(-1), `not forwarded to ${receiver.url}: `);
   child.kill('SIGINT');
   t.same(await once(child, 'exit'), [0, null]);
   t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json.data, []);

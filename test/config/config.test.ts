@@ -136,13 +136,13 @@ t.test('every wrong and missing setting is reported at once, with what it should
       [
         '8 settings are wrong:',
         '  DATABASE_URL is not set, expected a connection string, such as postgres://user:password@host:5432/database',
-        '  NATS_URL is not set, expected a server or several separated by commas, such as nats://host:4222',
-        '  SECRET_KEY is wrong (key 1 is not base64 of 32 bytes), expected <id>:<base64 of 32 random bytes>, several separated by commas, the current one first',
+        '  NATS_URL is not set, expected one or more comma-separated servers, such as nats://host:4222',
+        '  SECRET_KEY is wrong (key 1 is not base64 of 32 bytes), expected <id>:<base64 of 32 random bytes>, or several separated by commas, the current one first',
         '  DSSE_KEY_FILE is not set, expected live=<file>,test=<file>, each with an ECDSA P-256 private key in PKCS#8 PEM',
         '  LOG_KEY_FILE is not set, expected live=<file>,test=<file>, each with an Ed25519 private key in PKCS#8 PEM',
         '  PORT is "80a", expected a port from 0 to 65535, where 0 picks a free one',
         '  LOG_DOMAIN is "Example.com", expected a bare host name in lower case, such as log.example.com',
-        '  BATCH_INTERVAL is "1 s", expected a span of time from 10ms to 1h, a whole number of ms, s, m, h or d',
+        '  BATCH_INTERVAL is "1 s", expected a duration from 10ms to 1h: a whole number and ms, s, m, h or d',
       ].join('\n'),
     );
   }
@@ -267,7 +267,7 @@ t.test('each setting refuses what it should not take', async (t) => {
     }
   }
   t.same(problemsOf({ TLS_CERT_FILE: at('chain.pem'), TLS_KEY_FILE: at('log-live.pem') }), [
-    'TLS_CERT_FILE and TLS_KEY_FILE are wrong (they do not belong together)',
+    'TLS_CERT_FILE and TLS_KEY_FILE are wrong (the key does not match the certificate)',
   ]);
   t.same(problemsOf({ TLS_CERT_FILE: at('log-live.pem'), TLS_KEY_FILE: at('log-live.pem') }), [
     'TLS_CERT_FILE and TLS_KEY_FILE are wrong (they cannot be read)',
@@ -348,12 +348,12 @@ t.test('witnesses are read from JSON or a file', async (t) => {
   t.ok(dir);
 });
 
-t.test('a required witness that is asked too seldom for the deadline is refused', async (t) => {
+t.test('a required witness whose interval is too long for the deadline is refused', async (t) => {
   const good = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
   const problems = (change: object, deadline: string) =>
     problemsOf({ WITNESSES: JSON.stringify([{ ...good, ...change }]), WITNESS_DEADLINE: deadline });
   t.same(problems({ every: '1h' }, '1h'), [
-    'WITNESSES asks "tsa", which is required, too seldom for WITNESS_DEADLINE',
+    'WITNESSES has an "every" for "tsa", which is required, that is too long for WITNESS_DEADLINE',
   ]);
   t.same(problems({ every: '1h' }, '60m').length, 1);
   t.same(problems({ every: '1h' }, '61m'), []);
@@ -368,10 +368,10 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
     [{ name: 'TSA' }, /^WITNESSES\[0\]\.name is "TSA"$/],
     [{ name: 'log' }, /^WITNESSES\[0\]\.name is "log"$/],
     [{ name: 'a'.repeat(33) }, /^WITNESSES\[0\]\.name is "a+"$/],
-    [{ name: 7 }, /^WITNESSES\[0\]\.name is not a text$/],
+    [{ name: 7 }, /^WITNESSES\[0\]\.name is not a string$/],
     [{ kind: 'evm' }, /^WITNESSES\[0\]\.kind is "evm"$/],
     [{ url: 'tsa.example' }, /^WITNESSES\[0\]\.url is wrong \(it is not a URL\)$/],
-    [{ url: 'https://u:p@h' }, /^WITNESSES\[0\]\.url is wrong \(it names a user\)$/],
+    [{ url: 'https://u:p@h' }, /^WITNESSES\[0\]\.url is wrong \(it has a user\)$/],
     [{ environments: [] }, /^WITNESSES\[0\]\.environments is wrong$/],
     [{ environments: 'live' }, /^WITNESSES\[0\]\.environments is wrong$/],
     [{ environments: ['live', 'prod'] }, /^WITNESSES\[0\]\.environments is wrong$/],
@@ -383,15 +383,12 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
     [{ evry: '1h' }, /^WITNESSES\[0\] has a member "evry"$/],
     [{ chain_pem: undefined }, /^WITNESSES\[0\] needs one of chain_file and chain_pem$/],
     [{ chain_file: 'a.pem' }, /^WITNESSES\[0\] needs one of chain_file and chain_pem$/],
-    [
-      { chain_pem: chain[0] },
-      /^WITNESSES\[0\]\.chain_pem is wrong \(it holds 1 certificates where 2 to 8 belong\)$/,
-    ],
+    [{ chain_pem: chain[0] }, /^WITNESSES\[0\]\.chain_pem is wrong \(it has 1 certificates, not 2 to 8\)$/],
     [
       { chain_pem: [...chain].reverse().join('') },
       /chain_pem is wrong \(certificate 1 is not issued by the next one\)$/,
     ],
-    [{ chain_pem: chain[1]!.repeat(9) }, /chain_pem is wrong \(it holds 9 certificates/],
+    [{ chain_pem: chain[1]!.repeat(9) }, /chain_pem is wrong \(it has 9 certificates/],
     [
       { chain_pem: `${chain[0]}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n` },
       /chain_pem is wrong \(certificate 2 cannot be read\)$/,
@@ -407,7 +404,7 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
     t.match(problems[0], problem);
   }
   t.same(problemsOf({ WITNESSES: JSON.stringify([good, { ...good, url: 'https://other.example' }]) }), [
-    'WITNESSES has two named "tsa"',
+    'WITNESSES has more than one "tsa"',
   ]);
   t.equal(problemsOf({ WITNESSES: '[{},{}]' }).length, 8, 'those of every witness');
 });

@@ -1,4 +1,4 @@
-/** The checkpoints that an audit comes upon: those that somebody else was shown, each signed by the log. */
+/** Signed checkpoints from bundles and batches, which an audit compares with the log. */
 import type { Client } from '../../client/client.js';
 import type { ShownCheckpoint } from '../../proof/log/audit.js';
 import { openCheckpoint, parseCheckpoint } from '../../proof/log/checkpoint.js';
@@ -7,25 +7,25 @@ import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../proof/verify/read-bundl
 import { UsageError } from '../cli.js';
 import { readInputFile } from '../input/input-file.js';
 
-/** A signed note and who showed it. One that `mayPredateAudit` need not be looked at when an earlier audit came further. */
+/** A signed note and its source. `mayPredateAudit` skips it if the last audit went further. */
 export type SourcedNote = {
   readonly note: string;
   readonly from: string;
   readonly mayPredateAudit?: boolean;
 };
 
-/** The checkpoints in bundles, given as files. Throws UsageError for a file that is no bundle. */
+/** Reads the checkpoints of bundle files. Throws UsageError if a file is not a bundle. */
 export async function readBundleNotes(files: readonly string[]): Promise<SourcedNote[]> {
   const notes: SourcedNote[] = [];
   for (const file of files) {
     const { parsed, problems } = readBundle(await readInputFile(file, 'a bundle', MAX_BUNDLE_CHARACTERS));
-    if (parsed === undefined) throw new UsageError(`${file} is no bundle: it ${problems[0]?.message}`);
+    if (parsed === undefined) throw new UsageError(`${file} is not a bundle: it ${problems[0]?.message}`);
     for (const { envelope } of parsed.checkpoints) notes.push({ note: envelope, from: `the bundle ${file}` });
   }
   return notes;
 }
 
-/** The checkpoints of all batches that hold a submission of the project. */
+/** Lists the checkpoints of all batches with a submission of the project. */
 export async function listBatchNotes({ batches }: Client): Promise<SourcedNote[]> {
   const notes: SourcedNote[] = [];
   for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
@@ -34,7 +34,7 @@ export async function listBatchNotes({ batches }: Client): Promise<SourcedNote[]
   return notes;
 }
 
-/** Those of one log, opened. Throws FormatError for one that claims to be of this log and is not signed by it. */
+/** Verifies the checkpoints of one log. Throws FormatError if one is not signed by its log. */
 export async function openNotes(notes: readonly SourcedNote[], key: NoteKey) {
   const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
   return Promise.all(

@@ -1,4 +1,4 @@
-/** What `attest audit` keeps from one audit to the next: each log's newest checkpoint, and the tree as far as it came. */
+/** The state file of `attest audit`: each log's last checkpoint and the full subtrees of its tree. */
 
 import { fromBase64, toBase64 } from '../../proof/bytes/encoding.js';
 import { equalBytes } from '../../proof/bytes/primitives.js';
@@ -10,15 +10,15 @@ import { writeFileAtomic } from '../../server/core/write-file-atomic.js';
 import { UsageError } from '../cli.js';
 import type { SourcedNote } from './audit-checkpoints.js';
 
-/** How far a log was audited: the checkpoint's signed note and the tree's full subtrees, in base64. */
+/** Where a log's last audit ended: the checkpoint's signed note and the tree's full subtrees in base64. */
 type AuditedLog = { checkpoint: string; subtrees: string[] };
 
-/** By the logs' origins. */
+/** Keyed by log origin. */
 export type AuditState = Map<string, AuditedLog>;
 
 const MAX_SUBTREES = 53;
 
-/** Reads the file; nothing for one that is not there yet. Throws UsageError for one that is no such state. */
+/** Reads the file; returns an empty map if it does not exist. Throws UsageError if it cannot be read or parsed. */
 export async function readAuditState(file: string): Promise<AuditState> {
   try {
     return new Map(Object.entries(JSON.parse((await readOptionalFile(file)) ?? '{}')));
@@ -27,7 +27,7 @@ export async function readAuditState(file: string): Promise<AuditState> {
   }
 }
 
-/** Writes the file, whole or not at all. Throws UsageError when it cannot be. */
+/** Writes the file atomically. Throws UsageError if it cannot be written. */
 export async function writeAuditState(file: string, state: AuditState): Promise<void> {
   const json = `${JSON.stringify(Object.fromEntries(state), undefined, 2)}\n`;
   await writeFileAtomic(file, json).catch((error: Error) => {
@@ -35,7 +35,7 @@ export async function writeAuditState(file: string, state: AuditState): Promise<
   });
 }
 
-/** Where the audit of a log begins: at the start, or where the last one ended. Throws UsageError for a damaged state. */
+/** Where to resume the audit of a log: the end of the last one, or 0. Throws UsageError if the state is damaged. */
 export async function resumePoint(
   state: AuditState,
   key: NoteKey,
@@ -45,14 +45,15 @@ export async function resumePoint(
   try {
     const { size, rootHash } = await openCheckpoint(audited.checkpoint, key);
     const subtrees = audited.subtrees.slice(0, MAX_SUBTREES).map((hash) => fromBase64(hash, HASH_BYTES));
-    if (!equalBytes(foldRight(subtrees), rootHash)) throw new Error('its parts do not belong together');
+    if (!equalBytes(foldRight(subtrees), rootHash))
+      throw new Error('its subtrees do not match its checkpoint');
     return { frontier: { size, subtrees }, notes: [{ note: audited.checkpoint, from: 'the last audit' }] };
   } catch (error) {
     throw new UsageError(`the state of ${key.name} is damaged: ${(error as Error).message}`);
   }
 }
 
-/** What is kept of a log after an audit. */
+/** The state to store after an audit. */
 export function toAuditedLog(checkpoint: string, { subtrees }: Frontier): AuditedLog {
   return { checkpoint, subtrees: subtrees.map(toBase64) };
 }

@@ -1,4 +1,4 @@
-/** The walk over one log's published entries. */
+/** Audits one log: reads its published entries and compares the roots with its checkpoints. */
 
 import { fromUtf8, toBase64 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
@@ -13,10 +13,10 @@ import { type AuditState, resumePoint, toAuditedLog } from './audit-state.js';
 import { fetchPublished } from './fetch-published.js';
 import { mapConcurrent } from './map-concurrent.js';
 
-/** What was found of one log; `size` and `read` in entries, `confirmed` in checkpoints besides the one it shows now. */
+/** Result for one log. `size` and `read` count entries, `confirmed` counts checkpoints other than the current one. */
 export type Finding = {
   readonly log: TrustedLog;
-  /** The signed note that it shows now, if any. */
+  /** The signed note that the log serves now, if any. */
   readonly checkpoint?: string;
   readonly size: number;
   readonly read: number;
@@ -24,22 +24,22 @@ export type Finding = {
   readonly problems: readonly string[];
 };
 
-/** What a walk works with: whom to trust, what others were shown, where the last audit ended (brought up to date). */
+/** Trust, the checkpoints to compare with, and the state to resume from, which the audit updates. */
 export type AuditOptions = {
   readonly trust: Trust;
   readonly notes: readonly SourcedNote[];
   readonly state: AuditState;
-  /** Called when the number of entries to read is known; returns what to call as they are read. */
+  /** Called once with the number of entries to read; returns the progress callback. */
   readonly startProgress: (entries: number) => (entries: number) => void;
 };
 
-/** 256 entries of at most 65,535 bytes, each behind its length. */
+/** 256 entries of at most 65,535 bytes, each with a 2-byte length prefix. */
 const MAX_ENTRIES_BYTES = 256 * 65_537;
 const CONCURRENCY = 8;
 const RETRY_DELAYS_MS = [500, 1_000, 2_000, 4_000];
 
 /**
- * Audits one log. What the log did wrong is in the finding; throws FetchError or UsageError when it could not be
+ * Audits one log and returns its violations in the finding. Throws FetchError or UsageError if the log could not be
  * checked.
  */
 export async function auditLog(walk: AuditOptions, log: TrustedLog): Promise<Finding> {
@@ -83,7 +83,7 @@ async function fetchCheckpoint({
   return { ...(await openCheckpoint(envelope, key)), envelope };
 }
 
-/** A log that shows less than it has signed has lost entries, or hides them. */
+/** Throws FormatError if a signed checkpoint is larger than the log: entries were lost or are withheld. */
 function assertNoneLarger(shown: readonly ShownCheckpoint[], size: number): void {
   const ahead = shown.find((checkpoint) => checkpoint.size > size);
   if (ahead === undefined) return;
@@ -92,7 +92,7 @@ function assertNoneLarger(shown: readonly ShownCheckpoint[], size: number): void
   );
 }
 
-/** What lies before the start is not come upon. */
+/** Throws UsageError for a checkpoint before the start, whose root this audit does not compute. */
 function assertNoneOlder(
   shown: readonly (ShownCheckpoint & { mayPredateAudit?: boolean })[],
   start: number,

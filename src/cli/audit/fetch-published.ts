@@ -1,18 +1,18 @@
-/** Reads what a service publishes for everybody: trust roots, checkpoints, entries. */
+/** Fetches public files of a service: trust roots, checkpoints, entries. */
 import { setTimeout as pause } from 'node:timers/promises';
 
 const TIMEOUT_MS = 15_000;
 const MIB = 1024 * 1024;
 
-/** The address gave no answer that can be used. */
+/** The request failed or its response cannot be used. */
 class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
-/** What to fetch, how it is called in errors, and the pauses after which no answer, 429 or 5xx is tried again. */
+/** `what` names the file in errors. A failed request, 429 or 5xx is retried after each of `retryDelaysMs`. */
 type FetchOptions = { what: string; maxBytes: number; retryDelaysMs?: readonly number[] };
 
-/** The bytes at an address, or undefined when there is nothing (404). Throws FetchError, which names the address. */
+/** Fetches an address. Returns undefined on 404. Throws FetchError, which names the address. */
 export async function fetchPublished(url: string, options: FetchOptions): Promise<Uint8Array | undefined> {
   for (const waitMs of options.retryDelaysMs ?? []) {
     const response = await get(url, options).catch(() => undefined);

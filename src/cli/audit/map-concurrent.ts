@@ -1,7 +1,6 @@
 /**
- * Works on items, at most `concurrency` at a time, and yields the results in the order of the items. `work` must not
- * reject: its failures are results too. An item is begun only when its turn is at most `concurrency` away, so that
- * whoever stops reading stops the work.
+ * Maps items with at most `concurrency` calls of `work` at a time and yields the results in order. `work` must not
+ * reject. Starts no item more than `concurrency` ahead of the next result, so ending the iteration ends the work.
  */
 export async function* mapConcurrent<T, R>(
   items: Iterable<T>,

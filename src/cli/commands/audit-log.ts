@@ -76,7 +76,8 @@ function timeOf(
 ): { [K in typeof name]?: Timestamp } {
   if (text === undefined) return {};
   const ms = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new UsageError(`${flag} is no time such as 2026-01-31 or 2026-01-31T12:00:00Z`);
+  if (Number.isNaN(ms))
+    throw new UsageError(`${flag} is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z`);
   return { [name]: timestampFromMs(ms) };
 }
 

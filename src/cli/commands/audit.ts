@@ -79,14 +79,14 @@ function selectLogs({ logs }: Trust, { environment }: Flags): readonly TrustedLo
   const wanted = logs.filter(
     (log) => environment === undefined || environmentName(log.environment) === environment,
   );
-  if (wanted.length === 0) throw new UsageError('the trust roots name no such log');
+  if (wanted.length === 0) throw new UsageError('the trust roots have no such log');
   const unpublished = wanted.find(({ url }) => url === '');
   if (unpublished)
     throw new UsageError(`the trust roots do not say where ${unpublished.key.name} is published`);
   return wanted;
 }
 
-/** A checkpoint that nobody looks at must not seem to have been found right. */
+/** Throws UsageError if a checkpoint's log is not audited: it would pass unchecked. */
 function assertLogsSelected(notes: readonly SourcedNote[], logs: readonly TrustedLog[]): void {
   for (const { note, from } of notes) {
     const [origin = ''] = note.split('\n', 1);
@@ -96,7 +96,7 @@ function assertLogsSelected(notes: readonly SourcedNote[], logs: readonly Truste
   }
 }
 
-/** Audits a log while a bar shows how far it has come. */
+/** Audits a log and shows a progress bar. */
 async function auditWithProgress(
   cli: Cli,
   walk: Omit<AuditOptions, 'startProgress'>,
@@ -118,7 +118,7 @@ function formatFindings(findings: readonly Finding[], trustOrigin: string): stri
 function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Finding): string[] {
   const name = log.key.name;
   if (problems.length > 0) return [`FAILED  ${name}`, ...problems.map((problem) => `        ${problem}`)];
-  if (checkpoint === undefined || size === 0) return [`ok      ${name}: nothing is in it yet`];
+  if (checkpoint === undefined || size === 0) return [`ok      ${name}: the log is empty`];
   const others =
     confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
   return [

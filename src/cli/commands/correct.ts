@@ -36,7 +36,7 @@ async function correct(cli: Cli, id: string, flags: Flags): Promise<void> {
 
 const writeSubmission = compileWriter(SubmissionSchema);
 
-/** Prints what became of a submission: a line with id and `done`, or all of it as JSON. */
+/** Prints a changed submission: its id and `done`, or all of it as JSON. */
 export function printSubmission(
   cli: Cli,
   submission: Submission,

@@ -71,7 +71,7 @@ export function addKeys(program: Command, cli: Cli): void {
       withAdminApi(cli, flags, async (call) => {
         const { limits, ...changes } = { ...keyFields(flags), ...expiryChange(cli, flags) };
         if (Object.keys({ ...limits, ...changes }).length === 0) {
-          throw new UsageError('name what to change: --name, --scope, --expires or a limit');
+          throw new UsageError('nothing to change: give --name, --scope, --expires or a limit');
         }
         const request = { id, limits, ...changes };
         show(cli, flags, await call(updateApiKey, request));
@@ -111,26 +111,26 @@ async function rotate(cli: Cli, call: AdminCall, id: string, flags: RotateFlags)
   printSecret(cli, flags, await call(rotateApiKey, request));
 }
 
-/** The key itself alone on standard output, so that it can be piped. */
+/** Prints only the secret on stdout, so that it can be piped. */
 function printSecret(cli: Cli, { json }: AdminFlags, key: ApiKey): void {
   if (key.secret === undefined) {
     throw new Error(
-      `${key.id} was made, but the answer with its secret was lost on the way: rotate it with --overlap 0s`,
+      `${key.id} was created, but the response with its secret was lost: rotate it with --overlap 0s`,
     );
   }
   if (json) {
     printJson(cli, ApiKeySchema, key);
     return;
   }
-  printError(cli, `${key.id}: this is the only time the key is shown`);
+  printError(cli, `${key.id}: the key is shown only once`);
   print(cli, key.secret);
 }
 
 async function findOnlyProject(call: AdminCall): Promise<string> {
   const { data } = await call(ProjectService.method.listProjects, { limit: 2 });
   const [only, other] = data;
-  if (only === undefined) throw new Error('there is no project: make one with `attest projects create`');
-  if (other !== undefined) throw new Error('there are several projects: name one with --project');
+  if (only === undefined) throw new Error('there is no project: create one with `attest projects create`');
+  if (other !== undefined) throw new Error('there are several projects: choose one with --project');
   return only.id;
 }
 

@@ -125,14 +125,14 @@ function parseTimeout(text: string): number {
   }
 }
 
-/** Nothing is submitted unless every file is there. */
+/** Total size in bytes. Throws UsageError before anything is submitted if a file is missing. */
 async function totalSize(files: readonly string[]): Promise<number> {
   let total = 0;
   for (const file of files) total += await inputFileSize(file);
   return total;
 }
 
-/** Whether the other files may still fare better. */
+/** Whether the error concerns this file only, so that the others can go on. */
 function affectsOneFile(error: unknown): boolean {
   return error instanceof AttestationError ? /^(submission|wait)\./.test(error.code) : true;
 }

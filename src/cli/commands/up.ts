@@ -53,7 +53,9 @@ function readyText(
     `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
     ...(newLogDomain === undefined
       ? []
-      : [`  logs                 live.${newLogDomain}, test.${newLogDomain} (new names, kept from now on)`]),
+      : [
+          `  logs                 live.${newLogDomain}, test.${newLogDomain} (new names, kept in this data directory)`,
+        ]),
     'Submit a file, wait for its witnesses, verify:',
     `  id=$(${self} submit package.json --quiet${flag})`,
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,
@@ -61,7 +63,7 @@ function readyText(
   ].join('\n');
 }
 
-/** A text as one word of a shell's command line. */
+/** Quotes a text as one word for a POSIX shell. */
 function shellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

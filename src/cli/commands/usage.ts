@@ -35,7 +35,7 @@ export function addUsage(program: Command, cli: Cli): void {
 
 async function showUsage(cli: Cli, flags: Flags): Promise<void> {
   const { project: projectId = '', key: apiKeyId = '', by } = flags;
-  if ((projectId === '') === (apiKeyId === '')) throw new UsageError('name a --project or a --key');
+  if ((projectId === '') === (apiKeyId === '')) throw new UsageError('give either --project or --key');
   const window = by === 'hour' ? UsageWindow.HOUR : UsageWindow.DAY;
   await withAdminApi(cli, flags, async (call) => {
     const usage = await call(UsageService.method.getUsage, { projectId, apiKeyId, window });
@@ -54,7 +54,7 @@ function usageText({ data, submissions, reads, ...usage }: Usage, by: Flags['by'
   return formatTable([
     [by === 'hour' ? 'HOUR (UTC)' : 'DAY (UTC)', 'SUBMISSIONS', 'READS'],
     ...rows,
-    ['together', String(submissions), String(reads)],
+    ['total', String(submissions), String(reads)],
     ['last 24 h', String(usage.submissionsLast24h), String(usage.readsLast24h)],
   ]);
 }

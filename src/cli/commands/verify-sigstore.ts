@@ -31,7 +31,7 @@ type Flags = {
 };
 
 const MAX_KEY_BYTES = 64 * 1024;
-/** A signature over the artifact itself is checked with all of it in memory. */
+/** To verify a signature over the artifact itself, all of it is read into memory. */
 const MAX_SIGNED_FILE_BYTES = 256 * 1024 * 1024;
 
 const HELP = `
@@ -117,7 +117,7 @@ function formatSigstore({ steps, summary }: SigstoreVerification, key: PublicKey
   return [...formatSteps(steps), '', trusting, '', summary];
 }
 
-/** The findings for --json, in snake_case. What is not proven is not stated. */
+/** The findings for --json, in snake_case. Omits whatever is not proven. */
 function sigstoreJson(verification: SigstoreVerification, key: PublicKey, flags: Flags): object {
   const { verdict, summary, steps, existedBy } = verification;
   return {

@@ -25,7 +25,7 @@ type Flags = {
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 
-/** How a verification ends the process. */
+/** Exit code of each verdict. */
 export const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
 
 const HELP = `
@@ -73,7 +73,7 @@ async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
     throw new UsageError(`--project is not the id of a project, ${PROJECT_ID_FORM}`);
   }
   if ((metadata === undefined) !== (metadataSalt === undefined)) {
-    throw new UsageError('--metadata and --metadata-salt belong together');
+    throw new UsageError('--metadata and --metadata-salt must be given together');
   }
   const bundle = await readInputFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
   const trustRoots = await getTrustRoots(cli.env, flags);

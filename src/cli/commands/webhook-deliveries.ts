@@ -26,7 +26,7 @@ export function addDeliveries(command: AddSubcommand, cli: Cli): void {
     .action(async (id: string, flags: WebhookFlags) => {
       const delivery = await openClient(cli, flags).webhooks.test({ id });
       if (flags.json) printJson(cli, WebhookDeliverySchema, delivery);
-      else print(cli, `${delivery.id}  is on its way`);
+      else print(cli, `${delivery.id}  queued`);
     });
   command('deliveries')
     .description('list what was sent to a subscription, newest first')
@@ -76,21 +76,21 @@ async function redeliver(
     return;
   }
   const since = new Date(flags.since ?? '');
-  if (Number.isNaN(since.getTime())) throw new UsageError('--since is not a time');
+  if (Number.isNaN(since.getTime())) throw new UsageError('--since is not an RFC 3339 time');
   const webhook = await webhooks.redeliverFailedDeliveries({ id, since: timestampFromDate(since) });
   if (flags.json) printWebhook(cli, flags, webhook);
   else
     print(
       cli,
-      `what failed since ${since.toISOString()}  ${redeliveryText(webhook)} (${webhook.redelivering} deliveries)`,
+      `failed since ${since.toISOString()}  ${redeliveryText(webhook)} (${webhook.redelivering} deliveries)`,
     );
 }
 
-/** Of a disabled subscription only tests are sent. */
+/** What happens to a redelivery; a disabled subscription sends only tests. */
 function redeliveryText({ status }: Webhook): string {
   return status === WebhookStatus.DISABLED
-    ? 'waits: the subscription is disabled; `attest webhooks update --enable` sends it'
-    : 'is on its way again';
+    ? 'waits: the subscription is disabled; enable it with `attest webhooks update --enable`'
+    : 'queued again';
 }
 
 async function takeFirst<T>(items: AsyncIterable<T>, most: number): Promise<T[]> {
@@ -104,6 +104,6 @@ async function takeFirst<T>(items: AsyncIterable<T>, most: number): Promise<T[]>
 function parseStatus(text: string): DeliveryStatus {
   const status = findEnumNumber(DeliveryStatusSchema, text);
   if (status === undefined)
-    throw new UsageError(`--status is none of ${enumNames(DeliveryStatusSchema).join(', ')}`);
+    throw new UsageError(`--status is not one of ${enumNames(DeliveryStatusSchema).join(', ')}`);
   return status as DeliveryStatus;
 }

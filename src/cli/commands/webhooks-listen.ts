@@ -44,7 +44,7 @@ async function listen(cli: Cli, flags: Flags): Promise<void> {
   try {
     const made = await webhooks.create({ url: flags.publicUrl ?? here, events: EVENTS });
     secret = made.secret;
-    printError(cli, `listening at ${here} for ${made.id}; Ctrl-C ends it`);
+    printError(cli, `listening at ${here} for ${made.id}; stop with Ctrl-C`);
     if (!flags.json) printError(cli, `secret ${secret}`);
     await untilSignal();
     await webhooks.delete({ id: made.id });
@@ -63,7 +63,7 @@ function isHttp(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** One delivery: refused unless it is verified. */
+/** Handles one delivery: verifies, forwards and prints it. Answers 400 if its signature is invalid. */
 async function receiveDelivery(
   cli: Cli,
   { forwardTo, json }: Flags,
@@ -81,15 +81,15 @@ async function receiveDelivery(
     print(cli, json ? body.toString() : printable(`${id}  ${type}  ${about}${result}`));
     response.writeHead(status ?? 204).end();
   } catch (error) {
-    printError(cli, printable(`refused: ${(error as Error).message}`));
+    printError(cli, printable(`rejected: ${(error as Error).message}`));
     response.writeHead(error instanceof WebhookVerificationError ? 400 : 502).end();
   }
 }
 
-/** Headers that belong to the connection, not to the delivery. */
+/** Headers of the connection, which are not forwarded. */
 const CONNECTION_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'expect']);
 
-/** The status that is answered there; 502, and a line that says why, when nothing is. */
+/** Forwards a delivery and returns the response status; prints the reason and returns 502 if the request fails. */
 async function forwardDelivery(
   cli: Cli,
   address: string,
@@ -98,16 +98,16 @@ async function forwardDelivery(
 ): Promise<number> {
   const passed = Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.has(name));
   try {
-    const answer = await sendRequest(address, {
+    const reply = await sendRequest(address, {
       method: 'POST',
       headers: Object.fromEntries(passed),
       body,
       signal: AbortSignal.timeout(FORWARD_TIMEOUT_MS),
     });
-    await answer.body.dump();
-    return answer.statusCode;
+    await reply.body.dump();
+    return reply.statusCode;
   } catch (error) {
-    printError(cli, printable(`not handed on to ${address}: ${(error as Error).message}`));
+    printError(cli, printable(`not forwarded to ${address}: ${(error as Error).message}`));
     return 502;
   }
 }
@@ -117,7 +117,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   let size = 0;
   for await (const chunk of request) {
     size += (chunk as Buffer).length;
-    if (size > MAX_BODY_BYTES) throw new Error('the body is too large to be an event');
+    if (size > MAX_BODY_BYTES) throw new Error(`the body is larger than ${MAX_BODY_BYTES / 1024} KiB`);
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);

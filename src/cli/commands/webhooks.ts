@@ -82,9 +82,9 @@ function addWriteCommands(command: AddSubcommand, cli: Cli): void {
 type UpdateFlags = { address?: string; event?: string[]; disable?: boolean; enable?: boolean };
 
 function updateRequest(id: string, { address, event, disable, enable }: UpdateFlags) {
-  if (disable && enable) throw new UsageError('--disable and --enable exclude each other');
+  if (disable && enable) throw new UsageError('--disable and --enable are mutually exclusive');
   if (address === undefined && event === undefined && !disable && !enable)
-    throw new UsageError('name what to change: --address, --event, --disable or --enable');
+    throw new UsageError('nothing to change: give --address, --event, --disable or --enable');
   const status = disable ? WebhookStatus.DISABLED : WebhookStatus.ACTIVE;
   return {
     id,
@@ -124,9 +124,7 @@ function subscribableEvents(): string[] {
 function parseEvents(texts: readonly string[] = subscribableEvents()): EventType[] {
   return texts.map((text) => {
     if (!subscribableEvents().includes(text)) {
-      throw new UsageError(
-        `there is no event ${text} to subscribe to; there are ${subscribableEvents().join(', ')}`,
-      );
+      throw new UsageError(`unknown event ${text}; the events are ${subscribableEvents().join(', ')}`);
     }
     return findEnumNumber(EventTypeSchema, text) as EventType;
   });

@@ -64,7 +64,7 @@ function standingsText(standings: readonly WitnessStanding[], now: Date): string
     'LOG',
     'REQUIRED',
     'COVERS',
-    'LAST VOUCHED',
+    'LAST SUCCESS',
     'FAILURES',
     'NEXT ATTEMPT',
     'LAST ERROR',
@@ -74,8 +74,8 @@ function standingsText(standings: readonly WitnessStanding[], now: Date): string
 
 function nextText(standing: WitnessStanding, now: Date): string {
   const { coveredTreeSize, publishedTreeSize, nextAttemptAt, beingAsked } = standing;
-  if (beingAsked) return 'under way';
-  if (coveredTreeSize >= publishedTreeSize) return 'when there is something new';
+  if (beingAsked) return 'in progress';
+  if (coveredTreeSize >= publishedTreeSize) return 'at the next checkpoint';
   if (nextAttemptAt === undefined || timestampDate(nextAttemptAt) <= now) return 'now';
   return timestampDate(nextAttemptAt).toISOString();
 }

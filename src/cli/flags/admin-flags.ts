@@ -12,16 +12,16 @@ import { readWithFlags } from './setting-flags.js';
 /** Flags of commands that call the admin API. */
 export type AdminFlags = { url?: string; dataDir?: string; json?: boolean };
 
-/** What the help of such a command says of them. */
+/** Help text about them. */
 export const ADMIN_HELP = `
 Calls the admin API of a running service: the one of --url or ATTEST_URL with the token of ATTEST_ADMIN_TOKEN, or the
 one that \`attest up\` runs over the data directory. \`attest api\` has it when ADMIN_TOKEN is set, and where ADMIN_PORT is
 set too, on that port alone: ATTEST_ADMIN_URL names it beside the ATTEST_URL of other commands.`;
 
-/** The page size of commands that go through everything. */
+/** Page size of requests that list everything. */
 const PAGE = 200;
 
-/** Adds the flags that say which service to call. */
+/** Adds the flags that select the service. */
 export function addAdminFlags(command: Command): Command {
   return command
     .option('--url <url>', 'address of the service (ATTEST_URL)')
@@ -29,7 +29,7 @@ export function addAdminFlags(command: Command): Command {
     .option('--json', 'print JSON');
 }
 
-/** Hands over the way to call the admin API. A service without one is told so. */
+/** Calls `use` with a client of the admin API. Explains errors of a service that is down or has no admin API. */
 export async function withAdminApi(
   cli: Cli,
   flags: AdminFlags,
@@ -43,7 +43,7 @@ export async function withAdminApi(
   });
 }
 
-/** What an operator should know of a service that does not answer as one with an admin API does. */
+/** A message with the likely cause, or undefined if the error speaks for itself. */
 function explainAdminError(baseUrl: string, error: unknown): string | undefined {
   if (!(error instanceof AttestationError)) return undefined;
   if (error.code === 'connection.failed') {
@@ -51,11 +51,11 @@ function explainAdminError(baseUrl: string, error: unknown): string | undefined 
   }
   const isUnknownRpc = error.cause instanceof ConnectError && error.cause.code === Code.Unimplemented;
   return isUnknownRpc
-    ? `${baseUrl} has no admin API: set ADMIN_TOKEN where \`attest api\` runs, or name its ADMIN_PORT by ATTEST_ADMIN_URL`
+    ? `${baseUrl} has no admin API: set ADMIN_TOKEN where \`attest api\` runs, or set ATTEST_ADMIN_URL to its ADMIN_PORT`
     : undefined;
 }
 
-/** Everything that a list has, page by page; at most `limit`. */
+/** Reads all pages of a list, up to `limit` items. */
 export async function collectPages<T>(
   readPage: (page: { limit: number; cursor: string }) => Promise<{ data: T[]; nextCursor: string }>,
   limit = Number.POSITIVE_INFINITY,
@@ -70,7 +70,7 @@ export async function collectPages<T>(
   return all;
 }
 
-/** Prints a message as the REST surface would spell it. */
+/** Prints a message as the JSON of the REST API. */
 export function printJson<D extends DescMessage>(cli: Cli, desc: D, message: MessageShape<D>): void {
   print(cli, compileWriter(desc)(message));
 }
@@ -84,7 +84,7 @@ export function printJsonList<D extends DescMessage>(
   print(cli, `[${messages.map(compileWriter(desc)).join(',')}]`);
 }
 
-/** A span of time between two bounds, in milliseconds, for flags. */
+/** Parses the duration of a flag, in milliseconds. Throws UsageError if it is outside `min` to `max`. */
 export function parseDuration(flag: string, text: string, min: string, max: string): number {
   const type = duration(min, max);
   try {

@@ -10,7 +10,7 @@ import { readInputFile } from '../input/input-file.js';
 import { errorText } from '../output/report-error.js';
 import { readWithFlags } from './setting-flags.js';
 
-/** A shorter wait is not worth a line. */
+/** Shorter delays are not reported. */
 const MIN_REPORTED_DELAY_MS = 5_000;
 const MAX_JSON_FLAG_BYTES = 1024 * 1024;
 
@@ -22,12 +22,12 @@ export type ClientFlags = {
   environment?: EnvironmentName;
 };
 
-/** What the help of such a command says of them. */
+/** Help text about them. */
 export const CLIENT_HELP = `
 The service and the key are those of --url and --api-key, or of ATTEST_URL and ATTEST_API_KEY (better for the key: the
 arguments of a process can be seen by others), or those that \`attest up\` left in its data directory.`;
 
-/** Adds the flags that say which service to call and with which key. */
+/** Adds the flags that select the service and the API key. */
 export function addClientFlags(
   command: Command,
   environment = 'which key of the data directory to use (live)',
@@ -44,25 +44,25 @@ export function environmentFlag(description: string): Option {
   return new Option('--environment <environment>', description).choices(['live', 'test']);
 }
 
-/** A client as flags and environment say. */
+/** Creates a client from flags and environment. Throws UsageError if the key is of another environment. */
 export function openClient(cli: Cli, flags: ClientFlags): Client {
   const config = readWithFlags(cli.env, flags, (env) => readClientConfig(env, flags.environment ?? 'live'));
   const { environment } = flags;
   if (environment !== undefined && !config.apiKey.startsWith(`svc_${environment}_`)) {
-    throw new UsageError(`the API key is not one of the ${environment} environment`);
+    throw new UsageError(`the API key is not a key of the ${environment} environment`);
   }
   return createClient({ ...config, onRetry: (error, delayMs) => reportRetry(cli, error, delayMs) });
 }
 
-/** Says why a command seems to hang: a long wait before the next attempt. */
+/** Reports a long delay before a retry. */
 export function reportRetry(cli: Cli, error: AttestationError, delayMs: number): void {
   if (delayMs < MIN_REPORTED_DELAY_MS) return;
-  printError(cli, `waiting ${Math.ceil(delayMs / 1000)} s to try again: ${errorText(error)}`);
+  printError(cli, `retrying in ${Math.ceil(delayMs / 1000)} s: ${errorText(error)}`);
 }
 
 /**
- * Reads the value of `flag`: a JSON object, or `@` and the path of a file that holds one. An integer in it that would be
- * changed on the way to the service is refused.
+ * Parses the value of `flag`: a JSON object, or `@` and the path of a file with one. Throws UsageError for other input
+ * and for an integer that a double cannot represent exactly.
  */
 export async function readJsonFlag(flag: string, text: string): Promise<JsonObject> {
   const json = text.startsWith('@') ? await readTextFile(flag, text.slice(1)) : text;
@@ -84,7 +84,7 @@ async function readTextFile(flag: string, path: string): Promise<string> {
   return Buffer.from(await readInputFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
 }
 
-/** A whole number from 1 to `max`, for flags. */
+/** Parses the value of `flag` as an integer from 1 to `max`. Throws UsageError. */
 export function parseCount(flag: string, text: string, max: number): number {
   const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (count < 1 || count > max) throw new UsageError(`${flag} is not a whole number from 1 to ${max}`);

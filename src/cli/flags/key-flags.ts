@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Cli, UsageError } from '../cli.js';
 import { type AdminFlags, parseDuration } from './admin-flags.js';
 
-/** Flags that say what a key may do, how much, and for how long. */
+/** Flags for a key's name, scopes, expiry and rate limits. */
 export type KeyFlags = AdminFlags & {
   name?: string;
   scope?: string[];
@@ -14,7 +14,7 @@ export type KeyFlags = AdminFlags & {
   readsPerSecond?: string;
 };
 
-/** Adds these flags. */
+/** Adds the flags for scopes, expiry and rate limits. */
 export function addKeyFlags(command: Command): Command {
   return command
     .option('--scope <scope...>', 'what it may do; a new key everything when left out')
@@ -25,7 +25,7 @@ export function addKeyFlags(command: Command): Command {
     .option('--reads-per-second <count>', '600');
 }
 
-/** Name, scopes and limits as the flags say, for a request; what they leave out is left out. */
+/** Name, scopes and limits for a request; omits those not given. */
 export function keyFields(flags: KeyFlags) {
   const limits = {
     ...parseLimit(flags, 'submissionsPerSecond', '--submissions-per-second'),
@@ -49,7 +49,7 @@ function parseLimit(flags: KeyFlags, name: CountFlag, flag: string): { [K in Cou
   return { [name]: BigInt(text) };
 }
 
-/** The expiry of a changed key, for a request. */
+/** The `expiry` of an update request; empty if --expires is not given. */
 export function expiryChange(cli: Cli, { expires }: KeyFlags) {
   if (expires === undefined) return {};
   const expiresAt = parseExpiry(cli, expires);
@@ -58,7 +58,7 @@ export function expiryChange(cli: Cli, { expires }: KeyFlags) {
     : { expiry: { case: 'expiresAt', value: expiresAt } as const };
 }
 
-/** When a span that starts now ends; undefined for never. */
+/** Parses --expires: a duration from now. Returns undefined for `never`. Throws UsageError. */
 export function parseExpiry({ now }: Cli, text: string | undefined): Timestamp | undefined {
   if (text === undefined || text === 'never') return undefined;
   return timestampFromMs(now().getTime() + parseDuration('--expires', text, '1m', '3650d'));

@@ -1,7 +1,7 @@
-/** Flags that stand for settings. */
+/** Flags that override settings. */
 import { ConfigError, type Env } from '../../config/settings.js';
 
-/** The flag that stands for a setting, by the setting, and the name under which commander hands it over. */
+/** Each setting's flag, and the flag's property name in commander. */
 const FLAGS = {
   ATTEST_URL: { flag: '--url', member: 'url' },
   ATTEST_API_KEY: { flag: '--api-key', member: 'apiKey' },
@@ -13,12 +13,12 @@ const FLAGS = {
 
 type Member = (typeof FLAGS)[keyof typeof FLAGS]['member'];
 
-/** The flags of a command that stand for settings, as far as they were given. */
+/** Values of the flags that override settings. */
 export type SettingFlags = { readonly [M in Member]?: string | undefined };
 
 /**
- * What `read` makes of the environment with the flags in place of their settings. What it finds wrong with one that was
- * given as a flag is said of the flag.
+ * Calls `read` with the environment after flags override their settings. Rethrows its ConfigError with problems named
+ * by flag where the value came from a flag.
  */
 export function readWithFlags<T>(env: Env, flags: SettingFlags, read: (env: Env) => T): T {
   const given = Object.entries(FLAGS).flatMap(([name, { member }]) => {
@@ -35,7 +35,7 @@ export function readWithFlags<T>(env: Env, flags: SettingFlags, read: (env: Env)
   }
 }
 
-/** What the user knows a setting by: the flag, if it was given as that. */
+/** The flag if the value came from one, else the setting. */
 export function flagOrSettingName(setting: string, flags: SettingFlags): string {
   const known = Object.hasOwn(FLAGS, setting) ? FLAGS[setting as keyof typeof FLAGS] : undefined;
   return known !== undefined && flags[known.member] !== undefined ? known.flag : setting;

@@ -8,10 +8,10 @@ import type { ClientFlags } from './client-flags.js';
 /** Flags of every `attest webhooks` command. */
 export type WebhookFlags = ClientFlags & { json?: boolean };
 
-/** Adds a command with these flags. */
+/** Adds a subcommand of `attest webhooks` with these flags. */
 export type AddSubcommand = (name: string) => Command;
 
-/** The argument that names a subscription. */
+/** The argument for the subscription. */
 export const WEBHOOK_ID = ['<id>', 'the id of the subscription, whk_...'] as const;
 
 /** Prints a subscription. */

@@ -1,10 +1,10 @@
-/** The artifact that a verification is about, given as a file or by its digest. */
+/** The artifact to verify: a file or a digest. */
 import { hashArtifact } from '../../client/hash.js';
 import { type Cli, UsageError } from '../cli.js';
 import { openProgress } from '../output/progress.js';
 import { inputFileSize } from './input-file.js';
 
-/** The SHA-256 that `sha256:` and 64 hex digits name, in lower case; undefined for what is a file. Throws UsageError. */
+/** Parses `sha256:` and 64 hex digits, in lower case. Returns undefined for a file. Throws UsageError. */
 export function parseDigestArgument(file: string): string | undefined {
   if (!file.startsWith('sha256:')) return undefined;
   const digest = file.slice('sha256:'.length);
@@ -12,7 +12,7 @@ export function parseDigestArgument(file: string): string | undefined {
   return digest.toLowerCase();
 }
 
-/** The SHA-256 of the artifact, hex. A file is hashed in pieces; a terminal sees how far that is. */
+/** The SHA-256 of the artifact in hex. Hashes a file in chunks and shows progress on a terminal. */
 export async function artifactSha256({ stderr, now }: Cli, file: string): Promise<string> {
   const given = parseDigestArgument(file);
   if (given !== undefined) return given;

@@ -1,11 +1,11 @@
-/** Files that a command is given by name. */
+/** Files named on the command line. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { UsageError } from '../cli.js';
 
 const MIB = 1024 * 1024;
 
-/** The bytes of a file that is to be `what`. No more than `maxBytes` are read, of a pipe as well. Throws UsageError. */
+/** Reads a file or pipe of at most `maxBytes`; `what` names its content in errors. Throws UsageError. */
 export async function readInputFile(path: string, what: string, maxBytes: number): Promise<Uint8Array> {
   await inputFileSize(path);
   const bytes = Buffer.concat(await readPieces(path, maxBytes));
@@ -14,7 +14,7 @@ export async function readInputFile(path: string, what: string, maxBytes: number
   return bytes;
 }
 
-/** The size of a file, 0 for a pipe. Throws UsageError for what is not there or is a folder. */
+/** The size of a file in bytes, 0 for a pipe. Throws UsageError if it cannot be read or is a directory. */
 export async function inputFileSize(path: string): Promise<number> {
   const found = await stat(path).catch((error: Error) => {
     const hint = path === '-' ? ' (standard input is /dev/stdin)' : '';
@@ -27,7 +27,7 @@ export async function inputFileSize(path: string): Promise<number> {
 async function readPieces(path: string, maxBytes: number): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   try {
-    // `end` is the last byte that is read, so this is one more than allowed.
+    // `end` is inclusive: this reads one byte more than allowed.
     for await (const piece of createReadStream(path, { end: maxBytes })) pieces.push(piece);
   } catch (error) {
     throw new UsageError(`${path} cannot be read: ${errnoReason(error as Error)}`);
@@ -35,7 +35,7 @@ async function readPieces(path: string, maxBytes: number): Promise<Uint8Array[]>
   return pieces;
 }
 
-/** Without the system call and the path, which the system's messages end in: `ENOENT: no such file or directory`. */
+/** The message without its system call and path: `ENOENT: no such file or directory`. */
 function errnoReason({ message }: Error): string {
   return message.replace(/, [a-z]+( '.*')?$/s, '');
 }

@@ -1,4 +1,4 @@
-/** Where a verification gets what it trusts from: never from the bundle. */
+/** Loads the trust roots of a verification; they never come from the bundle. */
 import { findVerifySource } from '../../config/client-config.js';
 import type { Env } from '../../config/settings.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
@@ -8,15 +8,15 @@ import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
 import { readInputFile } from './input-file.js';
 
-/** The trust_roots.json document, parsed, and a sentence on where it is from. */
+/** The parsed trust_roots.json and a phrase that names its source. */
 type TrustRoots = { readonly document: unknown; readonly origin: string };
 
-/** Flags that say where they are from. */
+/** Flags that select the source of trust roots. */
 type TrustFlags = SettingFlags & { readonly trustRoots?: string };
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Trust roots of a file, or else of the service that flags or environment name. Throws when there are none to be had. */
+/** Reads trust roots from --trust-roots, else from the service. Throws UsageError if neither is given, else Error. */
 export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustRoots> {
   const { trustRoots: file } = flags;
   if (file !== undefined) {
@@ -31,7 +31,7 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   const document = parseDocument(await fetchDocument(url), url);
   return {
     document,
-    origin: `${url}, fetched now; its word is taken for whom to trust (address from ${flagOrSettingName(source.from, flags)})`,
+    origin: `${url}, fetched now and trusted as served (address from ${flagOrSettingName(source.from, flags)})`,
   };
 }
 
@@ -46,6 +46,6 @@ function parseDocument(bytes: Uint8Array, from: string): unknown {
     return parseJsonText(bytes, MAX_BYTES);
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
-    throw new Error(`trust roots in ${from} are not JSON that can be trusted: the text ${error.message}`);
+    throw new Error(`trust roots in ${from} are not valid JSON: the text ${error.message}`);
   }
 }

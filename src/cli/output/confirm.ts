@@ -2,11 +2,11 @@ import { createInterface } from 'node:readline';
 import { type Cli, UsageError } from '../cli.js';
 
 /**
- * Asks at the terminal whether to go on, and throws unless the answer is yes. Without a terminal nobody can be asked:
- * then it throws UsageError and names the flag that says so beforehand.
+ * Asks for confirmation on the terminal. Throws Error unless the answer is yes, and UsageError, which names `flag`, if
+ * stdin is not a terminal.
  */
 export async function confirm(cli: Cli, question: string, flag: string): Promise<void> {
-  if (cli.stdin.isTTY !== true) throw new UsageError(`there is no terminal to ask at: say ${flag}`);
+  if (cli.stdin.isTTY !== true) throw new UsageError(`stdin is not a terminal: confirm with ${flag}`);
   cli.stderr.write(`${question} [y/N] `);
   const lines = createInterface({ input: cli.stdin });
   let answer = '';

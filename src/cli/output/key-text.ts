@@ -1,10 +1,10 @@
-/** API keys for people. */
+/** API keys as text. */
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type ApiKey, ApiKeyStatus } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { printable } from '../cli.js';
 import { formatTable } from './table.js';
 
-/** Keys as a table, a line each. */
+/** Keys as a table, one per line. */
 export function keyTable(keys: readonly ApiKey[]): string {
   const head = ['ID', 'KEY', 'NAME', 'PROJECT', 'CREATED', 'LAST USED', 'STATE'];
   const cells = keys.map((key) => [
@@ -19,7 +19,7 @@ export function keyTable(keys: readonly ApiKey[]): string {
   return formatTable([head, ...cells]);
 }
 
-/** Everything of one key. */
+/** All fields of one key. */
 export function keyText(key: ApiKey): string {
   const { limits } = key;
   const submissions = [

@@ -1,9 +1,9 @@
 import type { Output } from '../cli.js';
 
-/** A bar on a terminal that shows how much is done; nothing elsewhere. */
+/** A progress bar on a terminal; does nothing elsewhere. */
 export type Progress = {
   add(count: number): void;
-  /** Takes the bar away, for a line to be printed or at the end; what is added next brings it back. */
+  /** Erases the bar, before a line is printed or at the end. The next `add` redraws it. */
   clear(): void;
 };
 
@@ -11,7 +11,7 @@ const BAR_WIDTH = 24;
 const REDRAW_MS = 100;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** Opens a bar for `total` of what `format` shows, bytes by default; `now` is in milliseconds. */
+/** Opens a bar. `total` is in bytes unless `format` shows another unit; `now` is in milliseconds. */
 export function openProgress(
   { output, now }: { output: Output; now: () => number },
   label: string,

@@ -3,14 +3,14 @@ import { AttestationError } from '../../client/error.js';
 import { ConfigError } from '../../config/settings.js';
 import { type Cli, printable, printError, UsageError } from '../cli.js';
 
-/** Ends of commander that are no errors: help and version were asked for. */
+/** Commander's exit code after --help and --version. */
 const HELP_SHOWN = 0;
 
-/** Says on standard error what went wrong, in one line or as JSON, and sets the exit code. No stack, unless asked for. */
+/** Prints an error on stderr, as one line or JSON, and sets the exit code. Prints the stack if ATTEST_DEBUG is set. */
 export function reportError(cli: Cli, error: unknown, { json }: { json: boolean }): void {
   if (error instanceof CommanderError) {
     cli.exitCode = error.exitCode === HELP_SHOWN ? 0 : 2;
-    // Commander has said it already, but for --json, where it is kept quiet.
+    // Commander has printed it already, except with --json, which silences it.
     if (json && cli.exitCode !== 0) printError(cli, JSON.stringify({ error: errorJson(error) }));
     return;
   }
@@ -20,7 +20,7 @@ export function reportError(cli: Cli, error: unknown, { json }: { json: boolean 
   if (cli.env.ATTEST_DEBUG && error instanceof Error) printError(cli, String(error.stack));
 }
 
-/** Makes a check. What keeps it from being made is reported, and the exit code is neither that of yes nor that of no. */
+/** Runs a check. Reports an error that prevents it and sets exit code 2, 'could not check'. */
 export async function runCheck(
   cli: Cli,
   { json = false }: { json?: boolean },
@@ -34,7 +34,7 @@ export async function runCheck(
   }
 }
 
-/** An error as a person reads it; safe to print. */
+/** An error as text; safe to print. */
 export function errorText(error: unknown): string {
   if (error instanceof ConfigError) return error.message.split('\n').map(printable).join('\n');
   if (!(error instanceof AttestationError)) return printable(localMessage(error));
@@ -45,7 +45,7 @@ export function errorText(error: unknown): string {
   return printable(`${error.message} (${error.code}${request})${more}${hint}`);
 }
 
-/** The message of an error of ours or of Node; for a port that is taken, what to do about it. */
+/** The message of a local error; adds advice for EADDRINUSE. */
 function localMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof CommanderError) return error.message.replace(/^error: /, '');
@@ -54,7 +54,7 @@ function localMessage(error: unknown): string {
   return `${address}:${port} is taken: choose another port with --port or --ops-port`;
 }
 
-/** An error as the REST surface spells errors. */
+/** An error as the JSON of the REST API. */
 export function errorJson(error: unknown): {
   code: string;
   message: string;
@@ -70,9 +70,9 @@ export function errorJson(error: unknown): {
   return { code, message, details, ...(requestId !== undefined && { request_id: requestId }) };
 }
 
-/** Where metadata fails its schema, and other details that are lists of places, or the names that would be known. */
+/** The `known` names or the failing paths in the error's details; empty if there are none. */
 function detailsText({ details: { errors, known } }: AttestationError): string {
-  if (Array.isArray(known)) return `known are ${known.join(', ')}`;
+  if (Array.isArray(known)) return `known names are ${known.join(', ')}`;
   if (!Array.isArray(errors)) return '';
   const places = errors.map((one) =>
     typeof one === 'object' && one !== null && !Array.isArray(one) ? `${one.path || '/'} ${one.message}` : '',

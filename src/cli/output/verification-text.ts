@@ -1,4 +1,4 @@
-/** A verification as a person and as a program read it. */
+/** A verification as text and as JSON. */
 
 import type { Check, CheckStatus, Step } from '../../proof/verify/report.js';
 import type { Verification } from '../../proof/verify/verify.js';
@@ -11,12 +11,12 @@ const STATUS_TEXT: Readonly<Record<CheckStatus, string>> = {
 const WORD_WIDTH = 11;
 const NAME_WIDTH = 10;
 
-/** Lines of text: every step, what it could not check, where trust came from, and the sentence that says it all. */
+/** Lines of text: each step with its unchecked parts, the source of trust, and the summary. */
 export function formatVerification(verification: Verification, trustOrigin: string): string[] {
   return [...formatSteps(verification.steps), '', `Trusting ${trustOrigin}`, '', verification.summary];
 }
 
-/** Lines of text: every step, and what in it is not as the step as a whole is. */
+/** Lines of text: each step, with those of its checks whose status differs. */
 export function formatSteps(steps: readonly Step<string>[]): string[] {
   return steps.flatMap(formatStep);
 }
@@ -33,7 +33,7 @@ function formatCheck({ status, message }: Check): string {
   return `${STATUS_TEXT[status]}: ${message}`;
 }
 
-/** The verification for --json, in snake_case like the service's own JSON. What is not proven is not stated. */
+/** The verification for --json, in snake_case. Omits whatever is not proven. */
 export function verificationJson(verification: Verification, trustOrigin: string): object {
   const { verdict, summary, steps, witnesses, unproven } = verification;
   const { statement, existedBy } = verdict === 'verified' ? verification : {};

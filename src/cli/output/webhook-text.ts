@@ -10,7 +10,7 @@ import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../cli.js';
 import { formatTable } from './table.js';
 
-/** Subscriptions, a line each. */
+/** Subscriptions as a table, one per line. */
 export function webhookTable(webhooks: readonly Webhook[]): string {
   return formatTable([
     ['ID', 'STATUS', 'EVENTS', 'ADDRESS'],
@@ -18,19 +18,19 @@ export function webhookTable(webhooks: readonly Webhook[]): string {
   ]);
 }
 
-/** One subscription, with its secret when the answer has it. */
+/** One subscription, with its secret if the response has it. */
 export function webhookText(webhook: Webhook): string {
   const { secret, disabledReason, failingSince, previousSecretUntil } = webhook;
   const lines = [`${webhook.id}  ${statusOf(webhook)}  ${printable(webhook.url)}  ${eventsOf(webhook)}`];
   if (disabledReason !== undefined) lines.push(`disabled: ${printable(disabledReason)}`);
   if (failingSince !== undefined) lines.push(`every attempt has failed since ${timeOf(failingSince)}`);
   if (previousSecretUntil !== undefined)
-    lines.push(`the secret before signs along until ${timeOf(previousSecretUntil)}`);
-  if (secret !== undefined) lines.push(`secret ${printable(secret)}`, 'It is not shown again.');
+    lines.push(`the previous secret keeps signing until ${timeOf(previousSecretUntil)}`);
+  if (secret !== undefined) lines.push(`secret ${printable(secret)}`, 'The secret is shown only once.');
   return lines.join('\n');
 }
 
-/** Deliveries, a line each, with what came of the last attempt. */
+/** Deliveries as a table, one per line, with the result of the last attempt. */
 export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
   return formatTable([
     ['ID', 'CREATED', 'STATUS', 'EVENT', 'ATTEMPTS', 'LAST'],
@@ -48,7 +48,7 @@ export function deliveryTable(deliveries: readonly WebhookDelivery[]): string {
   ]);
 }
 
-/** One delivery: what is sent, then each attempt with what was answered. */
+/** One delivery: its event, then each attempt with its response. */
 export function deliveryText({ id, status, event, nextAttemptAt, attempts }: WebhookDelivery): string {
   const type = event === undefined ? '' : enumName(EventTypeSchema, event.type);
   const lines = [`${id}  ${enumName(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
@@ -57,7 +57,7 @@ export function deliveryText({ id, status, event, nextAttemptAt, attempts }: Web
     lines.push(
       `attempt ${number}  ${timeOf(at)}  ${durationMs} ms  ${printable(error ?? String(statusCode ?? ''))}`,
     );
-    if (answer) lines.push(`  answered: ${printable(answer)}`);
+    if (answer) lines.push(`  response: ${printable(answer)}`);
   }
   if (nextAttemptAt !== undefined) lines.push(`next attempt  ${timeOf(nextAttemptAt)}`);
   return lines.join('\n');

@@ -110,9 +110,9 @@ t.test('what cannot be used is not taken up', async (t) => {
     keyFile: key.keyFile,
   });
   const bad: [TlsFiles, RegExp][] = [
-    [mixed(second, first), /do not belong together/],
-    [mixed(rsa, first), /do not belong together/],
-    [mixed(first, rsa), /do not belong together/],
+    [mixed(second, first), /does not match the certificate/],
+    [mixed(rsa, first), /does not match the certificate/],
+    [mixed(first, rsa), /does not match the certificate/],
     [expired, /expired on/],
     [{ certFile: first.keyFile, keyFile: first.certFile }, /cannot be read/],
   ];
@@ -198,7 +198,7 @@ t.test(
 t.test('a process does not start with what cannot be used, and says why', async (t) => {
   const cases: [TlsFiles, string][] = [
     [expired, 'expired on'],
-    [{ certFile: first.certFile, keyFile: second.keyFile }, 'they do not belong together'],
+    [{ certFile: first.certFile, keyFile: second.keyFile }, 'the key does not match the certificate'],
     [{ certFile: first.certFile, keyFile: join(dir, 'nowhere.pem') }, 'cannot be read'],
   ];
   for (const [{ certFile, keyFile }, reason] of cases) {
