@@ -27,18 +27,18 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
 ]);
 
 const EXIT_CODES = `
-Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: the log is wrong),
-            2 called wrongly or wrongly configured (verify, audit: could not check)`;
+Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: log not intact),
+            2 invalid arguments or settings (verify, audit: could not check)`;
 
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {
   const json = args.includes('--json');
   const program = new Command('attest')
-    .description('Attest files in an append-only log that independent witnesses vouch for.')
+    .description('Attest files in an append-only log with independent witnesses.')
     .version(version(), '--version', 'print the version')
-    .helpOption('-h, --help', 'explain a command')
+    .helpOption('-h, --help', 'show help for a command')
     .addHelpText('after', EXIT_CODES)
-    .showHelpAfterError('(--help explains the command)')
+    .showHelpAfterError('(--help shows the usage)')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void cli.stdout.write(text),

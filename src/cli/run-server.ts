@@ -13,15 +13,20 @@ export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; j
 
 /** Adds the server flags and `--port`. */
 export function addApiFlags(command: Command): Command {
-  return addServerFlags(command.option('--port <port>', 'port of the API, 0 for any free one (PORT, 8080)'));
+  return addServerFlags(
+    command.option('--port <port>', 'port of the API, 0 for a free one (PORT, default: 8080)'),
+  );
 }
 
 /** Adds the flags shared by all server commands. */
 export function addServerFlags(command: Command): Command {
   return command
-    .option('--ops-port <port>', 'port of health checks and metrics (OPS_PORT, 9090)')
-    .option('--data-dir <dir>', 'where files are kept (DATA_DIR, .data)')
-    .option('--json', 'print the addresses as one line of JSON');
+    .option(
+      '--ops-port <port>',
+      'port of health checks and metrics, 0 for a free one (OPS_PORT, default: 9090)',
+    )
+    .option('--data-dir <dir>', 'directory for data and keys (DATA_DIR, default: .data)')
+    .option('--json', 'print the addresses as one line of JSON when ready');
 }
 
 /** The addresses of a running server as the JSON that `--json` prints. */

@@ -51,6 +51,22 @@ t.test('each command explains itself, with examples', async (t) => {
   }
 });
 
+t.test('the help of a subcommand has examples of its own, and no others', async (t) => {
+  for (const group of ['projects', 'keys', 'witnesses', 'log', 'secret-keys', 'webhooks']) {
+    const { stdout } = await runHere([group, '--help']);
+    const listed = stdout.slice(stdout.indexOf('\nCommands:'));
+    const names = [...listed.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name!);
+    t.ok(names.length > 2, group);
+    for (const name of names.filter((one) => one !== 'help')) {
+      const help = await runHere([group, name, '--help']);
+      const examples = help.stdout.split('\n').filter((line) => line.startsWith('  $ '));
+      t.ok(examples.length > 0, `${group} ${name}`);
+      for (const example of examples) t.ok(`${example} `.startsWith(`  $ attest ${group} ${name} `), example);
+      t.ok(stdout.includes(examples[0] ?? 'none'), `the group shows the examples of ${name}`);
+    }
+  }
+});
+
 t.test('what is called wrongly ends with 2 and one readable line', async (t) => {
   const table: [args: string[], message: string][] = [
     [['nonsense'], "error: unknown command 'nonsense'"],
@@ -156,7 +172,7 @@ t.test('the process ends as its command did, without a stack', async (t) => {
   t.match(unknown, {
     code: 2,
     stdout: '',
-    stderr: "error: unknown command 'nonsense'\n(--help explains the command)\n",
+    stderr: "error: unknown command 'nonsense'\n(--help shows the usage)\n",
   });
   t.match(config, { code: 2, stdout: '', stderr: /^error: 6 settings are wrong:\n/ });
   t.match(missing, {

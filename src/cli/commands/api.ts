@@ -5,10 +5,11 @@ import { readWithFlags } from '../flags/setting-flags.js';
 import { addApiFlags, readyJson, runServer, type ServerFlags } from '../run-server.js';
 
 const HELP = `
-Serves REST, Connect, gRPC and gRPC-Web on one port. Run as many as the load needs, over one Postgres and one NATS;
-it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set, and LOG_DOMAIN while the
-database has no log. ADMIN_TOKEN opens the admin API, with which projects and keys are made; with ADMIN_PORT it is served
-on that port of ADMIN_HOST (127.0.0.1) alone, with TLS when the API has it.
+Serves REST, Connect, gRPC and gRPC-Web on one port. Any number of processes can share one Postgres and one NATS.
+
+Requires DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE, and LOG_DOMAIN until the database has a log.
+ADMIN_TOKEN enables the admin API, which creates projects and keys. ADMIN_PORT moves it to a listener of its own on
+ADMIN_HOST (default: 127.0.0.1), with TLS if the API uses TLS.
 
 Example:
   $ attest api --port 8080`;

@@ -40,13 +40,13 @@ Examples:
 export function addAuditLog(program: Command, cli: Cli): void {
   addAdminFlags(program.command('audit-log'))
     .description('show who changed what in the service, newest first')
-    .option('--project <id>', 'only what concerns this project')
-    .addOption(new Option('--action <action>', 'only this').choices(enumNames(AuditActionSchema)))
-    .option('--resource <id>', 'only what was done to the key, submission or whatever else has this id')
-    .option('--after <time>', 'only what was done after, such as 2026-01-31 or 2026-01-31T12:00:00Z')
-    .option('--before <time>', 'only what was done before')
-    .option('--limit <count>', 'how many entries at most', '50')
-    .option('--all', 'every entry, however many')
+    .option('--project <id>', 'only entries of this project')
+    .addOption(new Option('--action <action>', 'only this action').choices(enumNames(AuditActionSchema)))
+    .option('--resource <id>', 'only entries of the key, submission or other resource with this ID')
+    .option('--after <time>', 'only entries after this time, such as 2026-01-31 or 2026-01-31T12:00:00Z')
+    .option('--before <time>', 'only entries before this time')
+    .option('--limit <count>', 'maximum number of entries', '50')
+    .option('--all', 'all entries, without a limit')
     .addHelpText('after', HELP)
     .action((flags: Flags) => showEntries(cli, flags));
 }

@@ -20,17 +20,15 @@ type Flags = ClientFlags & {
 };
 
 const HELP = `
-Reads the log as it is published and derives every root again from its entries: that of the checkpoint it shows now, of
-the last audit, of each --bundle, and with --batches of every batch of the project. All of them come from one tree, so
-none of them rewrote another. Each entry must be a leaf record that names a key of the trust roots; its signature is for
-attest verify, which has what was signed.
+Reads the published entries and recomputes the root of each checkpoint: the current one, that of the last audit, of each
+--bundle, and with --batches of every batch of the project. Matching roots prove that all are checkpoints of one
+append-only tree. Each entry must be a leaf record with a key of the trust roots; \`attest verify\` checks its signature.
 
-All logs of the trust roots are read, or those of one --environment. With --state the audit goes on where the last one
-ended, and a log that has since been cut or rewritten is found out; batches from before then are passed over, and a bundle
-from before then is for an audit without --state.
-Two checkpoints signed by the log that do not fit together prove that it lied: keep them.
+Audits all logs of the trust roots, or those of one --environment. --state resumes after the last audit and detects a log
+that was truncated or rewritten since. It skips older batches and rejects older bundles: audit those without --state.
+Keep two signed checkpoints that contradict each other: they prove that the log is not append-only.
 
-Exit codes: 0 the log is as it should be, 1 it contradicts itself, 2 could not check
+Exit codes: 0 the log is intact, 1 the log is not intact, 2 could not check
 
 Examples:
   $ attest audit
@@ -41,15 +39,15 @@ Examples:
 export function addAudit(program: Command, cli: Cli): void {
   addClientFlags(
     program.command('audit'),
-    'which logs to audit (all), and whose key to use for --batches (live)',
+    'logs to audit (default: all), and environment of the key for --batches (default: live)',
   )
-    .description('check that the public log is whole and was never rewritten')
-    .option('--trust-roots <file>', 'whom to trust: a copy of trust_roots.json')
-    .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
-    .option('--state <file>', 'where the last audit ended; made or brought up to date when all is well')
-    .option('--bundle <file...>', 'also derive the checkpoints in these bundles')
-    .option('--batches', "also derive the checkpoints of all batches of the API key's project")
-    .option('--json', 'print the findings as JSON')
+    .description('check that the public log is complete and append-only')
+    .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
+    .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
+    .option('--state <file>', 'file with the end of the last audit; written if the log is intact')
+    .option('--bundle <file...>', 'also check the checkpoints of these bundles')
+    .option('--batches', "also check the checkpoints of all batches of the API key's project")
+    .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((flags: Flags) => runCheck(cli, flags, () => audit(cli, flags)));
 }

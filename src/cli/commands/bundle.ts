@@ -10,7 +10,7 @@ type Flags = ClientFlags & {
 };
 
 const HELP = `
-Formats: json is the bundle that attest verify checks; sigstore.json the Sigstore bundle in it, for cosign and the like;
+Formats: json is the bundle for \`attest verify\`; sigstore.json the Sigstore bundle in it, for cosign and other tools;
 tlog-proof a C2SP tlog-proof.
 ${CLIENT_HELP}
 
@@ -22,14 +22,14 @@ Examples:
 export function addBundle(program: Command, cli: Cli): void {
   addClientFlags(program.command('bundle'))
     .description('fetch the proof bundle of a submission')
-    .argument('<id>', 'the id of the submission, sub_...')
+    .argument('<id>', 'submission ID, sub_...')
     .addOption(
-      new Option('--format <format>', 'the format')
+      new Option('--format <format>', 'bundle format')
         .choices(['json', 'sigstore.json', 'tlog-proof'])
         .default('json'),
     )
-    .option('-o, --output <file>', 'write to a file, not to standard output')
-    .option('--wait', 'wait until the witnesses have vouched')
+    .option('-o, --output <file>', 'output file (default: standard output)')
+    .option('--wait', 'wait until the submission is witnessed')
     .option('--json', 'print errors as JSON')
     .addHelpText('after', HELP)
     .action((id: string, flags: Flags) => fetchBundle(cli, id, flags));

@@ -8,8 +8,8 @@ import { type MetadataFlags, readMetadata } from '../flags/metadata-flags.js';
 type Flags = ClientFlags & MetadataFlags & { json?: boolean };
 
 const HELP = `
-Replaces metadata that failed its schema, all of it, by metadata that passes; it may name another schema. The leaf in
-the log stays as it is. What was attested is kept beside the correction, until it is redacted.
+Replaces all metadata of a submission whose metadata failed its schema. The new metadata must be valid; its schema may
+differ. The leaf in the log does not change. The attested original is stored with the correction until redaction.
 ${CLIENT_HELP}
 
 Examples:
@@ -19,10 +19,10 @@ Examples:
 /** `attest correct`. */
 export function addCorrect(program: Command, cli: Cli): void {
   addClientFlags(program.command('correct'))
-    .description('correct metadata that failed its schema')
-    .argument('<id>', 'the id of the submission, sub_...')
-    .option('--schema <name>', 'the schema of the metadata')
-    .requiredOption('--metadata <json>', 'metadata as JSON, or @ and a file with it')
+    .description('replace metadata that failed its schema')
+    .argument('<id>', 'submission ID, sub_...')
+    .option('--schema <name>', 'schema of the metadata')
+    .requiredOption('--metadata <json>', 'metadata as JSON, or @<file>')
     .option('--json', 'print the submission as JSON')
     .addHelpText('after', HELP)
     .action((id: string, flags: Flags) => correct(cli, id, flags));

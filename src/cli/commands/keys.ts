@@ -16,46 +16,47 @@ import {
   withAdminApi,
 } from '../flags/admin-flags.js';
 import { addKeyFlags, expiryChange, type KeyFlags, keyFields, parseExpiry } from '../flags/key-flags.js';
+import { addHelp } from '../output/help.js';
 import { keyTable, keyText } from '../output/key-text.js';
 
 type CreateFlags = KeyFlags & { environment: EnvironmentName; project?: string; name: string };
 type RotateFlags = AdminFlags & { overlap?: string; expires?: string };
 
 const HELP = `
-The first key of an installation is made in the same way; \`attest up\` makes one of each environment by itself.
-${ADMIN_HELP}
+The first key of an installation is created the same way; \`attest up\` creates one for each environment.
+${ADMIN_HELP}`;
 
-Examples:
-  $ attest keys create --environment live --name ci --scope attestations:write --scope attestations:read
-  $ attest keys list
-  $ attest keys update key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --submissions-per-second 200
-  $ attest keys rotate key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --overlap 2h
-  $ attest keys revoke key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T`;
+const EXAMPLES = [
+  'attest keys create --environment live --name ci --scope attestations:write --scope attestations:read',
+  'attest keys list --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest keys get key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest keys update key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --submissions-per-second 200',
+  'attest keys rotate key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --overlap 2h',
+  'attest keys revoke key_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+];
 
 const { createApiKey, getApiKey, listApiKeys, updateApiKey, revokeApiKey, rotateApiKey } =
   ApiKeyService.method;
 
 /** `attest keys`. */
 export function addKeys(program: Command, cli: Cli): void {
-  const keys = program
-    .command('keys')
-    .description('make, list, change, rotate and revoke API keys')
-    .addHelpText('after', HELP);
-  const command = (name: string) => addAdminFlags(keys.command(name)).addHelpText('after', HELP);
-  const ofKey = (name: string) => command(name).argument('<id>', 'the id of the key, key_...');
-  addKeyFlags(command('create'))
-    .description('make a key; it is printed once and cannot be had again')
+  const keys = addHelp(program.command('keys'), HELP, EXAMPLES);
+  keys.description('create, list, update, rotate and revoke API keys');
+  const command = (name: string) => addHelp(addAdminFlags(keys.command(name)), HELP, EXAMPLES);
+  const ofKey = (name: string) => command(name).argument('<id>', 'API key ID, key_...');
+  addKeyFlags(command('create'), { isNew: true })
+    .description('create a key; it is shown only once')
     .addOption(
-      new Option('--environment <environment>', 'the log it writes to')
+      new Option('--environment <environment>', 'environment of the key')
         .choices(['live', 'test'])
         .makeOptionMandatory(),
     )
-    .option('--project <id>', 'the project it belongs to; needed when there are several')
-    .option('--name <name>', 'what it is called in lists', 'unnamed')
+    .option('--project <id>', 'project of the key (default: the only project)')
+    .option('--name <name>', 'display name', 'unnamed')
     .action((flags: CreateFlags) => withAdminApi(cli, flags, (call) => create(cli, call, flags)));
   command('list')
-    .description('list keys, newest first, without their secrets')
-    .option('--project <id>', 'only those of this project')
+    .description('list keys, newest first, without secrets')
+    .option('--project <id>', 'only keys of this project')
     .action((flags: AdminFlags & { project?: string }) =>
       withAdminApi(cli, flags, (call) => list(cli, call, flags)),
     );
@@ -64,9 +65,9 @@ export function addKeys(program: Command, cli: Cli): void {
     .action((id: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getApiKey, { id }))),
     );
-  addKeyFlags(ofKey('update'))
-    .description('change a key at once; what is left out stays as it is')
-    .option('--name <name>', 'what it is called in lists')
+  addKeyFlags(ofKey('update'), { isNew: false })
+    .description('change the given fields of a key at once')
+    .option('--name <name>', 'display name')
     .action((id: string, flags: KeyFlags) =>
       withAdminApi(cli, flags, async (call) => {
         const { limits, ...changes } = { ...keyFields(flags), ...expiryChange(cli, flags) };
@@ -78,14 +79,14 @@ export function addKeys(program: Command, cli: Cli): void {
       }),
     );
   ofKey('rotate')
-    .description('make the successor of a key, which goes on working for a while')
-    .option('--overlap <span>', 'how long the key goes on, such as 2h or 7d; 0s to end it at once', '24h')
-    .option('--expires <span>', 'for how long the successor is valid; as long as the key when left out')
+    .description('create a replacement key; the old one keeps working for --overlap')
+    .option('--overlap <duration>', 'how long the old key keeps working, 0s to 30d', '24h')
+    .option('--expires <duration>', 'lifetime of the new key, such as 90d (default: expiry of the old key)')
     .action((id: string, flags: RotateFlags) =>
       withAdminApi(cli, flags, (call) => rotate(cli, call, id, flags)),
     );
   ofKey('revoke')
-    .description('revoke a key for good, at once')
+    .description('revoke a key at once; this cannot be undone')
     .action((id: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => {
         const key = await call(revokeApiKey, { id });

@@ -3,58 +3,54 @@ import { readConfig } from '../../config/config.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { LogManager, LogStatus } from '../../server/logs/log-manager.js';
 import { type Cli, print } from '../cli.js';
-
 import { readWithFlags } from '../flags/setting-flags.js';
+import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
 
 type Flags = { dataDir?: string; json?: boolean };
 
 const HELP = `
-Works on the database of DATABASE_URL, or on the one that \`attest up\` runs over the data directory, and on the
-register (CHECKPOINT_REGISTER), which remembers outside the database what was published.
+Uses the database of DATABASE_URL, or that of \`attest up\` in the data directory, and the checkpoint register
+(CHECKPOINT_REGISTER), which records published checkpoints outside the database.
 
-A log is frozen when the database contradicts the register: it was restored from a backup older than a published
-checkpoint. Restore a newer backup if there is one. If there is none, \`new-epoch\` begins a new log under a new
-origin; the old one stays readable and its bundles verify as before.
+A log is frozen if the database is behind the register: it was restored from a backup older than a published checkpoint.
+Restore a newer backup if there is one. If there is none, \`new-epoch\` starts a new log under a new origin; the old one
+stays readable and its bundles still verify.`;
 
-Examples:
-  $ attest log status
-  $ attest log new-epoch --environment live
-  $ attest log fill-register`;
+const EXAMPLES = ['attest log status', 'attest log new-epoch --environment live', 'attest log fill-register'];
 
 /** `attest log`. */
 export function addLog(program: Command, cli: Cli): void {
-  const log = program
-    .command('log')
-    .description('show the logs, and go on after one was frozen')
-    .addHelpText('after', HELP);
+  const log = addHelp(program.command('log'), HELP, EXAMPLES);
+  log.description('show the logs, and recover from a frozen one');
   addFlags(log.command('status'))
-    .description('show where each log stands')
+    .description('show size and state of each log')
     .action((flags: Flags) => withLogs(cli, flags, async (logs) => show(cli, flags, await logs.status())));
   addFlags(log.command('new-epoch'))
-    .description('begin a new log in place of a frozen one')
+    .description('start a new log in place of a frozen one')
     .addOption(
-      new Option('--environment <environment>', 'which log').choices(['live', 'test']).makeOptionMandatory(),
+      new Option('--environment <environment>', 'environment of the log')
+        .choices(['live', 'test'])
+        .makeOptionMandatory(),
     )
     .action((flags: Flags & { environment: EnvironmentName }) =>
       withLogs(cli, flags, async (logs) => show(cli, flags, [await logs.newEpoch(flags.environment)])),
     );
   addFlags(log.command('fill-register'))
-    .description('write what the database has published into a register that was lost')
+    .description('restore a lost register from the database')
     .action((flags: Flags) =>
       withLogs(cli, flags, async (logs) => {
         const filled = await logs.fillRegister();
         if (flags.json) print(cli, JSON.stringify({ filled }));
-        else print(cli, filled.length === 0 ? 'the register lacks no log' : `filled in ${filled.join(', ')}`);
+        else print(cli, filled.length === 0 ? 'the register is complete' : `restored ${filled.join(', ')}`);
       }),
     );
 }
 
 function addFlags(command: Command): Command {
-  return command
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
-    .option('--json', 'print JSON')
-    .addHelpText('after', HELP);
+  return addHelp(command, HELP, EXAMPLES)
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
+    .option('--json', 'print JSON');
 }
 
 async function withLogs(cli: Cli, flags: Flags, use: (logs: LogManager) => Promise<void>): Promise<void> {

@@ -3,8 +3,8 @@ import { readConfig } from '../../config/config.js';
 import { type Cli, print } from '../cli.js';
 
 const HELP = `
-Brings the tables of DATABASE_URL up to this version. Processes of the version before keep working on them.
-attest up does this by itself.
+Applies pending migrations to DATABASE_URL. Processes of the previous version keep working. \`attest up\` migrates at
+startup.
 
 Example:
   $ DATABASE_URL=postgres://attest:...@db/attest attest migrate`;
@@ -13,8 +13,8 @@ Example:
 export function addMigrate(program: Command, cli: Cli): void {
   program
     .command('migrate')
-    .description('bring the database up to this version')
-    .option('--json', 'print the result as JSON')
+    .description('apply pending migrations')
+    .option('--json', 'print the applied migrations as JSON')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: boolean }) => {
       const config = readConfig(cli.env, { process: 'migrate' });

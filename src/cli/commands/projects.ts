@@ -15,32 +15,31 @@ import {
   printJsonList,
   withAdminApi,
 } from '../flags/admin-flags.js';
+import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
 
-const HELP = `${ADMIN_HELP}
-
-Examples:
-  $ attest projects create "Model evaluations"
-  $ attest projects list
-  $ attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --name "Evaluations"`;
+const EXAMPLES = [
+  'attest projects create "Model evaluations"',
+  'attest projects list',
+  'attest projects get prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --name "Evaluations"',
+];
 
 const { createProject, getProject, listProjects, updateProject } = ProjectService.method;
 
 /** `attest projects`. */
 export function addProjects(program: Command, cli: Cli): void {
-  const projects = program
-    .command('projects')
-    .description('make, list and rename projects, which own keys and submissions')
-    .addHelpText('after', HELP);
-  const command = (name: string) => addAdminFlags(projects.command(name)).addHelpText('after', HELP);
+  const projects = addHelp(program.command('projects'), ADMIN_HELP, EXAMPLES);
+  projects.description('create, list and rename projects, which own keys and submissions');
+  const command = (name: string) => addHelp(addAdminFlags(projects.command(name)), ADMIN_HELP, EXAMPLES);
   command('create')
-    .description('make a project')
-    .argument('<name>', 'what it is called')
+    .description('create a project')
+    .argument('<name>', 'display name')
     .action((name: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, await call(createProject, { name }))),
     );
   command('list')
-    .description('list the projects, newest first')
+    .description('list projects, newest first')
     .action((flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => {
         list(cli, flags, await collectPages((page) => call(listProjects, page)));
@@ -48,14 +47,14 @@ export function addProjects(program: Command, cli: Cli): void {
     );
   command('get')
     .description('show one project')
-    .argument('<id>', 'the id of the project, prj_...')
+    .argument('<id>', 'project ID, prj_...')
     .action((id: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
     );
   command('update')
     .description('rename a project')
-    .argument('<id>', 'the id of the project, prj_...')
-    .requiredOption('--name <name>', 'what it is called from now on')
+    .argument('<id>', 'project ID, prj_...')
+    .requiredOption('--name <name>', 'new display name')
     .action((id: string, flags: AdminFlags & { name: string }) =>
       withAdminApi(cli, flags, async (call) =>
         show(cli, flags, await call(updateProject, { id, name: flags.name })),

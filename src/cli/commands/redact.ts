@@ -7,8 +7,8 @@ import { printSubmission } from './correct.js';
 type Flags = ClientFlags & { yes?: boolean; json?: boolean };
 
 const HELP = `
-Erases the metadata of a submission for good: the original, a correction, what validation said of it, and the salt that
-opens the statement's commitment. The leaf, the bundle and the name of the schema stay. Doing it again changes nothing.
+Erases the metadata of a submission: the original, a correction, the validation errors, and the salt of the commitment
+in the statement. Cannot be undone. The leaf, the bundle and the schema's name remain. Redaction is idempotent.
 ${CLIENT_HELP}
 
 Examples:
@@ -18,9 +18,9 @@ Examples:
 /** `attest redact`. */
 export function addRedact(program: Command, cli: Cli): void {
   addClientFlags(program.command('redact'))
-    .description('erase the metadata of a submission for good')
-    .argument('<id>', 'the id of the submission, sub_...')
-    .option('-y, --yes', 'do not ask')
+    .description('erase the metadata of a submission; this cannot be undone')
+    .argument('<id>', 'submission ID, sub_...')
+    .option('-y, --yes', 'do not ask for confirmation')
     .option('--json', 'print the submission as JSON')
     .addHelpText('after', HELP)
     .action((id: string, flags: Flags) => redact(cli, id, flags));

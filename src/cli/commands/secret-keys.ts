@@ -3,35 +3,32 @@ import { readConfig } from '../../config/config.js';
 import type { SecretKeyManager } from '../../server/process/secret-key-manager.js';
 import { type Cli, print } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
+import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
 
 type Flags = { dataDir?: string; json?: boolean };
 
 const HELP = `
-Works on the database of DATABASE_URL, or on the one that \`attest up\` runs over the data directory. The database knows
-the keys of SECRET_KEY by their ids and by fingerprints, and a process whose keys do not fit them does not start.
+Uses the database of DATABASE_URL, or that of \`attest up\` in the data directory. The database identifies the keys of
+SECRET_KEY by ID and fingerprint; a process whose keys do not match does not start.
 
-A new key stands before the old one: SECRET_KEY=k2:<new>,k1:<old>. The old one can be left out once no webhook has its
-secret under it (\`attest webhooks rotate\`) and no API key from before is used any more.
+To rotate, put the new key first: SECRET_KEY=k2:<new>,k1:<old>. Remove the old one when no webhook secret is encrypted
+with it (\`attest webhooks rotate\`) and no API key from before the rotation is in use.
 
-\`forget\` is for a key that is lost: what was made under it is lost as well.
+\`forget\` is for a lost key: webhook secrets and API keys made with it are lost as well.`;
 
-Examples:
-  $ attest secret-keys list
-  $ attest secret-keys forget k1`;
+const EXAMPLES = ['attest secret-keys list', 'attest secret-keys forget k1'];
 
 /** `attest secret-keys`. */
 export function addSecretKeys(program: Command, cli: Cli): void {
-  const keys = program
-    .command('secret-keys')
-    .description('show the keys of SECRET_KEY that the database knows, and go on after one was lost')
-    .addHelpText('after', HELP);
+  const keys = addHelp(program.command('secret-keys'), HELP, EXAMPLES);
+  keys.description('list the keys of SECRET_KEY in the database, and recover from a lost one');
   addFlags(keys.command('list'))
-    .description('show the keys, oldest first')
+    .description('list keys, oldest first')
     .action((flags: Flags) => withKeys(cli, flags, (manager) => list(cli, flags, manager)));
   addFlags(keys.command('forget'))
-    .description('let processes start without a key that is lost')
-    .argument('<id>', 'the id of the key, as it stands before the colon')
+    .description('allow processes to start without a lost key')
+    .argument('<id>', 'key ID, the part before the colon')
     .action((id: string, flags: Flags) =>
       withKeys(cli, flags, async (manager) => {
         await manager.forget(id);
@@ -41,10 +38,9 @@ export function addSecretKeys(program: Command, cli: Cli): void {
 }
 
 function addFlags(command: Command): Command {
-  return command
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
-    .option('--json', 'print JSON')
-    .addHelpText('after', HELP);
+  return addHelp(command, HELP, EXAMPLES)
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
+    .option('--json', 'print JSON');
 }
 
 async function withKeys(
@@ -68,5 +64,5 @@ async function list(cli: Cli, { json }: Flags, manager: SecretKeyManager): Promi
     firstUsedAt.toISOString(),
     String(webhooks),
   ]);
-  print(cli, formatTable([['ID', 'FIRST USED', 'WEBHOOKS UNDER IT'], ...cells]));
+  print(cli, formatTable([['ID', 'FIRST USED', 'WEBHOOKS'], ...cells]));
 }

@@ -41,9 +41,9 @@ type Flags = ClientFlags &
 type FileResult = { file: string } & ({ submission: Submission } | { error: unknown });
 
 const HELP = `
-Hashes the files here and submits the hashes; the files themselves go nowhere. Prints id, status and file of each
-submission, in the order of the files; /dev/stdin is standard input. Without --metadata each file is described by its
-name, as a package URL (pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
+Hashes files locally and submits the hashes; file contents are never sent. Prints ID, status and file of each submission,
+in the order of the files. /dev/stdin is standard input. The default metadata is a package URL with the file's name
+(pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
 ${CLIENT_HELP}
 
 Examples:
@@ -55,15 +55,15 @@ Examples:
 export function addSubmit(program: Command, cli: Cli): void {
   addClientFlags(program.command('submit'))
     .description('hash files and submit the hashes')
-    .argument('<file...>', 'the files')
-    .option('--schema <name>', 'the schema of the metadata')
-    .option('--metadata <json>', 'metadata as JSON, or @ and a file with it; the same for every file')
-    .option('--lenient', 'record even when the metadata fails its schema')
-    .option('--wait', 'wait until the witnesses have vouched')
-    .option('--timeout <span>', 'how long to wait', '10m')
-    .option('--concurrency <count>', 'how many files at a time, 1 to 64', '4')
-    .option('--quiet', 'print the ids alone')
-    .option('--json', 'print a line of JSON for each file')
+    .argument('<file...>', 'files to attest')
+    .option('--schema <name>', 'schema of the metadata')
+    .option('--metadata <json>', 'metadata for every file, as JSON or @<file>')
+    .option('--lenient', 'accept metadata that fails its schema')
+    .option('--wait', 'wait until the submissions are witnessed')
+    .option('--timeout <duration>', 'timeout of --wait, 1s to 30d', '10m')
+    .option('--concurrency <count>', 'files in parallel, 1 to 64', '4')
+    .option('--quiet', 'print only the IDs')
+    .option('--json', 'print one line of JSON per file')
     .addHelpText('after', HELP)
     .action((files: string[], flags: Flags) => submit(cli, files, flags));
 }

@@ -7,9 +7,8 @@ import { readWithFlags } from '../flags/setting-flags.js';
 import { addApiFlags, readyJson, runServer, type ServerFlags } from '../run-server.js';
 
 const HELP = `
-Starts everything on this machine: a Postgres and a nats-server of its own (unless DATABASE_URL and NATS_URL name
-others), the API and the worker. Keys, secrets and data are kept in the data directory and found again by the next
-start. When all is ready it prints "ready" and the address.
+Starts an embedded Postgres and nats-server (unless DATABASE_URL and NATS_URL are set), the API and the worker. Keys,
+secrets and data persist in the data directory. Prints "ready" and the address once the service accepts requests.
 
 Examples:
   $ attest up

@@ -21,11 +21,11 @@ Examples:
 /** `attest usage`. */
 export function addUsage(program: Command, cli: Cli): void {
   addAdminFlags(program.command('usage'))
-    .description('show what a project or a key has used')
-    .option('--project <id>', 'all keys of this project')
-    .option('--key <id>', 'one key')
+    .description('show submissions and reads of a project or a key')
+    .option('--project <id>', 'project, with all its keys')
+    .option('--key <id>', 'API key')
     .addOption(
-      new Option('--by <window>', 'the last 90 days, or the hours of the last 8')
+      new Option('--by <window>', 'one row per day (last 90 days) or hour (last 8 days)')
         .choices(['day', 'hour'])
         .default('day'),
     )

@@ -35,15 +35,13 @@ const MAX_KEY_BYTES = 64 * 1024;
 const MAX_SIGNED_FILE_BYTES = 256 * 1024 * 1024;
 
 const HELP = `
-Checks a Sigstore bundle v0.3 that is signed by a key, from this service (bundle.sigstore.json) or from any other
-signer: an in-toto statement in DSSE that names the file, or a signature over the file itself (then the file is needed,
-of at most 256 MiB). Keys: Ed25519, ECDSA P-256 with SHA-256, P-384 with SHA-384, P-521 with SHA-512.
+Verifies a Sigstore bundle v0.3 signed by a key, of this service (bundle.sigstore.json) or any other signer: an in-toto
+statement in DSSE with the file as subject, or a signature over the file itself (which needs the file, at most 256 MiB). Keys: Ed25519, ECDSA P-256 with SHA-256, P-384 with SHA-384, P-521 with SHA-512.
 
-With --trusted-root, log entries are checked by inclusion proof and signed checkpoint, and RFC 3161 time stamps by
-their chain; each that the bundle has must hold. A stamp by an authority that the trusted root does not have says
-nothing; with --require-timestamp one that holds must be there. Without a trusted root neither is checked, and the
-report says so: it then proves no more than who signed. Nothing is fetched. Bundles signed under a certificate, and
-those of other versions, cannot be checked here.
+--trusted-root verifies each log entry by inclusion proof and signed checkpoint, and each RFC 3161 time stamp by its
+certificate chain; all must be valid. Time stamps by authorities outside the trusted root are ignored;
+--require-timestamp needs a valid one. Without a trusted root only the signature is verified, and the report says so.
+Works offline. Bundles with a certificate, or of other versions, are not supported.
 
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
@@ -55,13 +53,13 @@ Examples:
 export function addVerifySigstore(program: Command, cli: Cli): void {
   program
     .command('verify-sigstore')
-    .description('check a file against a Sigstore bundle and a key')
-    .argument('<file>', 'the file, or sha256: and 64 hex digits')
-    .requiredOption('--bundle <file>', 'the Sigstore bundle')
-    .requiredOption('--key <file>', 'the public key that must have signed, in PEM')
+    .description('verify a file against a Sigstore bundle and a public key')
+    .argument('<file>', 'file, or sha256: and 64 hex digits')
+    .requiredOption('--bundle <file>', 'Sigstore bundle')
+    .requiredOption('--key <file>', 'public key of the signer, in PEM')
     .option('--trusted-root <file>', 'trusted logs and time-stamping authorities: a trusted_root.json')
-    .option('--require-timestamp', 'want a time stamp by an authority of the trusted root')
-    .option('--json', 'print the findings as JSON')
+    .option('--require-timestamp', 'require a time stamp by an authority of the trusted root')
+    .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
 }

@@ -29,16 +29,15 @@ const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 export const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
 
 const HELP = `
-Checks, here and with nobody's help, that the file is the one the bundle is about, that the bundle's statement about it
-is in the log, and that witnesses vouched for the log. Says what it found in each step and, in one sentence, what is
-proven.
+Verifies locally that the bundle's statement is about the file, that it is in the log, and that witnesses signed the log's
+checkpoint. Prints the result of each step and a summary of what is proven.
 
-Every project of a service can attest any file. --project says which one must have: take its id from whom you expect the
-attestation of. Without it the project is named in the sentence, and is for you to look at.
+Any project of a service can attest any file. --project requires a certain one: get its ID from the expected attester.
+Without it the summary names the project; check it yourself.
 
-What to trust is never taken from the bundle. It comes from --trust-roots; without it, from trust_roots.json under
---verify-url, ATTEST_VERIFY_URL, ATTEST_URL, or the address that attest up left in its data directory. Whoever answers
-there then decides what counts as proof: keep a copy of trust roots that you got another way, and use that.
+Trust roots never come from the bundle: they come from --trust-roots, else from trust_roots.json under --verify-url,
+ATTEST_VERIFY_URL, ATTEST_URL, or the address in the data directory. Trust roots fetched this way are only as trustworthy
+as the server: prefer a copy obtained through another channel.
 
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
@@ -52,17 +51,17 @@ Examples:
 export function addVerify(program: Command, cli: Cli): void {
   program
     .command('verify')
-    .description('check a file against its proof bundle')
-    .argument('<file>', 'the file, or sha256: and 64 hex digits')
-    .requiredOption('--bundle <file>', 'the proof bundle')
-    .option('--trust-roots <file>', 'whom to trust: a copy of trust_roots.json')
-    .option('--verify-url <url>', 'where to fetch trust roots when there is no copy (ATTEST_VERIFY_URL)')
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
-    .addOption(environmentFlag('which environment the bundle must be of').default('live'))
-    .option('--project <id>', 'the project that must have attested the file, prj_...')
-    .option('--metadata <json>', 'metadata the bundle must be about, as JSON or @ and a file with it')
-    .option('--metadata-salt <hex>', 'the salt that opens the commitment to the metadata')
-    .option('--json', 'print the findings as JSON')
+    .description('verify a file against its proof bundle')
+    .argument('<file>', 'file, or sha256: and 64 hex digits')
+    .requiredOption('--bundle <file>', 'proof bundle')
+    .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
+    .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
+    .addOption(environmentFlag('required environment of the bundle').default('live'))
+    .option('--project <id>', 'required project of the submission, prj_...')
+    .option('--metadata <json>', 'expected metadata, as JSON or @<file>; needs --metadata-salt')
+    .option('--metadata-salt <hex>', 'salt of the metadata commitment')
+    .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
 }

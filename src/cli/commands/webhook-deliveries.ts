@@ -14,7 +14,7 @@ import { openClient, parseCount } from '../flags/client-flags.js';
 import { type AddSubcommand, printWebhook, WEBHOOK_ID, type WebhookFlags } from '../flags/webhook-flags.js';
 import { deliveryTable, deliveryText } from '../output/webhook-text.js';
 
-const DELIVERY_ID = ['<delivery>', 'the id of the delivery, dlv_...'] as const;
+const DELIVERY_ID = ['<delivery>', 'delivery ID, dlv_...'] as const;
 const PAGE = 200;
 const MAX_LISTED = 100_000;
 
@@ -29,10 +29,13 @@ export function addDeliveries(command: AddSubcommand, cli: Cli): void {
       else print(cli, `${delivery.id}  queued`);
     });
   command('deliveries')
-    .description('list what was sent to a subscription, newest first')
+    .description('list deliveries of a subscription, newest first')
     .argument(...WEBHOOK_ID)
-    .option('--status <status>', `only these: ${enumNames(DeliveryStatusSchema).join(', ')}`)
-    .option('--limit <count>', 'how many at most', '50')
+    .option(
+      '--status <status>',
+      `only deliveries with this status: ${enumNames(DeliveryStatusSchema).join(', ')}`,
+    )
+    .option('--limit <count>', 'maximum number of deliveries', '50')
     .action(async (id: string, flags: WebhookFlags & { status?: string; limit: string }) => {
       const limit = parseCount('--limit', flags.limit, MAX_LISTED);
       const status = flags.status === undefined ? 0 : parseStatus(flags.status);
@@ -42,7 +45,7 @@ export function addDeliveries(command: AddSubcommand, cli: Cli): void {
       else print(cli, deliveryTable(listed));
     });
   command('delivery')
-    .description('show one delivery, with every attempt and what was answered')
+    .description('show one delivery with all attempts and responses')
     .argument(...WEBHOOK_ID)
     .argument(...DELIVERY_ID)
     .action(async (id: string, deliveryId: string, flags: WebhookFlags) => {
@@ -51,10 +54,10 @@ export function addDeliveries(command: AddSubcommand, cli: Cli): void {
       else print(cli, deliveryText(delivery));
     });
   command('redeliver')
-    .description('send a delivery again, or all failed ones since a time')
+    .description('redeliver one delivery, or all failed ones since a time')
     .argument(...WEBHOOK_ID)
     .argument('[delivery]', DELIVERY_ID[1])
-    .option('--since <time>', 'all that failed and were made at or after this time, RFC 3339')
+    .option('--since <time>', 'failed deliveries created at or after this time, RFC 3339')
     .action((id: string, delivery: string | undefined, flags: WebhookFlags & { since?: string }) =>
       redeliver(cli, flags, openClient(cli, flags), id, delivery),
     );

@@ -20,12 +20,12 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 export function addListen(command: Command, cli: Cli): void {
   command
     .description(
-      'print events as they come, each verified, until stopped; the subscription is made and deleted here. The ' +
-        'service must be able to reach this machine: an `attest up` on it, or an address given with --public-url',
+      'print events as they arrive, after verifying their signatures, until stopped; uses a temporary subscription. ' +
+        'The service must be able to reach this machine: run `attest up` on it, or give --public-url',
     )
-    .option('--forward-to <address>', 'hand each event on, as it came, and answer what is answered there')
-    .option('--port <port>', 'where to listen on this machine', '0')
-    .option('--public-url <address>', 'the https address that leads to that port')
+    .option('--forward-to <url>', 'forward each event unchanged and return the response status')
+    .option('--port <port>', 'local port to listen on, 0 for a free one', '0')
+    .option('--public-url <url>', 'public https URL of that port')
     .action((flags: Flags) => listen(cli, flags));
 }
 

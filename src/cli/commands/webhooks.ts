@@ -10,26 +10,31 @@ import { type Cli, print, UsageError } from '../cli.js';
 import { printJsonList } from '../flags/admin-flags.js';
 import { addClientFlags, CLIENT_HELP, openClient } from '../flags/client-flags.js';
 import { type AddSubcommand, printWebhook, WEBHOOK_ID, type WebhookFlags } from '../flags/webhook-flags.js';
+import { addHelp } from '../output/help.js';
 import { webhookTable } from '../output/webhook-text.js';
 import { addDeliveries } from './webhook-deliveries.js';
 import { addListen } from './webhooks-listen.js';
 
-const HELP = `${CLIENT_HELP}
-
-Examples:
-  $ attest webhooks listen --forward-to http://localhost:3000/hooks
-  $ attest webhooks create https://ci.example.com/hooks --event attestation.witnessed
-  $ attest webhooks deliveries whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --status failed
-  $ attest webhooks redeliver whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --since 2026-01-31T12:00:00Z`;
+const EXAMPLES = [
+  'attest webhooks listen --forward-to http://localhost:3000/hooks',
+  'attest webhooks create https://ci.example.com/hooks --event attestation.witnessed',
+  'attest webhooks update whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --disable',
+  'attest webhooks rotate whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest webhooks delete whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest webhooks list',
+  'attest webhooks get whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest webhooks test whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest webhooks deliveries whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --status failed',
+  'attest webhooks delivery whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T dlv_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
+  'attest webhooks redeliver whk_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --since 2026-01-31T12:00:00Z',
+];
 
 /** `attest webhooks`. */
 export function addWebhooks(program: Command, cli: Cli): void {
-  const webhooks = program
-    .command('webhooks')
-    .description('make, list, test and listen to subscriptions to events')
-    .addHelpText('after', HELP);
+  const webhooks = addHelp(program.command('webhooks'), CLIENT_HELP, EXAMPLES);
+  webhooks.description('create, list, test and listen to webhook subscriptions');
   const command = (name: string) =>
-    addClientFlags(webhooks.command(name)).option('--json', 'print JSON').addHelpText('after', HELP);
+    addHelp(addClientFlags(webhooks.command(name)), CLIENT_HELP, EXAMPLES).option('--json', 'print JSON');
   addListen(command('listen'), cli);
   addWriteCommands(command, cli);
   addReadCommands(command, cli);
@@ -38,10 +43,10 @@ export function addWebhooks(program: Command, cli: Cli): void {
 
 function addWriteCommands(command: AddSubcommand, cli: Cli): void {
   command('create')
-    .description('subscribe an address to events; prints the signing secret, once')
-    .argument('<address>', 'where events are sent')
-    .option('--event <type...>', `which events (all): ${subscribableEvents().join(', ')}`)
-    .option('--secret <secret>', 'a signing secret of your own; one is made without it')
+    .description('subscribe a URL to events; the signing secret is shown only once')
+    .argument('<url>', 'destination of the events')
+    .option('--event <type...>', `events (default: all): ${subscribableEvents().join(', ')}`)
+    .option('--secret <secret>', 'signing secret (default: a random one)')
     .action(async (address: string, flags: WebhookFlags & { event?: string[]; secret?: string }) => {
       const events = parseEvents(flags.event);
       const { secret } = flags;
@@ -53,19 +58,19 @@ function addWriteCommands(command: AddSubcommand, cli: Cli): void {
       printWebhook(cli, flags, made);
     });
   command('update')
-    .description('change what is named of a subscription')
+    .description('change the given fields of a subscription')
     .argument(...WEBHOOK_ID)
-    .option('--address <address>', 'where events are sent')
-    .option('--event <type...>', 'which events')
-    .option('--disable', 'send nothing until it is enabled')
-    .option('--enable', 'send again')
+    .option('--address <url>', 'destination of the events')
+    .option('--event <type...>', 'events to send')
+    .option('--disable', 'stop deliveries')
+    .option('--enable', 'resume deliveries')
     .action(async (id: string, flags: WebhookFlags & UpdateFlags) => {
       printWebhook(cli, flags, await openClient(cli, flags).webhooks.update(updateRequest(id, flags)));
     });
   command('rotate')
-    .description('give a subscription a new secret; the old one signs along for 24 hours')
+    .description('rotate the signing secret; the old one keeps signing as well for 24 hours')
     .argument(...WEBHOOK_ID)
-    .option('--secret <secret>', 'a signing secret of your own; one is made without it')
+    .option('--secret <secret>', 'signing secret (default: a random one)')
     .action(async (id: string, flags: WebhookFlags & { secret?: string }) => {
       const { secret } = flags;
       const change = { id, ...(secret === undefined ? {} : { secret }) };
@@ -96,7 +101,7 @@ function updateRequest(id: string, { address, event, disable, enable }: UpdateFl
 
 function addReadCommands(command: AddSubcommand, cli: Cli): void {
   command('list')
-    .description('list the subscriptions, newest first')
+    .description('list subscriptions, newest first')
     .action(async (flags: WebhookFlags) => {
       const all = await collect(openClient(cli, flags).webhooks.list());
       if (flags.json) printJsonList(cli, WebhookSchema, all);

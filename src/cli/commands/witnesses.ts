@@ -13,31 +13,26 @@ import {
   printJsonList,
   withAdminApi,
 } from '../flags/admin-flags.js';
+import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
 
-const HELP = `${ADMIN_HELP}
-
-Examples:
-  $ attest witnesses list
-  $ attest witnesses ask tsa`;
+const EXAMPLES = ['attest witnesses list', 'attest witnesses ask tsa'];
 
 const { listWitnesses, askWitness } = WitnessService.method;
 
 /** `attest witnesses`. */
 export function addWitnesses(program: Command, cli: Cli): void {
-  const witnesses = program
-    .command('witnesses')
-    .description('show how the witnesses stand, and have one asked at once')
-    .addHelpText('after', HELP);
-  const command = (name: string) => addAdminFlags(witnesses.command(name)).addHelpText('after', HELP);
+  const witnesses = addHelp(program.command('witnesses'), ADMIN_HELP, EXAMPLES);
+  witnesses.description('show the status of the witnesses, and retry one now');
+  const command = (name: string) => addHelp(addAdminFlags(witnesses.command(name)), ADMIN_HELP, EXAMPLES);
   command('list')
-    .description('show what each has vouched for, and when it is asked next')
+    .description('show the tree size that each witness covers, its failures and its next attempt')
     .action((flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, (await call(listWitnesses, {})).data)),
     );
   command('ask')
-    .description('have a witness asked at once, about every log that it has not vouched for')
-    .argument('<name>', 'its name in WITNESSES')
+    .description('request signatures from a witness now, for every log with an uncovered checkpoint')
+    .argument('<name>', 'name of the witness in WITNESSES')
     .action((name: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, (await call(askWitness, { name })).data)),
     );

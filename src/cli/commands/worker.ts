@@ -5,9 +5,10 @@ import { readWithFlags } from '../flags/setting-flags.js';
 import { addServerFlags, readyJson, runServer, type ServerFlags } from '../run-server.js';
 
 const HELP = `
-Seals batches, asks witnesses and delivers events to webhooks. Run as many as the load needs, over one
-Postgres and one NATS; it starts only when DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE are set,
-and LOG_DOMAIN while the database has no log.
+Seals batches, requests witness signatures and delivers webhooks. Any number of processes can share one Postgres and one
+NATS.
+
+Requires DATABASE_URL, NATS_URL, SECRET_KEY, DSSE_KEY_FILE and LOG_KEY_FILE, and LOG_DOMAIN until the database has a log.
 
 Example:
   $ attest worker --ops-port 9091`;
@@ -15,8 +16,10 @@ Example:
 /** `attest worker`. */
 export function addWorker(program: Command, cli: Cli): void {
   addServerFlags(program.command('worker'))
-    .addOption(new Option('--port <port>', 'taken, so that api and worker may be started alike').hideHelp())
-    .description('seal batches, ask witnesses and deliver events')
+    .addOption(
+      new Option('--port <port>', 'ignored, so that api and worker accept the same flags').hideHelp(),
+    )
+    .description('seal batches, request witness signatures and deliver webhooks')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'worker' }));

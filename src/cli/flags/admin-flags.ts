@@ -14,9 +14,9 @@ export type AdminFlags = { url?: string; dataDir?: string; json?: boolean };
 
 /** Help text about them. */
 export const ADMIN_HELP = `
-Calls the admin API of a running service: the one of --url or ATTEST_URL with the token of ATTEST_ADMIN_TOKEN, or the
-one that \`attest up\` runs over the data directory. \`attest api\` has it when ADMIN_TOKEN is set, and where ADMIN_PORT is
-set too, on that port alone: ATTEST_ADMIN_URL names it beside the ATTEST_URL of other commands.`;
+Calls the admin API of --url, else ATTEST_ADMIN_URL, else ATTEST_URL, with the token of ATTEST_ADMIN_TOKEN; by default
+that of \`attest up\` in the data directory. \`attest api\` serves it if ADMIN_TOKEN is set, on ADMIN_PORT if that is set,
+else on the API's port.`;
 
 /** Page size of requests that list everything. */
 const PAGE = 200;
@@ -24,8 +24,8 @@ const PAGE = 200;
 /** Adds the flags that select the service. */
 export function addAdminFlags(command: Command): Command {
   return command
-    .option('--url <url>', 'address of the service (ATTEST_URL)')
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .option('--url <url>', 'base URL of the admin API (ATTEST_ADMIN_URL, else ATTEST_URL)')
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .option('--json', 'print JSON');
 }
 

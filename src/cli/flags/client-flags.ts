@@ -24,18 +24,18 @@ export type ClientFlags = {
 
 /** Help text about them. */
 export const CLIENT_HELP = `
-The service and the key are those of --url and --api-key, or of ATTEST_URL and ATTEST_API_KEY (better for the key: the
-arguments of a process can be seen by others), or those that \`attest up\` left in its data directory.`;
+Service and key come from --url and --api-key, else ATTEST_URL and ATTEST_API_KEY, else the credentials of \`attest up\`
+in the data directory. Prefer the variable for the key: other users can see the arguments of a process.`;
 
 /** Adds the flags that select the service and the API key. */
 export function addClientFlags(
   command: Command,
-  environment = 'which key of the data directory to use (live)',
+  environment = 'environment of the key in the data directory (default: live)',
 ): Command {
   return command
-    .option('--url <url>', 'address of the service (ATTEST_URL)')
+    .option('--url <url>', 'base URL of the service (ATTEST_URL)')
     .option('--api-key <key>', 'API key (ATTEST_API_KEY)')
-    .option('--data-dir <dir>', 'the data directory of `attest up` (DATA_DIR, .data)')
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .addOption(environmentFlag(environment));
 }
 

@@ -14,15 +14,16 @@ export type KeyFlags = AdminFlags & {
   readsPerSecond?: string;
 };
 
-/** Adds the flags for scopes, expiry and rate limits. */
-export function addKeyFlags(command: Command): Command {
+/** Adds the flags for scopes, expiry and rate limits; the help of a new key's flags states their defaults. */
+export function addKeyFlags(command: Command, { isNew }: { isNew: boolean }): Command {
+  const byDefault = (value: string) => (isNew ? ` (default: ${value})` : '');
   return command
-    .option('--scope <scope...>', 'what it may do; a new key everything when left out')
-    .option('--expires <span>', 'for how long it is valid, such as 90d, or never')
-    .option('--submissions-per-second <count>', 'limits: 60 for a new key when left out')
-    .option('--submissions-per-hour <count>', '10000')
-    .option('--submissions-per-day <count>', '100000')
-    .option('--reads-per-second <count>', '600');
+    .option('--scope <scope...>', `scopes to grant${byDefault('all')}`)
+    .option('--expires <duration>', `lifetime from now, such as 90d, or never${byDefault('never')}`)
+    .option('--submissions-per-second <count>', `submissions per second${byDefault('60')}`)
+    .option('--submissions-per-hour <count>', `submissions per hour${byDefault('10000')}`)
+    .option('--submissions-per-day <count>', `submissions per day${byDefault('100000')}`)
+    .option('--reads-per-second <count>', `reads per second${byDefault('600')}`);
 }
 
 /** Name, scopes and limits for a request; omits those not given. */

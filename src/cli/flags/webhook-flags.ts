@@ -12,7 +12,7 @@ export type WebhookFlags = ClientFlags & { json?: boolean };
 export type AddSubcommand = (name: string) => Command;
 
 /** The argument for the subscription. */
-export const WEBHOOK_ID = ['<id>', 'the id of the subscription, whk_...'] as const;
+export const WEBHOOK_ID = ['<id>', 'subscription ID, whk_...'] as const;
 
 /** Prints a subscription. */
 export function printWebhook(cli: Cli, { json }: WebhookFlags, webhook: Webhook): void {
