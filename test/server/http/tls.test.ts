@@ -184,11 +184,11 @@ t.test(
     t.equal(new URL(api.baseUrl).protocol, 'https:');
     await install(expired, files);
     api.hangUp();
-    await said('error', /old ones stay.*|expired on/);
+    await said('error', /keeping the old ones.*|expired on/);
     t.equal((await peekTls(port, ['h2'])).subject, 'first');
     await install(second, files);
     api.hangUp();
-    await said('info', /read again/);
+    await said('info', /were reloaded/);
     t.equal((await peekTls(port, ['h2'])).subject, 'second');
     t.equal((await request(`${api.opsUrl}/livez`)).statusCode, 200);
     await api.stop();
