@@ -46,7 +46,7 @@ t.test('each witness, with each log: what it covers, when it did, and when it is
   t.equal(code, 0);
   t.match(
     stdout,
-    /^NAME +LOG +REQUIRED .*\none +live\.\S+ +yes +\d+ of \d+ +\d{4}-\S+Z +0 +when there is something new\n/,
+    /^NAME +LOG +REQUIRED .*\none +live\.\S+ +yes +\d+ of \d+ +\d{4}-\S+Z +0 +at the next checkpoint\n/,
   );
 });
 

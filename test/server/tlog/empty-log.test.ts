@@ -54,7 +54,7 @@ t.test('every process serves the same signed checkpoint of size 0, and no tile',
 
 t.test('an audit begins there, and goes on from there', async (t) => {
   const args = ['audit', '--verify-url', app.verifyUrl, '--state', join(t.testdir(), 'state.json')];
-  const nothing = /^ok {6}live\.log\.example\.com: nothing is in it yet$/m;
+  const nothing = /^ok {6}live\.log\.example\.com: the log is empty$/m;
   t.match(await runHere(args), { code: 0, stdout: nothing, stderr: '' });
   t.match(await runHere(args), { code: 0, stdout: nothing, stderr: '' }, 'a second time');
   const [{ verifier_key = '' } = {}] = (await logRoots()).filter(({ environment }) => environment === 'live');
