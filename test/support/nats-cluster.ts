@@ -36,11 +36,12 @@ const SIZE = 3;
 /** Starts it until the test ends; resolves when it has elected a leader. */
 export async function startNatsCluster(test: Test): Promise<NatsCluster> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-cluster-'));
+  // Teardowns run in reverse: the servers end before their folder is removed.
+  test.teardown(() => rm(dir, { recursive: true, force: true }));
   const program = await getNatsProgram(undefined);
   const ports = await Promise.all(Array.from({ length: SIZE }, findPorts));
   const nodes: NatsNode[] = [];
   for (const i of ports.keys()) nodes.push(await makeNode(test, program, dir, ports, i));
-  test.teardown(() => rm(dir, { recursive: true, force: true }));
   await Promise.all(nodes.map((node) => node.start()));
   const servers = ports.map(({ client }) => `127.0.0.1:${client}`);
   const withManager: NatsCluster['withManager'] = async (use) => {
