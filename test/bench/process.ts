@@ -18,7 +18,7 @@ export const ATTEST = fileURLToPath(new URL('../../src/main.js', import.meta.url
 
 const STOP_MS = 20_000;
 /** What the program says to whoever stops it. */
-const STOPPING = 'stopping; ';
+const STOPPING = 'shutting down; ';
 /** What has been started and has not ended yet. */
 const running = new Set<Pick<NodeProcess, 'stop'>>();
 /** User and system time in /proc are in hundredths of a second on every Linux that runs Node. */
