@@ -17,6 +17,7 @@ const OUTER = [
   'server/store',
   'server/queue',
   'server/witness',
+  'server/export',
   'server/timestamp-authority',
   'server/embedded',
 ];

@@ -4,6 +4,8 @@
  */
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
+import http from 'node:http';
+import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
@@ -100,42 +102,84 @@ export async function resolveByDns(hostname: string): Promise<readonly string[]>
   return addresses;
 }
 
-/** Options of the connector; `ca` replaces Node's certificate authorities. */
-type ConnectorOptions = DestinationRules & { resolve?: Resolve; ca?: string };
+/** `ca` replaces Node's certificate authorities. */
+export type GuardOptions = DestinationRules & { resolve?: Resolve; ca?: string };
 
 /**
  * Creates a connector for undici that connects to allowed addresses only. It resolves the name for each connection, checks
  * every address and connects to one of them. It checks scheme and port again, because the rules may have become stricter
  * since the URL was saved.
  */
-export function guardedConnector({
-  allowInsecure,
-  resolve = resolveByDns,
-  ca,
-}: ConnectorOptions): buildConnector.connector {
-  const mayCall = (address: string) => isCallable(address, allowInsecure);
-  const options = {
-    timeout: CONNECT_TIMEOUT_MS,
-    autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
-    lookup: guardedLookup(resolve, mayCall),
-    ...(ca !== undefined && { ca }),
-  };
+export function guardedConnector(guard: GuardOptions): buildConnector.connector {
   // undici's type omits options that it passes to net.connect.
-  const connect = buildConnector(options as buildConnector.BuildOptions);
+  const options = { timeout: CONNECT_TIMEOUT_MS, ...connectOptions(guard) } as buildConnector.BuildOptions;
+  const connect = buildConnector(options);
   return (target, callback) => {
-    const hostname = bareHostname(target.hostname);
-    const problem = findSchemeProblem(target, allowInsecure);
-    if (problem !== undefined) callback(new Error(problem), null);
-    // A literal is connected to without a look-up.
-    else if (isIP(hostname) && !mayCall(hostname)) callback(notPublic(hostname), null);
+    const problem = findConnectProblem(guard, target);
+    if (problem !== undefined) callback(problem, null);
     else connect(target, callback);
   };
 }
 
-function guardedLookup(resolve: Resolve, mayCall: (address: string) => boolean): LookupFunction {
+/** Creates agents for node:http and node:https that connect as `guardedConnector` does, but without a timeout. */
+export function guardedAgents(guard: GuardOptions): { httpAgent: http.Agent; httpsAgent: https.Agent } {
+  const options = { keepAlive: true, ...connectOptions(guard) };
+  return {
+    httpAgent: guardAgent(new http.Agent(options), 'http:', guard),
+    httpsAgent: guardAgent(new https.Agent(options), 'https:', guard),
+  };
+}
+
+function guardAgent<A extends http.Agent>(agent: A, protocol: string, guard: GuardOptions): A {
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (options, callback) => {
+    const target = { protocol, hostname: options.host ?? '', port: String(options.port ?? '') };
+    const problem = findConnectProblem(guard, target);
+    if (problem === undefined) return connect(options, callback);
+    // Node's type requires a stream beside an error.
+    (callback as ((error: Error) => void) | undefined)?.(problem);
+    return undefined;
+  };
+  return agent;
+}
+
+function connectOptions({ allowInsecure, resolve = resolveByDns, ca }: GuardOptions) {
+  return {
+    autoSelectFamilyAttemptTimeout: ADDRESS_TIMEOUT_MS,
+    lookup: guardedLookup({ allowInsecure, resolve }),
+    ...(ca !== undefined && { ca }),
+  };
+}
+
+function findConnectProblem(
+  { allowInsecure }: DestinationRules,
+  target: { protocol: string; hostname: string; port: string },
+): Error | undefined {
+  const problem = findSchemeProblem(target, allowInsecure);
+  if (problem !== undefined) return new Error(problem);
+  const hostname = bareHostname(target.hostname);
+  // A literal is connected to without a look-up.
+  return isIP(hostname) && !isCallable(hostname, allowInsecure) ? notPublic(hostname) : undefined;
+}
+
+/**
+ * The addresses that a host may be called at: its own if it is a literal, else what its name resolves to. Rejects if it
+ * has none, or if the rules forbid one of them.
+ */
+export async function findCallableAddresses(
+  { allowInsecure, resolve = resolveByDns }: DestinationRules & { resolve?: Resolve },
+  hostname: string,
+): Promise<readonly string[]> {
+  const host = bareHostname(hostname);
+  const addresses = isIP(host) ? [host] : await resolve(host);
+  const mayCall = addresses.every((address) => isCallable(address, allowInsecure));
+  if (addresses.length === 0 || !mayCall) throw notPublic(host);
+  return addresses;
+}
+
+function guardedLookup(rules: DestinationRules & { resolve: Resolve }): LookupFunction {
   const find = async (hostname: string): Promise<LookupAddress[]> => {
-    const addresses = await resolve(hostname);
-    if (addresses.length === 0 || !addresses.every(mayCall)) throw notPublic(hostname);
+    const addresses = await findCallableAddresses(rules, hostname);
     return addresses.map((address) => ({ address, family: isIP(address) }));
   };
   return (hostname, options, callback) => {

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, get } from 'node:http';
+import https from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { Agent, request } from 'undici';
 import {
+  findCallableAddresses,
   findDestinationProblem,
+  guardedAgents,
   guardedConnector,
   isPublicAddress,
   resolveByDns,
@@ -241,4 +245,48 @@ t.test('a connection goes to the address that was looked at', async (t) => {
   t.equal(await body.text(), 'inside');
   t.same(asked, ['hook.example']);
   t.equal(seen.connections, 1);
+});
+
+t.test('an agent for node:http connects as the connector does', async (t) => {
+  const server = createServer((_, response) => response.end('here'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const call = async (url: string, allowInsecure: boolean, addresses: string[] = []) => {
+    const { httpAgent, httpsAgent } = guardedAgents({ allowInsecure, resolve: async () => addresses });
+    t.teardown(() => httpAgent.destroy());
+    const isSecure = url.startsWith('https:');
+    const request = isSecure ? https.get(url, { agent: httpsAgent }) : get(url, { agent: httpAgent });
+    const [response] = await once(request, 'response');
+    return text(response);
+  };
+  t.equal(await call(`http://127.0.0.1:${port}/`, true), 'here');
+  t.equal(await call(`http://inside.example:${port}/`, true, ['127.0.0.1']), 'here');
+  for (const [url, allowInsecure, addresses, why] of [
+    [`http://127.0.0.1:${port}/`, false, [], /must be https/],
+    ['https://127.0.0.1/', false, [], /127.0.0.1 is not a public/],
+    ['https://[::1]/', false, [], /::1 is not a public/],
+    ['https://169.254.169.254/', true, [], /not a public/],
+    ['https://inside.example/', false, ['93.184.216.34', '10.0.0.5'], /inside.example is not a public/],
+    ['https://inside.example/', false, [], /not a public/],
+    ['http://inside.example/', true, ['10.0.0.5'], /not a public/],
+    ['https://public.example:22/', false, ['93.184.216.34'], /port/],
+  ] as const)
+    await t.rejects(call(url, allowInsecure, [...addresses]), { message: why }, url);
+});
+
+t.test('the addresses that a host may be called at are all its addresses, or none', async (t) => {
+  const addresses = (host: string, allowInsecure = false) =>
+    findCallableAddresses({ allowInsecure, resolve }, host);
+  t.strictSame(await addresses('public.example'), NAMES['public.example']);
+  t.strictSame(await addresses('93.184.216.34'), ['93.184.216.34']);
+  t.strictSame(await addresses('[2606:2800:220:1:248:1893:25c8:1946]'), [
+    '2606:2800:220:1:248:1893:25c8:1946',
+  ]);
+  t.strictSame(await addresses('[::1]', true), ['::1']);
+  for (const host of ['inside.example', 'half.example', '127.0.0.1', '[::1]', '10.0.0.5'])
+    await t.rejects(addresses(host), /not a public address/, host);
+  await t.rejects(addresses('10.0.0.5', true), /not a public address/);
+  await t.rejects(addresses('unknown.example'), /ENOTFOUND/);
 });

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/jobs/v1/jobs.proto.
  */
 export const file_attestation_jobs_v1_jobs: GenFile = /*@__PURE__*/
-  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEiiAIKA0pvYhIsCgRzZWFsGAEgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TZWFsSm9iSAASMgoHd2l0bmVzcxgCIAEoCzIfLmF0dGVzdGF0aW9uLmpvYnMudjEuV2l0bmVzc0pvYkgAEjAKBnNldHRsZRgDIAEoCzIeLmF0dGVzdGF0aW9uLmpvYnMudjEuU2V0dGxlSm9iSAASMAoGbm90aWZ5GAQgASgLMh4uYXR0ZXN0YXRpb24uam9icy52MS5Ob3RpZnlKb2JIABIyCgd3ZWJob29rGAUgASgLMh8uYXR0ZXN0YXRpb24uam9icy52MS5XZWJob29rSm9iSABCBwoFc3RhZ2UiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIOCgZsb2dfaWQYASABKAUSDwoHd2l0bmVzcxgCIAEoCSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFIh0KCU5vdGlmeUpvYhIQCghiYXRjaF9pZBgBIAEoCSIgCgpXZWJob29rSm9iEhIKCndlYmhvb2tfaWQYASABKAliBnByb3RvMw");
+  fileDesc("Ch5hdHRlc3RhdGlvbi9qb2JzL3YxL2pvYnMucHJvdG8SE2F0dGVzdGF0aW9uLmpvYnMudjEi6AIKA0pvYhIsCgRzZWFsGAEgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TZWFsSm9iSAASMgoHd2l0bmVzcxgCIAEoCzIfLmF0dGVzdGF0aW9uLmpvYnMudjEuV2l0bmVzc0pvYkgAEjAKBnNldHRsZRgDIAEoCzIeLmF0dGVzdGF0aW9uLmpvYnMudjEuU2V0dGxlSm9iSAASMAoGbm90aWZ5GAQgASgLMh4uYXR0ZXN0YXRpb24uam9icy52MS5Ob3RpZnlKb2JIABIyCgd3ZWJob29rGAUgASgLMh8uYXR0ZXN0YXRpb24uam9icy52MS5XZWJob29rSm9iSAASMAoGcmV2aXNlGAYgASgLMh4uYXR0ZXN0YXRpb24uam9icy52MS5SZXZpc2VKb2JIABIsCgRzaGlwGAcgASgLMhwuYXR0ZXN0YXRpb24uam9icy52MS5TaGlwSm9iSABCBwoFc3RhZ2UiGQoHU2VhbEpvYhIOCgZsb2dfaWQYASABKAUiLQoKV2l0bmVzc0pvYhIOCgZsb2dfaWQYASABKAUSDwoHd2l0bmVzcxgCIAEoCSIbCglTZXR0bGVKb2ISDgoGbG9nX2lkGAEgASgFIh0KCU5vdGlmeUpvYhIQCghiYXRjaF9pZBgBIAEoCSIgCgpXZWJob29rSm9iEhIKCndlYmhvb2tfaWQYASABKAkiCwoJUmV2aXNlSm9iIjAKB1NoaXBKb2ISEQoJZXhwb3J0X2lkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAliBnByb3RvMw");
 
 /**
  * One piece of work, on the subject of its stage.
@@ -66,6 +66,22 @@ export type Job = Message<"attestation.jobs.v1.Job"> & {
      */
     value: WebhookJob;
     case: "webhook";
+  } | {
+    /**
+     * On `jobs.revise.all`.
+     *
+     * @generated from field: attestation.jobs.v1.ReviseJob revise = 6;
+     */
+    value: ReviseJob;
+    case: "revise";
+  } | {
+    /**
+     * On `jobs.ship.<export>`.
+     *
+     * @generated from field: attestation.jobs.v1.ShipJob ship = 7;
+     */
+    value: ShipJob;
+    case: "ship";
   } | { case: undefined; value?: undefined };
 };
 
@@ -187,4 +203,47 @@ export type WebhookJob = Message<"attestation.jobs.v1.WebhookJob"> & {
  */
 export const WebhookJobSchema: GenMessage<WebhookJob> = /*@__PURE__*/
   messageDesc(file_attestation_jobs_v1_jobs, 5);
+
+/**
+ * Evidence or metadata in shipped objects has changed.
+ *
+ * @generated from message attestation.jobs.v1.ReviseJob
+ */
+export type ReviseJob = Message<"attestation.jobs.v1.ReviseJob"> & {
+};
+
+/**
+ * Describes the message attestation.jobs.v1.ReviseJob.
+ * Use `create(ReviseJobSchema)` to create a new message.
+ */
+export const ReviseJobSchema: GenMessage<ReviseJob> = /*@__PURE__*/
+  messageDesc(file_attestation_jobs_v1_jobs, 6);
+
+/**
+ * An export has objects to ship.
+ *
+ * @generated from message attestation.jobs.v1.ShipJob
+ */
+export type ShipJob = Message<"attestation.jobs.v1.ShipJob"> & {
+  /**
+   * The export's id.
+   *
+   * @generated from field: string export_id = 1;
+   */
+  exportId: string;
+
+  /**
+   * The id of its project.
+   *
+   * @generated from field: string project_id = 2;
+   */
+  projectId: string;
+};
+
+/**
+ * Describes the message attestation.jobs.v1.ShipJob.
+ * Use `create(ShipJobSchema)` to create a new message.
+ */
+export const ShipJobSchema: GenMessage<ShipJob> = /*@__PURE__*/
+  messageDesc(file_attestation_jobs_v1_jobs, 7);
 

@@ -15,7 +15,35 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEimAIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRISCgphdHRhY2htZW50GAkgASgIIjYKA0FwaRINCgV0aXRsZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB2xpY2Vuc2UYAyABKAkidQoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJEg8KB2hlYWRlcnMYBSADKAkSDwoHZGV0YWlscxgGIAEoCSpmCgZCdWNrZXQSFgoSQlVDS0VUX1VOU1BFQ0lGSUVEEAASGwoMQlVDS0VUX1JFQURTEAEaCdLBGAVyZWFkcxInChJCVUNLRVRfU1VCTUlTU0lPTlMQAhoP0sEYC3N1Ym1pc3Npb25zKkUKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIQCgxBQ0NFU1NfQURNSU4QARIRCg1BQ0NFU1NfUFVCTElDEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEiMQoLS2luZE1lbWJlcnMSEAoIcmVxdWlyZWQYASADKAkSEAoIb3B0aW9uYWwYAiADKAkimAIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRISCgphdHRhY2htZW50GAkgASgIIjYKA0FwaRINCgV0aXRsZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB2xpY2Vuc2UYAyABKAkidQoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJEg8KB2hlYWRlcnMYBSADKAkSDwoHZGV0YWlscxgGIAEoCSpmCgZCdWNrZXQSFgoSQlVDS0VUX1VOU1BFQ0lGSUVEEAASGwoMQlVDS0VUX1JFQURTEAEaCdLBGAVyZWFkcxInChJCVUNLRVRfU1VCTUlTU0lPTlMQAhoP0sEYC3N1Ym1pc3Npb25zKkUKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIQCgxBQ0NFU1NfQURNSU4QARIRCg1BQ0NFU1NfUFVCTElDEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YTpiCgdtZW1iZXJzEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYpYgDIAEoCzIjLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuS2luZE1lbWJlcnNSB21lbWJlcnNiBnByb3RvMw", [file_google_protobuf_descriptor]);
+
+/**
+ * The members that a kind of thing has, by their names in the proto, beside the one that names the kind.
+ *
+ * @generated from message attestation.options.v1.KindMembers
+ */
+export type KindMembers = Message<"attestation.options.v1.KindMembers"> & {
+  /**
+   * Those that it must have.
+   *
+   * @generated from field: repeated string required = 1;
+   */
+  required: string[];
+
+  /**
+   * Those that it may have.
+   *
+   * @generated from field: repeated string optional = 2;
+   */
+  optional: string[];
+};
+
+/**
+ * Describes the message attestation.options.v1.KindMembers.
+ * Use `create(KindMembersSchema)` to create a new message.
+ */
+export const KindMembersSchema: GenMessage<KindMembers> = /*@__PURE__*/
+  messageDesc(file_attestation_options_v1_options, 0);
 
 /**
  * Who may call an RPC, what it costs, and how it answers.
@@ -108,7 +136,7 @@ export type MethodRules = Message<"attestation.options.v1.MethodRules"> & {
  * Use `create(MethodRulesSchema)` to create a new message.
  */
 export const MethodRulesSchema: GenMessage<MethodRules> = /*@__PURE__*/
-  messageDesc(file_attestation_options_v1_options, 0);
+  messageDesc(file_attestation_options_v1_options, 1);
 
 /**
  * An API as its OpenAPI document presents it.
@@ -143,7 +171,7 @@ export type Api = Message<"attestation.options.v1.Api"> & {
  * Use `create(ApiSchema)` to create a new message.
  */
 export const ApiSchema: GenMessage<Api> = /*@__PURE__*/
-  messageDesc(file_attestation_options_v1_options, 1);
+  messageDesc(file_attestation_options_v1_options, 2);
 
 /**
  * What an error code means on every surface.
@@ -199,7 +227,7 @@ export type ErrorRules = Message<"attestation.options.v1.ErrorRules"> & {
  * Use `create(ErrorRulesSchema)` to create a new message.
  */
 export const ErrorRulesSchema: GenMessage<ErrorRules> = /*@__PURE__*/
-  messageDesc(file_attestation_options_v1_options, 2);
+  messageDesc(file_attestation_options_v1_options, 3);
 
 /**
  * The rate buckets of an API key.
@@ -360,4 +388,12 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 10);
+
+/**
+ * Of a kind of thing whose message has members for every kind: the members that this kind has.
+ *
+ * @generated from extension: attestation.options.v1.KindMembers members = 50213;
+ */
+export const members: GenExtension<EnumValueOptions, KindMembers> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 11);
 

@@ -1,0 +1,57 @@
+/**
+ * Writes an object to a store of objects over an older revision of itself only. The revision and the SHA-256 are in the
+ * object's metadata, and each write is on the condition that the store still holds what was read.
+ */
+import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from './destination.js';
+
+/** How often a write is repeated because another writer was faster. */
+const MAX_TRIES = 5;
+
+/** What a store holds under a name; `version` is its ETag or generation. */
+export type Stored = { version: string; revision: number | undefined; sha256: string | undefined };
+
+/** A bucket or container. Its methods reject with `DestinationError`, or with the signal's reason once it is aborted. */
+export type ObjectStore = {
+  /** Reads what is held under a name; undefined if nothing is. */
+  read(name: string, signal: AbortSignal): Promise<Stored | undefined>;
+  /** Stores an object if the store still holds `stored`, or nothing if that is undefined; false if it does not. */
+  write(object: ExportObject, stored: Stored | undefined, signal: AbortSignal): Promise<boolean>;
+};
+
+/** The user metadata that `write` stores with an object. */
+export function revisionMetadata({ revision, sha256 }: ExportObject): { revision: string; sha256: string } {
+  return { revision: String(revision), sha256: Buffer.from(sha256).toString('hex') };
+}
+
+/** Reads the user metadata of an object that anybody may have written. */
+export function parseRevision(metadata: Readonly<Record<string, unknown>>): Omit<Stored, 'version'> {
+  const { revision, sha256 } = metadata;
+  const isRevision = typeof revision === 'string' && /^[1-9][0-9]{0,14}$/.test(revision);
+  return {
+    revision: isRevision ? Number(revision) : undefined,
+    sha256: typeof sha256 === 'string' ? sha256 : undefined,
+  };
+}
+
+/** Writes an object by compare and swap; see `OpenDestination.write`. */
+export async function writeNewer(
+  store: ObjectStore,
+  object: ExportObject,
+  { signal, isCurrent }: WriteControl,
+): Promise<WriteOutcome> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const stored = await store.read(object.name, signal);
+    const outcome = compare(stored, object);
+    if (outcome !== undefined) return outcome;
+    if (!(await isCurrent())) return { outcome: 'superseded', revision: undefined };
+    if (await store.write(object, stored, signal)) return { outcome: 'written' };
+  }
+  throw new DestinationError(`another writer keeps changing ${object.name}; let nobody else write there`);
+}
+
+/** The outcome if what is stored is this object or a later one; undefined if the object has to be written. */
+function compare(stored: Stored | undefined, object: ExportObject): WriteOutcome | undefined {
+  if (stored?.revision === undefined || stored.revision < object.revision) return undefined;
+  const isSame = stored.revision === object.revision && stored.sha256 === revisionMetadata(object).sha256;
+  return isSame ? { outcome: 'written' } : { outcome: 'superseded', revision: stored.revision };
+}

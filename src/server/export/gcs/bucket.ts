@@ -1,0 +1,102 @@
+/**
+ * A bucket through the official SDK. Of its ways to upload only the resumable one is used: it takes an auth client that
+ * sends its requests, and so can be aborted. The SDK's own checksum deletes an object that differs, maybe another
+ * writer's, so that Google checks the MD5 before an object becomes visible.
+ */
+import { pipeline } from 'node:stream/promises';
+import { type ObjectStore, parseRevision, revisionMetadata, type Stored } from '../compare-and-swap.js';
+import { contentMd5 } from '../content-md5.js';
+import { DestinationError, type ExportObject } from '../destination.js';
+import { ConditionFailed } from './gcs-error.js';
+import { createTransport, type TransportDeps } from './transport.js';
+
+type Sdk = typeof import('@google-cloud/storage');
+
+/** Google's service of a universe, or another if `apiEndpoint` is set. */
+export type GcsEndpoint = { universeDomain: string; apiEndpoint?: string };
+
+/** What opening a bucket needs. */
+type BucketDeps = TransportDeps & { sdk: Sdk; endpoint: GcsEndpoint };
+
+/** Opens a bucket as a store. */
+export function openBucket(deps: BucketDeps): ObjectStore {
+  return {
+    read: (name, signal) => run(deps, signal, (session) => readObject(deps, session, name)),
+    write: (object, stored, signal) =>
+      run(deps, signal, (session) => writeObject(deps, session, { object, stored })),
+  };
+}
+
+type Storage = InstanceType<Sdk['Storage']>;
+type Session = { storage: Storage; signal: AbortSignal; failure: () => unknown };
+
+/** Runs an operation of the SDK to its very end: nothing that it started goes on after it. */
+async function run<T>(
+  deps: BucketDeps,
+  signal: AbortSignal,
+  operation: (session: Session) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController();
+  const transport = createTransport(deps, AbortSignal.any([signal, own.signal]));
+  const storage = new deps.sdk.Storage({
+    ...deps.endpoint,
+    authClient: transport.authClient,
+    retryOptions: { autoRetry: false, retryableErrorFn: () => false },
+  });
+  transport.allow(storage.apiEndpoint);
+  try {
+    return await operation({ storage, signal, failure: transport.failure });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    own.abort();
+    await transport.idle();
+  }
+}
+
+async function readObject(
+  { subject }: BucketDeps,
+  { storage }: Session,
+  name: string,
+): Promise<Stored | undefined> {
+  const path = `/storage/v1/b/${subject.bucket}/o/${encodeURIComponent(name)}`;
+  const url = `${storage.apiEndpoint}${path}?fields=generation,metadata`;
+  const { status, data } = await storage.authClient.request<Record<string, unknown>>({ url });
+  if (status === 404) return undefined;
+  const { generation, metadata } = data;
+  if (typeof generation !== 'string' || !/^[0-9]{1,19}$/.test(generation))
+    throw new DestinationError(`Google gives no generation of ${name}`);
+  return { version: generation, ...parseRevision(Object(metadata)) };
+}
+
+async function writeObject(
+  { subject }: BucketDeps,
+  { storage, signal, failure }: Session,
+  { object, stored }: { object: ExportObject; stored: Stored | undefined },
+): Promise<boolean> {
+  const md5 = await contentMd5(object, signal);
+  const upload = storage
+    .bucket(subject.bucket)
+    .file(object.name)
+    .createWriteStream({
+      resumable: true,
+      validation: false,
+      preconditionOpts: { ifGenerationMatch: stored?.version ?? 0 },
+      metadata: {
+        contentType: object.contentType,
+        contentLength: object.bytes,
+        md5Hash: md5.toString('base64'),
+        metadata: revisionMetadata(object),
+      },
+    });
+  try {
+    await pipeline(object.read(), upload, { signal });
+    return true;
+  } catch (error) {
+    // The SDK replaces some errors by its own.
+    const cause = failure() ?? error;
+    if (cause instanceof ConditionFailed) return false;
+    throw cause;
+  }
+}

@@ -1,0 +1,90 @@
+/** Sends the requests of Google's SDK, which are bounded and can be aborted so, as the bucket's identity. */
+import type { Readable } from 'node:stream';
+import type { StorageOptions } from '@google-cloud/storage';
+import { DestinationError } from '../destination.js';
+import type { HttpAnswer, HttpClient } from '../http-client.js';
+import type { Identity } from './credentials.js';
+import { type GcsSubject, toGcsError } from './gcs-error.js';
+
+export type TransportDeps = { http: HttpClient; identity: Identity; subject: GcsSubject };
+
+/** What the SDK asks its auth client for. */
+type SdkRequest = {
+  method?: string;
+  url: string;
+  params?: Record<string, unknown>;
+  headers?: Record<string, unknown>;
+  data?: unknown;
+  body?: Readable;
+};
+
+/** An auth client for the SDK, and what became of its requests. */
+type Transport = {
+  authClient: NonNullable<StorageOptions['authClient']>;
+  /** Permits requests to an endpoint. */
+  allow(endpoint: string): void;
+  /** What the first request failed with that failed. */
+  failure(): unknown;
+  /** Resolves when no request is under way. */
+  idle(): Promise<void>;
+};
+
+/** Sends requests until `signal` is aborted. */
+export function createTransport(deps: TransportDeps, signal: AbortSignal): Transport {
+  const pending = new Set<Promise<unknown>>();
+  let allowed = '';
+  let failure: unknown;
+  const request = (wanted: SdkRequest) => {
+    const answered = sendRequest(deps, { signal, allowed }, wanted).catch((error) => {
+      failure ??= error;
+      throw error;
+    });
+    pending.add(answered);
+    return answered.finally(() => pending.delete(answered));
+  };
+  return {
+    // Of an AuthClient the SDK calls no more than this.
+    authClient: { request } as unknown as Transport['authClient'],
+    allow: (endpoint) => {
+      allowed = endpoint;
+    },
+    failure: () => failure,
+    idle: async () => void (await Promise.allSettled(pending)),
+  };
+}
+
+async function sendRequest(
+  { http, identity, subject }: TransportDeps,
+  { signal, allowed }: { signal: AbortSignal; allowed: string },
+  { method = 'GET', params = {}, data, body, ...wanted }: SdkRequest,
+) {
+  const url = new URL(wanted.url);
+  if (url.origin !== new URL(allowed).origin)
+    throw new DestinationError('Google names another host for an upload');
+  for (const [name, value] of Object.entries(params)) url.searchParams.set(name, String(value));
+  const headers = {
+    ...Object.fromEntries(Object.entries(wanted.headers ?? {}).map(([name, value]) => [name, String(value)])),
+    ...(data !== undefined && { 'content-type': 'application/json' }),
+    ...(await identity.authorise(signal)),
+  };
+  const content = body ?? (data === undefined ? undefined : JSON.stringify(data));
+  const answer = await http.send({ method, url: url.href, headers, body: content, signal });
+  if (answer.status === 401) identity.forget();
+  const isMissing = answer.status === 404 && method === 'GET';
+  if (!isSuccess(answer) && !isMissing) throw toGcsError(answer, subject);
+  return { status: answer.status, statusText: '', headers: answer.headers, data: parseData(answer) };
+}
+
+/** 308 asks for the next chunk of an upload. */
+function isSuccess({ status }: HttpAnswer): boolean {
+  return (status >= 200 && status < 300) || status === 308;
+}
+
+function parseData({ body }: HttpAnswer): unknown {
+  if (body === '') return {};
+  try {
+    return Object(JSON.parse(body));
+  } catch {
+    throw new DestinationError('Google sent an answer that is not JSON');
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Uploads an object in parts, on a condition: two parts at a time, each with its checksum. Parts that are not completed
+ * cost the bucket's owner money, so every failure aborts the upload, and the next upload of the object aborts what a
+ * killed process left. A lifecycle rule of the bucket for incomplete uploads covers the rest.
+ */
+import { createHash } from 'node:crypto';
+import type { CompletedPart } from '@aws-sdk/client-s3';
+import { DestinationError, type ExportObject } from '../destination.js';
+import { type Bucket, send } from './bucket.js';
+import { SourceError } from './error.js';
+import { describeObject, type Upload } from './put.js';
+
+const PARTS_IN_FLIGHT = 2;
+/** How long aborting an upload may take, which goes on for this long after the writer's signal. */
+const ABORT_TIMEOUT_MS = 5_000;
+/** More uploads of one object are not left by crashes. */
+const MAX_LEFTOVERS = 20;
+
+type Part = { number: number; start: number; end: number };
+
+/** Streams an object into the bucket. Rejects with the SDK's error, also if the condition does not hold. */
+export async function uploadInParts(bucket: Bucket, object: ExportObject, upload: Upload): Promise<void> {
+  const { signal, condition } = upload;
+  await abortLeftovers(bucket, object.name, signal);
+  const { sdk, client } = bucket;
+  const create = new sdk.CreateMultipartUploadCommand({
+    ...describeObject(bucket, object),
+    ChecksumAlgorithm: 'SHA256',
+  });
+  const operation = operationOf(bucket, object.name);
+  const { UploadId } = await send(bucket, { operation, signal }, (abortSignal) =>
+    client.send(create, { abortSignal }),
+  );
+  if (UploadId === undefined) throw new DestinationError('the store gives no id for an upload in parts');
+  const target = { Bucket: bucket.name, Key: object.name, UploadId };
+  try {
+    const Parts = await uploadParts(bucket, object, { target, signal });
+    const complete = new sdk.CompleteMultipartUploadCommand({
+      ...target,
+      ...condition,
+      MultipartUpload: { Parts },
+    });
+    await send(bucket, { operation, signal }, (abortSignal) => client.send(complete, { abortSignal }));
+  } catch (error) {
+    await abortUpload(bucket, target);
+    throw error;
+  }
+}
+
+type Target = { Bucket: string; Key: string; UploadId: string };
+
+/** Uploads all parts. Once one fails, the others are aborted and awaited. */
+async function uploadParts(
+  bucket: Bucket,
+  object: ExportObject,
+  { target, signal }: { target: Target; signal: AbortSignal },
+): Promise<CompletedPart[]> {
+  const failed = new AbortController();
+  const abort = () => failed.abort(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  const uploaded: CompletedPart[] = [];
+  const parts = partsOf(object.bytes, bucket.partBytes);
+  const work = async () => {
+    for (const part of parts)
+      uploaded[part.number - 1] = await uploadPart(bucket, object, { part, target, signal: failed.signal });
+  };
+  const workers = Array.from({ length: PARTS_IN_FLIGHT }, () =>
+    work().catch((error: unknown) => {
+      failed.abort(error);
+      throw error;
+    }),
+  );
+  await Promise.allSettled(workers);
+  signal.removeEventListener('abort', abort);
+  if (failed.signal.aborted) throw failed.signal.reason;
+  return uploaded;
+}
+
+function* partsOf(bytes: number, partBytes: number): Generator<Part> {
+  for (let number = 1, start = 0; start < bytes; number++, start += partBytes)
+    yield { number, start, end: Math.min(start + partBytes, bytes) };
+}
+
+async function uploadPart(
+  bucket: Bucket,
+  object: ExportObject,
+  { part, target, signal }: { part: Part; target: Target; signal: AbortSignal },
+): Promise<CompletedPart> {
+  const checksum = await hashPart(object, part, signal);
+  const body = object.read(part);
+  const command = new bucket.sdk.UploadPartCommand({
+    ...target,
+    PartNumber: part.number,
+    Body: body,
+    ContentLength: part.end - part.start,
+    ChecksumSHA256: checksum,
+  });
+  const operation = operationOf(bucket, object.name);
+  const { ETag } = await send(bucket, { operation, signal, body }, (abortSignal) =>
+    bucket.client.send(command, { abortSignal }),
+  );
+  return { PartNumber: part.number, ETag, ChecksumSHA256: checksum };
+}
+
+/** The SHA-256 in base64. The bytes are read twice, because a part is in neither memory nor a request of unknown checksum. */
+async function hashPart(object: ExportObject, part: Part, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of object.read(part)) {
+      if (signal.aborted) break;
+      hash.update(chunk as Buffer);
+    }
+  } catch (cause) {
+    throw new SourceError('', { cause });
+  }
+  signal.throwIfAborted();
+  return hash.digest('base64');
+}
+
+/** Aborts what earlier uploads of this object left. A store or a policy that does not allow it is no failure. */
+async function abortLeftovers(bucket: Bucket, name: string, signal: AbortSignal): Promise<void> {
+  const command = new bucket.sdk.ListMultipartUploadsCommand({
+    Bucket: bucket.name,
+    Prefix: name,
+    MaxUploads: MAX_LEFTOVERS,
+  });
+  const operation = operationOf(bucket, name);
+  const { Uploads = [] } = await send(bucket, { operation, signal }, (abortSignal) =>
+    bucket.client.send(command, { abortSignal }),
+  ).catch(() => ({ Uploads: [] }));
+  signal.throwIfAborted();
+  for (const { Key, UploadId } of Uploads) {
+    if (Key === name && UploadId !== undefined)
+      await abortUpload(bucket, { Bucket: bucket.name, Key, UploadId });
+  }
+}
+
+/** Aborts an upload whatever has been aborted already. What it fails to abort, the next upload finds. */
+async function abortUpload(bucket: Bucket, target: Target): Promise<void> {
+  const command = new bucket.sdk.AbortMultipartUploadCommand(target);
+  const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
+  await bucket.client.send(command, { abortSignal }).catch(() => undefined);
+}
+
+function operationOf(bucket: Bucket, name: string) {
+  return { action: 's3:PutObject', resource: `${bucket.name}/${name}` };
+}

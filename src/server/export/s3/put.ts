@@ -1,0 +1,40 @@
+/** Uploads an object with one request, on a condition. */
+import { revisionMetadata } from '../compare-and-swap.js';
+import type { ExportObject } from '../destination.js';
+import { type Bucket, send } from './bucket.js';
+
+/** The condition that the bucket still holds what was read. */
+export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
+
+/** How a conditional upload is bounded. */
+export type Upload = { condition: Condition; signal: AbortSignal };
+
+/** Where an object goes, and what is stored beside its bytes. */
+export function describeObject({ name }: Bucket, object: ExportObject) {
+  return {
+    Bucket: name,
+    Key: object.name,
+    ContentType: object.contentType,
+    Metadata: revisionMetadata(object),
+  };
+}
+
+/** Streams an object into the bucket. Rejects with the SDK's error, also if the condition does not hold. */
+export async function putObject(
+  bucket: Bucket,
+  object: ExportObject,
+  { condition, signal }: Upload,
+): Promise<void> {
+  const body = object.read();
+  const command = new bucket.sdk.PutObjectCommand({
+    ...describeObject(bucket, object),
+    Body: body,
+    ContentLength: object.bytes,
+    ChecksumSHA256: Buffer.from(object.sha256).toString('base64'),
+    ...condition,
+  });
+  const operation = { action: 's3:PutObject', resource: `${bucket.name}/${object.name}` };
+  await send(bucket, { operation, signal, body }, (abortSignal) =>
+    bucket.client.send(command, { abortSignal }),
+  );
+}

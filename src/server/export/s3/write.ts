@@ -1,0 +1,92 @@
+/** What a bucket holds under a name, and conditional writes to it. The revision and the SHA-256 are in the metadata. */
+import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
+import { type ObjectStore, parseRevision } from '../compare-and-swap.js';
+import { DestinationError, type ExportObject } from '../destination.js';
+import { type Bucket, send } from './bucket.js';
+import { isExpired, isLostRace, SourceError, statusOf, toDestinationError } from './error.js';
+import { uploadInParts } from './multipart.js';
+import { type Condition, putObject, type Upload } from './put.js';
+
+/** What the bucket holds under a name. `hidden`: the store does not say whether it holds anything. */
+export type Stored =
+  | { state: 'absent' }
+  | { state: 'hidden'; error: DestinationError }
+  | { state: 'present'; etag: string; revision: number | undefined; sha256: string | undefined };
+
+/** The bucket as a store of objects. */
+export function openStore(bucket: Bucket): ObjectStore {
+  const hidden = new Map<string, DestinationError>();
+  return {
+    read: async (name, signal) => {
+      const stored = await readStored(bucket, name, signal);
+      if (stored.state === 'hidden') hidden.set(name, stored.error);
+      else hidden.delete(name);
+      return stored.state === 'present' ? { version: stored.etag, ...stored } : undefined;
+    },
+    write: async (object, stored, signal) => {
+      const condition = stored === undefined ? IF_ABSENT : { IfMatch: stored.version };
+      const result = await storeObject(bucket, object, { condition, signal });
+      const error = hidden.get(object.name);
+      // The name is taken, and by which revision cannot be read.
+      if (result === 'conflict' && error !== undefined) throw error;
+      return result === 'stored';
+    },
+  };
+}
+
+/** Reads the version, the revision and the SHA-256 of what the bucket holds under a name. */
+export async function readStored(bucket: Bucket, name: string, signal: AbortSignal): Promise<Stored> {
+  const operation = { action: 's3:GetObject', resource: `${bucket.name}/${name}` };
+  const command = new bucket.sdk.HeadObjectCommand({ Bucket: bucket.name, Key: name });
+  try {
+    const head = await send(bucket, { operation, signal }, (abortSignal) =>
+      bucket.client.send(command, { abortSignal }),
+    );
+    return parseStored(head, operation.resource);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (statusOf(error) === 404) return { state: 'absent' };
+    const failure = toDestinationError(error, operation);
+    // Without s3:ListBucket S3 answers 403 for a name that it does not hold. An answer to HEAD has no body that tells
+    // the reason, but the answer to the write that follows has.
+    if ([400, 403].includes(statusOf(error))) return { state: 'hidden', error: failure };
+    throw failure;
+  }
+}
+
+function parseStored({ ETag, Metadata = {} }: HeadObjectCommandOutput, resource: string): Stored {
+  if (ETag === undefined || ETag === '')
+    throw new DestinationError(`the store gives no ETag for ${resource}; use another store`);
+  return { state: 'present', etag: ETag, ...parseRevision(Metadata) };
+}
+
+const IF_ABSENT = { IfNoneMatch: '*' } as const;
+
+/** The condition that the bucket still holds what was read. */
+export function conditionOf(stored: Stored): Condition {
+  return stored.state === 'present' ? { IfMatch: stored.etag } : IF_ABSENT;
+}
+
+/**
+ * Stores an object on a condition: `conflict` if the condition does not hold, `renewed` if it has to be tried again
+ * because the credentials had expired.
+ */
+export async function storeObject(
+  bucket: Bucket,
+  object: ExportObject,
+  upload: Upload,
+): Promise<'stored' | 'conflict' | 'renewed'> {
+  const store = object.bytes > bucket.multipartBytes ? uploadInParts : putObject;
+  try {
+    await store(bucket, object, upload);
+    return 'stored';
+  } catch (error) {
+    upload.signal.throwIfAborted();
+    if (error instanceof SourceError) throw error.cause;
+    if (isLostRace(error)) return 'conflict';
+    if (!isExpired(error) || bucket.session === undefined)
+      throw toDestinationError(error, { action: 's3:PutObject', resource: `${bucket.name}/${object.name}` });
+    bucket.session.forget();
+    return 'renewed';
+  }
+}

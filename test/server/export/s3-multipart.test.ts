@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import type { ExportObject } from '../../../src/server/export/destination.js';
+import {
+  BUCKET,
+  objectOf,
+  openBucket,
+  randomContent,
+  startStore,
+  writing,
+} from '../../support/s3/fixture.js';
+import { readObject } from '../../support/s3/store.js';
+
+const MIB = 1024 * 1024;
+const SMALL_PARTS = { multipartBytes: 100_000, partBytes: 50_000 };
+
+/** A store that takes small parts, and a destination that sends them. */
+async function setUp(t: Test) {
+  const server = await startStore(t, { minPartBytes: 1 });
+  const bucket = await openBucket(t, server, {}, SMALL_PARTS);
+  const stored = server.buckets.get(BUCKET) as { objects: Map<string, never>; uploads: Map<string, never> };
+  const countOf = (operation: string) => server.requests.filter((one) => one.operation === operation).length;
+  const contentOf = (name: string) => {
+    const object = stored.objects.get(name);
+    return object === undefined
+      ? undefined
+      : buffer(readObject(object, { start: 0, end: Number.POSITIVE_INFINITY }));
+  };
+  return { server, bucket, stored, countOf, contentOf };
+}
+
+t.test('a large object is uploaded in parts, on the condition of what it replaces', async (t) => {
+  const { server, bucket, stored, countOf, contentOf } = await setUp(t);
+  const content = randomContent(225_001);
+  const object = objectOf(content);
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  t.equal(countOf('UploadPart'), 5);
+  t.ok(content.equals((await contentOf(object.name)) as Buffer));
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  t.equal(countOf('UploadPart'), 5, 'it is there');
+  const later = objectOf(randomContent(150_000), { revision: 2 });
+  t.strictSame(await bucket.write(later, writing()), { outcome: 'written' });
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'superseded', revision: 2 });
+  const conditions = server.requests
+    .filter(({ operation }) => operation === 'CompleteMultipartUpload')
+    .map(({ headers }) => headers['if-match'] ?? headers['if-none-match']);
+  t.match(conditions, ['*', /-5"$/]);
+  t.equal(stored.uploads.size, 0);
+});
+
+t.test('a stalled upload loses against a later revision, and leaves nothing', async (t) => {
+  // The larger one aborts the stalled upload; beside the smaller one the condition fails.
+  for (const bytes of [150_000, 10]) {
+    const { server, bucket, stored, contentOf } = await setUp(t);
+    const content = randomContent(bytes);
+    const later = objectOf(content, { revision: 2 });
+    let isHeld = false;
+    server.fail(({ operation }) => {
+      if (operation !== 'CompleteMultipartUpload' || isHeld) return undefined;
+      isHeld = true;
+      return { kind: 'hold', until: bucket.write(later, writing()) };
+    });
+    const object = objectOf(randomContent(120_000));
+    t.strictSame(await bucket.write(object, writing()), { outcome: 'superseded', revision: 2 });
+    t.ok(content.equals((await contentOf(object.name)) as Buffer));
+    t.equal(stored.uploads.size, 0);
+  }
+});
+
+t.test('an upload that fails or is aborted leaves neither object nor upload', async (t) => {
+  const { server, bucket, stored, countOf } = await setUp(t);
+  const object = objectOf(randomContent(500_000));
+  server.fail(({ operation, query }) =>
+    operation === 'UploadPart' && query.get('partNumber') === '3'
+      ? { kind: 'refuse', code: 'InternalError' }
+      : undefined,
+  );
+  await t.rejects(bucket.write(object, writing()), { name: 'DestinationError', message: /InternalError/ });
+  t.equal(countOf('AbortMultipartUpload'), 1);
+  const controller = new AbortController();
+  const reason = new Error('the lease is lost');
+  server.fail(({ operation, query }) => {
+    if (operation !== 'UploadPart' || query.get('partNumber') !== '2') return undefined;
+    controller.abort(reason);
+    return { kind: 'hang' };
+  });
+  await t.rejects(bucket.write(object, writing(controller.signal)), reason);
+  t.equal(stored.objects.size, 0);
+  t.equal(stored.uploads.size, 0);
+});
+
+t.test('an upload that a killed process left is aborted by the next one of the object', async (t) => {
+  const { server, bucket, stored } = await setUp(t);
+  const object = objectOf(randomContent(120_000));
+  server.fail(({ operation }) =>
+    operation === 'CompleteMultipartUpload' || operation === 'AbortMultipartUpload'
+      ? { kind: 'refuse', code: 'AccessDenied' }
+      : undefined,
+  );
+  await t.rejects(bucket.write(object, writing()), /allow s3:PutObject \(s3:PutObject attestations\/copies/);
+  await t.rejects(bucket.write(objectOf(randomContent(120_000), { name: 'copies/other' }), writing()));
+  t.equal(stored.uploads.size, 2);
+  server.fail(() => undefined);
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  t.strictSame(
+    [...stored.uploads.values()].map(({ key }) => key),
+    ['copies/other'],
+    'only that of the same object',
+  );
+});
+
+t.test('leftovers that may not be listed are no failure', async (t) => {
+  const server = await startStore(t, {
+    minPartBytes: 1,
+    permit: ({ action }) => action !== 's3:ListBucketMultipartUploads',
+  });
+  const bucket = await openBucket(t, server, {}, SMALL_PARTS);
+  t.strictSame(await bucket.write(objectOf(randomContent(120_000)), writing()), { outcome: 'written' });
+});
+
+t.test('an upload whose answer is lost is found by the next write', async (t) => {
+  const { server, bucket, stored, countOf } = await setUp(t);
+  server.fail(({ operation }) =>
+    operation === 'CompleteMultipartUpload' ? { kind: 'cut-answer' } : undefined,
+  );
+  const object = objectOf(randomContent(120_000));
+  // The SDK asks again; the upload is no longer there, but the object is.
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  t.equal(countOf('CreateMultipartUpload'), 1);
+  t.equal(stored.objects.size, 1);
+});
+
+t.test('an object that cannot be read fails with its own error, not with one of the bucket', async (t) => {
+  const { bucket, stored } = await setUp(t);
+  const error = new Error('the disk is broken');
+  const read = () =>
+    Readable.from(
+      (async function* () {
+        yield Buffer.alloc(10_000);
+        throw error;
+      })(),
+      { objectMode: false },
+    );
+  for (const bytes of [50_000, 150_000])
+    await t.rejects(bucket.write({ ...objectOf(randomContent(bytes)), read }, writing()), error);
+  t.equal(stored.uploads.size, 0);
+});
+
+t.test('a file of 70 MB goes in parts of 16 MiB without being held in memory', async (t) => {
+  const server = await startStore(t);
+  const bucket = await openBucket(t, server);
+  const object = await sparseObject(t, 70_000_000);
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  const parts = server.requests.filter(({ operation }) => operation === 'UploadPart');
+  t.strictSame(
+    parts.map(({ bytes }) => bytes).sort((one, other) => other - one),
+    [...Array(4).fill(16 * MIB), 70_000_000 - 64 * MIB],
+  );
+  t.equal(server.buckets.get(BUCKET)?.objects.get(object.name)?.bytes, 70_000_000);
+});
+
+/** A file that is all holes. */
+async function sparseObject(t: Test, bytes: number): Promise<ExportObject> {
+  const path = join(t.testdir(), 'sparse');
+  await writeFile(path, '');
+  await truncate(path, bytes);
+  const read = ({ start, end } = { start: 0, end: bytes }) => createReadStream(path, { start, end: end - 1 });
+  const hash = createHash('sha256');
+  for await (const chunk of read()) hash.update(chunk);
+  return { ...objectOf(''), bytes, sha256: hash.digest(), read };
+}
