@@ -52,9 +52,8 @@ export async function verifyEcdsaP256Sha256(
   data: Uint8Array,
   signature: Uint8Array,
 ): Promise<boolean> {
-  const key = findPublicKey(spki);
-  if (key?.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return false;
-  return verifyOrFalse('sha256', data, key, signature);
+  const found = findPublicKey(spki);
+  return found?.kind === 'prime256v1' && verifyOrFalse('sha256', data, found.key, signature);
 }
 
 /** Whether `signature` (64 bytes) over `data` is by this Ed25519 key (32 raw bytes, or SPKI in DER). Anything malformed is false. */
@@ -63,9 +62,9 @@ export async function verifyEd25519(
   data: Uint8Array,
   signature: Uint8Array,
 ): Promise<boolean> {
-  const key = findPublicKey(rawOrSpki.length === 32 ? ed25519Spki(rawOrSpki) : rawOrSpki);
-  if (key?.asymmetricKeyType !== 'ed25519' || signature.length !== 64) return false;
-  return verifyOrFalse(null, data, key, signature);
+  const found = findPublicKey(rawOrSpki.length === 32 ? ed25519Spki(rawOrSpki) : rawOrSpki);
+  if (found?.kind !== 'ed25519' || signature.length !== 64) return false;
+  return verifyOrFalse(null, data, found.key, signature);
 }
 
 /** SubjectPublicKeyInfo (DER, 44 bytes) of a raw 32-byte Ed25519 key. */
@@ -110,13 +109,28 @@ function view(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function findPublicKey(spki: Uint8Array): KeyObject | undefined {
+/** A public key, and its curve or else its type. */
+type PublicKey = { readonly key: KeyObject; readonly kind: string | undefined };
+
+/** The last keys by their SPKI in base64: parsing one takes longer than verifying a signature with it. */
+const publicKeys = new Map<string, PublicKey | undefined>();
+const MAX_PUBLIC_KEYS = 32;
+
+function findPublicKey(spki: Uint8Array): PublicKey | undefined {
+  const name = encodeBase64(spki);
+  if (publicKeys.has(name)) return publicKeys.get(name);
+  const [oldest] = publicKeys.size >= MAX_PUBLIC_KEYS ? publicKeys.keys() : [];
+  if (oldest !== undefined) publicKeys.delete(oldest);
+  const found = parsePublicKey(spki);
+  publicKeys.set(name, found);
+  return found;
+}
+
+function parsePublicKey(spki: Uint8Array): PublicKey | undefined {
   try {
-    return createPublicKey({
-      key: Buffer.from(spki),
-      format: 'der',
-      type: 'spki',
-    });
+    const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
+    const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+    return { key, kind: type === 'ec' ? details?.namedCurve : type };
   } catch {
     return undefined;
   }

@@ -7,7 +7,9 @@ import { fromUtf8, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes, hmacSha256 } from '../bytes/primitives.js';
 
-const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+/** The `_type` of every in-toto Statement v1. */
+export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+
 const PREDICATE_TYPE = 'urn:attestation-service:submission:v1';
 
 /** Length of the random salt under a commitment, in bytes. */

@@ -1,11 +1,13 @@
 /** Steps 5 and 6: the log includes the leaf at each checkpoint, and signed each checkpoint. */
 
 import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { toHex } from '../bytes/encoding.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { verifyNoteSignature } from '../log/checkpoint.js';
 import { verifyCosignature } from '../log/cosignature.js';
 import { leafHash, verifyInclusion } from '../log/merkle.js';
 import { isSameKey, type NoteSignature, noteKeyHash } from '../log/note.js';
+import type { Memo } from './memo.js';
 import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
 import type { Trust, TrustedLog } from './trust.js';
@@ -28,27 +30,48 @@ export function checkInclusion({ entry, batch, checkpoints }: ParsedBundle): Che
   return checks;
 }
 
+/** Checks of one checkpoint: the log's signature first, then the others. */
+export type CheckpointChecks = readonly [signed: Check, ...cosigned: Check[]];
+
+/** What checkpoints are checked against. `memo` must be of this trust and environment. */
+type CheckpointTrust = {
+  readonly trust: Trust;
+  readonly environment: EnvironmentName;
+  readonly memo: Memo<CheckpointChecks>;
+};
+
 /**
  * Checks the log's signature on every checkpoint, and the other signatures whose keys are known. `signedSizes` are the
  * tree sizes of the valid checkpoints.
  */
 export async function checkCheckpoints(
   { entry, checkpoints }: ParsedBundle,
-  trust: Trust,
-  environment: EnvironmentName,
+  against: CheckpointTrust,
 ): Promise<{ checks: Check[]; signedSizes: Set<number> }> {
   const checks: Check[] = [];
   const signedSizes = new Set<number>();
   for (const [i, checkpoint] of checkpoints.entries()) {
-    const path = `/checkpoints/${i}/note`;
-    const log = findLog(checkpoint.origin, entry.logId, trust);
-    const signed = await checkLogSignature(checkpoint, log, environment, path);
+    const [signed, ...cosigned] = await against.memo(
+      `${i} ${toHex(entry.logId)} ${checkpoint.envelope}`,
+      () => checkSignatures(checkpoint, entry.logId, `/checkpoints/${i}/note`, against),
+    );
     if (signed.status === 'passed') signedSizes.add(checkpoint.size);
-    const others = checkpoint.note.signatures.filter((line) => !(log && isSameKey(line, log.key)));
-    const cosigned = await Promise.all(others.map((line) => checkCosigner(checkpoint, line, trust, path)));
     checks.push(signed, ...cosigned);
   }
   return { checks, signedSizes };
+}
+
+async function checkSignatures(
+  checkpoint: ParsedCheckpoint,
+  logId: Uint8Array,
+  path: string,
+  { trust, environment }: CheckpointTrust,
+): Promise<CheckpointChecks> {
+  const log = findLog(checkpoint.origin, logId, trust);
+  const signed = await checkLogSignature(checkpoint, log, environment, path);
+  const others = checkpoint.note.signatures.filter((line) => !(log && isSameKey(line, log.key)));
+  const cosigned = await Promise.all(others.map((line) => checkCosigner(checkpoint, line, trust, path)));
+  return [signed, ...cosigned];
 }
 
 /**

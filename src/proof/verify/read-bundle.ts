@@ -37,7 +37,7 @@ const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
 const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\d{1,9}\+json$/;
 
 /** `otherVersion` is the media type of a bundle of an unsupported version. */
-type ReadBundle =
+export type ReadBundle =
   | { parsed: ParsedBundle; problems: []; otherVersion?: never }
   | { parsed?: never; problems: Problems; otherVersion?: string };
 

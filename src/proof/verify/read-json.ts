@@ -7,13 +7,12 @@ import {
   type DescField,
   type DescMessage,
   fromJson,
-  getOption,
   type JsonObject,
   type JsonValue,
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
+import { findEnumNumber } from '../../protocol/enum-names.js';
 import { printablePointerStep } from '../../protocol/json-pointer.js';
 import { MAX_PROBLEMS, type Problem } from '../../protocol/problem.js';
 import { fromBase64 } from '../bytes/encoding.js';
@@ -25,13 +24,14 @@ type ReadOptions = {
   readonly unknownMembers: 'refuse' | 'ignore';
   /** Maximum length of each list. */
   readonly maxItems: number;
+  /** Limits of free-form JSON, instead of those for details of witnesses. */
+  readonly structs?: { readonly maxDepth: number; readonly maxValues: number };
 };
 
 type Reading = ReadOptions & { readonly problems: Problem[] };
 
 const MAX_STRING_CHARACTERS = 256 * 1024;
-const MAX_STRUCT_DEPTH = 16;
-const MAX_STRUCT_VALUES = 4096;
+const STRUCT_LIMITS = { maxDepth: 16, maxValues: 4096 };
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
@@ -56,8 +56,8 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
   const object: JsonObject = {};
   if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', object);
   for (const [name, value] of Object.entries(json)) {
-    const at = `${path}/${printablePointerStep(name)}`;
     const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
+    const at = `${path}/${field === undefined ? printablePointerStep(name) : name}`;
     if (field === undefined) {
       if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
     } else if (Object.hasOwn(object, field.jsonName)) {
@@ -106,9 +106,8 @@ function readMessageValue(schema: DescMessage, json: unknown, path: string, read
 }
 
 function readEnum(schema: DescEnum, json: unknown, path: string, reading: Reading): string {
-  const known = schema.values.find(
-    (value) => json === value.name || (json !== '' && json === getOption(value, spelling)),
-  );
+  const number = typeof json === 'string' ? findEnumNumber(schema, json) : undefined;
+  const known = schema.values.find((value) => json === value.name || value.number === number);
   return known?.name ?? addProblem(reading, path, `is not a known ${schema.name}`, '');
 }
 
@@ -141,21 +140,21 @@ function readText(
 /** Returns free-form JSON unchanged. Bounds its depth, number of values and length of strings. */
 function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
   if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', {});
-  return isBounded(json)
+  return isBounded(json, reading.structs ?? STRUCT_LIMITS)
     ? (json as JsonObject)
     : addProblem(reading, path, 'is too large, too deep or not plain JSON', {});
 }
 
-function isBounded(root: object): boolean {
+function isBounded(root: object, { maxDepth, maxValues }: typeof STRUCT_LIMITS): boolean {
   const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
   for (let seen = 0; open.length > 0; seen++) {
     const { value, depth } = open.pop()!;
-    if (seen > MAX_STRUCT_VALUES || depth > MAX_STRUCT_DEPTH) return false;
+    if (seen > maxValues || depth > maxDepth) return false;
     if (typeof value === 'string' && value.length > MAX_STRING_CHARACTERS) return false;
     if (typeof value === 'object' && value !== null) {
       const keys = Object.keys(value);
       // An own `__proto__` would set the prototype of an unguarded copy.
-      if (keys.length > MAX_STRUCT_VALUES || keys.includes('__proto__')) return false;
+      if (keys.length > maxValues || keys.includes('__proto__')) return false;
       for (const item of Object.values(value)) open.push({ value: item, depth: depth + 1 });
     } else if (!['string', 'number', 'boolean'].includes(typeof value) && value !== null) {
       return false;

@@ -37,7 +37,9 @@ export function readSigstoreBundle(
   const parts = { statement: payload, signature, keyHint, leafRecord: body, logIndex, logId };
   const { size, rootHash, envelope: note, inclusionProof } = first;
   const expected = sigstoreBundle({ ...parts, checkpoint: { size, rootHash, note, inclusionProof } });
-  compare(withKeyId(expected, json), json, base, problems);
+  compare(withKeyId(expected, json), json, [], (steps, message) =>
+    problems.push({ path: [base, ...steps.map(printablePointerStep)].join('/'), message }),
+  );
   if (problems.length > before) return undefined;
   return { envelope: { payload, signature, keyHint }, entry: { logIndex, logId, body } };
 }
@@ -52,22 +54,26 @@ function withKeyId(expected: SigstoreBundle, json: JsonObject): object {
 }
 
 /** Reports every difference. Walks `expected`, so the cost does not depend on the input. */
-function compare(expected: unknown, actual: unknown, path: string, problems: Problem[]): void {
+function compare(
+  expected: unknown,
+  actual: unknown,
+  steps: readonly string[],
+  report: (steps: readonly string[], message: string) => void,
+): void {
   if (typeof expected !== 'object' || expected === null) {
-    if (expected !== actual) problems.push({ path, message: 'is not what the rest of the bundle says' });
+    if (expected !== actual) report(steps, 'is not what the rest of the bundle says');
     return;
   }
   if (typeof actual !== 'object' || actual === null || Array.isArray(actual) !== Array.isArray(expected)) {
-    problems.push({ path, message: 'is missing or of another type' });
+    report(steps, 'is missing or of another type');
     return;
   }
   const members = new Map(Object.entries(actual));
   for (const [name, value] of Object.entries(expected)) {
-    compare(value, members.get(name), `${path}/${printablePointerStep(name)}`, problems);
+    compare(value, members.get(name), [...steps, name], report);
     members.delete(name);
   }
-  for (const name of members.keys())
-    problems.push({ path: `${path}/${printablePointerStep(name)}`, message: 'is not known' });
+  for (const name of members.keys()) report([...steps, name], 'is not known');
 }
 
 /** The text at a JSON pointer made of plain names. */

@@ -4,10 +4,12 @@
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { StatementFields } from '../statement/statement.js';
-import { checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
+import type { Finding } from './evidence.js';
+import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
+import { createMemo, type Memo } from './memo.js';
 import type { ParsedBundle } from './parsed-bundle.js';
 import { checkPolicies, findPolicies, type Policy } from './policy-step.js';
-import { readBundle } from './read-bundle.js';
+import { type ReadBundle, readBundle } from './read-bundle.js';
 import {
   type Check,
   failed,
@@ -25,8 +27,8 @@ import { summarize } from './summary.js';
 import { readTrust, type Trust } from './trust.js';
 import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
-/** What to check the bundle against. */
-export type VerifyOptions = Omit<Asked, 'environment'> & {
+/** What bundles are checked against. */
+export type TrustOptions = {
   /** The expected environment; `live` by default, so that a test bundle needs a choice. */
   readonly environment?: EnvironmentName;
   /** The parsed trust_roots.json document. Never taken from a bundle. */
@@ -35,6 +37,9 @@ export type VerifyOptions = Omit<Asked, 'environment'> & {
   readonly policy?: Policy;
   readonly now: Date;
 };
+
+/** What to check the bundle against. */
+export type VerifyOptions = Omit<Asked, 'environment'> & TrustOptions;
 
 /** `could_not_check`: no check failed, but a check that the verdict needs was not possible. */
 export type Verdict = 'verified' | 'not_verified' | 'could_not_check';
@@ -62,14 +67,44 @@ export type Verification = {
  */
 export async function verifyBundle(bundle: unknown, options: VerifyOptions): Promise<Verification> {
   try {
-    return await verify(bundle, options);
+    return await createBundleVerifier(options)(readBundle(bundle), options);
   } catch {
     return report([], [], {}, 'the verification itself failed');
   }
 }
 
-async function verify(bundle: unknown, options: VerifyOptions): Promise<Verification> {
-  const read = readBundle(bundle);
+/** Verifies a bundle as read, about what is expected of it. Throws only what reading `asked` throws. */
+type BundleVerifier = (read: ReadBundle, asked: Omit<Asked, 'environment'>) => Promise<Verification>;
+
+/**
+ * Creates a verifier of many bundles against the same trust roots. It reads these once, and remembers the results of the
+ * last checkpoints and witnesses: the bundles of a batch share them.
+ */
+export function createBundleVerifier(options: TrustOptions): BundleVerifier {
+  const { environment = 'live', now, policy } = options;
+  const roots = readTrust(options.trustRoots);
+  const memos = {
+    checkpoints: createMemo<CheckpointChecks>(MAX_MEMO),
+    witnesses: createMemo<Finding>(MAX_MEMO),
+  };
+  return (read, asked) => verify(read, roots, { ...memos, ...asked, environment, now, policy });
+}
+
+/** In characters of keys. A time stamp and its checkpoint have about 10,000. */
+const MAX_MEMO = 4 * 1024 * 1024;
+
+type Options = Asked & {
+  readonly now: Date;
+  readonly policy: Policy | undefined;
+  readonly checkpoints: Memo<CheckpointChecks>;
+  readonly witnesses: Memo<Finding>;
+};
+
+async function verify(
+  read: ReadBundle,
+  roots: ReturnType<typeof readTrust>,
+  options: Options,
+): Promise<Verification> {
   if (read.otherVersion !== undefined) {
     const reason = `a bundle of media type ${read.otherVersion} takes another version of this verifier`;
     return report([step('shape', [missing('shape.other_version', reason)])], [], {}, reason);
@@ -80,7 +115,6 @@ async function verify(bundle: unknown, options: VerifyOptions): Promise<Verifica
     );
     return report([step('shape', checks)], [], {}, 'the bundle cannot be read');
   }
-  const roots = readTrust(options.trustRoots);
   if (roots.trust === undefined) {
     const shape = step('shape', [WELL_FORMED]);
     const wrong = roots.problems
@@ -88,10 +122,7 @@ async function verify(bundle: unknown, options: VerifyOptions): Promise<Verifica
       .join('; ');
     return report([shape], [], {}, `the trust roots cannot be read: ${wrong}`);
   }
-  return verifyParsedBundle(read.parsed, roots.trust, {
-    ...options,
-    environment: options.environment ?? 'live',
-  });
+  return verifyParsedBundle(read.parsed, roots.trust, options);
 }
 
 const NO_WITNESS: Check = notChecked('witness.none', 'no witness is in the bundle');
@@ -100,13 +131,13 @@ const WELL_FORMED: Check = passed('shape.valid', 'the bundle is well-formed');
 async function verifyParsedBundle(
   parsed: ParsedBundle,
   trust: Trust,
-  options: VerifyOptions & Asked,
+  options: Options,
 ): Promise<Verification> {
   const { environment, now } = options;
   const { checks, statement } = checkStatement(parsed, options);
   const inclusion = step('inclusion', checkInclusion(parsed));
-  const signed = await checkCheckpoints(parsed, trust, environment);
-  const witnesses = await checkWitnesses(parsed, trust, signed.signedSizes);
+  const signed = await checkCheckpoints(parsed, { trust, environment, memo: options.checkpoints });
+  const witnesses = await checkWitnesses(parsed, trust, signed.signedSizes, options.witnesses);
   const existedBy = earliest(witnesses);
   const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(parsed, trust, existedBy)]);
   const policies = options.policy ? [options.policy] : findPolicies(trust, environment, existedBy);

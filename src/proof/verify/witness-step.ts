@@ -1,9 +1,10 @@
 /** Step 7: checks each witness's evidence against its checkpoint. */
-import { getOption } from '@bufbuild/protobuf';
-import { spelling } from '../../../gen/attestation/options/v1/options_pb.js';
 import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
+import { enumName } from '../../protocol/enum-names.js';
+import { toBase64 } from '../bytes/encoding.js';
 import type { Evidence, Finding } from './evidence.js';
 import { checkCosignature, checkLogEvidence } from './log-evidence.js';
+import type { Memo } from './memo.js';
 import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, notChecked } from './report.js';
 import { checkTimestamp } from './timestamp-evidence.js';
@@ -25,20 +26,36 @@ export type WitnessFinding = Check & {
 
 /**
  * Checks every witness of the bundle against the trust roots. `signedSizes` are the tree sizes of the checkpoints
- * signed by a trusted log. Kinds that need more than the bundle are `not_checked`.
+ * signed by a trusted log. Kinds that need more than the bundle are `not_checked`. `memo` must be of this trust.
  */
 export async function checkWitnesses(
   parsed: ParsedBundle,
   trust: Trust,
   signedSizes: ReadonlySet<number>,
+  memo: Memo<Finding>,
 ): Promise<WitnessFinding[]> {
   return Promise.all(
     parsed.witnesses.map(async (witness, i) => {
-      const { check, ...said } = await checkWitness(parsed, trust, signedSizes, witness, `/witnesses/${i}`);
+      const { check, ...said } = await memo(memoKey(parsed, signedSizes, witness, i), () =>
+        checkWitness(parsed, trust, signedSizes, witness, `/witnesses/${i}`),
+      );
       const { name, kind, treeSize } = witness;
       return { ...check, ...said, name, kind: kindName(kind), treeSize: Number(treeSize) };
     }),
   );
+}
+
+/** Everything that the result of {@link checkWitness} depends on, beside the trust. */
+function memoKey(
+  { checkpoints, batch }: ParsedBundle,
+  signedSizes: ReadonlySet<number>,
+  { name, kind, treeSize, evidence, detail }: BundleWitness,
+  i: number,
+): string {
+  const note = checkpoints.find(({ size }) => BigInt(size) === treeSize)?.envelope;
+  const isSigned = signedSizes.has(Number(treeSize));
+  const numbers = [i, kind, treeSize, batch.firstIndex].map(String);
+  return JSON.stringify([numbers, isSigned, name, toBase64(evidence), detail, note]);
 }
 
 async function checkWitness(
@@ -69,6 +86,5 @@ async function checkWitness(
 }
 
 function kindName(kind: WitnessKind): string {
-  const value = WitnessKindSchema.values.find(({ number }) => number === kind);
-  return value === undefined ? 'unknown' : getOption(value, spelling);
+  return WitnessKindSchema.value[kind] === undefined ? 'unknown' : enumName(WitnessKindSchema, kind);
 }

@@ -1,0 +1,80 @@
+/** What the lines of an object must be together: one batch's, in order, each once, as many as the manifest says. */
+import type { ManifestFields, ManifestObject } from './manifest-fields.js';
+import type { LineFacts } from './verify-line.js';
+
+/** What is known of an object besides its lines. */
+export type ObjectExpectation = {
+  /** From the object's name, if that is a batch's id. */
+  readonly batchId?: string | undefined;
+  /** What a verified manifest says of it. */
+  readonly listed?: { readonly object: ManifestObject; readonly manifest: ManifestFields } | undefined;
+};
+
+/** The part of a log that an object's batch has. */
+export type BatchRange = Pick<LineFacts, 'log' | 'firstIndex' | 'treeSize'>;
+
+/** The check of one object. */
+export type ObjectCheck = {
+  /** Adds the next line, and returns what is wrong with it. */
+  add(facts: LineFacts): string[];
+  /** Ends the object after so many lines, unreadable ones included, and returns what is wrong with it. */
+  end(lines: number): string[];
+  /** The range of the batch: the manifest's, or else that of the first line. */
+  range(): BatchRange | undefined;
+};
+
+/** Starts the check of an object. */
+export function createObjectCheck({ batchId: named, listed }: ObjectExpectation): ObjectCheck {
+  let batchId = named;
+  let range: BatchRange | undefined = listed?.object;
+  let project = listed?.manifest.project;
+  let last = -1;
+  return {
+    add: (facts) => {
+      range ??= facts;
+      project ??= facts.project;
+      batchId ??= facts.batchId;
+      const problems = [
+        facts.batchId === batchId ? '' : `it is of ${facts.batchId}, not of ${batchId}`,
+        isSameRange(facts, range) ? '' : `its batch has other leaves than ${rangeText(range)}`,
+        facts.project === project ? '' : `it is of ${facts.project}, not of ${project}`,
+        orderProblem(facts.logIndex, last),
+        filterProblem(facts, listed?.manifest.filterSchema ?? null),
+      ];
+      last = Math.max(last, facts.logIndex);
+      return problems.filter((problem) => problem !== '');
+    },
+    end: (lines) => {
+      if (listed === undefined) return [];
+      const { submissions } = listed.object;
+      return lines === submissions
+        ? []
+        : [`it has ${count(lines, 'line')}, not ${submissions} as its manifest says`];
+    },
+    range: () => range,
+  };
+}
+
+/** `leaves 0 to 99 of live.log.example`. */
+export function rangeText({ log, firstIndex, treeSize }: BatchRange): string {
+  return `leaves ${firstIndex} to ${treeSize - 1} of ${log}`;
+}
+
+/** `1 line`, `2 lines`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+function isSameRange(a: BatchRange, b: BatchRange): boolean {
+  return a.log === b.log && a.firstIndex === b.firstIndex && a.treeSize === b.treeSize;
+}
+
+function orderProblem(logIndex: number, last: number): string {
+  if (logIndex > last) return '';
+  return logIndex === last ? `leaf ${logIndex} is there twice` : `leaf ${logIndex} is after leaf ${last}`;
+}
+
+function filterProblem({ schema }: LineFacts, filter: string | null): string {
+  if (filter === null || schema === filter) return '';
+  return 'its metadata schema is not the one that the export is limited to';
+}

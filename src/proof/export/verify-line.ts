@@ -1,0 +1,149 @@
+/** Verification of one line of an exported object, `{"submission": …, "bundle": …}`. */
+import type { Submission } from '../../../gen/attestation/v1/attestations_pb.js';
+import { fromUtf8 } from '../bytes/encoding.js';
+import { FormatError } from '../bytes/format-error.js';
+import { parseJsonText } from '../verify/json-text.js';
+import type { ParsedBundle } from '../verify/parsed-bundle.js';
+import { readBundle } from '../verify/read-bundle.js';
+import type { Check } from '../verify/report.js';
+import {
+  createBundleVerifier,
+  type TrustOptions,
+  type Verdict,
+  type Verification,
+} from '../verify/verify.js';
+import { attestedMetadata, checkAgreement, checkSubmission, readSubmission } from './submission-step.js';
+
+/** Maximum length of a line, in bytes. */
+export const MAX_LINE_BYTES = 1024 * 1024;
+
+/** What lines are checked against: as bundles, and the project that must have attested, any by default. */
+export type LineOptions = TrustOptions & { readonly project?: string | undefined };
+
+/** What a line says of its place. Proven only if its verdict is `verified`, the batch's bounds not even then. */
+export type LineFacts = {
+  readonly submissionId: string;
+  readonly project: string;
+  readonly batchId: string;
+  /** The log's origin. */
+  readonly log: string;
+  readonly logIndex: number;
+  readonly firstIndex: number;
+  readonly treeSize: number;
+  /** The metadata's schema, as corrected if it was. */
+  readonly schema: string;
+};
+
+export type LineVerification = {
+  readonly verdict: Verdict;
+  /** Why it is not verified; empty if it is. */
+  readonly reason: string;
+  /** The earliest time that a trusted witness attests, if the line is verified. */
+  readonly existedBy?: Date;
+  /** Undefined if bundle or statement cannot be read. */
+  readonly facts?: LineFacts;
+};
+
+/** Verifies a line without its newline. Never throws. */
+export type LineVerifier = (line: Uint8Array) => Promise<LineVerification>;
+
+/** Creates a verifier of the lines of any objects. Lines of the same batch in a row are verified much faster. */
+export function createLineVerifier(options: LineOptions): LineVerifier {
+  const verifyBundle = createBundleVerifier(options);
+  const verify = async (bytes: Uint8Array): Promise<LineVerification> => {
+    const { text, submission: json, bundle } = parseLine(bytes);
+    const read = readSubmission(json);
+    const submission = 'submission' in read ? read.submission : undefined;
+    const parts = readBundle(bundle);
+    const verification = await verifyBundle(parts, { ...askedOf(submission), project: options.project });
+    const checks = 'checks' in read ? read.checks : checkSubmission(read.submission, text);
+    const { parsed } = parts;
+    const { statement } = verification;
+    if (parsed === undefined || statement === undefined) return conclude(verification, checks);
+    if (submission !== undefined) checks.push(...checkAgreement(submission, parsed, statement));
+    return { ...conclude(verification, checks), facts: factsOf(verification, parsed, submission) };
+  };
+  return async (line) => {
+    try {
+      return await verify(line);
+    } catch (error) {
+      if (error instanceof FormatError)
+        return { verdict: 'not_verified', reason: `the line ${error.message}` };
+      return { verdict: 'could_not_check', reason: 'the verification itself failed' };
+    }
+  };
+}
+
+function parseLine(bytes: Uint8Array): { text: string; submission: unknown; bundle: unknown } {
+  if (bytes.length > MAX_LINE_BYTES) throw new FormatError('is longer than 1 MiB');
+  const text = decode(bytes);
+  if (text.startsWith('\ufeff')) throw new FormatError('begins with a byte order mark');
+  if (text.endsWith('\r')) throw new FormatError('ends with CR LF instead of LF');
+  const value = parseJsonText(text, MAX_LINE_BYTES);
+  if (!text.startsWith('{') || !text.endsWith('}')) throw new FormatError('is not one JSON object');
+  const { submission, bundle, ...others } = value as Record<string, unknown>;
+  if (submission === undefined || bundle === undefined || Object.keys(others).length > 0) {
+    throw new FormatError('has other members than submission and bundle');
+  }
+  return { text, submission, bundle };
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return fromUtf8(bytes);
+  } catch {
+    throw new FormatError('is not text in UTF-8');
+  }
+}
+
+/** The submission's own artifact and metadata: the bundle must be about them. */
+function askedOf(submission: Submission | undefined) {
+  if (submission === undefined) return {};
+  const metadata = attestedMetadata(submission);
+  return {
+    artifactSha256: submission.artifact?.sha256,
+    ...(metadata !== undefined && { metadata, metadataSalt: submission.metadataSalt }),
+  };
+}
+
+function conclude(verification: Verification, checks: readonly Check[]): LineVerification {
+  const { verdict, existedBy } = verification;
+  if (checks.some(({ status }) => status === 'failed') || verdict === 'not_verified') {
+    return {
+      verdict: 'not_verified',
+      reason: reasonOf(verification, checks, ({ status }) => status === 'failed'),
+    };
+  }
+  if (verdict !== 'verified') {
+    return { verdict, reason: reasonOf(verification, [], ({ blocking }) => blocking === true) };
+  }
+  return { verdict, reason: '', ...(existedBy !== undefined && { existedBy }) };
+}
+
+/** The messages of the deciding checks of submission and bundle. */
+function reasonOf(
+  { steps }: Verification,
+  checks: readonly Check[],
+  isDeciding: (check: Check) => boolean,
+): string {
+  const all = [...checks, ...steps.flatMap((step) => step.checks)];
+  return [...new Set(all.filter(isDeciding).map(({ message }) => message))].join('; ');
+}
+
+function factsOf(
+  { statement }: Verification,
+  { batch, entry, checkpoints: [first] }: ParsedBundle,
+  submission: Submission | undefined,
+): LineFacts {
+  const schema = submission?.metadata?.schema;
+  return {
+    submissionId: statement?.submissionId ?? '',
+    project: statement?.project ?? '',
+    batchId: batch.id,
+    log: first?.origin ?? '',
+    logIndex: entry.logIndex,
+    firstIndex: Number(batch.firstIndex),
+    treeSize: Number(batch.treeSize),
+    schema: typeof schema === 'string' ? schema : '',
+  };
+}
