@@ -24,6 +24,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['verify-sigstore', async () => (await import('./commands/verify-sigstore.js')).addVerifySigstore],
   ['audit', async () => (await import('./commands/audit.js')).addAudit],
   ['webhooks', async () => (await import('./commands/webhooks.js')).addWebhooks],
+  ['exports', async () => (await import('./commands/exports.js')).addExports],
 ]);
 
 const EXIT_CODES = `

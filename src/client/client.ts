@@ -6,6 +6,7 @@ import {
   type ValidationMode,
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
+import { ExportService } from '../../gen/attestation/v1/exports_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { type CallOptions, callUnary } from './call.js';
@@ -21,6 +22,7 @@ export * from '../../gen/attestation/v1/batches_pb.js';
 export * from '../../gen/attestation/v1/bundle_pb.js';
 export * from '../../gen/attestation/v1/environment_pb.js';
 export { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
+export * from '../../gen/attestation/v1/exports_pb.js';
 export * from '../../gen/attestation/v1/service_pb.js';
 export * from '../../gen/attestation/v1/webhooks_pb.js';
 export { type Verification, type VerifyOptions, verifyBundle } from '../proof/verify/verify.js';
@@ -62,6 +64,7 @@ export type Client = {
   };
   readonly batches: Resource<typeof BatchService, 'Batch'>;
   readonly webhooks: Resource<typeof WebhookService, 'Webhook'>;
+  readonly exports: Resource<typeof ExportService, 'Export'>;
   readonly service: Resource<typeof InfoService, 'Info'>;
 };
 
@@ -86,6 +89,7 @@ export function createClient(options: ClientOptions): Client {
     },
     batches: resource(caller, BatchService, 'Batch'),
     webhooks: resource(caller, WebhookService, 'Webhook'),
+    exports: resource(caller, ExportService, 'Export'),
     service: resource(caller, InfoService, 'Info'),
   };
 }

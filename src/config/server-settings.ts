@@ -8,6 +8,7 @@ import {
   duration,
   hostName,
   integer,
+  names,
   oneOf,
   origins,
   path,
@@ -50,6 +51,8 @@ export type ServerSettings = {
   readonly webhookHistoryMs: number;
   /** Retention of audit log entries. */
   readonly auditRetentionMs: number;
+  /** The buckets and account hosts of exports that the operator's own cloud credentials may be used for. */
+  readonly ambientCredentials: readonly string[];
   /** Whether webhooks may use http and non-public addresses. */
   readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
@@ -108,6 +111,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
     auditRetentionMs: settings.get('AUDIT_RETENTION', duration('30d', '3650d'), 400 * 86_400_000),
+    ambientCredentials: settings.get('ALLOW_AMBIENT_CREDENTIALS', names, []),
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),

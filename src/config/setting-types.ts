@@ -151,6 +151,16 @@ export const origins: SettingType<string[]> = {
   },
 };
 
+/** Comma-separated names of buckets and hosts. */
+export const names: SettingType<string[]> = {
+  expected: 'comma-separated names of buckets, and hosts of storage accounts',
+  parse: (text) => {
+    const list = text.split(',').map((name) => name.trim());
+    if (!list.every((name) => /^[a-z0-9][a-z0-9._-]{1,253}$/.test(name))) throw new InvalidValue();
+    return list;
+  },
+};
+
 /** Comma-separated IP addresses and CIDR networks, such as `10.0.0.0/8` or `::1`; `none` for an empty list. */
 export const cidrRanges: SettingType<string[]> = {
   expected: 'none, or comma-separated IP addresses and CIDR networks, such as 10.0.0.0/8',

@@ -29,6 +29,7 @@ const COMMANDS = [
   'verify-sigstore',
   'audit',
   'webhooks',
+  'exports',
 ];
 
 t.test('each command explains itself, with examples', async (t) => {
@@ -52,7 +53,7 @@ t.test('each command explains itself, with examples', async (t) => {
 });
 
 t.test('the help of a subcommand has examples of its own, and no others', async (t) => {
-  for (const group of ['projects', 'keys', 'witnesses', 'log', 'secret-keys', 'webhooks']) {
+  for (const group of ['projects', 'keys', 'witnesses', 'log', 'secret-keys', 'webhooks', 'exports']) {
     const { stdout } = await runHere([group, '--help']);
     const listed = stdout.slice(stdout.indexOf('\nCommands:'));
     const names = [...listed.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name!);

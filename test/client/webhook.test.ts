@@ -12,6 +12,7 @@ import {
   type WebhookHeaders,
   WebhookVerificationError,
 } from '../../src/client/client.js';
+import { enumName } from '../../src/protocol/enum-names.js';
 import { findSecretBytes, formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 
 const SECRET = formatSecret(randomBytes(32));
@@ -60,13 +61,17 @@ t.test('every event type comes with the data that the proto names', async (t) =>
     'attestation.v1.PartialEventData': { submission_id: 's', bundle_url: 'b', landed: ['a'], missing: [] },
     'attestation.v1.FailedEventData': { submission_id: 's', reason: 'r' },
     'attestation.v1.TestEventData': { webhook_id: 'w' },
+    'attestation.v1.ExportFailingEventData': {
+      export_id: 'e',
+      failing_since: '2026-01-02T03:04:05Z',
+      last_error: 'l',
+    },
   };
   for (const value of EventTypeSchema.values.slice(1)) {
     const typeName = getOption(value, event_data);
-    const type = { 1: 'witnessed', 2: 'partial', 3: 'failed' }[value.number];
     const body = JSON.stringify({
       ...EVENT,
-      type: type === undefined ? 'webhook.test' : `attestation.${type}`,
+      type: enumName(EventTypeSchema, value.number),
       data: data[typeName],
     });
     const event = verify(signed({ body }), body);

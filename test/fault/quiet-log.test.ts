@@ -28,7 +28,7 @@ t.test('an outage is few lines, of each piece of work and of all requests', asyn
     const { status } = await send(api.baseUrl, apiKey, newCreation());
     if (status === 503) refused++;
     const counts = countByWork(away(worker));
-    return refused >= 50 && (counts.get('looking for what logs have due') ?? 0) >= 2;
+    return refused >= 50 && (counts.get('looking for due jobs of logs') ?? 0) >= 2;
   });
   proxy.setOpen(true);
   await until('it is over', () => worker.lines.some(({ msg }) => msg === 'the database is available again'));

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { type Known, makeChangeable, makeWebhooks } from '../server/rpc/samples.js';
+import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Contract, openContract } from '../support/contract.js';
@@ -39,7 +39,15 @@ async function ownEverything({ key }: TestKey): Promise<Known> {
   const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: key });
   const changeable = await makeChangeable(rest, key);
   const webhooks = await makeWebhooks(rest, key);
-  return { artifactSha256, submissionId: id, batchId: String(json.batch_id), ...changeable, ...webhooks };
+  const exports = await makeExports(t, rest, key);
+  return {
+    artifactSha256,
+    submissionId: id,
+    batchId: String(json.batch_id),
+    ...changeable,
+    ...webhooks,
+    ...exports,
+  };
 }
 
 /** Sends an attempt and holds request and answer against the document. */

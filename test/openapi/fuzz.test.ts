@@ -1,7 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import t from 'tap';
-import { type Known, makeChangeable, makeWebhooks, NOTHING } from '../server/rpc/samples.js';
+import { type Known, makeChangeable, makeExports, makeWebhooks, NOTHING } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Operation, openContract } from '../support/contract.js';
@@ -24,7 +24,8 @@ async function ownSomething(): Promise<Partial<Known>> {
   const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
   const changeable = await makeChangeable(rest, owner.key);
   const webhooks = await makeWebhooks(rest, owner.key);
-  return { submissionId: id, batchId: String(json.batch_id), ...changeable, ...webhooks };
+  const exports = await makeExports(t, rest, owner.key);
+  return { submissionId: id, batchId: String(json.batch_id), ...changeable, ...webhooks, ...exports };
 }
 
 function sendFuzzed({ method, path }: Operation, request: FuzzRequest): Promise<RestAnswer> {

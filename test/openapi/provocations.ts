@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../server/rpc/samples.js';
 import { submit } from '../server/rpc/submitting.js';
 import type { App } from '../support/app.js';
+import { BUCKET, OWNER } from '../support/s3/fixture.js';
+import { startS3Server } from '../support/s3/s3-server.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
 import type { Attempt } from './calling.js';
 
@@ -14,6 +16,7 @@ export type Provocation = (owned: Owned) => Promise<Attempt & { undo?: () => Pro
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_WEBHOOKS = 50;
+const MAX_EXPORTS = 50;
 /** One call, and then no more. */
 const SPENT = { readsPerSecond: 1, perSecond: 1, perHour: 1, perDay: 1 };
 
@@ -97,7 +100,27 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = {
     }
     return { apiKey: other.key, known };
   },
+  'export.invalid_destination': async ({ app, owner, known }) => {
+    const { url, close } = await startS3Server({ buckets: [BUCKET], keys: new Map() });
+    const apiKey = owner.key;
+    const { json } = await app.rest('/v1/exports', { apiKey, body: exportBody(known.storeUrl) });
+    await app.rest(`/v1/exports/${String(json.id)}`, { apiKey, method: 'DELETE' });
+    await close();
+    return { apiKey, known: { ...known, storeUrl: url, exportId: String(json.id) } };
+  },
+  'export.limit_reached': async ({ app, known }) => {
+    const other = await newKey(app);
+    for (let made = 0; made < MAX_EXPORTS; made++) {
+      await app.rest('/v1/exports', { apiKey: other.key, body: exportBody(known.storeUrl) });
+    }
+    return { apiKey: other.key, known };
+  },
 };
+
+function exportBody(endpoint: string) {
+  const { accessKeyId: access_key_id, secretAccessKey: secret_access_key } = OWNER;
+  return { destination: { kind: 's3', bucket: BUCKET, endpoint, access_key_id, secret_access_key } };
+}
 
 /** A new submission whose metadata is invalid. */
 async function correctable(app: App, { key }: TestKey): Promise<string> {

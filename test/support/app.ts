@@ -224,6 +224,7 @@ function startTestWorker(
     witnesses,
     log,
     observeAttempts: () => {},
+    observeShipments: () => {},
   };
   return startWorker(options, hooks);
 }

@@ -15,15 +15,34 @@ export function verifyWithSigstore(
   trustedRoot: unknown,
   dsseKeysPem: readonly string[],
 ): void {
-  const keys = dsseKeysPem.map((pem) => createPublicKey(pem));
-  const findKey = (hint: string) => {
+  const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot), keyFinder(dsseKeysPem));
+  const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
+  verifier.verify(toSignedEntity(bundleFromJSON(bundle as SerializedBundle)));
+}
+
+/** Throws unless `@sigstore/verify` accepts the signature of a DSSE envelope, which is in no log, by this key in PEM. */
+export function verifyEnvelopeWithSigstore(
+  dsseEnvelope: SerializedBundle['dsseEnvelope'],
+  keyPem: string,
+): void {
+  const hint = keyId(createPublicKey(keyPem));
+  const bundle = {
+    mediaType: 'application/vnd.dev.sigstore.bundle.v0.3+json',
+    verificationMaterial: { publicKey: { hint }, tlogEntries: [], timestampVerificationData: undefined },
+    dsseEnvelope,
+  };
+  const material = toTrustMaterial(TrustedRoot.fromJSON({}), keyFinder([keyPem]));
+  const verifier = new Verifier(material, { tlogThreshold: 0, timestampThreshold: 0 });
+  verifier.verify(toSignedEntity(bundleFromJSON(bundle as unknown as SerializedBundle)));
+}
+
+function keyFinder(keysPem: readonly string[]) {
+  const keys = keysPem.map((pem) => createPublicKey(pem));
+  return (hint: string) => {
     const key = keys.find((candidate) => keyId(candidate) === hint);
     if (key === undefined) throw new Error(`no key ${hint}`);
     return { publicKey: key, validFor: () => true };
   };
-  const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot), findKey);
-  const verifier = new Verifier(material, { tlogThreshold: 1, timestampThreshold: 0 });
-  verifier.verify(toSignedEntity(bundleFromJSON(bundle as SerializedBundle)));
 }
 
 /** Whether `@sigstore/verify` accepts a chain (DER, leaf first, root last) at this time. It knows no RSA-PSS. */

@@ -14,6 +14,7 @@ import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
 import { metadataCommitment, statementBytes } from '../../src/proof/statement/statement.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
+import type { KeyRing } from '../../src/server/keys/key-ring.js';
 import { setUpLogs } from '../../src/server/logs/set-up-logs.js';
 import { setUpWitnesses, type WitnessSetup } from '../../src/server/logs/set-up-witnesses.js';
 import { jobSubject } from '../../src/server/pipeline/jobs/job.js';
@@ -22,6 +23,7 @@ import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';
 import { runJob } from '../../src/server/pipeline/stages.js';
 import type { AttemptCounts } from '../../src/server/pipeline/webhooks/attempt.js';
+import { openExports } from '../../src/server/process/export-shipping.js';
 import { openWebhooks } from '../../src/server/process/webhook-sending.js';
 import { checkpointSigners } from '../../src/server/signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
@@ -47,6 +49,7 @@ export type TestPipeline = {
   /** The live log. */
   logId: number;
   register: string;
+  secretKeys: KeyRing;
   /** Lines of the log, parsed. */
   lines: Record<string, unknown>[];
   /** Makes rows that are ready to be stored, checked, signed and hashed as a handler does it. */
@@ -132,6 +135,17 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     observeAttempts: options.observeAttempts ?? (() => {}),
   });
   test.teardown(close);
+  const { exports, close: closeExports } = await openExports({
+    config: {
+      databaseUrl: options.databaseUrl,
+      secrets,
+      allowInsecureDestinations: true,
+      ambientCredentials: [],
+    },
+    log: createLogger({ level: 'silent' }),
+    observeShipments: () => {},
+  });
+  test.teardown(closeExports);
   const pipeline: Pipeline = {
     pool,
     log: createLogger({
@@ -141,6 +155,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     register: await openRegister(register),
     witnesses: setups,
     webhooks,
+    exports,
     signerOf: checkpointSigners(secrets.log),
     settings: {
       batchIntervalMs: 0,
@@ -159,6 +174,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     pool,
     logId,
     register,
+    secretKeys: secrets.secretKeys,
     lines,
     makeRows,
     submit: async (count) => {
@@ -200,6 +216,7 @@ async function fingerprint(pool: Pool): Promise<string> {
     SELECT (SELECT count(*) FROM batch) AS batches, (SELECT count(registered_at) FROM batch) AS published,
            (SELECT count(*) FROM batch_transition) AS transitions, (SELECT count(*) FROM evidence) AS evidence,
            (SELECT sum(attempt) FROM witness_state) AS attempts, (SELECT sum(lease) FROM webhook) AS leases,
+           (SELECT sum(lease) FROM export) AS exports, (SELECT count(*) FROM export_change) AS changes,
            (SELECT count(*) FROM batch_transition WHERE notified) AS notified`;
   return JSON.stringify(row);
 }

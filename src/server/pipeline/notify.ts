@@ -1,24 +1,27 @@
 /**
  * Consumes: a batch's transitions whose events are not enqueued.
- * Commit point: the transaction that stores a range for each subscription and marks the transition.
- * Emits: a webhook job per subscription.
+ * Commit point: the transaction that stores a range for each subscription, makes exports due and marks the transition.
+ * Emits: a webhook job per subscription, a ship job per export.
  * A crash leaves: the transition unmarked, or its ranges stored; the reconciler finds either.
  */
+import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
+import { markTransition } from '../store/exports/export-changes.js';
 import { lockUnnotified, notifyTransition } from '../store/webhooks/webhook-ranges.js';
-import { webhookJob } from './jobs/job.js';
+import { jobSubject, shipJob, webhookJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { eventTypeOf } from './webhooks/event.js';
 
 /** Enqueues the events of a batch's transitions for the subscriptions of its projects. */
 export async function notify(pipeline: LogPipeline, batchId: string): Promise<Outcome> {
-  const webhookIds = await pipeline.pool.begin(async (tx) => {
-    const due = new Set<string>();
+  const jobs = await pipeline.pool.begin(async (tx) => {
+    const due: Job[] = [];
     for (const row of await lockUnnotified(tx, batchId)) {
-      for (const id of await notifyTransition(tx, row, eventTypeOf(row.transition))) due.add(id);
+      due.push(...(await notifyTransition(tx, row, eventTypeOf(row.transition))).map(webhookJob));
+      due.push(...(await markTransition(tx, row.logId, row.treeSize)).map(shipJob));
     }
-    return due;
+    return new Map(due.map((job) => [jobSubject(job), job]));
   });
-  for (const id of webhookIds) pipeline.send(webhookJob(id));
+  for (const job of jobs.values()) pipeline.send(job);
   return DONE;
 }

@@ -1,11 +1,16 @@
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
+import type { ManifestFields } from '../../proof/export/manifest-fields.js';
 import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
 import type { Logger } from '../core/logger.js';
 import type { OutageLog } from '../core/outage-log.js';
+import type { Destinations } from '../export/destinations.js';
 import type { KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
+import type { LeasedExport } from '../store/exports/export-leases.js';
+import type { ShipmentWork } from '../store/exports/export-work.js';
 import type { Log } from '../store/log/logs.js';
 import type { Witness } from '../witness/witness.js';
+import type { ProjectShares } from './exports/project-shares.js';
 import type { Register } from './register/register.js';
 import type { AttemptRecorder } from './webhooks/attempt-recorder.js';
 import type { ProjectSlots } from './webhooks/project-slots.js';
@@ -65,5 +70,34 @@ export type LogPipeline = {
   send: (job: Job) => void;
 };
 
+/** An export's lease in this process. `losing` aborts its writes once another process has taken it. */
+type HeldLease = { lease: number; losing: AbortController };
+
+/** The dependencies of shipping exports. */
+export type Exports = {
+  /** A pool of its own, so that many exports do not delay sealing. */
+  pool: Pool;
+  log: Logger;
+  destinations: Destinations;
+  /** Renders the lines of a batch's matching submissions as they are now, and calls `count` for each. */
+  renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<string>;
+  /** Signs a manifest with the DSSE key of the environment, a proto Environment number. @returns the envelope as JSON */
+  signManifest: (environment: number, fields: ManifestFields) => Uint8Array;
+  shares: ProjectShares;
+  /** The leases of the exports in progress. */
+  active: Map<string, HeldLease>;
+  /** `stopping` aborts at shutdown and ends claiming; `aborting` follows and ends writes in progress. */
+  stopping: AbortSignal;
+  aborting: AbortSignal;
+  /** Where objects are kept while they are written. */
+  temporaryDirectory: string;
+  pacing: { manifestDelayMs: number };
+  observe: (shipped: { outcome: 'shipped' | 'failed'; bytes: number }) => void;
+  newDeliveryId: () => string;
+  /** Unix milliseconds. */
+  clock: () => number;
+  random: () => number;
+};
+
 /** The dependencies of all stages. */
-export type Pipeline = LogPipeline & { webhooks: Webhooks };
+export type Pipeline = LogPipeline & { webhooks: Webhooks; exports: Exports };

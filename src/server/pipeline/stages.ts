@@ -10,9 +10,13 @@
  * | settle | settle.ts | evidence covers a batch, or its deadline has passed | the status and its transition row |
  * | notify | notify.ts | a transition's events are not enqueued | a range per subscription, and the mark |
  * | webhook | webhooks/deliver.ts | a subscription has deliveries due | the record of an attempt |
+ * | revise | exports/mark-changes.ts | evidence or metadata in shipped objects has changed | the shipments' new revisions |
+ * | ship | exports/ship.ts | an export has objects to write | the record of an object |
  */
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { Outcome } from '../queue/outcome.js';
+import { markExportChanges } from './exports/mark-changes.js';
+import { ship } from './exports/ship.js';
 import { notify } from './notify.js';
 import type { Pipeline } from './pipeline.js';
 import { seal } from './seal.js';
@@ -34,6 +38,10 @@ export async function runJob(pipeline: Pipeline, job: Job): Promise<Outcome> {
       return notify(pipeline, stage.value.batchId);
     case 'webhook':
       return deliver(pipeline, stage.value.webhookId);
+    case 'revise':
+      return markExportChanges(pipeline);
+    case 'ship':
+      return ship(pipeline, stage.value.exportId, stage.value.projectId);
     default:
       return { type: 'giveUp', reason: 'the job names no stage that this version knows' };
   }

@@ -24,6 +24,7 @@ import { adminServices } from './admin.js';
 import { adminCheck } from './admin-check.js';
 import { type AttestationParts, attestationService } from './attestation-service.js';
 import { createDatabaseAway } from './database-unavailable.js';
+import { exportService } from './export-service.js';
 import { publicRoutes } from './public-routes.js';
 import { standardRpcs } from './standard-rpcs.js';
 import { webhookService } from './webhook-service.js';
@@ -61,6 +62,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     attestationService(config, parts, { cursors, recordUse: submissionLimits.record }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
+    exportService(config, pool, cursors),
     infoService(options, pool, trustRoots),
   ].map(databaseAway.tellAll);
   const admin = adminServices({ config, pool, cursors, principals, queue: jobs.connected }).map(

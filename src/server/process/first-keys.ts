@@ -4,6 +4,7 @@ import { ulid } from 'ulid';
 import { rules } from '../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
+import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import type { Principal } from '../core/principal.js';
 import { createApiKey, parseApiKey } from '../keys/api-key.js';
@@ -23,7 +24,7 @@ type NewKey = {
 };
 
 /** Every scope that a method of the API requires. */
-export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService]
+export const SCOPES: readonly string[] = [AttestationService, BatchService, WebhookService, ExportService]
   .flatMap(({ methods }) => methods.map((method) => getOption(method, rules).scope))
   .filter((scope, index, all) => all.indexOf(scope) === index)
   .sort();

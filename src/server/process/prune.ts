@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.js';
 import type { Pool } from '../store/database/connect.js';
 import { pruneIdempotencyKeys } from '../store/idempotency.js';
+import { pruneKeyLeases } from '../store/idempotency-leases.js';
 import { keepAuditPartitions } from '../store/projects/audit.js';
 import { pruneUsage, rollUpUsage } from '../store/projects/usage.js';
 import { pruneDeliveries } from '../store/webhooks/webhook-deliveries.js';
@@ -24,6 +25,7 @@ export async function prune(
   await pruneUsage(pool);
   await pruneWorkers(pool);
   await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
+  await pruneKeyLeases(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);
   await pruneWebhooks(pool, webhookHistoryMs);

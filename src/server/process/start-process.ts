@@ -3,6 +3,7 @@ import { type Config, publicUrls } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
+import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
 import { addClockGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
 import { createMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';
@@ -68,12 +69,18 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
   const shared = { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl };
   if (roles.worker) {
     const { startWorker } = await import('./worker.js');
-    const options = { ...shared, witnesses, observeAttempts: attemptCounters(metrics) };
+    const options = {
+      ...shared,
+      witnesses,
+      observeAttempts: attemptCounters(metrics),
+      observeShipments: shipmentCounters(metrics),
+    };
     const worker = await startWorker(options, hooks);
     checks.push(...worker.checks);
     clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
     addWitnessGauges(metrics, worker.pipeline.pool);
+    addExportGauges(metrics, worker.pipeline.pool);
   }
   if (roles.api) {
     const { startApi } = await import('./api.js');

@@ -29,18 +29,20 @@ import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
 import { deleteWorker, recordWorker } from '../store/workers.js';
+import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
 /** The options of a worker. `queuePrefix` separates the stream from others on the same servers. */
-export type WorkerOptions = WebhooksOptions & {
-  config: Config;
-  queuePrefix: string;
-  register: Register;
-  /** The witnesses of the configuration, and an embedded one. */
-  witnesses: readonly WitnessSetup[];
-};
+export type WorkerOptions = WebhooksOptions &
+  ExportsOptions & {
+    config: Config;
+    queuePrefix: string;
+    register: Register;
+    /** The witnesses of the configuration, and an embedded one. */
+    witnesses: readonly WitnessSetup[];
+  };
 
 /** A running worker. */
 export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
@@ -64,6 +66,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const pool = await setUp(options, register, hooks);
   const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
+  const { exports, ...shipping } = await openExports(options);
   const stopping = new AbortController();
   const outageLogs = createOutageLogs(log, () => performance.now());
   const consuming: StopConsuming[] = [];
@@ -84,6 +87,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     register,
     witnesses,
     webhooks,
+    exports,
     signerOf: checkpointSigners(logKeys),
     settings: settingsOf(config),
     aborting: webhooks.aborting,
@@ -92,22 +96,21 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline, outageLogs);
-  const repeat = (ms: number, work: string, run: () => Promise<void>) =>
-    every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
   const [lookAtLogs, lookAtEvents] = createReconcilers(pipeline, jobs, local);
+  const repeat: Repeat = (ms, work, run) =>
+    every(ms, stopping.signal, log, () => toleratingOutage(outageLogs, work, run, undefined));
   const loops = [
-    repeat(RECONCILE_MS, 'looking for what logs have due', lookAtLogs),
-    repeat(RECONCILE_MS, 'looking for events and deliveries that are due', lookAtEvents),
-    repeat(PRUNE_MS, 'deleting what is too old', () => prune(pool, config)),
-    repeat(SIGN_OF_LIFE_MS, 'saying that this worker runs', () => recordWorker(pool, workerId)),
+    repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
+    repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
+    ...keepHouse(pool, config, workerId, repeat),
   ];
   hooks.add(async () => {
     stopping.abort();
-    sending.stop();
+    for (const { stop } of [sending, shipping]) stop();
     await Promise.all([...loops, ...consuming.map((stop) => stop())]);
     await local.idle();
     await deleteWorker(pool, workerId).catch(() => {});
-    await sending.close();
+    for (const { close } of [sending, shipping]) await close();
     await jobs.close();
   });
   return {
@@ -115,6 +118,15 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     jobs,
     checks: environmentChecks('worker', () => findSealingProblems(pipeline, register)),
   };
+}
+
+type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
+
+function keepHouse(pool: Pool, config: Config, workerId: string, repeat: Repeat): Promise<void>[] {
+  return [
+    repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
+    repeat(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(pool, workerId)),
+  ];
 }
 
 /** Opens the database and stores the configured logs and witnesses. */

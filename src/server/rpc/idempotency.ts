@@ -72,7 +72,7 @@ export async function runIdempotently<M extends Message>(
 }
 
 /** A change of a resource and how the resource is read: in the transaction of the change, or for a replay. */
-type Change<M extends Message> = {
+export type Change<M extends Message> = {
   /** Writes only through `tx`. @returns the resource's id */
   make: (tx: Sql) => Promise<string>;
   show: (sql: Sql, id: string) => Promise<M>;
@@ -108,6 +108,11 @@ export async function findEarlierRequest(
   return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));
 }
 
+/** The owner of a call's idempotency key: the API key's id, or `admin`. */
+export function holderOf(call: Call): string {
+  return call.principal?.apiKeyId ?? 'admin';
+}
+
 function claimOf(
   { keys, retentionMs }: Idempotency,
   call: Call,
@@ -115,7 +120,7 @@ function claimOf(
   request: Message,
 ): Claim {
   return {
-    holder: call.principal?.apiKeyId ?? 'admin',
+    holder: holderOf(call),
     key: idempotencyKey,
     requestHashes: keys.map((key) => requestHash(key, call, request)),
     retentionMs,

@@ -131,6 +131,93 @@ CREATE TABLE evidence (
   CONSTRAINT evidence_pkey PRIMARY KEY (log_id, witness, tree_size),
   CONSTRAINT evidence_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );
+CREATE TRIGGER evidence_export AFTER INSERT ON evidence FOR EACH ROW EXECUTE FUNCTION note_evidence();
+
+CREATE TABLE export (
+  id text COLLATE "C" NOT NULL,
+  number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  project_id text COLLATE "C" NOT NULL,
+  environment smallint NOT NULL,
+  destination jsonb NOT NULL,
+  secrets bytea NOT NULL,
+  schema text,
+  compression smallint NOT NULL,
+  start smallint NOT NULL,
+  status smallint NOT NULL DEFAULT 1,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  stopped_at timestamp with time zone,
+  failures integer NOT NULL DEFAULT 0,
+  failing_since timestamp with time zone,
+  last_error text,
+  due_at timestamp with time zone,
+  lease bigint NOT NULL DEFAULT 0,
+  leased_until timestamp with time zone,
+  CONSTRAINT export_pkey PRIMARY KEY (id),
+  CONSTRAINT export_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+) WITH (fillfactor=70);
+CREATE INDEX export_by_project ON export USING btree (project_id, environment, number);
+CREATE INDEX export_due ON export USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE TABLE export_change (
+  id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  log_id integer NOT NULL,
+  first_index bigint NOT NULL,
+  end_index bigint NOT NULL,
+  project_id text COLLATE "C",
+  CONSTRAINT export_change_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE export_cursor (
+  export_id text COLLATE "C" NOT NULL,
+  log_id integer NOT NULL,
+  start_size bigint NOT NULL,
+  through_size bigint NOT NULL,
+  backfill_size bigint NOT NULL,
+  CONSTRAINT export_cursor_pkey PRIMARY KEY (export_id, log_id),
+  CONSTRAINT export_cursor_export_id_fkey FOREIGN KEY (export_id) REFERENCES export(id),
+  CONSTRAINT export_cursor_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+
+CREATE TABLE export_manifest (
+  export_id text COLLATE "C" NOT NULL,
+  day date NOT NULL,
+  wanted_revision bigint NOT NULL DEFAULT 1,
+  shipped_revision bigint NOT NULL DEFAULT 0,
+  is_complete boolean NOT NULL DEFAULT false,
+  due_at timestamp with time zone NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  bytes bigint NOT NULL DEFAULT 0,
+  submissions integer NOT NULL DEFAULT 0,
+  error text,
+  CONSTRAINT export_manifest_pkey PRIMARY KEY (export_id, day),
+  CONSTRAINT export_manifest_export_id_fkey FOREIGN KEY (export_id) REFERENCES export(id)
+);
+CREATE INDEX export_manifest_pending ON export_manifest USING btree (export_id, due_at) WHERE (wanted_revision > shipped_revision);
+
+CREATE TABLE export_shipment (
+  export_id text COLLATE "C" NOT NULL,
+  log_id integer NOT NULL,
+  tree_size bigint NOT NULL,
+  batch_id text COLLATE "C" NOT NULL,
+  day date NOT NULL,
+  wanted_revision bigint NOT NULL DEFAULT 1,
+  shipped_revision bigint NOT NULL DEFAULT 0,
+  priority smallint NOT NULL DEFAULT 2,
+  attempts integer NOT NULL DEFAULT 0,
+  at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  bytes bigint NOT NULL DEFAULT 0,
+  submissions integer NOT NULL DEFAULT 0,
+  sha256 bytea,
+  error text,
+  CONSTRAINT export_shipment_pkey PRIMARY KEY (export_id, log_id, tree_size),
+  CONSTRAINT export_shipment_export_id_fkey FOREIGN KEY (export_id) REFERENCES export(id),
+  CONSTRAINT export_shipment_log_id_tree_size_fkey FOREIGN KEY (log_id, tree_size) REFERENCES batch(log_id, tree_size)
+) WITH (fillfactor=80);
+CREATE INDEX export_shipment_by_batch ON export_shipment USING btree (log_id, tree_size);
+CREATE INDEX export_shipment_by_day ON export_shipment USING btree (export_id, day, log_id, tree_size);
+CREATE INDEX export_shipment_by_time ON export_shipment USING btree (export_id, at);
+CREATE INDEX export_shipment_pending ON export_shipment USING btree (export_id, priority, log_id, tree_size) WHERE (wanted_revision > shipped_revision);
 
 CREATE TABLE idempotency_key (
   api_key_id text COLLATE "C" NOT NULL,
@@ -141,6 +228,13 @@ CREATE TABLE idempotency_key (
   CONSTRAINT idempotency_key_pkey PRIMARY KEY (api_key_id, key)
 );
 CREATE INDEX idempotency_key_by_age ON idempotency_key USING btree (created_at);
+
+CREATE TABLE idempotency_lease (
+  api_key_id text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  leased_until timestamp with time zone NOT NULL,
+  CONSTRAINT idempotency_lease_pkey PRIMARY KEY (api_key_id, key)
+);
 
 CREATE TABLE log (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -243,6 +337,7 @@ CREATE INDEX submission_by_project ON submission USING btree (project_id, log_id
 CREATE INDEX submission_by_schema ON submission USING btree (schema, project_id, log_id, log_index);
 CREATE UNIQUE INDEX submission_id ON submission USING btree (id);
 CREATE TRIGGER submission_change AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_metadata_changes();
+CREATE TRIGGER submission_export AFTER UPDATE ON submission REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_metadata_changes();
 
 CREATE TABLE tail_time (
   log_id integer NOT NULL,
@@ -335,6 +430,8 @@ CREATE TABLE webhook_delivery (
   created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   next_attempt_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   delivered_at timestamp with time zone,
+  export_id text COLLATE "C",
+  detail text,
   CONSTRAINT webhook_delivery_pkey PRIMARY KEY (webhook_id, id)
 );
 CREATE INDEX webhook_delivery_failed ON webhook_delivery USING btree (webhook_id, id) WHERE (status = 3);
@@ -736,6 +833,33 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION make_webhook_deliveries(p_webhook_id text, p_project_id text, p_now timestamp with time zone, p_visible_ms bigint, p_max integer, p_ids text[]) IS 'Makes up to p_max deliveries from the ranges of a subscription, oldest first, under the ids given, and returns them as claimed at p_now. A range that is used up is deleted; of the last one the next index is stored.
 Locks: the ranges that it changes. The caller holds the subscription.';
+
+CREATE OR REPLACE FUNCTION note_evidence()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  INSERT INTO export_change (log_id, first_index, end_index)
+    SELECT NEW.log_id, coalesce(max(e.tree_size), 0), NEW.tree_size FROM evidence e
+    WHERE e.log_id = NEW.log_id AND e.witness = NEW.witness AND e.tree_size < NEW.tree_size;
+  RETURN NULL;
+END $function$;
+COMMENT ON FUNCTION note_evidence() IS 'Records for exports the leaves that new evidence covers and earlier evidence of its witness does not.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION note_metadata_changes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  INSERT INTO export_change (log_id, first_index, end_index, project_id)
+    SELECT c.log_id, c.log_index, c.log_index + 1, c.project_id FROM changed c;
+  RETURN NULL;
+END $function$;
+COMMENT ON FUNCTION note_metadata_changes() IS 'Records the leaves of changed submissions for exports.
+Locks: none.';
 
 CREATE OR REPLACE FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[])
  RETURNS void

@@ -14,6 +14,7 @@ import {
   type Known,
   METADATA,
   makeChangeable,
+  makeExports,
   makeWebhooks,
   NOTHING,
   sampleOf,
@@ -261,6 +262,7 @@ t.test('every RPC that changes something is done once for its key, wherever it i
     ...NOTHING,
     ...(await makeChangeable(rest!, owner.key)),
     ...(await makeWebhooks(rest!, owner.key)),
+    ...(await makeExports(t, rest!, owner.key)),
   };
   const elsewhere = app.surfaces(app.baseUrls[1]);
   for (const [i, method] of methods.filter((each) => !isReading(each)).entries()) {

@@ -2,13 +2,23 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
 import { assertNoLeaks } from '../../support/recorder.js';
 import { publicMethods, rpcName } from '../../support/rpcs.js';
 import type { Outcome } from '../../support/surfaces.js';
 import { newKey, type TestKey } from '../../support/test-keys.js';
-import { creation, type Known, makeChangeable, makeWebhooks, NOTHING, SAMPLED, sampleOf } from './samples.js';
+import {
+  creation,
+  type Known,
+  makeChangeable,
+  makeExports,
+  makeWebhooks,
+  NOTHING,
+  SAMPLED,
+  sampleOf,
+} from './samples.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
@@ -17,6 +27,7 @@ const [rest] = surfaces;
 if (rest === undefined) throw new Error('there is no REST surface');
 const { createAttestation, getAttestation } = AttestationService.method;
 const { createWebhook } = WebhookService.method;
+const { createExport } = ExportService.method;
 
 /** Every call of a method here is sent with it, so that one answered to somebody else would be replayed to them. */
 const shared = ({ name }: { name: string }) => ({ 'idempotency-key': `everybody-uses-this-key-for-${name}` });
@@ -38,11 +49,12 @@ async function ownSomething(
   const { id = '', leafSha256, metadataSalt } = created.response as Record<string, string>;
   const changeable = await makeChangeable(rest!, owner.key);
   const webhooks = await makeWebhooks(rest!, owner.key, headers(createWebhook));
+  const { storeUrl, ...exports } = await makeExports(t, rest!, owner.key, headers(createExport));
   await app.drain();
   const { response } = await rest!.call(getAttestation, { id }, owner.key);
   const batchId = String(response.batchId);
   return {
-    known: { artifactSha256, submissionId: id, batchId, ...changeable, ...webhooks },
+    known: { artifactSha256, submissionId: id, batchId, ...changeable, ...webhooks, ...exports, storeUrl },
     traces: [
       id,
       batchId,
@@ -52,6 +64,7 @@ async function ownSomething(
       owner.id,
       ...Object.values(changeable),
       ...Object.values(webhooks),
+      ...Object.values(exports),
     ].map(String),
   };
 }
@@ -77,7 +90,11 @@ async function assertUnseen(t: Tap, owner: TestKey, stranger: TestKey): Promise<
     for (const { name, call } of surfaces) {
       const outcome = await call(method, sampleOf(method, known), stranger.key, shared(method));
       t.same(seen(outcome), [], `${what} by ${name} shows nothing of another's`);
-      const nothing = await call(method, sampleOf(method, NOTHING), stranger.key);
+      const nothing = await call(
+        method,
+        sampleOf(method, { ...NOTHING, storeUrl: known.storeUrl }),
+        stranger.key,
+      );
       if (nothing.code !== 'ok') {
         t.same(told(outcome), told(nothing), `${what} by ${name} is as if it never was`);
         t.match(nothing.code, /\.not_found$/);

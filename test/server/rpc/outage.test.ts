@@ -4,7 +4,7 @@ import { assertNoLeaks } from '../../support/recorder.js';
 import { publicMethods, rpcName } from '../../support/rpcs.js';
 import { newKey } from '../../support/test-keys.js';
 import { until } from '../../support/until.js';
-import { type Known, makeChangeable, makeWebhooks, sampleOf } from './samples.js';
+import { type Known, makeChangeable, makeExports, makeWebhooks, sampleOf } from './samples.js';
 import { submitWitnessed } from './submitting.js';
 
 const app = await startApp(t, { isProxied: true });
@@ -34,6 +34,7 @@ t.test(
       batchId: String(json.batch_id),
       ...(await makeChangeable(rest, owner.key)),
       ...(await makeWebhooks(rest, owner.key)),
+      ...(await makeExports(t, rest, owner.key)),
     };
     const unseen = await newKey(app, { projectId: owner.projectId });
 

@@ -1,15 +1,18 @@
 /** A good request for every RPC. An RPC that is added without one here fails the tests that go through all of them. */
 import type { DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Test } from 'tap';
 import {
   AttestationService,
   type CreateAttestationRequestSchema,
   ValidationMode,
 } from '../../../gen/attestation/v1/attestations_pb.js';
+import { DestinationKind, ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { CANARY } from '../../support/recorder.js';
 import type { Surface } from '../../support/rpc-clients.js';
 import { rpcName } from '../../support/rpcs.js';
+import { BUCKET, OWNER, startStore } from '../../support/s3/fixture.js';
 
 /** What requests name. */
 export type Known = {
@@ -25,6 +28,11 @@ export type Known = {
   deliveryId: string;
   /** Another subscription, which nothing but its deletion names. */
   deletableWebhookId: string;
+  /** The URL of an S3-compatible store with the bucket of the tests. */
+  storeUrl: string;
+  exportId: string;
+  /** Another export, which nothing but its deletion names. */
+  deletableExportId: string;
 };
 
 /** Ids of what never was. */
@@ -37,6 +45,9 @@ export const NOTHING: Known = {
   webhookId: 'whk_01JX5WQ5ZZZZZZZZZZZZZZZZZZ',
   deliveryId: 'dlv_01JX5WQ6ZZZZZZZZZZZZZZZZZZ',
   deletableWebhookId: 'whk_01JX5WQ7ZZZZZZZZZZZZZZZZZZ',
+  storeUrl: 'http://127.0.0.1:9',
+  exportId: 'exp_01JX5WQAZZZZZZZZZZZZZZZZZZ',
+  deletableExportId: 'exp_01JX5WQBZZZZZZZZZZZZZZZZZZ',
 };
 
 /** Nobody listens there. */
@@ -72,6 +83,11 @@ const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>
     id: webhookId,
     since: timestampFromMs(0),
   }),
+  'ExportService/CreateExport': ({ storeUrl }) => exportTo(storeUrl),
+  'ExportService/GetExport': ({ exportId }) => ({ id: exportId }),
+  'ExportService/ListExports': () => ({ limit: 200 }),
+  'ExportService/TestExport': ({ exportId }) => ({ id: exportId }),
+  'ExportService/DeleteExport': ({ deletableExportId }) => ({ id: deletableExportId }),
   'InfoService/GetTrustRoots': () => ({}),
   'InfoService/GetHealth': () => ({}),
   'InfoService/GetMe': () => ({}),
@@ -111,6 +127,32 @@ export async function makeChangeable(
   const first = await make(invalidCreation('6'.repeat(64)));
   const second = await make(creation('7'.repeat(64)));
   return { correctableId: String(first.response.id), redactableId: String(second.response.id) };
+}
+
+/** An export to a store with the bucket of the tests. */
+export function exportTo(storeUrl: string) {
+  const destination = {
+    kind: DestinationKind.S3,
+    bucket: BUCKET,
+    prefix: 'samples',
+    endpoint: storeUrl,
+    ...OWNER,
+  };
+  return { destination };
+}
+
+/** Makes what export RPCs name, by REST: two exports to a store of the test. */
+export async function makeExports(
+  t: Pick<Test, 'teardown'>,
+  { call }: Surface,
+  apiKey: string,
+  headers: Record<string, string> = {},
+): Promise<Pick<Known, 'storeUrl' | 'exportId' | 'deletableExportId'>> {
+  const { createExport } = ExportService.method;
+  const { url: storeUrl } = await startStore(t);
+  const first = await call(createExport, exportTo(storeUrl), apiKey, headers);
+  const second = await call(createExport, exportTo(storeUrl), apiKey);
+  return { storeUrl, exportId: String(first.response.id), deletableExportId: String(second.response.id) };
 }
 
 /** Makes what webhook RPCs name, by REST: two subscriptions, the first with a delivery. */

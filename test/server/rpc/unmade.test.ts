@@ -22,6 +22,7 @@ import {
   invalidCreation,
   type Known,
   makeChangeable,
+  makeExports,
   makeWebhooks,
   NOTHING,
   sampleOf,
@@ -241,6 +242,7 @@ t.test('a change counts as ten reads, on every surface', async (t) => {
       ...NOTHING,
       ...(await makeChangeable(surface, other.key)),
       ...(await makeWebhooks(surface, other.key)),
+      ...(await makeExports(t, surface, other.key)),
     };
     for (const method of changes) {
       const call = () => surface.call(method, sampleOf(method, known), key.key);

@@ -17,6 +17,8 @@ const CONCURRENCY: Readonly<Record<Stage, number>> = {
   settle: 4,
   notify: 4,
   webhook: 256,
+  revise: 1,
+  ship: 256,
 };
 /** The stages with a queue consumer. */
 export const STAGES = Object.keys(CONCURRENCY) as Stage[];

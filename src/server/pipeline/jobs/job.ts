@@ -29,6 +29,16 @@ export function webhookJob(webhookId: string): Job {
   return create(JobSchema, { stage: { case: 'webhook', value: { webhookId } } });
 }
 
+/** The job to mark the shipments that changes of evidence or metadata concern. */
+export function reviseJob(): Job {
+  return create(JobSchema, { stage: { case: 'revise', value: {} } });
+}
+
+/** The job to ship what is due of an export. */
+export function shipJob({ id: exportId, projectId }: { id: string; projectId: string }): Job {
+  return create(JobSchema, { stage: { case: 'ship', value: { exportId, projectId } } });
+}
+
 /** The subject of a job below the stream's prefix: stage and key, so that equal jobs are queued once. */
 export function jobSubject(job: Job): string {
   const { stage } = job;
@@ -42,6 +52,10 @@ export function jobSubject(job: Job): string {
       return `notify.${stage.value.batchId}`;
     case 'webhook':
       return `webhook.${stage.value.webhookId}`;
+    case 'revise':
+      return 'revise.all';
+    case 'ship':
+      return `ship.${stage.value.exportId}`;
     default:
       throw new Error('a job without a stage');
   }

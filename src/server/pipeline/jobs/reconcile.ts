@@ -9,12 +9,23 @@ import type { Job } from '../../../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { OutageLogs } from '../../core/outage-log.js';
 import { DONE } from '../../queue/outcome.js';
 import { findDueWork } from '../../store/due-jobs.js';
+import { hasExportChanges } from '../../store/exports/export-changes.js';
+import { findDueExports } from '../../store/exports/export-leases.js';
 import { findDueWebhooks } from '../../store/webhooks/webhook-leases.js';
 import { findUnnotifiedBatches } from '../../store/webhooks/webhook-ranges.js';
 import type { LogPipeline, Pipeline } from '../pipeline.js';
 import { runJob } from '../stages.js';
 import { toleratingOutage } from '../tolerate-outage.js';
-import { jobSubject, notifyJob, sealJob, settleJob, webhookJob, witnessJob } from './job.js';
+import {
+  jobSubject,
+  notifyJob,
+  reviseJob,
+  sealJob,
+  settleJob,
+  shipJob,
+  webhookJob,
+  witnessJob,
+} from './job.js';
 
 /** Maximum batches and subscriptions per query, longest due first. */
 const MAX_FOUND = 500;
@@ -24,13 +35,20 @@ export async function findDueJobs(pipeline: LogPipeline): Promise<Job[]> {
   return (await Promise.all([findDueLogJobs(pipeline), findDueEventJobs(pipeline)])).flat();
 }
 
-/** The due jobs of events and deliveries. */
+/** The due jobs of events, deliveries and exports. */
 export async function findDueEventJobs({ pool }: LogPipeline): Promise<Job[]> {
-  const [batches, webhooks] = await Promise.all([
+  const [batches, webhooks, hasChanges, exports] = await Promise.all([
     findUnnotifiedBatches(pool, MAX_FOUND),
     findDueWebhooks(pool, MAX_FOUND),
+    hasExportChanges(pool),
+    findDueExports(pool, MAX_FOUND),
   ]);
-  return [...batches.map(notifyJob), ...webhooks.map(webhookJob)];
+  return [
+    ...batches.map(notifyJob),
+    ...webhooks.map(webhookJob),
+    ...(hasChanges ? [reviseJob()] : []),
+    ...exports.map(shipJob),
+  ];
 }
 
 /** The due jobs of sealing, witnesses and settling. */

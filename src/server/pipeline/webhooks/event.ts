@@ -52,14 +52,22 @@ export function eventText(delivery: EventSource, baseUrl: string): { id: string;
 }
 
 /** An event without its data. */
-function headOf({ transition, submissionId, id, occurredAt }: EventSource): Event {
+function headOf({ transition, submissionId, exportId, detail, id, occurredAt }: EventSource): Event {
+  const created = timestampFromDate(occurredAt);
+  if (exportId !== null) {
+    const type = EventType.EXPORT_FAILING;
+    return create(EventSchema, { id: eventId(exportId, type, detail ?? ''), type, created });
+  }
   const isTest = transition === null || submissionId === null;
   const type = isTest ? EventType.WEBHOOK_TEST : eventTypeOf(transition);
-  const created = timestampFromDate(occurredAt);
   return create(EventSchema, { id: eventId(isTest ? id : submissionId, type), type, created });
 }
 
-function dataOf(type: EventType, { webhookId, submissionId, landed, missing }: EventSource, baseUrl: string) {
+function dataOf(
+  type: EventType,
+  { webhookId, submissionId, landed, missing, detail }: EventSource,
+  baseUrl: string,
+) {
   const submission = submissionId ?? '';
   const bundleUrl = baseUrl + bundlePath(submission);
   switch (type) {
@@ -73,6 +81,8 @@ function dataOf(type: EventType, { webhookId, submissionId, landed, missing }: E
     }
     case EventType.ATTESTATION_FAILED:
       return writeFailed(create(FailedEventDataSchema, { submissionId: submission, reason: FAILED_REASON }));
+    case EventType.EXPORT_FAILING:
+      return detail ?? '{}';
     default:
       return writeTest(create(TestEventDataSchema, { webhookId }));
   }
@@ -89,11 +99,11 @@ const PREFIX_LENGTH = 4;
 const ULID_TIME_LENGTH = 10;
 
 /**
- * `evt_` and a ULID: its time is that of the submission's (or test delivery's) id, its random part the first 80 bits of
- * SHA-256 over the type and that id.
+ * `evt_` and a ULID: its time is that of the id of the submission, export or test delivery, its random part the first 80
+ * bits of SHA-256 over the type, that id and, of an export, the event's data.
  */
-function eventId(subjectId: string, type: EventType): string {
-  const digest = hash('sha256', `${enumName(EventTypeSchema, type)} ${subjectId}`, 'buffer');
+function eventId(subjectId: string, type: EventType, data = ''): string {
+  const digest = hash('sha256', `${enumName(EventTypeSchema, type)} ${subjectId}${data}`, 'buffer');
   const random = base32(digest.readUIntBE(0, 5)) + base32(digest.readUIntBE(5, 5));
   return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { readRetryAfter } from '../../net/retry-after.js';
 import { createExchanges, type Exchanges } from './exchange.js';
 import { acceptingContinue } from './interim-responses.js';
 import { signatureHeaders } from './sign.js';
@@ -131,10 +132,4 @@ function reasonOf(error: unknown): string {
   if (!(first instanceof Error) || first.message === '') return 'the connection failed';
   // An assertion of undici's parser means nothing to a receiver.
   return 'code' in first && first.code === 'ERR_ASSERTION' ? 'the answer is not HTTP/1.1' : first.message;
-}
-
-function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
-  if (typeof header !== 'string') return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - nowMs;
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }

@@ -64,7 +64,7 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       const proof = await proofs.get(log, row.batchTreeSize);
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
-      const bytes = Buffer.from(write(await assemble(logCache, tiles, row, proof), proof.texts));
+      const bytes = Buffer.from(await renderBundle(logCache, tiles, row, proof));
       const bundle = serializedBundle(bytes, row.logIndex);
       const size = bytes.length + OVERHEAD_BYTES;
       cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
@@ -76,6 +76,16 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       return clock() < cached.proof.freshUntilMs ? cached.bundle : revalidate(cached);
     },
   };
+}
+
+/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
+export async function renderBundle(
+  logCache: LogCache,
+  tiles: ProofTiles,
+  row: SubmissionRow,
+  proof: BatchProof,
+): Promise<string> {
+  return write(await assemble(logCache, tiles, row, proof), proof.texts);
 }
 
 /** Whether a cached bundle has the evidence of `proof`. If so, prolongs its validity to that of `proof`. */

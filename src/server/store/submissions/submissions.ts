@@ -55,6 +55,26 @@ export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
+/** A project's submissions in a range of a log, `[firstIndex, endIndex)`; of one schema unless it is null. */
+type SubmissionRange = {
+  projectId: string;
+  logId: number;
+  firstIndex: number;
+  endIndex: number;
+  schema: string | null;
+};
+
+/** Lists the first `limit` submissions of a range, in the order of the log. */
+export async function listRange(sql: Sql, range: SubmissionRange, limit: number): Promise<SubmissionRow[]> {
+  const { projectId, logId, firstIndex, endIndex, schema } = range;
+  return sql<SubmissionRow[]>`
+    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)}
+    WHERE s.project_id = ${projectId} AND s.log_id = ${logId}
+      AND s.log_index >= ${firstIndex} AND s.log_index < ${endIndex}
+      ${schema === null ? sql`` : sql`AND s.schema = ${schema}`}
+    ORDER BY s.log_index LIMIT ${limit}`;
+}
+
 /** Counts the metadata changes of projects. Omits projects without a change. */
 export async function countMetadataChanges(
   sql: Sql,

@@ -14,6 +14,9 @@ export type DeliveryRow = {
   occurredAt: Date;
   landed: string[] | null;
   missing: string[] | null;
+  /** Set if the event is about an export; `detail` is its data as JSON then. */
+  exportId: string | null;
+  detail: string | null;
   /** Proto DeliveryStatus number. */
   status: number;
   attempt: number;
@@ -26,7 +29,15 @@ export type DeliveryRow = {
 /** The members of a delivery that its event is built from. */
 export type EventSource = Pick<
   DeliveryRow,
-  'webhookId' | 'id' | 'submissionId' | 'transition' | 'occurredAt' | 'landed' | 'missing'
+  | 'webhookId'
+  | 'id'
+  | 'submissionId'
+  | 'transition'
+  | 'occurredAt'
+  | 'landed'
+  | 'missing'
+  | 'exportId'
+  | 'detail'
 >;
 
 /** The members of a delivery that an attempt needs. */
@@ -36,7 +47,8 @@ const { PENDING, FAILED } = DeliveryStatus;
 
 const claimed = (sql: Sql) => sql`
   d.webhook_id AS "webhookId", d.id, d.submission_id AS "submissionId", d.transition,
-  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.attempt, d.step`;
+  coalesce(t.at, d.created_at) AS "occurredAt", t.landed, t.missing, d.export_id AS "exportId", d.detail,
+  d.attempt, d.step`;
 
 const columns = (sql: Sql) => sql`
   ${claimed(sql)}, d.status, d.created_at AS "createdAt", d.next_attempt_at AS "nextAttemptAt",

@@ -1,0 +1,130 @@
+/**
+ * Consumes: an export's settled batches that are not shipped, shipments that have changed since, and due manifests.
+ * Commit point: the transaction that records an object after the destination has confirmed it.
+ * Emits: an event if the export has become failing; the tables hold the time of the next attempt.
+ * A crash leaves: a lease that expires, and perhaps an object that is not recorded. The next attempt finds it there.
+ */
+import { DestinationError } from '../../export/destination.js';
+import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
+import { isDatabaseUnavailable } from '../../store/database/database-errors.js';
+import { type LeasedExport, leaseExport, recordExportFailure } from '../../store/exports/export-leases.js';
+import { claimExportWork, type ExportWork, releaseExport } from '../../store/exports/export-work.js';
+import { recordShipmentError } from '../../store/exports/shipments.js';
+import { insertExportEvent } from '../../store/webhooks/export-events.js';
+import { webhookJob } from '../jobs/job.js';
+import { LEASE_MS } from '../lease.js';
+import type { Exports, Pipeline } from '../pipeline.js';
+import { failingEvent } from './failing-event.js';
+import { exportRetryDelayMs } from './retry-delay.js';
+import { writeManifest } from './write-manifest.js';
+import { writeShipment } from './write-shipment.js';
+
+/** A job ends after this long, so that the exports of a project take turns. */
+const SLICE_MS = 10_000;
+const BUSY_MS = 1_000;
+const FAILING_AFTER_MS = 24 * 3_600_000;
+const MAX_ERROR_LENGTH = 500;
+const INTERNAL_ERROR = 'the service could not make the object; it retries';
+
+/** Ships what is due of one export for a limited time, one object after the other. */
+export async function ship(
+  pipeline: Pick<Pipeline, 'exports' | 'send'>,
+  exportId: string,
+  projectId: string,
+): Promise<Outcome> {
+  const { exports } = pipeline;
+  if (exports.stopping.aborted) return DONE;
+  if (!exports.shares.take(projectId)) return retryAfter(BUSY_MS);
+  try {
+    const leased = await leaseExport(exports.pool, exportId, LEASE_MS);
+    return leased === undefined ? DONE : await shipLeased(pipeline, leased);
+  } finally {
+    exports.shares.release(projectId);
+  }
+}
+
+async function shipLeased(
+  pipeline: Pick<Pipeline, 'exports' | 'send'>,
+  leased: LeasedExport,
+): Promise<Outcome> {
+  const { exports } = pipeline;
+  const losing = new AbortController();
+  exports.active.set(leased.id, { lease: leased.lease, losing });
+  const signal = AbortSignal.any([exports.aborting, losing.signal]);
+  let isMore: boolean;
+  try {
+    isMore = await shipDue(pipeline, leased, signal);
+    await exports.pool.begin((tx) => releaseExport(tx, leased, leased.lease));
+  } finally {
+    exports.active.delete(leased.id);
+  }
+  return isMore && !exports.stopping.aborted ? retryAfter(1) : DONE;
+}
+
+/** Returns whether there is more to ship at once. After a failure there is not. */
+async function shipDue(
+  pipeline: Pick<Pipeline, 'exports' | 'send'>,
+  leased: LeasedExport,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { exports } = pipeline;
+  const endMs = exports.clock() + SLICE_MS;
+  for (let turn = leased.lease; exports.clock() < endMs; turn++) {
+    if (exports.stopping.aborted) return false;
+    const claim = { lease: leased.lease, turn };
+    const work = await exports.pool.begin((tx) => claimExportWork(tx, leased, claim));
+    if (work === undefined) return false;
+    try {
+      if (!(await write(exports, leased, work, signal))) return false;
+    } catch (error) {
+      if (signal.aborted) return false;
+      if (isDatabaseUnavailable(error)) throw error;
+      await recordFailure(pipeline, leased, work, error);
+      return false;
+    }
+  }
+  return true;
+}
+
+function write(
+  exports: Exports,
+  leased: LeasedExport,
+  work: ExportWork,
+  signal: AbortSignal,
+): Promise<boolean> {
+  return work.kind === 'manifest'
+    ? writeManifest(exports, leased, work, signal)
+    : writeShipment(exports, leased, work, signal);
+}
+
+async function recordFailure(
+  { exports, send }: Pick<Pipeline, 'exports' | 'send'>,
+  leased: LeasedExport,
+  work: ExportWork,
+  error: unknown,
+): Promise<void> {
+  const isTheirs = error instanceof DestinationError;
+  if (!isTheirs) exports.log.error({ err: error, export: leased.id }, 'an object of an export was not made');
+  const reason = storable(isTheirs ? error.message : INTERNAL_ERROR);
+  const retryAfterMs = exportRetryDelayMs(
+    leased.failures,
+    exports.random(),
+    isTheirs ? error.retryAfterMs : undefined,
+  );
+  exports.observe({ outcome: 'failed', bytes: 0 });
+  const webhookIds = await exports.pool.begin(async (tx) => {
+    const { id, lease } = leased;
+    const failure = { id, lease, error: reason, retryAfterMs, failingAfterMs: FAILING_AFTER_MS };
+    const failing = await recordExportFailure(tx, failure);
+    if (failing === undefined) return [];
+    await recordShipmentError(tx, id, work, reason);
+    if (!failing.hasBecomeFailing) return [];
+    return insertExportEvent(tx, failing, failingEvent(id, failing.since, reason), exports.newDeliveryId);
+  });
+  for (const id of webhookIds) send(webhookJob(id));
+}
+
+/** Text that Postgres stores: bounded, without U+0000 and lone surrogates. */
+function storable(text: string): string {
+  return Buffer.from(text.slice(0, MAX_ERROR_LENGTH).replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
+}

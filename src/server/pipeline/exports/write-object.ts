@@ -1,0 +1,41 @@
+import type { ExportObject } from '../../export/destination.js';
+import type { Sql } from '../../store/database/connect.js';
+import { retryWhileUnavailable } from '../../store/database/database-errors.js';
+import { holdsLease, type LeasedExport } from '../../store/exports/export-leases.js';
+import type { ExportWork } from '../../store/exports/export-work.js';
+import { recordSuperseded } from '../../store/exports/shipments.js';
+import type { Exports } from '../pipeline.js';
+
+/** An object to write for a piece of work. */
+type Write = { object: ExportObject; work: ExportWork; signal: AbortSignal };
+
+type Writer = { exportId: string; lease: number };
+
+/**
+ * Writes an object, only over an older revision of itself, and records it. If the destination has this revision or a later
+ * one with other content, the work is done again with a later revision.
+ *
+ * @param record returns false if the lease has ended
+ * @returns false if the lease has ended
+ */
+export async function writeObject(
+  exports: Exports,
+  leased: LeasedExport,
+  { object, work, signal }: Write,
+  record: (tx: Sql, writer: Writer) => Promise<boolean>,
+): Promise<boolean> {
+  const { id, lease } = leased;
+  const writer = { exportId: id, lease };
+  const isCurrent = () => holdsLease(exports.pool, id, lease);
+  const written = await exports.destinations.use(leased, (destination) =>
+    destination.write(object, { signal, isCurrent }),
+  );
+  if (written.outcome === 'written') {
+    const isRecorded = await retryWhileUnavailable(() => exports.pool.begin((tx) => record(tx, writer)));
+    if (isRecorded) exports.observe({ outcome: 'shipped', bytes: object.bytes });
+    return isRecorded;
+  }
+  const { revision } = written;
+  if (revision === undefined) return false;
+  return exports.pool.begin((tx) => recordSuperseded(tx, writer, work, revision));
+}

@@ -1,0 +1,42 @@
+import { ExportCompression } from '../../../../gen/attestation/v1/exports_pb.js';
+import type { LeasedExport } from '../../store/exports/export-leases.js';
+import type { ShipmentWork } from '../../store/exports/export-work.js';
+import { recordShipment } from '../../store/exports/shipments.js';
+import type { Exports } from '../pipeline.js';
+import { objectName } from './object-name.js';
+import { spool } from './spool.js';
+import { writeObject } from './write-object.js';
+
+/**
+ * Writes the object of a batch: a line of JSON per matching submission, `{"submission": …, "bundle": …}`.
+ *
+ * @returns false if the lease has ended
+ */
+export async function writeShipment(
+  exports: Exports,
+  leased: LeasedExport,
+  work: ShipmentWork,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const isGzip = leased.compression === ExportCompression.GZIP;
+  let submissions = 0;
+  const count = () => {
+    submissions++;
+  };
+  const lines = exports.renderLines(leased, work, count);
+  const spooled = await spool(lines, { folder: exports.temporaryDirectory, isGzip, signal });
+  try {
+    const { bytes, sha256 } = spooled;
+    const object = {
+      ...spooled,
+      name: objectName(leased, work),
+      contentType: isGzip ? 'application/gzip' : 'application/jsonl',
+      revision: work.revision,
+    };
+    return await writeObject(exports, leased, { object, work, signal }, (tx, writer) =>
+      recordShipment(tx, writer, work, { bytes, submissions, sha256 }, exports.pacing),
+    );
+  } finally {
+    await spooled.dispose();
+  }
+}

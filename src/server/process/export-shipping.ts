@@ -1,0 +1,110 @@
+import { sign } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import type { Config } from '../../config/config.js';
+import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
+import type { Logger } from '../core/logger.js';
+import { createRandomSource } from '../core/random.js';
+import { createDestinations } from '../export/destinations.js';
+import { deriveKeyRing } from '../keys/key-ring.js';
+import { type Secrets, signingKeyOf } from '../keys/secrets.js';
+import { openLogCache } from '../logs/log-cache.js';
+import { createProjectShares } from '../pipeline/exports/project-shares.js';
+import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
+import type { Exports } from '../pipeline/pipeline.js';
+import { createExportLines } from '../rpc/attestations/export-lines.js';
+import { connectPool } from '../store/database/connect.js';
+import { renewExportLeases } from '../store/exports/export-leases.js';
+import { openStoredDestination } from './stored-destination.js';
+
+/** The options of shipping exports. */
+export type ExportsOptions = {
+  config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations' | 'ambientCredentials'> & {
+    secrets: Pick<Secrets, 'secretKeys' | 'dsse'>;
+  };
+  log: Logger;
+  /** Called with each object that was written, and each attempt that failed. */
+  observeShipments: Exports['observe'];
+};
+
+/** Shipping, ready for jobs. */
+type OpenExports = {
+  exports: Exports;
+  /** Stops claiming and aborts writes in progress after a grace period. */
+  stop(): void;
+  /** Closes the connections. Call it once no job is running. */
+  close(): Promise<void>;
+};
+
+/** The most exports of one worker in progress, over all projects. */
+const MAX_ACTIVE = 128;
+const CONNECTIONS = 6;
+const STATEMENT_TIMEOUT_MS = 10_000;
+const GRACE_MS = 2_000;
+const MANIFEST_DELAY_MS = 60_000;
+
+/** Opens the connections for reading and recording what is shipped. */
+export async function openExports({ config, log, observeShipments }: ExportsOptions): Promise<OpenExports> {
+  const { databaseUrl: url, secrets } = config;
+  const pool = connectPool({
+    url,
+    name: 'exports',
+    max: CONNECTIONS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  const stopping = new AbortController();
+  const aborting = new AbortController();
+  const source = createRandomSource();
+  const temporaryDirectory = tmpdir();
+  const keys = deriveKeyRing(secrets.secretKeys, 'encryption');
+  const destinations = createDestinations((row) =>
+    openStoredDestination({ config, keys, temporaryDirectory }, row),
+  );
+  const exports: Exports = {
+    pool,
+    log,
+    destinations,
+    renderLines: createExportLines(pool, await openLogCache(pool)),
+    signManifest: (environment, fields) => {
+      const statement = manifestStatement(fields);
+      const key = signingKeyOf(secrets.dsse, environment);
+      return manifestEnvelope(
+        statement,
+        sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key),
+      );
+    },
+    shares: createProjectShares(MAX_ACTIVE),
+    active: new Map(),
+    stopping: stopping.signal,
+    aborting: aborting.signal,
+    temporaryDirectory,
+    pacing: { manifestDelayMs: MANIFEST_DELAY_MS },
+    observe: observeShipments,
+    newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    clock: Date.now,
+    random: Math.random,
+  };
+  const stopRenewing = keepRenewing(() => renew(exports));
+  return {
+    exports,
+    stop: () => {
+      stopping.abort();
+      setTimeout(() => aborting.abort(), GRACE_MS).unref();
+    },
+    close: async () => {
+      aborting.abort();
+      await stopRenewing();
+      await destinations.close();
+      await pool.end({ timeout: 5 });
+    },
+  };
+}
+
+/** Renews the leases in progress, and aborts the writes of exports that were stopped or taken over. */
+async function renew({ pool, active }: Exports): Promise<void> {
+  if (active.size === 0) return;
+  const held = new Map(active);
+  for (const id of await renewExportLeases(pool, held, LEASE_MS)) {
+    held.get(id)?.losing.abort(new Error('the export was stopped, or another worker has taken it'));
+  }
+}

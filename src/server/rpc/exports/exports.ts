@@ -1,0 +1,174 @@
+import { create, fromJson, type JsonObject } from '@bufbuild/protobuf';
+import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import {
+  type CreateExportRequest,
+  type Export,
+  ExportCompression,
+  ExportDestinationSchema,
+  type ExportService,
+  ExportStart,
+  ExportStatus,
+  type ListExportsRequest,
+  ListExportsRequestSchema,
+  ListExportsResponseSchema,
+  type TestExportRequest,
+} from '../../../../gen/attestation/v1/exports_pb.js';
+import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import { decryptSecret, encryptSecret } from '../../keys/encryption.js';
+import type { KeyRing } from '../../keys/key-ring.js';
+import type { Pool, Sql } from '../../store/database/connect.js';
+import { readExportProgress } from '../../store/exports/export-status.js';
+import {
+  type ExportRow,
+  findExport,
+  insertExport,
+  listExports,
+  stopExport,
+} from '../../store/exports/exports.js';
+import { listDeliveredObjects } from '../../store/exports/shipments.js';
+import { type AuditIds, recordAction } from '../audit-log.js';
+import type { Cursors } from '../cursor.js';
+import { changeOnce, type Idempotency } from '../idempotency.js';
+import { changeOnceAfter } from '../leased-idempotency.js';
+import { pageReader } from '../list-page.js';
+import { assertMembersOfKind, splitSecrets } from './destination-input.js';
+import { exportMessage } from './export-messages.js';
+import { type ProbeDeps, probeDestination } from './probe.js';
+
+/** Dependencies of the handlers of ExportService. */
+type ExportDeps = AuditIds & {
+  pool: Pool;
+  idempotency: Idempotency;
+  cursors: Cursors;
+  /** Sub-keys that encrypt credentials. */
+  encryptionKeys: KeyRing;
+  probe: ProbeDeps;
+};
+
+const MAX_EXPORTS = 50;
+const SHOWN_DELIVERIES = 50;
+const readPage = pageReader(ListExportsRequestSchema);
+
+/** The handlers of ExportService. */
+export function exportHandlers(deps: ExportDeps): Handlers<typeof ExportService> {
+  return {
+    createExport: (request, call) => createExport(deps, request, call),
+    getExport: ({ id }, call) => showExport(deps.pool, id, call),
+    listExports: (request, call) => listCallers(deps, request, call),
+    testExport: (request, call) => testExport(deps, request, call),
+    deleteExport: (request, call) =>
+      changeOnce(deps.idempotency, call, request, {
+        make: async (tx) => {
+          const { id } = await getExport(tx, request.id, call, { isLocked: true });
+          if (await stopExport(tx, id))
+            await recordAction(deps, tx, call, { action: AuditAction.EXPORT_STOPPED, resourceId: id });
+          return id;
+        },
+        show: (sql, id) => showExport(sql, id, call),
+      }),
+  };
+}
+
+/** Probes the destination outside of any transaction, then stores the export. */
+async function createExport(deps: ExportDeps, request: CreateExportRequest, call: Call): Promise<Export> {
+  const { projectId, environment } = getPrincipal(call);
+  const { destination, filter } = request;
+  if (destination === undefined) throw new Error('the request was not validated');
+  assertMembersOfKind(destination);
+  const id = `exp_${deps.random.ulid(deps.clock())}`;
+  const { members, secrets } = splitSecrets(destination);
+  const { idempotency, probe, encryptionKeys } = deps;
+  return changeOnceAfter(idempotency, call, request, {
+    prepare: () => probeDestination(probe, call, { exportId: id, projectId, destination }),
+    make: async (tx) => {
+      const made = {
+        id,
+        projectId,
+        environment,
+        destination: members,
+        secrets: encryptSecret(encryptionKeys, JSON.stringify(secrets), id),
+        schema: filter === undefined || filter.schema === '' ? null : filter.schema,
+        compression: request.compression || ExportCompression.NONE,
+        start: request.start || ExportStart.NOW,
+      };
+      if (!(await insertExport(tx, made, MAX_EXPORTS))) throw limitReached();
+      const detail: JsonObject = { kind: members.kind ?? '' };
+      await recordAction(deps, tx, call, { action: AuditAction.EXPORT_CREATED, resourceId: id, detail });
+      return id;
+    },
+    show: (sql, made) => showExport(sql, made, call),
+  });
+}
+
+/** Probes the stored destination. Nothing is changed but the claim of the idempotency key. */
+async function testExport(deps: ExportDeps, request: TestExportRequest, call: Call): Promise<Export> {
+  const { id } = request;
+  return changeOnceAfter(deps.idempotency, call, request, {
+    prepare: async () => {
+      const row = await getExport(deps.pool, id, call);
+      if (row.status === ExportStatus.STOPPED) throw stopped();
+      const destination = storedDestination(deps, row);
+      await probeDestination(deps.probe, call, { exportId: id, projectId: row.projectId, destination });
+    },
+    make: async () => id,
+    show: (sql) => showExport(sql, id, call),
+  });
+}
+
+async function listCallers(deps: ExportDeps, request: ListExportsRequest, call: Call) {
+  const { projectId, environment } = getPrincipal(call);
+  const { rows, nextCursor } = await readPage(deps.cursors, request, {
+    query: ['exports', projectId, environment],
+    read: (position, limit) => {
+      const before = position && Number(position[0]);
+      return listExports(deps.pool, { projectId, environment }, { before, limit });
+    },
+    positionOf: ({ number }) => [number],
+  });
+  const ids = rows.map(({ id }) => id);
+  const progress = new Map((await readExportProgress(deps.pool, ids)).map((one) => [one.exportId, one]));
+  return create(ListExportsResponseSchema, {
+    data: rows.map((row) => exportMessage(row, progress.get(row.id))),
+    nextCursor,
+  });
+}
+
+async function showExport(sql: Sql, id: string, call: Call): Promise<Export> {
+  const row = await getExport(sql, id, call);
+  const [progress] = await readExportProgress(sql, [id]);
+  return exportMessage(row, progress, await listDeliveredObjects(sql, id, SHOWN_DELIVERIES));
+}
+
+/** Reads an export of the caller. Throws `export.not_found` if it is unknown or another project's. */
+async function getExport(
+  sql: Sql,
+  id: string,
+  call: Call,
+  options: { isLocked?: boolean } = {},
+): Promise<ExportRow> {
+  const row = await findExport(sql, getPrincipal(call), id, options);
+  if (row !== undefined) return row;
+  const message = "the project has no export with this id in the API key's environment";
+  throw new ApiError(ErrorCode.EXPORT_NOT_FOUND, message);
+}
+
+function storedDestination({ encryptionKeys }: ExportDeps, row: ExportRow) {
+  const secrets = JSON.parse(decryptSecret(encryptionKeys, row.secrets, row.id)) as JsonObject;
+  return fromJson(ExportDestinationSchema, { ...row.destination, ...secrets });
+}
+
+function stopped(): ApiError {
+  return new ApiError(
+    ErrorCode.EXPORT_INVALID_DESTINATION,
+    'the export is stopped: its credentials are erased',
+  );
+}
+
+function limitReached(): ApiError {
+  return new ApiError(
+    ErrorCode.EXPORT_LIMIT_REACHED,
+    `the project has ${MAX_EXPORTS} exports in this environment; delete one first`,
+  );
+}

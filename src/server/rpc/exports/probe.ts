@@ -1,0 +1,47 @@
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { ExportDestination } from '../../../../gen/attestation/v1/exports_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError, unavailable } from '../../core/errors.js';
+import { DestinationError, type OpenDestination } from '../../export/destination.js';
+import type { ProjectShares } from '../../pipeline/exports/project-shares.js';
+
+/** What probing a destination needs. `shares`: places for concurrent probes. */
+export type ProbeDeps = {
+  open: (target: ProbeTarget) => Promise<OpenDestination>;
+  shares: ProjectShares;
+};
+
+/** The destination of an export, with its secrets. */
+type ProbeTarget = { exportId: string; projectId: string; destination: ExportDestination };
+
+const TIMEOUT_MS = 20_000;
+const BUSY_RETRY_SECONDS = 5;
+
+/** Writes a probe to a destination. Throws `export.invalid_destination` with the provider's reason if that fails. */
+export async function probeDestination(deps: ProbeDeps, call: Call, target: ProbeTarget): Promise<void> {
+  if (!deps.shares.take(target.projectId))
+    throw unavailable('the project tests too many destinations at once', BUSY_RETRY_SECONDS);
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    await openAndProbe(deps, target, AbortSignal.any([timeout, call.signal()]));
+  } catch (error) {
+    if (timeout.aborted) throw invalid(`the destination did not answer within ${TIMEOUT_MS / 1000} s`);
+    if (error instanceof DestinationError) throw invalid(error.message);
+    throw error;
+  } finally {
+    deps.shares.release(target.projectId);
+  }
+}
+
+async function openAndProbe({ open }: ProbeDeps, target: ProbeTarget, signal: AbortSignal): Promise<void> {
+  const destination = await open(target);
+  try {
+    await destination.probe(signal);
+  } finally {
+    await destination.close();
+  }
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError(ErrorCode.EXPORT_INVALID_DESTINATION, reason);
+}

@@ -1,0 +1,173 @@
+import type { Sql } from '../database/connect.js';
+import { lockLease } from './export-leases.js';
+import { settledSize } from './exports.js';
+
+/** A batch to ship: the log indexes `[firstIndex, treeSize)`. `attempt` counts from 1. */
+export type ShipmentWork = {
+  kind: 'shipment';
+  logId: number;
+  treeSize: number;
+  firstIndex: number;
+  batchId: string;
+  /** The UTC day of sealing, `2026-01-02`. */
+  day: string;
+  revision: number;
+};
+
+/** A manifest to write. */
+export type ManifestWork = { kind: 'manifest'; day: string; revision: number };
+
+export type ExportWork = ShipmentWork | ManifestWork;
+
+/** The members of an export that finding its work needs. */
+type ExportScope = { id: string; projectId: string; environment: number; schema: string | null };
+
+type Batch = { logId: number; treeSize: number };
+
+/** What an export ships next beside changed and failed shipments, one of each in turn. */
+const LANES = [findNew, findOld, findRevised, claimManifest] as const;
+
+/**
+ * Claims the next work of a leased export, and counts the attempt: shipments whose metadata was changed, then those that
+ * failed, then new batches, earlier batches, shipments with later evidence, and manifests, one of each in turn. A shipment's
+ * revision is read before its content, so that a later change makes a later revision. Runs in a transaction.
+ *
+ * @returns undefined if the lease has ended or nothing is due
+ */
+export async function claimExportWork(
+  tx: Sql,
+  scope: ExportScope,
+  { lease, turn }: { lease: number; turn: number },
+): Promise<ExportWork | undefined> {
+  if (!(await lockLease(tx, scope.id, lease))) return undefined;
+  await addCursors(tx, scope);
+  const pending = await findPending(tx, scope, 2);
+  if (pending !== undefined) return claimShipment(tx, scope, pending);
+  for (let step = 0; step < LANES.length; step++) {
+    const find = LANES[(turn + step) % LANES.length]!;
+    const found = await find(tx, scope);
+    if (found === undefined) continue;
+    return 'kind' in found ? found : claimShipment(tx, scope, found);
+  }
+  return undefined;
+}
+
+/** Logs of later epochs start at their first batch. */
+async function addCursors(tx: Sql, { id, environment }: ExportScope): Promise<void> {
+  await tx`
+    INSERT INTO export_cursor (export_id, log_id, start_size, through_size, backfill_size)
+    SELECT ${id}, l.id, 0, 0, 0 FROM log l
+    WHERE l.environment = ${environment} AND NOT EXISTS (
+      SELECT FROM export_cursor k WHERE k.export_id = ${id} AND k.log_id = l.id)
+    ON CONFLICT DO NOTHING`;
+}
+
+/** The first pending shipment of at most this priority number, whose batch has settled. */
+async function findPending(tx: Sql, { id }: ExportScope, priority: number): Promise<Batch | undefined> {
+  const rows = await tx<Batch[]>`
+    SELECT p.log_id AS "logId", p.tree_size AS "treeSize" FROM export_shipment p
+    JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size AND b.status <> 1
+    WHERE p.export_id = ${id} AND p.wanted_revision > p.shipped_revision AND p.priority <= ${priority}
+    ORDER BY p.priority, p.log_id, p.tree_size LIMIT 1`;
+  return rows[0];
+}
+
+function findRevised(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
+  return findPending(tx, scope, 3);
+}
+
+/** The next batch after `through_size`. Moves the cursor to it, or past the settled batches that do not match. */
+async function findNew(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
+  const { id } = scope;
+  const next = await findNext(tx, scope, tx`k.through_size`, tx`s.size`);
+  await tx`
+    UPDATE export_cursor k SET through_size = greatest(k.through_size, ${
+      next === undefined
+        ? tx`(SELECT s.size FROM log l CROSS JOIN LATERAL (${settledSize(tx)}) s(size) WHERE l.id = k.log_id)`
+        : tx`${next.treeSize}`
+    })
+    WHERE k.export_id = ${id} ${next === undefined ? tx`` : tx`AND k.log_id = ${next.logId}`}`;
+  return next;
+}
+
+/** The next batch after `backfill_size` and up to `start_size`. Moves the cursor as `findNew` does. */
+async function findOld(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
+  const { id } = scope;
+  const next = await findNext(tx, scope, tx`k.backfill_size`, tx`k.start_size`);
+  await tx`
+    UPDATE export_cursor k SET backfill_size = ${next === undefined ? tx`k.start_size` : tx`${next.treeSize}`}
+    WHERE k.export_id = ${id} AND k.backfill_size < k.start_size
+      ${next === undefined ? tx`` : tx`AND k.log_id = ${next.logId}`}`;
+  return next;
+}
+
+/** The first batch with matching submissions between two sizes of each log's cursor `k`, of the oldest log that has one. */
+async function findNext(
+  tx: Sql,
+  { id, projectId, schema }: ExportScope,
+  after: ReturnType<Sql>,
+  through: ReturnType<Sql>,
+): Promise<Batch | undefined> {
+  const rows = await tx<Batch[]>`
+    SELECT k.log_id AS "logId", c.tree_size AS "treeSize"
+    FROM export_cursor k JOIN log l ON l.id = k.log_id
+    CROSS JOIN LATERAL (${settledSize(tx)}) s(size)
+    CROSS JOIN LATERAL (
+      SELECT c.tree_size FROM batch_content c
+      WHERE c.project_id = ${projectId} AND c.log_id = k.log_id AND c.tree_size > ${after} AND c.tree_size <= ${through}
+        ${schema === null ? tx`` : tx`AND c.schema = ${schema}`}
+      ORDER BY c.project_id, c.log_id, c.tree_size LIMIT 1) c
+    WHERE k.export_id = ${id} ORDER BY k.log_id LIMIT 1`;
+  return rows[0];
+}
+
+async function claimShipment(
+  tx: Sql,
+  { id }: ExportScope,
+  { logId, treeSize }: Batch,
+): Promise<ShipmentWork> {
+  const rows = await tx<Omit<ShipmentWork, 'kind'>[]>`
+    WITH claimed AS (
+      INSERT INTO export_shipment AS p (export_id, log_id, tree_size, batch_id, day, attempts)
+      SELECT ${id}, b.log_id, b.tree_size, b.id, (b.sealed_at AT TIME ZONE 'UTC')::date, 1
+      FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize}
+      ON CONFLICT (export_id, log_id, tree_size) DO UPDATE SET attempts = p.attempts + 1, at = clock_timestamp()
+      RETURNING p.log_id, p.tree_size, p.batch_id, p.day, p.wanted_revision)
+    SELECT c.log_id AS "logId", c.tree_size AS "treeSize", b.first_index AS "firstIndex", c.batch_id AS "batchId",
+      to_char(c.day, 'YYYY-MM-DD') AS day, c.wanted_revision AS revision
+    FROM claimed c JOIN batch b ON b.log_id = c.log_id AND b.tree_size = c.tree_size`;
+  const [row] = rows;
+  if (row === undefined) throw new Error(`log ${logId} has no batch that ends at ${treeSize}`);
+  return { kind: 'shipment', ...row };
+}
+
+async function claimManifest(tx: Sql, { id }: ExportScope): Promise<ManifestWork | undefined> {
+  const rows = await tx<Omit<ManifestWork, 'kind'>[]>`
+    UPDATE export_manifest m SET attempts = m.attempts + 1, at = clock_timestamp()
+    WHERE m.export_id = ${id} AND m.day = (
+      SELECT day FROM export_manifest
+      WHERE export_id = ${id} AND wanted_revision > shipped_revision AND due_at <= clock_timestamp()
+      ORDER BY due_at LIMIT 1)
+    RETURNING to_char(m.day, 'YYYY-MM-DD') AS day, m.wanted_revision AS revision`;
+  const [row] = rows;
+  return row && { kind: 'manifest', ...row };
+}
+
+/**
+ * Ends a lease and sets when the export is due: at once if it has work, else with its next manifest. The lock comes first,
+ * so that what others make due meanwhile is either seen here or sets `due_at` after this. Runs in a transaction.
+ */
+export async function releaseExport(tx: Sql, scope: ExportScope, lease: number): Promise<void> {
+  if (!(await lockLease(tx, scope.id, lease))) return;
+  const found =
+    (await findPending(tx, scope, 3)) ??
+    (await findNext(tx, scope, tx`k.through_size`, tx`s.size`)) ??
+    (await findNext(tx, scope, tx`k.backfill_size`, tx`k.start_size`));
+  await tx`
+    UPDATE export x SET leased_until = NULL, due_at = ${
+      found === undefined
+        ? tx`(SELECT min(m.due_at) FROM export_manifest m
+              WHERE m.export_id = x.id AND m.wanted_revision > m.shipped_revision)`
+        : tx`clock_timestamp()`
+    } WHERE x.id = ${scope.id}`;
+}
