@@ -18,9 +18,9 @@ import {
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import { artifactSha256, parseDigestArgument } from '../input/artifact.js';
 import { inputFileSize, readInputFile } from '../input/input-file.js';
+import { EXIT_CODES } from '../output/exit-codes.js';
 import { runCheck } from '../output/report-error.js';
 import { formatSteps } from '../output/verification-text.js';
-import { EXIT_CODES } from './verify.js';
 
 type Flags = {
   bundle: string;

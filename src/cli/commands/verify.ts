@@ -7,11 +7,14 @@ import { environmentFlag, readJsonFlag } from '../flags/client-flags.js';
 import { artifactSha256 } from '../input/artifact.js';
 import { readInputFile } from '../input/input-file.js';
 import { getTrustRoots } from '../input/trust-roots.js';
+import { EXIT_CODES } from '../output/exit-codes.js';
 import { runCheck } from '../output/report-error.js';
 import { formatVerification, verificationJson } from '../output/verification-text.js';
+import { verifyExport } from '../verify-export/verify-export-command.js';
 
 type Flags = {
-  bundle: string;
+  bundle?: string;
+  export?: string;
   trustRoots?: string;
   verifyUrl?: string;
   dataDir?: string;
@@ -25,9 +28,6 @@ type Flags = {
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 
-/** Exit code of each verdict. */
-export const EXIT_CODES = { verified: 0, not_verified: 1, could_not_check: 2 } as const;
-
 const HELP = `
 Verifies locally that the bundle's statement is about the file, that it is in the log, and that witnesses signed the log's
 checkpoint. Prints the result of each step and a summary of what is proven.
@@ -39,9 +39,14 @@ Trust roots never come from the bundle: they come from --trust-roots, else from 
 ATTEST_VERIFY_URL, ATTEST_URL, or the address in the data directory. Trust roots fetched this way are only as trustworthy
 as the server: prefer a copy obtained through another channel.
 
+--export verifies what an export has written: an object (.jsonl, .jsonl.gz), a manifest.json, or a directory with a
+downloaded export or part of it. Each line must be a verified submission. Each manifest must be signed, its objects must
+be there as it lists them, and the manifests must cover the log without a gap.
+
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
 Examples:
+  $ attest verify --export ./attestations --trust-roots trust_roots.json
   $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json \\
       --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T
   $ attest verify sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --bundle b.json --json
@@ -51,9 +56,10 @@ Examples:
 export function addVerify(program: Command, cli: Cli): void {
   program
     .command('verify')
-    .description('verify a file against its proof bundle')
-    .argument('<file>', 'file, or sha256: and 64 hex digits')
-    .requiredOption('--bundle <file>', 'proof bundle')
+    .description('verify a file against its proof bundle, or exported submissions')
+    .argument('[file]', 'file, or sha256: and 64 hex digits')
+    .option('--bundle <file>', 'proof bundle of the file')
+    .option('--export <path>', 'exported object, manifest or directory, instead of a file and its bundle')
     .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
@@ -63,14 +69,29 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--metadata-salt <hex>', 'salt of the metadata commitment')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
-    .action((file: string, flags: Flags) => runCheck(cli, flags, () => verify(cli, file, flags)));
+    .action((file: string | undefined, flags: Flags) => runCheck(cli, flags, () => run(cli, file, flags)));
 }
 
-async function verify(cli: Cli, file: string, flags: Flags): Promise<void> {
-  const { metadata, metadataSalt, project } = flags;
+async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<void> {
+  const { bundle, metadata, metadataSalt, project } = flags;
   if (project !== undefined && !PROJECT_ID.test(project)) {
     throw new UsageError(`--project is not the id of a project, ${PROJECT_ID_FORM}`);
   }
+  if (flags.export === undefined) {
+    if (bundle === undefined)
+      throw new UsageError("required option '--bundle <file>' not specified, nor --export <path>");
+    if (file === undefined) throw new UsageError("missing required argument 'file'");
+    await verify(cli, file, { ...flags, bundle });
+    return;
+  }
+  if ([file, bundle, metadata, metadataSalt].some((given) => given !== undefined)) {
+    throw new UsageError('--export goes with no file, --bundle, --metadata or --metadata-salt');
+  }
+  await verifyExport(cli, flags.export, flags);
+}
+
+async function verify(cli: Cli, file: string, flags: Flags & { bundle: string }): Promise<void> {
+  const { metadata, metadataSalt, project } = flags;
   if ((metadata === undefined) !== (metadataSalt === undefined)) {
     throw new UsageError('--metadata and --metadata-salt must be given together');
   }

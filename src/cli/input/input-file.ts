@@ -35,7 +35,7 @@ async function readPieces(path: string, maxBytes: number): Promise<Uint8Array[]>
   return pieces;
 }
 
-/** The message without its system call and path: `ENOENT: no such file or directory`. */
-function errnoReason({ message }: Error): string {
+/** The message of an error of the file system without its system call and path: `ENOENT: no such file or directory`. */
+export function errnoReason({ message }: Error): string {
   return message.replace(/, [a-z]+( '.*')?$/s, '');
 }
