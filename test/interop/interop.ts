@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
+import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { type Row, tableOf } from './rows.js';
+import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
 import { checkSigstore } from './sigstore-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
@@ -41,9 +43,16 @@ async function runChecks(dir: string): Promise<Row[]> {
     const scene = await openScene(dir, stops);
     const rows: Row[] = [];
     // The pasted lines come first: they write the files that the other checks read.
-    for (const check of [checkPastedLines, checkSigstore, checkTimestamps, checkPublicLog, checkClient]) {
-      rows.push(...(await check(scene)));
-    }
+    const checks = [
+      checkPastedLines,
+      checkManifest,
+      checkSigstore,
+      checkTimestamps,
+      checkPublicLog,
+      checkClient,
+      checkExports,
+    ];
+    for (const check of checks) rows.push(...(await check(scene)));
     return rows;
   } finally {
     for (const stop of stops) await stop();

@@ -14,8 +14,11 @@ const BIN = join(FOLDER, 'bin');
 /** A copy of `test/interop/go`, into which code is generated. */
 export const MODULE = join(FOLDER, 'module');
 
-const COSIGN = 'github.com/sigstore/cosign/v3/cmd/cosign';
-const COSIGN_VERSION = 'v3.1.3';
+/** Programs of the Go module proxy by name. */
+const INSTALLED = [
+  { name: 'cosign', path: 'github.com/sigstore/cosign/v3/cmd/cosign', version: 'v3.1.3' },
+  { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
+];
 const OLDEST_GO = [1, 25, 8];
 const PROGRAMS = ['verify-bundle', 'read-timestamp', 'check-log'];
 
@@ -49,10 +52,11 @@ export async function checkPrerequisites(): Promise<void> {
 /** Installs what is not there yet, and builds the programs of `test/interop/go` anew. */
 export async function installTools(say: (text: string) => void): Promise<void> {
   await mkdir(BIN, { recursive: true });
-  const built = await run('go', ['version', '-m', tool('cosign')]);
-  if (!built.output.includes(`${COSIGN_VERSION}\t`)) {
-    say(`installing cosign ${COSIGN_VERSION} into .interop/bin; this takes some minutes`);
-    await runOrThrow('go', ['install', `${COSIGN}@${COSIGN_VERSION}`], { env: { GOBIN: BIN } });
+  for (const { name, path, version } of INSTALLED) {
+    const built = await run('go', ['version', '-m', tool(name)]);
+    if (built.output.includes(`mod\t${path.replace(/\/cmd\/.*/, '')}\t${version}\t`)) continue;
+    say(`installing ${name} ${version} into .interop/bin; this takes some minutes`);
+    await runOrThrow('go', ['install', `${path}@${version}`], { env: { GOBIN: BIN } });
   }
   say('building the programs of test/interop/go into .interop/bin');
   await rm(MODULE, { recursive: true, force: true });

@@ -1,0 +1,81 @@
+/** Exports to a store that was not written for us: versitygw, over a folder. */
+import { spawn } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { OpenDestination } from '../../src/server/export/destination.js';
+import { findFreePort } from '../support/free-port.js';
+import { BUCKET, OWNER, objectOf, openBucket, randomContent, writing } from '../support/s3/fixture.js';
+import { until } from '../support/until.js';
+import { accepting, type Row, refusing } from './rows.js';
+import { tool } from './tools.js';
+
+const MIB = 1024 * 1024;
+const IN_PARTS = { multipartBytes: 6 * MIB, partBytes: 5 * MIB };
+const STORE = 'versitygw';
+
+/** A probe, the revisions of an object, and an object in parts. */
+export async function checkExports({ dir }: { dir: string }): Promise<Row[]> {
+  const stops: (() => unknown)[] = [];
+  const after = { teardown: (stop: () => unknown) => void stops.push(stop) };
+  try {
+    const url = await startStore(dir, after);
+    const bucket = await openBucket(after, { url }, {}, IN_PARTS);
+    const stranger = await openBucket(after, { url }, { secretAccessKey: 'not/the/secret' });
+    return [
+      await probing('a probe', bucket),
+      await probing('another probe', bucket),
+      await writingInTurn('an object', bucket, 1000),
+      await writingInTurn('an object in parts', bucket, 12 * MIB),
+      refusing(STORE, 'a wrong secret', await saidBy(() => stranger.probe(writing().signal))),
+    ];
+  } finally {
+    for (const stop of stops.reverse()) await stop();
+  }
+}
+
+async function startStore(
+  dir: string,
+  { teardown }: { teardown: (stop: () => unknown) => void },
+): Promise<string> {
+  const [data, sidecar] = [join(dir, 's3-data'), join(dir, 's3-metadata')];
+  await mkdir(join(data, BUCKET), { recursive: true });
+  await mkdir(sidecar);
+  const host = `127.0.0.1:${await findFreePort()}`;
+  const { accessKeyId, secretAccessKey } = OWNER;
+  const env = { ...process.env, ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey };
+  const args = ['--port', host, '--region', 'us-east-1', 'posix', '--sidecar', sidecar, data];
+  const store = spawn(tool(STORE), args, { env, stdio: 'ignore' });
+  const ended = new Promise((resolve) => store.once('close', resolve));
+  teardown(() => store.kill() && ended);
+  await until('the store answers', async () => (await fetch(`http://${host}/`)).status > 0);
+  return `http://${host}`;
+}
+
+async function probing(what: string, bucket: OpenDestination): Promise<Row> {
+  return accepting(STORE, what, await saidBy(() => bucket.probe(writing().signal)), []);
+}
+
+/** Of revisions 1, 3 and 2 the second remains. */
+async function writingInTurn(what: string, bucket: OpenDestination, bytes: number): Promise<Row> {
+  const said = await saidBy(async () => {
+    const outcomes: string[] = [];
+    for (const revision of [1, 3, 3, 2]) {
+      const object = objectOf(revision === 3 ? Buffer.alloc(bytes, 3) : randomContent(bytes), {
+        name: `copies/${bytes}`,
+        revision,
+      });
+      outcomes.push((await bucket.write(object, writing())).outcome);
+    }
+    return outcomes.join(' ');
+  });
+  return accepting(STORE, `${what}, replaced by later revisions`, said, [
+    /^written written written superseded$/,
+  ]);
+}
+
+async function saidBy(work: () => Promise<unknown>) {
+  return work().then(
+    (result) => ({ code: 0, output: String(result) }),
+    (error: Error) => ({ code: 1, output: error.message }),
+  );
+}
