@@ -2,15 +2,17 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
+import { measureExports } from './exports.js';
 import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
 import { explainLists } from './lists.js';
 import { openLoadGenerator } from './load.js';
-import { HELP, type Options, readOptions } from './options.js';
+import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
 import {
   describeMachine,
+  exportsLines,
   filesLines,
   filledLine,
   hostileLines,
@@ -62,31 +64,44 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   console.log(filledLine(options.rows, filled));
   const report: Report = { machine, rows: options.rows, filled, requests: [] };
   for (const name of options.only) {
-    if (name === 'seal') {
-      report.seal = await measureSeal(services, options);
-      console.log(sealLines(report.seal));
-    } else if (name === 'plans') {
-      report.plans = await explainLists(services);
-      console.log(planLines(report.plans));
-    } else if (name === 'webhooks') {
-      report.webhooks = await measureWebhooks(services, options);
-      console.log(webhooksLines(report.webhooks));
-    } else if (name === 'hostile') {
-      report.hostile = await measureHostile(services, options);
-      console.log(hostileLines(report.hostile));
-    } else if (name === 'files') {
-      report.files = await measureFilesEntered(services, options);
-      console.log(filesLines(report.files));
-    } else if (name === 'witnessed') {
-      report.witnessed = await measureWitnessed(services, options);
-      console.log(witnessedLines(report.witnessed));
-    } else {
-      const measured = name === 'create' ? await measureCreate(deps) : await measureRead(deps, name);
-      report.requests.push(measured);
-      console.log(requestLines(measured));
-    }
+    console.log(await measure(name, deps, report));
   }
   const json = JSON.stringify(report, null, 2);
   if (options.jsonFile !== undefined) await writeFile(options.jsonFile, `${json}\n`);
   else console.log(`\n${json}`);
+}
+
+type MeasureDeps = Parameters<typeof measureCreate>[0];
+
+/** Measures one thing, adds it to the report, and returns its lines. */
+async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Promise<string> {
+  const { services, options } = deps;
+  switch (name) {
+    case 'seal':
+      report.seal = await measureSeal(services, options);
+      return sealLines(report.seal);
+    case 'plans':
+      report.plans = await explainLists(services);
+      return planLines(report.plans);
+    case 'webhooks':
+      report.webhooks = await measureWebhooks(services, options);
+      return webhooksLines(report.webhooks);
+    case 'exports':
+      report.exports = await measureExports(services, options);
+      return exportsLines(report.exports);
+    case 'hostile':
+      report.hostile = await measureHostile(services, options);
+      return hostileLines(report.hostile);
+    case 'files':
+      report.files = await measureFilesEntered(services, options);
+      return filesLines(report.files);
+    case 'witnessed':
+      report.witnessed = await measureWitnessed(services, options);
+      return witnessedLines(report.witnessed);
+    default: {
+      const measured = name === 'create' ? await measureCreate(deps) : await measureRead(deps, name);
+      report.requests.push(measured);
+      return requestLines(measured);
+    }
+  }
 }

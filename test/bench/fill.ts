@@ -29,7 +29,8 @@ export async function fillService(services: Services, rows: number): Promise<Sea
   });
 }
 
-async function waitUntilWitnessed(pool: Pool, logId: number): Promise<void> {
+/** Waits until every batch of a log is witnessed. */
+export async function waitUntilWitnessed(pool: Pool, logId: number): Promise<void> {
   for (const startedMs = performance.now(); performance.now() - startedMs < GIVE_UP_MS; await delay(100)) {
     const [row] = await pool<{ left: number; vouched: boolean }[]>`
       SELECT count(*) AS left, EXISTS (SELECT FROM evidence WHERE log_id = ${logId}) AS vouched

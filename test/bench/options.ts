@@ -10,6 +10,7 @@ const MEASURES = [
   'seal',
   'witnessed',
   'webhooks',
+  'exports',
   'hostile',
   'files',
 ] as const;

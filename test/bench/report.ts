@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { ExportsMeasurement } from './exports.js';
 import type { FilesEntered } from './files-entered.js';
 import type { HostileRow } from './hostile.js';
 import type { ListPlan } from './lists.js';
@@ -34,6 +35,7 @@ export type Report = {
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
   webhooks?: WebhooksMeasurement;
+  exports?: ExportsMeasurement;
   hostile?: HostileRow[];
   files?: FilesEntered[];
 };
@@ -130,6 +132,18 @@ export function webhooksLines({ count, byEndpoints, fanOut, workerMib }: Webhook
   for (const summary of fanOut) rows.push(row(summary.name, summary, false));
   const columns = ['', 'per second', 'CPU µs each', 'of limit'];
   return `\nwebhooks, ${count} a round\n${table([columns, ...rows])}\npeak memory: ${whole(workerMib)} MiB`;
+}
+
+export function exportsLines({ rows, bytes, summaries, grownMib }: ExportsMeasurement): string {
+  const columns = ['', 'rows a second', 'CPU µs each', 'of limit'];
+  const lines = summaries.map(({ name, perSecond, cpuMicros, ratio }) => [
+    name,
+    whole(perSecond),
+    whole(cpuMicros),
+    ratio.toFixed(2),
+  ]);
+  const size = `${rows} rows, ${whole(bytes / 1024 / 1024)} MiB`;
+  return `\nexports, a batch of ${size}\n${table([columns, ...lines])}\ngrown by ${whole(grownMib)} MiB above idle`;
 }
 
 const HOSTILE_COLUMNS = [

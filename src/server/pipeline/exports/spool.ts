@@ -118,8 +118,26 @@ async function openNameless(folder: string): Promise<FileHandle> {
   return file;
 }
 
+/** A stream of a part of a file. Unlike a `ReadStream`, which closes the file when it is destroyed, it leaves it open. */
 function readFile(file: FileHandle | undefined, start: number, end: number): Readable {
   if (file === undefined) throw new Error('the object was disposed of');
-  if (start === end) return Readable.from([]);
-  return file.createReadStream({ start, end: end - 1, autoClose: false, highWaterMark: CHUNK_BYTES });
+  let position = start;
+  return new Readable({
+    highWaterMark: CHUNK_BYTES,
+    read() {
+      const wanted = Math.min(CHUNK_BYTES, end - position);
+      if (wanted <= 0) {
+        this.push(null);
+        return;
+      }
+      file.read(Buffer.allocUnsafe(wanted), 0, wanted, position).then(
+        ({ bytesRead, buffer }) => {
+          position += bytesRead;
+          if (bytesRead === 0) this.destroy(new Error('a temporary file has become shorter'));
+          else this.push(buffer.subarray(0, bytesRead));
+        },
+        (error: Error) => this.destroy(error),
+      );
+    },
+  });
 }
