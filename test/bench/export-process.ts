@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
@@ -23,6 +24,8 @@ export type ExportTask =
   | { kind: 'ship'; databaseUrl: string; dir: string; exportId: string; projectId: string };
 
 const MIB = 1024 * 1024;
+// As a starting process does.
+setFlagsFromString('--heap-growing-percent=40');
 const task = JSON.parse(process.argv[2] ?? '') as ExportTask;
 const run = task.kind === 'bare' ? await prepareUpload(task) : await prepareShipping(task);
 const idleMib = process.memoryUsage.rss() / MIB;

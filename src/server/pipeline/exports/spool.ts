@@ -84,8 +84,9 @@ function createSink(folder: string) {
   let file: FileHandle | undefined;
   const flush = async () => {
     file ??= await openNameless(folder);
-    if (chunks.length > 0) await file.appendFile(Buffer.concat(chunks));
+    const taken = chunks;
     chunks = [];
+    for (const chunk of taken) await file.appendFile(chunk);
   };
   const dispose = async () => {
     await file?.close();
