@@ -2,6 +2,7 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import type { Config } from '../../config/config.js';
 import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
+import { createTurns } from '../core/turns.js';
 import type { ServiceEntry } from '../http/services.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
@@ -58,6 +59,7 @@ export function attestationService(
     clock: Date.now,
     submissionClock,
     random: createRandomSource(),
+    ownTurn: createTurns(),
   });
   return { desc: AttestationService, handlers };
 }

@@ -34,12 +34,15 @@ export async function countCall(
   if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
 }
 
-/** A rejected creation counts as one read for each started block of this size in its body. */
-const BYTES_OF_A_READ = 4 * 1024;
+/**
+ * A rejected creation counts as one read for each started block of this size in its body: invalid metadata of 64 KiB takes up
+ * to 22 ms of CPU, as 60 to 200 reads do.
+ */
+const BYTES_OF_A_READ = 1024;
 
 /**
  * Counts a creation that the write has not counted: a replayed one as one read, a rejected one as one read for each
- * started 4 KiB of its body. To be called once, when the call is over.
+ * started KiB of its body. To be called once, when the call is over.
  */
 export function countRefused(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
   const { principal, isReplayOnly } = call;

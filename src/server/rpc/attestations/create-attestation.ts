@@ -52,6 +52,8 @@ export type CreateDeps = {
   /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
   submissionClock: () => number;
   random: RandomSource;
+  /** Waits for a turn of the event loop in which no other large metadata is validated. */
+  ownTurn: () => Promise<void>;
   clock: () => number;
   sequencerOf: (environment: Principal['environment']) => Promise<Sequencer>;
   /** Looks up a submission of any project. */
@@ -59,6 +61,9 @@ export type CreateDeps = {
   /** Records what the write has counted, so that later requests are rejected before their body is read. */
   recordUse: (principal: Principal, use: WindowUse) => void;
 };
+
+/** Longer metadata takes more than a millisecond to validate if it is invalid throughout. */
+const LARGE_METADATA = 4 * 1024;
 
 type Response = SerializedResponse<Submission>;
 
@@ -171,6 +176,7 @@ async function prepareSubmission(
 ): Promise<NewSubmission> {
   const principal = getPrincipal(call);
   const { schema, value, canonical } = readMetadata(request.metadata ?? {});
+  if (canonical.length > LARGE_METADATA) await deps.ownTurn();
   const errors = validateBySchema(deps.schemas, value);
   if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
     throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
