@@ -168,7 +168,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
     send: () => {},
   };
   const makeRows: TestPipeline['makeRows'] = (count, more) =>
-    Array.from({ length: count }, () => ({ ...makeRow(secrets.dsse.live, dsseKeyId, spki), ...more }));
+    Array.from({ length: count }, () => ({ ...makeRow(secrets.dsse.live, dsseKeyId, spki, more), ...more }));
   return {
     pipeline,
     pool,
@@ -223,30 +223,35 @@ async function fingerprint(pool: Pool): Promise<string> {
 
 type DsseKey = Parameters<typeof sign>[2];
 
-function makeRow(key: DsseKey, dsseKeyId: number, spki: Uint8Array): NewSubmission {
+function makeRow(
+  key: DsseKey,
+  dsseKeyId: number,
+  spki: Uint8Array,
+  { projectId = 'prj_test', schema = 'purl' }: Partial<NewSubmission> = {},
+): NewSubmission {
   const submittedAtMs = Date.now();
   const id = `sub_${ulid(submittedAtMs)}`;
-  const metadata = '{"purl":"pkg:npm/a-test@1.0.0","schema":"purl"}';
+  const metadata = `{"purl":"pkg:npm/${id.toLowerCase()}@1.0.0","schema":"${schema}"}`;
   const salt = randomBytes(32);
   const commitment = metadataCommitment(salt, Buffer.from(metadata));
   const artifactSha256 = randomBytes(32);
   const statement = statementBytes({
     artifactSha256: toHex(artifactSha256),
     submissionId: id,
-    project: 'prj_test',
+    project: projectId,
     submittedAt: new Date(submittedAtMs).toISOString(),
     environment: 'live',
-    schema: 'purl',
+    schema,
     commitment,
   });
   const signature = sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key);
   return {
     id,
-    projectId: 'prj_test',
+    projectId,
     apiKeyId: 'key_test',
     submittedAtMs,
     artifactSha256,
-    schema: 'purl',
+    schema,
     metadata,
     metadataState: MetadataState.VALID,
     metadataErrors: null,

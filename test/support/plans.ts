@@ -9,44 +9,70 @@ export type Planner = {
   sql: postgres.Sql<{ bigint: number }>;
   /** Runs the query that `run` sends, planned for its parameters or for any. */
   explain: (run: () => PromiseLike<unknown>, planFor: 'these' | 'any') => Promise<Plan>;
+  /** Runs all queries that `run` sends once more, one by one and without effect. */
+  explainAll: (
+    run: () => PromiseLike<unknown>,
+    planFor: 'these' | 'any',
+  ) => Promise<(Plan & { text: string })[]>;
   close: () => Promise<void>;
 };
+
+type Sent = { text: string; parameters: unknown[] };
 
 type Node = Record<string, unknown> & { Plans?: Node[] };
 
 /** Opens a connection of its own: the statement's text is had from the driver, as the server gets it. */
 export function openPlanner(databaseUrl: string): Planner {
-  let sent: { text: string; parameters: unknown[] } = { text: '', parameters: [] };
+  let sent: Sent[] = [];
   const sql = postgres(databaseUrl, {
     max: 1,
     onnotice: () => {},
     connection: { jit: 'off' as never },
     types: { bigint: { to: 20, from: [20], serialize: String, parse: Number } },
     debug: (_connection, text, parameters) => {
-      sent = { text, parameters: [...parameters] };
+      sent.push({ text, parameters: [...parameters] });
     },
   });
+  const explainSent = async ({ text, parameters }: Sent, planFor: 'these' | 'any'): Promise<Plan> => {
+    const mode = planFor === 'any' ? 'force_generic_plan' : 'force_custom_plan';
+    await sql.unsafe(`SET plan_cache_mode = ${mode}; PREPARE asked AS ${text}`);
+    const values = parameters.length === 0 ? '' : `(${parameters.map(literal).join()})`;
+    const [row] = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE asked${values}`);
+    await sql.unsafe('DEALLOCATE asked; RESET plan_cache_mode');
+    type Explained = [{ Plan: Node; 'Execution Time': number }];
+    if (row === undefined) throw new Error('nothing was explained');
+    const [{ Plan: top, 'Execution Time': ms }] = row['QUERY PLAN'] as Explained;
+    const scans = scansOf(top);
+    return {
+      scans: [...new Set(scans.map(nameOf))],
+      rows: scans.reduce((sum, scan) => sum + rowsOf(scan), 0),
+      buffers: number(top, 'Shared Hit Blocks') + number(top, 'Shared Read Blocks'),
+      ms,
+    };
+  };
   return {
     sql,
     close: () => sql.end(),
     async explain(run, planFor) {
+      sent = [];
       await run();
-      const { text, parameters } = sent;
-      const mode = planFor === 'any' ? 'force_generic_plan' : 'force_custom_plan';
-      await sql.unsafe(`SET plan_cache_mode = ${mode}; PREPARE asked AS ${text}`);
-      const values = parameters.length === 0 ? '' : `(${parameters.map(literal).join()})`;
-      const [row] = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE asked${values}`);
-      await sql.unsafe('DEALLOCATE asked; RESET plan_cache_mode');
-      type Explained = [{ Plan: Node; 'Execution Time': number }];
-      if (row === undefined) throw new Error('nothing was explained');
-      const [{ Plan: top, 'Execution Time': ms }] = row['QUERY PLAN'] as Explained;
-      const scans = scansOf(top);
-      return {
-        scans: [...new Set(scans.map(nameOf))],
-        rows: scans.reduce((sum, scan) => sum + rowsOf(scan), 0),
-        buffers: number(top, 'Shared Hit Blocks') + number(top, 'Shared Read Blocks'),
-        ms,
-      };
+      const last = sent.at(-1);
+      if (last === undefined) throw new Error('nothing was sent');
+      return explainSent(last, planFor);
+    },
+    async explainAll(run, planFor) {
+      sent = [];
+      await sql.unsafe('BEGIN');
+      await run();
+      const all = sent.slice(1);
+      await sql.unsafe('ROLLBACK');
+      const plans = [];
+      for (const one of all) {
+        await sql.unsafe('BEGIN');
+        plans.push({ ...(await explainSent(one, planFor)), text: one.text });
+        await sql.unsafe('ROLLBACK');
+      }
+      return plans;
     },
   };
 }

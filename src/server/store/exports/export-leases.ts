@@ -99,7 +99,7 @@ export async function recordExportFailure(
   if (!(await lockLease(tx, id, lease))) return undefined;
   const rows = await tx<FailingExport[]>`
     WITH was AS (SELECT id, status FROM export WHERE id = ${id})
-    UPDATE export x SET failures = x.failures + 1, last_error = ${error}, leased_until = NULL,
+    UPDATE export x SET failures = x.failures + 1, last_error = ${error}, lease = x.lease + 1, leased_until = NULL,
       failing_since = coalesce(x.failing_since, clock_timestamp()),
       due_at = clock_timestamp() + ${retryAfterMs}::bigint * interval '1 millisecond',
       status = CASE WHEN clock_timestamp() - x.failing_since >= ${failingAfterMs}::bigint * interval '1 millisecond'

@@ -77,49 +77,54 @@ function findRevised(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
 }
 
 /** The next batch after `through_size`. Moves the cursor to it, or past the settled batches that do not match. */
-async function findNew(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
-  const { id } = scope;
-  const next = await findNext(tx, scope, tx`k.through_size`, tx`s.size`);
-  await tx`
-    UPDATE export_cursor k SET through_size = greatest(k.through_size, ${
-      next === undefined
-        ? tx`(SELECT s.size FROM log l CROSS JOIN LATERAL (${settledSize(tx)}) s(size) WHERE l.id = k.log_id)`
-        : tx`${next.treeSize}`
-    })
-    WHERE k.export_id = ${id} ${next === undefined ? tx`` : tx`AND k.log_id = ${next.logId}`}`;
-  return next;
+function findNew(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
+  return moveCursor(tx, scope, newBatches(tx));
 }
 
 /** The next batch after `backfill_size` and up to `start_size`. Moves the cursor as `findNew` does. */
-async function findOld(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
-  const { id } = scope;
-  const next = await findNext(tx, scope, tx`k.backfill_size`, tx`k.start_size`);
-  await tx`
-    UPDATE export_cursor k SET backfill_size = ${next === undefined ? tx`k.start_size` : tx`${next.treeSize}`}
-    WHERE k.export_id = ${id} AND k.backfill_size < k.start_size
-      ${next === undefined ? tx`` : tx`AND k.log_id = ${next.logId}`}`;
-  return next;
+function findOld(tx: Sql, scope: ExportScope): Promise<Batch | undefined> {
+  return moveCursor(tx, scope, oldBatches(tx));
 }
 
-/** The first batch with matching submissions between two sizes of each log's cursor `k`, of the oldest log that has one. */
-async function findNext(
-  tx: Sql,
-  { id, projectId, schema }: ExportScope,
-  after: ReturnType<Sql>,
-  through: ReturnType<Sql>,
-): Promise<Batch | undefined> {
+/** A part of each log: the column of the cursor `k` that it begins after, and a query of the size that it ends with. */
+type Part = { after: Fragment; through: Fragment };
+
+type Fragment = ReturnType<typeof settledSize>;
+
+const newBatches = (sql: Sql): Part => ({ after: sql`through_size`, through: settledSize(sql) });
+const oldBatches = (sql: Sql): Part => ({ after: sql`backfill_size`, through: sql`SELECT k.start_size` });
+
+/** Moves the cursor of a part. One statement: a batch that settles between two would be passed. */
+async function moveCursor(tx: Sql, scope: ExportScope, { after, through }: Part): Promise<Batch | undefined> {
   const rows = await tx<Batch[]>`
-    SELECT k.log_id AS "logId", c.tree_size AS "treeSize"
-    FROM export_cursor k JOIN log l ON l.id = k.log_id
-    CROSS JOIN LATERAL (${settledSize(tx)}) s(size)
-    CROSS JOIN LATERAL (
-      SELECT c.tree_size FROM batch_content c
-      WHERE c.project_id = ${projectId} AND c.log_id = k.log_id AND c.tree_size > ${after} AND c.tree_size <= ${through}
-        ${schema === null ? tx`` : tx`AND c.schema = ${schema}`}
-      ORDER BY c.project_id, c.log_id, c.tree_size LIMIT 1) c
-    WHERE k.export_id = ${id} ORDER BY k.log_id LIMIT 1`;
+    WITH part AS MATERIALIZED (${findParts(tx, scope, { after, through })}),
+    next AS (SELECT log_id, tree_size FROM part WHERE tree_size IS NOT NULL ORDER BY log_id LIMIT 1),
+    moved AS (
+      UPDATE export_cursor k SET ${after} = coalesce(n.tree_size, p.size) FROM part p LEFT JOIN next n ON true
+      WHERE k.export_id = ${scope.id} AND k.log_id = p.log_id AND k.${after} < coalesce(n.tree_size, p.size)
+        AND (n.log_id IS NULL OR n.log_id = p.log_id))
+    SELECT log_id AS "logId", tree_size AS "treeSize" FROM next`;
   return rows[0];
 }
+
+/** The first batch of a part, of the oldest log that has one. */
+async function findNext(tx: Sql, scope: ExportScope, part: Part): Promise<Batch | undefined> {
+  const rows = await tx<Batch[]>`
+    SELECT log_id AS "logId", tree_size AS "treeSize" FROM (${findParts(tx, scope, part)}) part
+    WHERE tree_size IS NOT NULL ORDER BY log_id LIMIT 1`;
+  return rows[0];
+}
+
+/** The first batch with matching submissions of each log's part, null if it has none, and the part's end. */
+const findParts = (sql: Sql, { id, projectId, schema }: ExportScope, { after, through }: Part) => sql`
+  SELECT k.log_id, s.size, c.tree_size
+  FROM export_cursor k JOIN log l ON l.id = k.log_id CROSS JOIN LATERAL (${through}) s(size)
+  LEFT JOIN LATERAL (
+    SELECT c.tree_size FROM batch_content c
+    WHERE c.project_id = ${projectId} AND c.log_id = k.log_id AND c.tree_size > k.${after} AND c.tree_size <= s.size
+      ${schema === null ? sql`` : sql`AND c.schema = ${schema}`}
+    ORDER BY c.project_id, c.log_id, c.tree_size LIMIT 1) c ON true
+  WHERE k.export_id = ${id}`;
 
 async function claimShipment(
   tx: Sql,
@@ -161,8 +166,8 @@ export async function releaseExport(tx: Sql, scope: ExportScope, lease: number):
   if (!(await lockLease(tx, scope.id, lease))) return;
   const found =
     (await findPending(tx, scope, 3)) ??
-    (await findNext(tx, scope, tx`k.through_size`, tx`s.size`)) ??
-    (await findNext(tx, scope, tx`k.backfill_size`, tx`k.start_size`));
+    (await findNext(tx, scope, newBatches(tx))) ??
+    (await findNext(tx, scope, oldBatches(tx)));
   await tx`
     UPDATE export x SET leased_until = NULL, due_at = ${
       found === undefined

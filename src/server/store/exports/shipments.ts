@@ -25,7 +25,8 @@ export async function recordShipment(
   if (!(await lockLease(tx, exportId, lease))) return false;
   await recordExportSuccess(tx, exportId);
   await tx`
-    UPDATE export_shipment SET shipped_revision = ${revision}, priority = 3, bytes = ${bytes}, submissions = ${submissions},
+    UPDATE export_shipment SET shipped_revision = ${revision},
+      priority = CASE WHEN wanted_revision > ${revision} AND priority = 1 THEN 1 ELSE 3 END, bytes = ${bytes}, submissions = ${submissions},
       sha256 = ${sha256}, error = NULL, at = clock_timestamp()
     WHERE export_id = ${exportId} AND log_id = ${logId} AND tree_size = ${treeSize}`;
   const delay = tx`${manifestDelayMs}::bigint * interval '1 millisecond'`;
