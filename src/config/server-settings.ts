@@ -53,6 +53,8 @@ export type ServerSettings = {
   readonly auditRetentionMs: number;
   /** The buckets and account hosts of exports that the operator's own cloud credentials may be used for. */
   readonly ambientCredentials: readonly string[];
+  /** PEM file of certificate authorities to trust beside Node's. Node reads it by itself; other programs get its path. */
+  readonly extraCaFile: string | undefined;
   /** Whether webhooks may use http and non-public addresses. */
   readonly allowInsecureDestinations: boolean;
   readonly tls: TlsFiles | undefined;
@@ -112,6 +114,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
     auditRetentionMs: settings.get('AUDIT_RETENTION', duration('30d', '3650d'), 400 * 86_400_000),
     ambientCredentials: settings.get('ALLOW_AMBIENT_CREDENTIALS', names, []),
+    extraCaFile: settings.find('NODE_EXTRA_CA_CERTS', path),
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),

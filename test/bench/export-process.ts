@@ -57,7 +57,13 @@ async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
   const { databaseUrl, dir, exportId, projectId } = wanted;
   const secrets = await openSecrets(dir);
   const { exports } = await openExports({
-    config: { databaseUrl, secrets, allowInsecureDestinations: true, ambientCredentials: [] },
+    config: {
+      databaseUrl,
+      secrets,
+      allowInsecureDestinations: true,
+      ambientCredentials: [],
+      extraCaFile: undefined,
+    },
     log: createLogger({ level: 'warn', fd: 2 }),
     observeShipments: () => {},
   });

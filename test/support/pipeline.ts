@@ -141,6 +141,7 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
       secrets,
       allowInsecureDestinations: true,
       ambientCredentials: [],
+      extraCaFile: undefined,
     },
     log: createLogger({ level: 'silent' }),
     observeShipments: () => {},

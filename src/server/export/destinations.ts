@@ -1,4 +1,5 @@
 import type { OpenDestination } from './destination.js';
+import type { StoredDestination } from './stored-destination.js';
 
 /** The destinations of exports, opened on first use and closed when they have not been used for a while. */
 export type Destinations = {
@@ -9,7 +10,7 @@ export type Destinations = {
 };
 
 /** What an export's destination follows from. */
-export type StoredExport = { id: string; projectId: string; destination: object; secrets: Uint8Array };
+type StoredExport = StoredDestination & { projectId: string };
 
 /** Sessions and connections outlive the pause between two batches, and not much more. */
 const IDLE_MS = 60_000;

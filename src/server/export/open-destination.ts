@@ -1,11 +1,17 @@
 import { DestinationKind } from '../../../gen/attestation/v1/exports_pb.js';
 import type { DestinationContext, OpenDestination } from './destination.js';
 
+/** What only some kinds need. `extraCaFile`: `NODE_EXTRA_CA_CERTS`, which the SDKs follow by Node, and git does not. */
+type OpenOptions = { extraCaFile?: string | undefined };
+
 /**
  * Opens a destination. The code of its kind, and the SDK that it uses, are loaded with the first destination of that kind.
  * Throws `DestinationError` if that fails.
  */
-export async function openDestination(context: DestinationContext): Promise<OpenDestination> {
+export async function openDestination(
+  context: DestinationContext,
+  { extraCaFile }: OpenOptions = {},
+): Promise<OpenDestination> {
   switch (context.destination.kind) {
     case DestinationKind.S3:
       return (await import('./s3/s3.js')).openS3(context);
@@ -14,7 +20,7 @@ export async function openDestination(context: DestinationContext): Promise<Open
     case DestinationKind.AZURE_BLOB:
       return (await import('./azure/open-azure-blob.js')).openAzureBlob(context);
     case DestinationKind.GIT_REPO:
-      return (await import('./git/git.js')).openGit(context);
+      return (await import('./git/git.js')).openGit(context, { caFile: extraCaFile });
     default:
       throw new Error(`the kind ${context.destination.kind} of a destination is not known`);
   }

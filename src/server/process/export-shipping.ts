@@ -6,6 +6,7 @@ import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dss
 import type { Logger } from '../core/logger.js';
 import { createRandomSource } from '../core/random.js';
 import { createDestinations } from '../export/destinations.js';
+import { readStoredDestination } from '../export/stored-destination.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import { type Secrets, signingKeyOf } from '../keys/secrets.js';
 import { openLogCache } from '../logs/log-cache.js';
@@ -15,13 +16,12 @@ import type { Exports } from '../pipeline/pipeline.js';
 import { createExportLines } from '../rpc/attestations/export-lines.js';
 import { connectPool } from '../store/database/connect.js';
 import { renewExportLeases } from '../store/exports/export-leases.js';
-import { openStoredDestination } from './stored-destination.js';
+import { type DestinationSettings, destinationOpener } from './destination-opener.js';
 
 /** The options of shipping exports. */
 export type ExportsOptions = {
-  config: Pick<Config, 'databaseUrl' | 'allowInsecureDestinations' | 'ambientCredentials'> & {
-    secrets: Pick<Secrets, 'secretKeys' | 'dsse'>;
-  };
+  config: Pick<Config, 'databaseUrl'> &
+    DestinationSettings & { secrets: Pick<Secrets, 'secretKeys' | 'dsse'> };
   log: Logger;
   /** Called with each object that was written, and each attempt that failed. */
   observeShipments: Exports['observe'];
@@ -55,10 +55,10 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
   const stopping = new AbortController();
   const aborting = new AbortController();
   const source = createRandomSource();
-  const temporaryDirectory = tmpdir();
   const keys = deriveKeyRing(secrets.secretKeys, 'encryption');
-  const destinations = createDestinations((row) =>
-    openStoredDestination({ config, keys, temporaryDirectory }, row),
+  const open = destinationOpener(config);
+  const destinations = createDestinations(async (row) =>
+    open({ exportId: row.id, projectId: row.projectId, destination: readStoredDestination(keys, row) }),
   );
   const exports: Exports = {
     pool,
@@ -77,7 +77,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     active: new Map(),
     stopping: stopping.signal,
     aborting: aborting.signal,
-    temporaryDirectory,
+    temporaryDirectory: tmpdir(),
     pacing: { manifestDelayMs: MANIFEST_DELAY_MS },
     observe: observeShipments,
     newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,

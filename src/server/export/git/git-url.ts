@@ -1,14 +1,10 @@
 /** Which repositories may be named as destinations, and with which secrets. */
 
-import { findDestinationProblem, resolveByDns } from '../../net/destination.js';
 import type { DestinationMembers } from '../destination.js';
 import { findHostKeyProblem, findSshKeyProblem } from './ssh-key.js';
 
 /** Resolves all addresses of a name. Rejects if there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
-
-/** `allowInsecure` permits http, any port and loopback, for development only. */
-type Rules = { allowInsecure: boolean; resolve?: Resolve };
 
 /** A repository's URL as git is given it. The host is a plain name, or a literal, in brackets if IPv6. */
 export type GitUrl = {
@@ -54,20 +50,6 @@ export function parseGitUrl({ allowInsecure }: { allowInsecure: boolean }, text:
 /** Unusual spellings of an IPv4 address become the usual one, so that it is the one checked and called. */
 function normaliseHost(host: string): string | undefined {
   return URL.canParse(`http://${host}/`) ? new URL(`http://${host}/`).hostname : undefined;
-}
-
-/**
- * Explains to its owner why a git destination is forbidden; undefined if it is allowed: the spelling of url and branch,
- * secrets that do not belong to the transport, and a host that is not public. With `allowInsecure` names are not resolved.
- */
-export async function findGitProblem(
-  { allowInsecure, resolve = resolveByDns }: Rules,
-  destination: DestinationMembers,
-): Promise<string | undefined> {
-  const url = parseGitUrl({ allowInsecure }, destination.url);
-  if (typeof url === 'string') return url;
-  const problem = findMemberProblem(url, destination);
-  return problem ?? findDestinationProblem({ allowInsecure, resolve }, `https://${url.host}/`);
 }
 
 /** What is wrong with the secrets and the branch of a destination with this url; undefined if nothing is. */

@@ -1,11 +1,10 @@
-import { create, fromJson, type JsonObject } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   type CreateExportRequest,
   type Export,
   ExportCompression,
-  ExportDestinationSchema,
   type ExportService,
   ExportStart,
   ExportStatus,
@@ -16,7 +15,8 @@ import {
 } from '../../../../gen/attestation/v1/exports_pb.js';
 import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
-import { decryptSecret, encryptSecret } from '../../keys/encryption.js';
+import { readStoredDestination } from '../../export/stored-destination.js';
+import { encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { readExportProgress } from '../../store/exports/export-status.js';
@@ -81,7 +81,7 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
   const { members, secrets } = splitSecrets(destination);
   const { idempotency, probe, encryptionKeys } = deps;
   return changeOnceAfter(idempotency, call, request, {
-    prepare: () => probeDestination(probe, call, { exportId: id, projectId, destination }),
+    prepare: () => probeDestination(probe, call, { exportId: id, projectId, read: () => destination }),
     make: async (tx) => {
       const made = {
         id,
@@ -109,8 +109,8 @@ async function testExport(deps: ExportDeps, request: TestExportRequest, call: Ca
     prepare: async () => {
       const row = await getExport(deps.pool, id, call);
       if (row.status === ExportStatus.STOPPED) throw stopped();
-      const destination = storedDestination(deps, row);
-      await probeDestination(deps.probe, call, { exportId: id, projectId: row.projectId, destination });
+      const read = () => readStoredDestination(deps.encryptionKeys, row);
+      await probeDestination(deps.probe, call, { exportId: id, projectId: row.projectId, read });
     },
     make: async () => id,
     show: (sql) => showExport(sql, id, call),
@@ -152,11 +152,6 @@ async function getExport(
   if (row !== undefined) return row;
   const message = "the project has no export with this id in the API key's environment";
   throw new ApiError(ErrorCode.EXPORT_NOT_FOUND, message);
-}
-
-function storedDestination({ encryptionKeys }: ExportDeps, row: ExportRow) {
-  const secrets = JSON.parse(decryptSecret(encryptionKeys, row.secrets, row.id)) as JsonObject;
-  return fromJson(ExportDestinationSchema, { ...row.destination, ...secrets });
 }
 
 function stopped(): ApiError {

@@ -7,12 +7,14 @@ import type { ProjectShares } from '../../pipeline/exports/project-shares.js';
 
 /** What probing a destination needs. `shares`: places for concurrent probes. */
 export type ProbeDeps = {
-  open: (target: ProbeTarget) => Promise<OpenDestination>;
+  open: (target: Owner & { destination: ExportDestination }) => Promise<OpenDestination>;
   shares: ProjectShares;
 };
 
-/** The destination of an export, with its secrets. */
-type ProbeTarget = { exportId: string; projectId: string; destination: ExportDestination };
+type Owner = { exportId: string; projectId: string };
+
+/** The destination of an export. `read` returns it with its secrets, or throws `DestinationError`. */
+type ProbeTarget = Owner & { read: () => ExportDestination };
 
 const TIMEOUT_MS = 20_000;
 const BUSY_RETRY_SECONDS = 5;
@@ -33,8 +35,12 @@ export async function probeDestination(deps: ProbeDeps, call: Call, target: Prob
   }
 }
 
-async function openAndProbe({ open }: ProbeDeps, target: ProbeTarget, signal: AbortSignal): Promise<void> {
-  const destination = await open(target);
+async function openAndProbe(
+  { open }: ProbeDeps,
+  { read, ...owner }: ProbeTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  const destination = await open({ ...owner, destination: read() });
   try {
     await destination.probe(signal);
   } finally {
