@@ -108,6 +108,24 @@ t.test('nothing set is a complete configuration of `up`, and only of `up`', asyn
   t.same(problemsOf({}, 'migrate'), ['DATABASE_URL is not set']);
 });
 
+t.test("the operator's cloud credentials serve the buckets and hosts that are listed", async (t) => {
+  const listed = (text: string) =>
+    readConfig({ ALLOW_AMBIENT_CREDENTIALS: text }, { process: 'up' }).ambientCredentials;
+  t.same(readConfig({}, { process: 'up' }).ambientCredentials, []);
+  t.same(listed('example-attestations'), ['example-attestations']);
+  t.same(listed('example-attestations, example.blob.core.windows.net'), [
+    'example-attestations',
+    'example.blob.core.windows.net',
+  ]);
+  t.same(listed(''), []);
+});
+
+t.test("the authorities that Node trusts beside its own are known to other programs' callers", async (t) => {
+  t.equal(readConfig({}, { process: 'up' }).extraCaFile, undefined);
+  const { extraCaFile } = readConfig({ NODE_EXTRA_CA_CERTS: '/etc/ssl/company.pem' }, { process: 'up' });
+  t.equal(extraCaFile, '/etc/ssl/company.pem');
+});
+
 t.test('a complete configuration of `api` and `worker` is read', async (t) => {
   const { dir, ...env } = server(t);
   for (const process of ['api', 'worker'] as const) {

@@ -4,10 +4,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
-import { encryptSecret } from '../../src/server/keys/encryption.js';
+import { decryptSecret, encryptSecret } from '../../src/server/keys/encryption.js';
 import { deriveKeyRing, formatSecretKey } from '../../src/server/keys/key-ring.js';
 import { makeProject } from '../../src/server/process/first-keys.js';
-import { connectPool } from '../../src/server/store/database/connect.js';
+import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import { insertExport, stopExport } from '../../src/server/store/exports/exports.js';
 import { runProcess } from '../support/run-cli.js';
 import { testDatabase, testServers } from '../support/servers.js';
 import { makeInstallation, makeUnlimitedKey } from '../support/service.js';
@@ -119,20 +120,49 @@ t.test('a SECRET_KEY that the database was not used with is refused, and says wh
   await Promise.all(refused);
 });
 
+function encryptionRing(id: string, byte: number) {
+  return deriveKeyRing([{ id, key: createSecretKey(Buffer.alloc(32, byte)) }], 'encryption');
+}
+
+async function makeExports(pool: Pool, { ids, key, byte }: { ids: string[]; key: string; byte: number }) {
+  const projectId = await makeProject(pool, 'p');
+  const row = { projectId, environment: 1, destination: {}, schema: null, compression: 1, start: 1 };
+  for (const id of ids) {
+    const secrets = encryptSecret(encryptionRing(key, byte), `{"secretAccessKey":"${id}"}`, id);
+    await pool.begin((tx) => insertExport(tx, { ...row, id, secrets }, 50));
+  }
+}
+
 t.test('SECRET_KEY is rotated by a new key before the old, which is left out later', async (t) => {
   const before = installation.env.SECRET_KEY!;
   t.teardown(() => {
     installation.env.SECRET_KEY = before;
   });
-  for (const keys of [`${secretKey('k2', 8)},${FIRST}`, FIRST, secretKey('k2', 8)]) {
+  const pool = openDatabase(t);
+  const ids = ['exp_1', 'exp_2', 'exp_3'];
+  await makeExports(pool, { ids, key: 'k1', byte: 7 });
+  await makeExports(pool, { ids: ['exp_lost'], key: 'lost', byte: 9 });
+  await pool.begin((tx) => stopExport(tx, 'exp_3'));
+  const list = async () => {
+    const { stdout } = await runProcess(['secret-keys', 'list', '--json'], installation.env);
+    return JSON.parse(stdout);
+  };
+  t.match(await list(), [{ id: 'k1', webhooks: 0, exports: 2 }]);
+  for (const keys of [`${secretKey('k2', 8)},${FIRST}`, FIRST, `${secretKey('k2', 8)},${FIRST}`]) {
     installation.env.SECRET_KEY = keys;
     await (await installation.startWorker()).stop();
   }
-  const { stdout } = await runProcess(['secret-keys', 'list', '--json'], installation.env);
-  t.match(JSON.parse(stdout), [
-    { id: 'k1', webhooks: 0 },
-    { id: 'k2', webhooks: 0 },
+  t.match(await list(), [
+    { id: 'k1', webhooks: 0, exports: 0 },
+    { id: 'k2', webhooks: 0, exports: 2 },
   ]);
+  installation.env.SECRET_KEY = secretKey('k2', 8);
+  await (await installation.startWorker()).stop();
+  const rows = await pool`SELECT id, secrets FROM export WHERE status <> 3 ORDER BY id`;
+  for (const { id, secrets } of rows) {
+    const [key, byte] = id === 'exp_lost' ? (['lost', 9] as const) : (['k2', 8] as const);
+    t.equal(decryptSecret(encryptionRing(key, byte), secrets, id), `{"secretAccessKey":"${id}"}`);
+  }
 });
 
 t.test('a key that is lost can be forgotten, which the audit log has; then any other is taken', async (t) => {
@@ -154,8 +184,7 @@ t.test('a key that is lost can be forgotten, which the audit log has; then any o
 t.test('webhooks are counted by the key that their secret is under', async (t) => {
   const pool = openDatabase(t);
   const projectId = await makeProject(pool, 'p');
-  const ring = (id: string) =>
-    deriveKeyRing([{ id, key: createSecretKey(Buffer.alloc(32, 7)) }], 'encryption');
+  const ring = (id: string) => encryptionRing(id, 7);
   for (const [id, key] of [
     ['whk_1', 'k1'],
     ['whk_2', 'k1'],

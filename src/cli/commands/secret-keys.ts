@@ -13,9 +13,10 @@ Uses the database of DATABASE_URL, or that of \`attest up\` in the data director
 SECRET_KEY by ID and fingerprint; a process whose keys do not match does not start.
 
 To rotate, put the new key first: SECRET_KEY=k2:<new>,k1:<old>. Remove the old one when no webhook secret is encrypted
-with it (\`attest webhooks rotate\`) and no API key from before the rotation is in use.
+with it (\`attest webhooks rotate\`), no export's credentials are (workers re-encrypt them when they start) and no API key
+from before the rotation is in use.
 
-\`forget\` is for a lost key: webhook secrets and API keys made with it are lost as well.`;
+\`forget\` is for a lost key: webhook secrets, export credentials and API keys made with it are lost as well.`;
 
 const EXAMPLES = ['attest secret-keys list', 'attest secret-keys forget k1'];
 
@@ -55,14 +56,19 @@ async function withKeys(
 async function list(cli: Cli, { json }: Flags, manager: SecretKeyManager): Promise<void> {
   const keys = await manager.list();
   if (json) {
-    const rows = keys.map(({ id, firstUsedAt, webhooks }) => ({ id, first_used_at: firstUsedAt, webhooks }));
+    const rows = keys.map(({ id, firstUsedAt, ...counts }) => ({
+      id,
+      first_used_at: firstUsedAt,
+      ...counts,
+    }));
     print(cli, JSON.stringify(rows));
     return;
   }
-  const cells = keys.map(({ id, firstUsedAt, webhooks }) => [
+  const cells = keys.map(({ id, firstUsedAt, webhooks, exports }) => [
     id,
     firstUsedAt.toISOString(),
     String(webhooks),
+    String(exports),
   ]);
-  print(cli, formatTable([['ID', 'FIRST USED', 'WEBHOOKS'], ...cells]));
+  print(cli, formatTable([['ID', 'FIRST USED', 'WEBHOOKS', 'EXPORTS'], ...cells]));
 }

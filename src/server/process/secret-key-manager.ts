@@ -10,16 +10,12 @@ import {
   insertSecretKeys,
   listSecretKeys,
   lockSecretKeys,
+  type SecretCounts,
   type SecretKeyRow,
 } from '../store/secret-keys.js';
 
 /** A key of SECRET_KEY that processes have used with this database. */
-type SecretKeyStatus = {
-  readonly id: string;
-  readonly firstUsedAt: Date;
-  /** Subscriptions whose secret is encrypted with it. */
-  readonly webhooks: number;
-};
+type SecretKeyStatus = Readonly<SecretCounts> & { readonly id: string; readonly firstUsedAt: Date };
 
 /** Operations on the recorded keys of SECRET_KEY; none needs a key. */
 export type SecretKeyManager = {
@@ -31,7 +27,8 @@ export type SecretKeyManager = {
 
 type Known = readonly Pick<SecretKeyRow, 'id' | 'fingerprint'>[];
 
-const LOST = 'API keys and webhook secrets made under it would not work';
+const NONE: SecretCounts = { webhooks: 0, exports: 0 };
+const LOST = 'API keys, webhook secrets and export credentials made under it would not work';
 
 /**
  * Records the keys of this process. Throws if one has the id of another key, or if none was used with this database
@@ -76,7 +73,7 @@ export function secretKeyManager(pool: Pool): SecretKeyManager {
     list: async () => {
       const secrets = await countSecretsByKey(pool);
       const known = await listSecretKeys(pool);
-      return known.map(({ id, firstUsedAt }) => ({ id, firstUsedAt, webhooks: secrets.get(id) ?? 0 }));
+      return known.map(({ id, firstUsedAt }) => ({ id, firstUsedAt, ...(secrets.get(id) ?? NONE) }));
     },
     forget: async (id) =>
       pool.begin(async (tx) => {

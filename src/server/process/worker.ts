@@ -31,6 +31,7 @@ import { assertSession } from '../store/database/session.js';
 import { deleteWorker, recordWorker } from '../store/workers.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
+import { reencryptExports } from './reencrypt-exports.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
@@ -138,6 +139,7 @@ async function setUp(
   const pool = await openDatabase(config, hooks);
   const { secretKeys, log: logKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
+  await reencryptExports({ pool, log, secretKeys });
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
   await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
   await checkRegisters({ pool, register, log });

@@ -29,15 +29,25 @@ export async function deleteSecretKey(sql: Sql, id: string): Promise<boolean> {
   return (await sql`DELETE FROM secret_key WHERE id = ${id} RETURNING id`).length > 0;
 }
 
+/** How many webhooks and exports have a secret encrypted under a key. */
+export type SecretCounts = { webhooks: number; exports: number };
+
 /**
- * Counts the webhooks with a secret encrypted under each key, including earlier secrets that still sign. An encrypted
- * secret starts with a version, the length of the key's id and the id.
+ * Counts the webhooks and exports with a secret encrypted under each key, including earlier secrets of webhooks that
+ * still sign. An encrypted secret starts with a version, the length of the key's id and the id.
  */
-export async function countSecretsByKey(sql: Sql): Promise<Map<string, number>> {
-  const rows = await sql<{ keyId: string; webhooks: number }[]>`
-    SELECT convert_from(substring(s FROM 3 FOR get_byte(s, 1)), 'LATIN1') AS "keyId", count(DISTINCT id)::int AS webhooks
-    FROM webhook, unnest(older_secrets || previous_secret || secret,
-      older_secrets_until || previous_secret_until || timestamptz 'infinity') AS secrets (s, until)
-    WHERE deleted_at IS NULL AND until > clock_timestamp() AND length(s) > 1 GROUP BY 1`;
-  return new Map(rows.map(({ keyId, webhooks }) => [keyId, webhooks]));
+export async function countSecretsByKey(sql: Sql): Promise<Map<string, SecretCounts>> {
+  const rows = await sql<(SecretCounts & { keyId: string })[]>`
+    SELECT convert_from(substring(s FROM 3 FOR get_byte(s, 1)), 'LATIN1') AS "keyId",
+      count(DISTINCT id) FILTER (WHERE is_webhook)::int AS webhooks,
+      count(DISTINCT id) FILTER (WHERE NOT is_webhook)::int AS exports
+    FROM (
+      SELECT true AS is_webhook, id, s
+      FROM webhook, unnest(older_secrets || previous_secret || secret,
+        older_secrets_until || previous_secret_until || timestamptz 'infinity') AS secrets (s, until)
+      WHERE deleted_at IS NULL AND until > clock_timestamp()
+      UNION ALL
+      SELECT false, id, secrets FROM export) stored
+    WHERE length(s) > 1 GROUP BY 1`;
+  return new Map(rows.map(({ keyId, ...counts }) => [keyId, counts]));
 }
