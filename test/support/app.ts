@@ -292,14 +292,15 @@ async function drain({ pipeline }: Worker): Promise<void> {
   }
 }
 
-/** How many steps were done so far, of any stage, and how many witnesses and webhooks are being asked or sent. */
+/** How many steps were done so far, of any stage, and how many witnesses, webhooks and exports are being asked, sent or shipped. */
 async function readProgress(pool: Pool): Promise<{ steps: number; leases: number }> {
   const [row] = await pool<{ steps: number; leases: number }[]>`
     SELECT (coalesce(sum(attempt), 0)
             + (SELECT count(*) + count(registered_at) FROM batch)
             + (SELECT count(*) + count(*) FILTER (WHERE notified) FROM batch_transition))::int AS steps,
            count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS leases
-    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook) w`;
+    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook
+          UNION ALL SELECT lease, leased_until FROM export) w`;
   if (row === undefined) throw new Error('nothing was counted');
   return row;
 }

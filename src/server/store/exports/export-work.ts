@@ -159,8 +159,9 @@ async function claimManifest(tx: Sql, { id }: ExportScope): Promise<ManifestWork
 }
 
 /**
- * Ends a lease and sets when the export is due: at once if it has work, else with its next manifest. The lock comes first,
- * so that what others make due meanwhile is either seen here or sets `due_at` after this. Runs in a transaction.
+ * Ends a lease and sets when the export is due: at once if it has work, else with its next manifest. Does nothing if the
+ * lease has ended, as a failure ends it, which sets the time of the next attempt. The lock comes first, so that what others
+ * make due meanwhile is either seen here or sets `due_at` after this. Runs in a transaction.
  */
 export async function releaseExport(tx: Sql, scope: ExportScope, lease: number): Promise<void> {
   if (!(await lockLease(tx, scope.id, lease))) return;
@@ -174,5 +175,5 @@ export async function releaseExport(tx: Sql, scope: ExportScope, lease: number):
         ? tx`(SELECT min(m.due_at) FROM export_manifest m
               WHERE m.export_id = x.id AND m.wanted_revision > m.shipped_revision)`
         : tx`clock_timestamp()`
-    } WHERE x.id = ${scope.id}`;
+    } WHERE x.id = ${scope.id} AND x.leased_until IS NOT NULL`;
 }

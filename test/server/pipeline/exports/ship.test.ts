@@ -65,6 +65,33 @@ t.test('an export from the beginning ships earlier batches as well, gzipped when
   for (const name of (await objectsOf(store, id)).keys()) t.match(name, /\.jsonl\.gz$/);
 });
 
+t.test('a failed attempt is repeated later, and later again', async (t) => {
+  const { test, store, keys, projectId, submit, shipped } = await setScene(t);
+  const id = await makeExport(test.pool, store, { projectId, keys });
+  store.fail(() => ({ kind: 'refuse', code: 'AccessDenied' }));
+  const sent = await submit(1);
+  const read = async () => {
+    const [row] = await test.pool`
+      SELECT failures, extract(epoch FROM due_at - clock_timestamp())::float8 AS "dueIn" FROM export WHERE id = ${id}`;
+    return row as { failures: number; dueIn: number };
+  };
+  for (const [failures, seconds] of [
+    [1, 10],
+    [2, 20],
+    [3, 40],
+  ] as const) {
+    await drain(test.pipeline);
+    const { dueIn, ...row } = await read();
+    t.same(row, { failures });
+    t.ok(dueIn > seconds * 0.5 && dueIn <= seconds * 1.2, `${dueIn} s`);
+    await letPass(test, seconds * 1_200);
+  }
+  store.fail(() => undefined);
+  await drain(test.pipeline);
+  t.same(await shipped(id), sent);
+  t.match(await read(), { failures: 0 });
+});
+
 t.test('a redaction replaces the object', async (t) => {
   const { test, store, keys, projectId, submit } = await setScene(t);
   const id = await makeExport(test.pool, store, { projectId, keys });
