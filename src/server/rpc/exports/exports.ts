@@ -25,6 +25,7 @@ import {
   findExport,
   insertExport,
   listExports,
+  mayAddExport,
   stopExport,
 } from '../../store/exports/exports.js';
 import { listDeliveredObjects } from '../../store/exports/shipments.js';
@@ -81,7 +82,10 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
   const { members, secrets } = splitSecrets(destination);
   const { idempotency, probe, encryptionKeys } = deps;
   return changeOnceAfter(idempotency, call, request, {
-    prepare: () => probeDestination(probe, call, { exportId: id, projectId, read: () => destination }),
+    prepare: async () => {
+      if (!(await mayAddExport(deps.pool, { projectId, environment }, MAX_EXPORTS))) throw limitReached();
+      await probeDestination(probe, call, { exportId: id, projectId, read: () => destination });
+    },
     make: async (tx) => {
       const made = {
         id,

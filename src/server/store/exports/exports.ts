@@ -52,8 +52,7 @@ export async function insertExport(tx: Sql, made: NewExport, max: number): Promi
     INSERT INTO export (id, project_id, environment, destination, secrets, schema, compression, start, due_at)
     SELECT ${id}, ${projectId}, ${environment}, ${tx.json(destination)}, ${secrets}, ${schema}, ${compression}, ${start},
            clock_timestamp()
-    WHERE (SELECT count(*) FROM export
-           WHERE project_id = ${projectId} AND environment = ${environment} AND status <> ${STOPPED}) < ${max}`;
+    WHERE (${countOf(tx, { projectId, environment })}) < ${max}`;
   if (inserted.count === 0) return false;
   await tx`
     INSERT INTO export_cursor (export_id, log_id, start_size, through_size, backfill_size)
@@ -61,6 +60,22 @@ export async function insertExport(tx: Sql, made: NewExport, max: number): Promi
     FROM log l CROSS JOIN LATERAL (${settledSize(tx)}) s(size) WHERE l.environment = ${environment}`;
   return true;
 }
+
+/** Whether an owner has fewer than `max` exports that are not stopped. */
+export async function mayAddExport(
+  sql: Sql,
+  { projectId, environment }: ExportOwner,
+  max: number,
+): Promise<boolean> {
+  const [row] = await sql<
+    { count: number }[]
+  >`SELECT (${countOf(sql, { projectId, environment })})::int AS count`;
+  return row !== undefined && row.count < max;
+}
+
+const countOf = (sql: Sql, { projectId, environment }: ExportOwner) => sql`
+  SELECT count(*) FROM export
+  WHERE project_id = ${projectId} AND environment = ${environment} AND status <> ${STOPPED}`;
 
 /** The tree size up to which every batch of a log `l` has settled. */
 export const settledSize = (sql: Sql) => sql`
