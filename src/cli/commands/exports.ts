@@ -24,6 +24,8 @@ type CreateFlags = ExportFlags &
 const ID = ['<id>', 'export ID, exp_...'] as const;
 const EXAMPLES = [
   'attest exports create s3 --bucket example-attestations --prefix ci --role-arn arn:aws:iam::123456789012:role/attest',
+  'attest exports create gcs --bucket example-attestations --service-account p-01kz...@example.iam.gserviceaccount.com',
+  'attest exports create azure_blob --account-url https://example.blob.core.windows.net --container attest --sas-token-file sas.txt',
   'attest exports create git_repo --repository https://git.example.com/team/attestations.git --token-file token.txt',
   'attest exports list',
   'attest exports get exp_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
@@ -31,13 +33,25 @@ const EXAMPLES = [
   'attest exports delete exp_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
 ];
 
+const CREATE_HELP = `${CLIENT_HELP}
+
+Each kind needs a place and credentials that may write there:
+  s3          --bucket, and --role-arn or --access-key-id with --secret-access-key-file
+  gcs         --bucket, --service-account
+  azure_blob  --account-url, --container, --sas-token-file
+  git_repo    --repository, and --token-file (https) or --ssh-key-file with --host-key (ssh)
+
+Secrets are read from files, because other users can see the arguments of a process. The service encrypts them and
+never returns them. See docs/exports.md for the permissions that each kind needs.`;
+
 /** `attest exports`. */
 export function addExports(program: Command, cli: Cli): void {
   const exports = addHelp(program.command('exports'), CLIENT_HELP, EXAMPLES);
   exports.description('copy submissions and proof bundles continuously to storage of your own');
   const command = (name: string) =>
     addHelp(addClientFlags(exports.command(name)), CLIENT_HELP, EXAMPLES).option('--json', 'print JSON');
-  addCreate(command('create'), cli);
+  const create = addHelp(addClientFlags(exports.command('create')), CREATE_HELP, EXAMPLES);
+  addCreate(create.option('--json', 'print JSON'), cli);
   command('list')
     .description('list exports, newest first')
     .action(async (flags: ExportFlags) => {
@@ -53,13 +67,13 @@ export function addExports(program: Command, cli: Cli): void {
       printExport(cli, flags, await openClient(cli, flags).exports.get(id)),
     );
   command('test')
-    .description('write a probe to the destination')
+    .description('write a probe to the destination; nothing else changes')
     .argument(...ID)
     .action(async (id: string, flags: ExportFlags) =>
       printExport(cli, flags, await openClient(cli, flags).exports.test(id)),
     );
   command('delete')
-    .description('stop an export for good; what was shipped stays')
+    .description('stop an export for good and erase its credentials; what was shipped stays')
     .argument(...ID)
     .option('--yes', 'do not ask')
     .action(async (id: string, flags: ExportFlags & { yes?: boolean }) => {
@@ -71,12 +85,16 @@ export function addExports(program: Command, cli: Cli): void {
 function addCreate(command: Command, cli: Cli): void {
   const kinds = enumNames(DestinationKindSchema);
   command
-    .description('create an export; a probe is written to the destination first')
+    .description('create an export; the service first writes a probe to the destination')
     .argument('<kind>', kinds.join(', '));
   addDestinationFlags(command);
   command
     .option('--schema <name>', 'export only submissions with this metadata schema')
-    .addOption(new Option('--from <point>', 'where to start').choices(['now', 'beginning']).default('now'))
+    .addOption(
+      new Option('--from <point>', 'first batch to ship: the next one or the oldest')
+        .choices(['now', 'beginning'])
+        .default('now'),
+    )
     .addOption(
       new Option('--compression <kind>', 'compress objects').choices(['none', 'gzip']).default('none'),
     )

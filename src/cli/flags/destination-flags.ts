@@ -53,28 +53,32 @@ function isSecret(field: DescField): boolean {
   return field.proto.options?.debugRedact === true;
 }
 
-/** `role_arn` is `--role-arn <value>`; the secret `token` is `--token-file <file>`. */
+/** What each member is, after the kinds that have it. */
+const HELP: Readonly<Record<string, string>> = {
+  bucket: 's3, gcs: name of the bucket',
+  prefix: 'what the names of all objects start with, such as ci/attestations',
+  role_arn: "s3: role to assume; its trust policy must require the project's ID as external ID",
+  region: 's3: region of the bucket (default: us-east-1)',
+  endpoint: 's3: https URL of a store other than AWS, with access keys',
+  access_key_id: 's3: ID of an access key',
+  secret_access_key: 's3: file with the secret of that access key',
+  service_account: "gcs: address of the service account to impersonate; its ID must contain the project's",
+  account_url: 'azure_blob: URL of the storage account',
+  container: 'azure_blob: name of the container',
+  sas_token: 'azure_blob: file with a SAS that may read, create and write blobs',
+  url: 'git_repo: URL, https://... or ssh://git@host/path',
+  branch: 'git_repo: branch (default: main)',
+  token: 'git_repo: file with an access token, for https',
+  ssh_key: 'git_repo: file with an unencrypted private key, for ssh',
+  host_key: "git_repo: the server's public key, as ssh-keyscan prints it after the host's name, for ssh",
+};
+
+/** `role_arn` is `--role-arn <value>`; the secret `token` is `--token-file <file>`; `--url` is the service's address. */
 function flagOf(field: DescField): { flag: string; help: string; name: string; key: string } {
-  // `--url` is the address of the service.
+  const help = HELP[field.name] ?? field.name;
   if (field.name === 'url')
-    return {
-      flag: '--repository <url>',
-      help: 'url of the destination',
-      name: 'repository',
-      key: 'repository',
-    };
+    return { flag: '--repository <url>', help, name: 'repository', key: 'repository' };
   const plain = field.name.replaceAll('_', '-');
-  if (!isSecret(field))
-    return {
-      flag: `--${plain} <value>`,
-      help: `${field.name} of the destination`,
-      name: plain,
-      key: field.localName,
-    };
-  return {
-    flag: `--${plain}-file <file>`,
-    help: `file with the ${field.name} of the destination`,
-    name: `${plain}-file`,
-    key: `${field.localName}File`,
-  };
+  if (!isSecret(field)) return { flag: `--${plain} <value>`, help, name: plain, key: field.localName };
+  return { flag: `--${plain}-file <file>`, help, name: `${plain}-file`, key: `${field.localName}File` };
 }

@@ -2,9 +2,12 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   DestinationKindSchema,
   type Export,
+  ExportCompression,
   type ExportDelivery,
   ExportDeliveryStatusSchema,
   type ExportDestination,
+  ExportStart,
+  ExportStatus,
   ExportStatusSchema,
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
@@ -15,7 +18,7 @@ import { formatTable } from './table.js';
 export function exportTable(exports: readonly Export[]): string {
   return formatTable([
     ['ID', 'STATUS', 'LAG', 'DESTINATION'],
-    ...exports.map((one) => [one.id, statusOf(one), `${one.lagBatches} batches`, placeOf(one.destination)]),
+    ...exports.map((one) => [one.id, statusOf(one), lagOf(one), placeOf(one.destination)]),
   ]);
 }
 
@@ -24,7 +27,8 @@ export function exportText(one: Export): string {
   const { failingSince, lastError, nextAttemptAt, stoppedAt, recentDeliveries } = one;
   const lines = [
     `${one.id}  ${statusOf(one)}  ${placeOf(one.destination)}`,
-    `shipped through tree size ${one.shippedThrough}; ${one.lagBatches} batches to ship, the oldest ${one.lagSeconds} s old`,
+    contentOf(one),
+    `shipped through tree size ${one.shippedThrough}; ${one.lagBatches === 0 ? '' : 'behind by '}${lagOf(one)}`,
   ];
   if (failingSince !== undefined) lines.push(`every attempt has failed since ${timeOf(failingSince)}`);
   if (lastError !== undefined) lines.push(`last error: ${printable(lastError)}`);
@@ -32,6 +36,20 @@ export function exportText(one: Export): string {
   if (stoppedAt !== undefined) lines.push(`stopped: ${timeOf(stoppedAt)}`);
   if (recentDeliveries.length > 0) lines.push(deliveryTable(recentDeliveries));
   return lines.join('\n');
+}
+
+/** What it ships: `submissions with schema purl, gzip, from the beginning`. */
+function contentOf({ filter, start, compression }: Export): string {
+  const what =
+    filter === undefined ? 'all submissions' : `submissions with schema ${printable(filter.schema)}`;
+  const how = compression === ExportCompression.GZIP ? ', gzip' : '';
+  return `${what}${how}, ${start === ExportStart.BEGINNING ? 'from the beginning' : 'from its creation on'}`;
+}
+
+function lagOf({ lagBatches, lagSeconds, status }: Export): string {
+  if (status === ExportStatus.STOPPED) return 'stopped';
+  if (lagBatches === 0) return 'up to date';
+  return `${lagBatches} ${lagBatches === 1 ? 'batch' : 'batches'}, ${lagSeconds} s`;
 }
 
 function deliveryTable(deliveries: readonly ExportDelivery[]): string {
