@@ -128,8 +128,8 @@ async function markShipments(
 }
 
 /**
- * Marks the shipments, of exports of its project, of the batch that holds a changed submission. A correction may name another schema: then the batch
- * has content of that schema from now on. Exports of it that have passed the batch get a shipment, the others find it.
+ * Marks the shipments of the batch that holds a changed submission, of exports of its project. A correction may name another
+ * schema: then the batch has content of that schema from now on. Exports of it that have passed the batch get a shipment, the others find it.
  */
 async function markMetadata(
   tx: Sql,
