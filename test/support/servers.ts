@@ -47,7 +47,8 @@ export async function copyDatabase(test: Test, url: string): Promise<string> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await withConnection(databaseUrl, async (sql) => {
     await until(`${from} is copied`, async () => {
-      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`;
+      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = ${from} AND backend_type = 'client backend'`;
       await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(from)}`;
       return true;
     });
