@@ -59,7 +59,7 @@ export function openRole(sdk: Sdk, settings: RoleSettings, limits: NetworkLimits
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof Error && error.name === 'AccessDenied') return true;
-      throw toDestinationError(error, operation);
+      throw explainRefusal(error, settings) ?? toDestinationError(error, operation);
     }
   };
   return {

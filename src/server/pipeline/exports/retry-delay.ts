@@ -10,5 +10,6 @@ const LAST_MS = 60 * 60_000;
  */
 export function exportRetryDelayMs(failures: number, random: number, retryAfterMs = 0): number {
   const base = Math.min(LAST_MS, FIRST_MS * 2 ** Math.min(failures, 20));
-  return Math.round(Math.max(base * (0.8 + 0.4 * random), Math.min(retryAfterMs, LAST_MS)));
+  const delay = Math.min(LAST_MS, base * (0.8 + 0.4 * random));
+  return Math.round(Math.max(delay, Math.min(retryAfterMs, LAST_MS)));
 }

@@ -105,7 +105,8 @@ export async function listDeliveredObjects(
        FROM export_shipment WHERE export_id = ${exportId} ORDER BY at DESC LIMIT ${limit})
       UNION ALL
       (SELECT NULL, to_char(day, 'YYYY-MM-DD'), CASE WHEN shipped_revision = 0 THEN wanted_revision ELSE shipped_revision END,
-         bytes, submissions, attempts, wanted_revision = shipped_revision, at, error
+         bytes, submissions, attempts,
+         shipped_revision > 0 AND (wanted_revision = shipped_revision OR due_at > clock_timestamp()), at, error
        FROM export_manifest WHERE export_id = ${exportId} AND attempts > 0 ORDER BY at DESC LIMIT ${limit})) d
     ORDER BY at DESC LIMIT ${limit}`;
 }
