@@ -779,7 +779,8 @@ export const ExportService: GenService<{
     output: typeof ListExportsResponseSchema;
   },
   /**
-   * Writes a probe to the export's destination, and fails with its reason if that fails. Changes nothing else.
+   * Writes a probe to the export's destination, and fails with its reason if that fails. If attempts have failed, the next
+   * one is made at once after a probe that has not.
    *
    * @generated from rpc attestation.v1.ExportService.TestExport
    */

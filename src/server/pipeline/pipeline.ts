@@ -70,8 +70,11 @@ export type LogPipeline = {
   send: (job: Job) => void;
 };
 
-/** An export's lease in this process. `losing` aborts its writes once another process has taken it. */
-type HeldLease = { lease: number; losing: AbortController };
+/**
+ * An export's lease in this process. `losing` aborts its writes once another process has taken it; `superseded` names the
+ * objects of which the destination had another revision.
+ */
+type HeldLease = { lease: number; losing: AbortController; superseded: Set<string> };
 
 /** The dependencies of shipping exports. */
 export type Exports = {
@@ -92,6 +95,8 @@ export type Exports = {
   /** Where objects are kept while they are written. */
   temporaryDirectory: string;
   pacing: { manifestDelayMs: number };
+  /** Logs objects that could not be made. */
+  outageLog: OutageLog;
   observe: (shipped: { outcome: 'shipped' | 'failed'; bytes: number }) => void;
   newDeliveryId: () => string;
   /** Unix milliseconds. */

@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.js';
 import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
 import type { Logger } from '../core/logger.js';
+import { createOutageLog } from '../core/outage-log.js';
 import { createRandomSource } from '../core/random.js';
 import { createDestinations } from '../export/destinations.js';
 import { readStoredDestination } from '../export/stored-destination.js';
@@ -79,6 +80,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     aborting: aborting.signal,
     temporaryDirectory: tmpdir(),
     pacing: { manifestDelayMs: MANIFEST_DELAY_MS },
+    outageLog: createOutageLog(log, () => performance.now()),
     observe: observeShipments,
     newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
     clock: Date.now,

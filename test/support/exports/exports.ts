@@ -9,8 +9,10 @@ import {
   ExportDestinationSchema,
   ExportStart,
 } from '../../../gen/attestation/v1/exports_pb.js';
+import { createLogger } from '../../../src/server/core/logger.js';
 import { encryptSecret } from '../../../src/server/keys/encryption.js';
 import type { KeyRing } from '../../../src/server/keys/key-ring.js';
+import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { insertExport } from '../../../src/server/store/exports/exports.js';
 import { BUCKET, OWNER } from '../s3/fixture.js';
@@ -79,4 +81,20 @@ export async function linesOf(store: S3Server, exportId: string): Promise<Line[]
         .filter(Boolean)
         .map((line) => JSON.parse(line) as Line);
     });
+}
+
+/** Keeps what shipping logs from now on: the fields of each line, and its message. */
+export function exportsLog({ exports }: Pipeline): Record<string, unknown>[] {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'info',
+    destination: {
+      write: (text) => {
+        const { msg: message, ...fields } = JSON.parse(text) as Record<string, unknown>;
+        lines.push({ ...fields, message });
+      },
+    },
+  });
+  exports.log = log;
+  return lines;
 }

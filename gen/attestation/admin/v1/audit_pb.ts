@@ -310,7 +310,7 @@ export enum AuditAction {
   WEBHOOK_DELETED = 13,
 
   /**
-   * An export was created.
+   * An export was created; `detail` has its kind and where it writes.
    *
    * @generated from enum value: AUDIT_ACTION_EXPORT_CREATED = 14;
    */

@@ -7,7 +7,12 @@
 import { DestinationError } from '../../export/destination.js';
 import { DONE, type Outcome, retryAfter } from '../../queue/outcome.js';
 import { isDatabaseUnavailable } from '../../store/database/database-errors.js';
-import { type LeasedExport, leaseExport, recordExportFailure } from '../../store/exports/export-leases.js';
+import {
+  type LeasedExport,
+  leaseExport,
+  postponeExport,
+  recordExportFailure,
+} from '../../store/exports/export-leases.js';
 import { claimExportWork, type ExportWork, releaseExport } from '../../store/exports/export-work.js';
 import { recordShipmentError } from '../../store/exports/shipments.js';
 import { insertExportEvent } from '../../store/webhooks/export-events.js';
@@ -23,6 +28,8 @@ import { writeShipment } from './write-shipment.js';
 const SLICE_MS = 10_000;
 const BUSY_MS = 1_000;
 const FAILING_AFTER_MS = 24 * 3_600_000;
+/** How soon an object is made again that failed here, not at the destination. */
+const OWN_RETRY_MS = 30_000;
 const MAX_ERROR_LENGTH = 500;
 const INTERNAL_ERROR = 'the service could not make the object; it retries';
 
@@ -49,7 +56,7 @@ async function shipLeased(
 ): Promise<Outcome> {
   const { exports } = pipeline;
   const losing = new AbortController();
-  exports.active.set(leased.id, { lease: leased.lease, losing });
+  exports.active.set(leased.id, { lease: leased.lease, losing, superseded: new Set() });
   const signal = AbortSignal.any([exports.aborting, losing.signal]);
   let isMore: boolean;
   try {
@@ -76,6 +83,7 @@ async function shipDue(
     if (work === undefined) return false;
     try {
       if (!(await write(exports, leased, work, signal))) return false;
+      noteRecovery(exports, leased);
     } catch (error) {
       if (signal.aborted) return false;
       if (isDatabaseUnavailable(error)) throw error;
@@ -103,14 +111,9 @@ async function recordFailure(
   work: ExportWork,
   error: unknown,
 ): Promise<void> {
-  const isTheirs = error instanceof DestinationError;
-  if (!isTheirs) exports.log.error({ err: error, export: leased.id }, 'an object of an export was not made');
-  const reason = storable(isTheirs ? error.message : INTERNAL_ERROR);
-  const retryAfterMs = exportRetryDelayMs(
-    leased.failures,
-    exports.random(),
-    isTheirs ? error.retryAfterMs : undefined,
-  );
+  if (!(error instanceof DestinationError)) return postpone(exports, leased, work, error);
+  const reason = storable(error.message);
+  const retryAfterMs = exportRetryDelayMs(leased.failures, exports.random(), error.retryAfterMs);
   exports.observe({ outcome: 'failed', bytes: 0 });
   const webhookIds = await exports.pool.begin(async (tx) => {
     const { id, lease } = leased;
@@ -118,10 +121,46 @@ async function recordFailure(
     const failing = await recordExportFailure(tx, failure);
     if (failing === undefined) return [];
     await recordShipmentError(tx, id, work, reason);
+    logFailure(exports, leased, { reason, retryAfterMs, hasBecomeFailing: failing.hasBecomeFailing });
     if (!failing.hasBecomeFailing) return [];
     return insertExportEvent(tx, failing, failingEvent(id, failing.since, reason), exports.newDeliveryId);
   });
   for (const id of webhookIds) send(webhookJob(id));
+}
+
+/** A failure of our own, such as a full disk, is none of the destination: it is not counted, and soon retried. */
+async function postpone(
+  exports: Exports,
+  { id, lease }: LeasedExport,
+  work: ExportWork,
+  error: unknown,
+): Promise<void> {
+  const { message: reason } = error as Error;
+  exports.outageLog.failed({ export: id, reason }, 'an object of an export was not made; retrying');
+  exports.observe({ outcome: 'failed', bytes: 0 });
+  await exports.pool.begin(async (tx) => {
+    if (await postponeExport(tx, { id, lease, error: INTERNAL_ERROR, retryAfterMs: OWN_RETRY_MS }))
+      await recordShipmentError(tx, id, work, INTERNAL_ERROR);
+  });
+}
+
+type Failure = { reason: string; retryAfterMs: number; hasBecomeFailing: boolean };
+
+/** Logs the first failure of a row, and that the export has become failing: destinations fail for days. */
+function logFailure({ log }: Exports, leased: LeasedExport, failure: Failure): void {
+  if (leased.failures > 0 && !failure.hasBecomeFailing) return;
+  const { id, projectId, failures } = leased;
+  const message = failure.hasBecomeFailing
+    ? 'every attempt of a day to write to the destination of an export has failed'
+    : 'the destination of an export failed; retrying';
+  log.warn({ export: id, project: projectId, failures: failures + 1, ...failure }, message);
+}
+
+function noteRecovery({ log }: Exports, leased: LeasedExport): void {
+  if (leased.failures === 0) return;
+  const { id, projectId, failures } = leased;
+  log.info({ export: id, project: projectId, failures }, 'the destination of an export works again');
+  leased.failures = 0;
 }
 
 /** Text that Postgres stores: bounded, without U+0000 and lone surrogates. */

@@ -1,4 +1,4 @@
-import type { ExportObject } from '../../export/destination.js';
+import { DestinationError, type ExportObject } from '../../export/destination.js';
 import type { Sql } from '../../store/database/connect.js';
 import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { holdsLease, type LeasedExport } from '../../store/exports/export-leases.js';
@@ -9,6 +9,9 @@ import type { Exports } from '../pipeline.js';
 /** An object to write for a piece of work. */
 type Write = { object: ExportObject; work: ExportWork; signal: AbortSignal };
 
+const CONTENDED =
+  'another writer keeps replacing the object: nothing else may write below the folder of this export';
+
 type Writer = { exportId: string; lease: number };
 
 /**
@@ -17,6 +20,7 @@ type Writer = { exportId: string; lease: number };
  *
  * @param record returns false if the lease has ended
  * @returns false if the lease has ended
+ * @throws DestinationError if the object was replaced by others before, in the same job
  */
 export async function writeObject(
   exports: Exports,
@@ -37,5 +41,7 @@ export async function writeObject(
   }
   const { revision } = written;
   if (revision === undefined) return false;
+  if (exports.active.get(id)?.superseded.has(object.name)) throw new DestinationError(CONTENDED);
+  exports.active.get(id)?.superseded.add(object.name);
   return exports.pool.begin((tx) => recordSuperseded(tx, writer, work, revision));
 }

@@ -3,8 +3,10 @@ import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   type CreateExportRequest,
+  DestinationKindSchema,
   type Export,
   ExportCompression,
+  type ExportDestination,
   type ExportService,
   ExportStart,
   ExportStatus,
@@ -13,12 +15,14 @@ import {
   ListExportsResponseSchema,
   type TestExportRequest,
 } from '../../../../gen/attestation/v1/exports_pb.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { readStoredDestination } from '../../export/stored-destination.js';
 import { encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
+import { retryExportNow } from '../../store/exports/export-leases.js';
 import { readExportProgress } from '../../store/exports/export-status.js';
 import {
   type ExportRow,
@@ -98,7 +102,10 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
         start: request.start || ExportStart.NOW,
       };
       if (!(await insertExport(tx, made, MAX_EXPORTS))) throw limitReached();
-      const detail: JsonObject = { kind: members.kind ?? '' };
+      const detail: JsonObject = {
+        kind: enumName(DestinationKindSchema, destination.kind),
+        ...placeOf(destination),
+      };
       await recordAction(deps, tx, call, { action: AuditAction.EXPORT_CREATED, resourceId: id, detail });
       return id;
     },
@@ -106,7 +113,15 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
   });
 }
 
-/** Probes the stored destination. Nothing is changed but the claim of the idempotency key. */
+/** Where a destination is, for the audit log. */
+function placeOf({ bucket, endpoint, accountUrl, container, url }: ExportDestination): JsonObject {
+  const place = { bucket, endpoint, account_url: accountUrl, container, url };
+  return Object.fromEntries(
+    Object.entries(place).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+/** Probes the stored destination. If attempts have failed, the next one is made at once. */
 async function testExport(deps: ExportDeps, request: TestExportRequest, call: Call): Promise<Export> {
   const { id } = request;
   return changeOnceAfter(deps.idempotency, call, request, {
@@ -116,7 +131,10 @@ async function testExport(deps: ExportDeps, request: TestExportRequest, call: Ca
       const read = () => readStoredDestination(deps.encryptionKeys, row);
       await probeDestination(deps.probe, call, { exportId: id, projectId: row.projectId, read });
     },
-    make: async () => id,
+    make: async (tx) => {
+      await retryExportNow(tx, id);
+      return id;
+    },
     show: (sql) => showExport(sql, id, call),
   });
 }

@@ -67,7 +67,7 @@ export async function lockLease(tx: Sql, id: string, lease: number): Promise<boo
 export async function recordExportSuccess(tx: Sql, id: string): Promise<void> {
   await tx`
     UPDATE export SET failures = 0, failing_since = NULL, last_error = NULL, status = ${ACTIVE}
-    WHERE id = ${id} AND (failures > 0 OR status <> ${ACTIVE})`;
+    WHERE id = ${id} AND (failures > 0 OR last_error IS NOT NULL OR status <> ${ACTIVE})`;
 }
 
 /** A failed attempt under a lease. */
@@ -78,6 +78,24 @@ type ExportFailure = {
   retryAfterMs: number;
   failingAfterMs: number;
 };
+
+/** Ends a lease without counting a failure. Returns false if it has ended. Runs in the caller's transaction. */
+export async function postponeExport(
+  tx: Sql,
+  { id, lease, error, retryAfterMs }: Omit<ExportFailure, 'failingAfterMs'>,
+): Promise<boolean> {
+  if (!(await lockLease(tx, id, lease))) return false;
+  await tx`
+    UPDATE export SET last_error = ${error}, lease = lease + 1, leased_until = NULL,
+      due_at = clock_timestamp() + ${retryAfterMs}::bigint * interval '1 millisecond'
+    WHERE id = ${id}`;
+  return true;
+}
+
+/** Makes an export due now that waits after a failure. */
+export async function retryExportNow(sql: Sql, id: string): Promise<void> {
+  await sql`UPDATE export SET due_at = clock_timestamp() WHERE id = ${id} AND failures > 0 AND status <> ${STOPPED}`;
+}
 
 /** A failing export: since when, and whether it has become failing with this attempt. */
 type FailingExport = {
