@@ -6,6 +6,7 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { findImported } from './imported-files.js';
 import { CLIENT_ENTRY, clientManifest, readRootManifest } from './manifest.js';
+import { stripUnreadOptions } from './strip-options.js';
 import { copyFile, writeFile, writeJson } from './write.js';
 
 const PRIMITIVES = 'src/proof/bytes/primitives.js';
@@ -28,7 +29,8 @@ export function stageClient({ root, out }: { root: string; out: string }): void 
   for (const file of imported.files) {
     const path = relative(dist, file);
     if (!MAY_BE_IN.test(path)) throw new Error(`the client imports ${path}`);
-    writeFile(join(out, pathInPackage(path)), withoutRules(path, readFileSync(file, 'utf8')));
+    const code = stripUnreadOptions(readFileSync(file, 'utf8'));
+    writeFile(join(out, pathInPackage(path)), withoutRules(path, code));
   }
   // Resolved by the conditions of `imports` in package.json.
   writeFile(join(out, PRIMITIVES), "export * from '#primitives';\n");
