@@ -90,7 +90,7 @@ t.test('of an enum the values are told that the rules admit, by their documented
   const url = 'https://hooks.example.com';
   const events = [EventType.WEBHOOK_TEST];
   t.same(problemsOf(CreateWebhookRequestSchema, { url, events }), [
-    '/events/0: must be one of attestation.witnessed, attestation.partial, attestation.failed',
+    '/events/0: must be one of attestation.witnessed, attestation.partial, attestation.failed, export.failing',
   ]);
   t.same(problemsOf(UpdateWebhookRequestSchema, { id: 'a', status: WebhookStatus.DELETED }), [
     '/status: must be one of active, disabled',
