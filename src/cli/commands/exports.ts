@@ -67,7 +67,7 @@ export function addExports(program: Command, cli: Cli): void {
       printExport(cli, flags, await openClient(cli, flags).exports.get(id)),
     );
   command('test')
-    .description('write a probe to the destination; nothing else changes')
+    .description('write a probe to the destination; if attempts have failed, the next one follows at once')
     .argument(...ID)
     .action(async (id: string, flags: ExportFlags) =>
       printExport(cli, flags, await openClient(cli, flags).exports.test(id)),
