@@ -54,7 +54,7 @@ t.test('an export is created, shown, tested and deleted', async (t) => {
   await app.drain();
   const shown = await run(['get', id]);
   t.match(shown, /\nAT +STATUS +ATTEMPTS +SUBMISSIONS +BYTES +OBJECT\n/);
-  t.match(shown, new RegExp(`\n20\\S+ +delivered +[12] +1 +\\d+ +ci/${id}/live/\\S+\\.jsonl\\.gz\n`));
+  t.match(shown, new RegExp(`\n20\\S+ +delivered +1 +1 +\\d+ +ci/${id}/live/\\S+\\.jsonl\\.gz\n`));
   t.match(
     await run(['list']),
     new RegExp(`^ID +STATUS +LAG +DESTINATION\n${id} +active +up to date +s3 ${BUCKET}/ci\n$`),

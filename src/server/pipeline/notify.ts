@@ -8,12 +8,17 @@ import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { markTransition } from '../store/exports/export-changes.js';
 import { lockUnnotified, notifyTransition } from '../store/webhooks/webhook-ranges.js';
+import { markExportChanges } from './exports/mark-changes.js';
 import { jobSubject, shipJob, webhookJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { eventTypeOf } from './webhooks/event.js';
 
-/** Enqueues the events of a batch's transitions for the subscriptions of its projects. */
+/**
+ * Enqueues the events of a batch's transitions for the subscriptions of its projects, and makes their exports due. Marks
+ * what has changed first: marked after the batch was claimed, its evidence would ship it a second time.
+ */
 export async function notify(pipeline: LogPipeline, batchId: string): Promise<Outcome> {
+  await markExportChanges(pipeline);
   const jobs = await pipeline.pool.begin(async (tx) => {
     const due: Job[] = [];
     for (const row of await lockUnnotified(tx, batchId)) {

@@ -118,10 +118,10 @@ t.test('the status has the lag, the last deliveries and what fails', async (t) =
     {
       batch_id: /^btc_/,
       object: name,
-      revision: Number,
+      revision: 1,
       bytes: bytes.length,
       submissions: 1,
-      attempts: Number,
+      attempts: 1,
       status: 'delivered',
       at: /T/,
     },
