@@ -17,7 +17,7 @@ import {
 } from './setting-types.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
-import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses.js';
+import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses/witnesses.js';
 
 /** The settings of a server process. */
 export type ServerSettings = {

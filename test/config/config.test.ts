@@ -329,29 +329,37 @@ t.test('witnesses are read from JSON or a file', async (t) => {
     every: '1h',
     operator: 'Somebody',
     policy_oid: '1.3.6.1.4.1.13762.3',
+    hash: 'sha512',
+    headers: { 'X-Api-Key': 'k' },
+    username: 'user',
+    password: 'pass:word',
   };
   const expected = [
     {
       name: 'tsa',
-      kind: WitnessKind.RFC3161,
       environments: [Environment.LIVE, Environment.TEST],
-      url: 'https://tsa.example/tsr',
       required: true,
       everyMs: 0,
+      kind: WitnessKind.RFC3161,
+      url: 'https://tsa.example/tsr',
       operator: 'tsa.example',
       chainPem: [leaf, root],
       policyOid: undefined,
+      hash: 'sha256',
+      headers: {},
     },
     {
       name: 'tsa-2',
-      kind: WitnessKind.RFC3161,
       environments: [Environment.LIVE],
-      url: 'https://tsa.example/tsr',
       required: false,
       everyMs: 3_600_000,
+      kind: WitnessKind.RFC3161,
+      url: 'https://tsa.example/tsr',
       operator: 'Somebody',
       chainPem: [leaf, root],
       policyOid: '1.3.6.1.4.1.13762.3',
+      hash: 'sha512',
+      headers: { 'x-api-key': 'k', authorization: 'Basic dXNlcjpwYXNzOndvcmQ=' },
     },
   ];
   const inline = ` ${JSON.stringify([minimal, full])}`;
@@ -387,7 +395,20 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
     [{ name: 'log' }, /^WITNESSES\[0\]\.name is "log"$/],
     [{ name: 'a'.repeat(33) }, /^WITNESSES\[0\]\.name is "a+"$/],
     [{ name: 7 }, /^WITNESSES\[0\]\.name is not a string$/],
-    [{ kind: 'evm' }, /^WITNESSES\[0\]\.kind is "evm"$/],
+    [{ kind: 'fax' }, /^WITNESSES\[0\]\.kind is "fax"$/],
+    [{ kind: undefined }, /^WITNESSES\[0\]\.kind is not set$/],
+    [{ hash: 'md5' }, /^WITNESSES\[0\]\.hash is "md5"$/],
+    [{ headers: [] }, /^WITNESSES\[0\]\.headers is not an object$/],
+    [{ headers: { Host: 'a' } }, /^WITNESSES\[0\]\.headers has a name that cannot be set$/],
+    [{ headers: { 'x y': 'a' } }, /^WITNESSES\[0\]\.headers has a name that cannot be set$/],
+    [{ headers: { 'x-key': 'a\nb' } }, /^WITNESSES\[0\]\.headers\.x-key is wrong$/],
+    [{ headers: { 'x-key': 7 } }, /^WITNESSES\[0\]\.headers\.x-key is not a string$/],
+    [{ username: 'u' }, /^WITNESSES\[0\] has another authentication$/],
+    [{ username: 'u:v', password: 'p' }, /^WITNESSES\[0\] has another authentication$/],
+    [
+      { username: 'u', password: 'p', headers: { Authorization: 'Bearer x' } },
+      /^WITNESSES\[0\] has another authentication$/,
+    ],
     [{ url: 'tsa.example' }, /^WITNESSES\[0\]\.url is wrong \(it is not a URL\)$/],
     [{ url: 'https://u:p@h' }, /^WITNESSES\[0\]\.url is wrong \(it has a user\)$/],
     [{ environments: [] }, /^WITNESSES\[0\]\.environments is wrong$/],
@@ -424,7 +445,8 @@ t.test('each wrong member of a witness is reported under its place', async (t) =
   t.same(problemsOf({ WITNESSES: JSON.stringify([good, { ...good, url: 'https://other.example' }]) }), [
     'WITNESSES has more than one "tsa"',
   ]);
-  t.equal(problemsOf({ WITNESSES: '[{},{}]' }).length, 8, 'those of every witness');
+  const bare = JSON.stringify([{ kind: 'rfc3161' }, { kind: 'rfc3161' }]);
+  t.equal(problemsOf({ WITNESSES: bare }).length, 6, 'those of every witness');
 });
 
 t.test('the public addresses follow the listening port unless they are set', async (t) => {

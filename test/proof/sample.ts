@@ -219,7 +219,7 @@ async function ask(
     }
     case 'tsa': {
       const question = {
-        digest: sha256(utf8(body)),
+        message: utf8(body),
         nonce: new Uint8Array(randomBytes(16)),
         chains: [service.authority.certChain],
       };

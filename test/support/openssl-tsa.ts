@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -49,8 +49,12 @@ export async function makeOpensslTsa(options: OpensslTsaOptions): Promise<Openss
 }
 
 /** Serves the authority as RFC 3161, section 3.4 says, on a free port of the loopback address. */
-export function serveTsa(tsa: OpensslTsa): Promise<{ url: string; close: () => Promise<void> }> {
+export function serveTsa(
+  tsa: OpensslTsa,
+  observe: (request: IncomingMessage) => void = () => {},
+): Promise<{ url: string; close: () => Promise<void> }> {
   return serve(async (request, response) => {
+    observe(request);
     if (request.method !== 'POST' || request.headers['content-type'] !== 'application/timestamp-query') {
       response.writeHead(400).end();
       return;

@@ -58,6 +58,17 @@ export function algorithmOid(node: DerNode, name: string): AlgorithmOid {
   return oid;
 }
 
+/** Whether an OID is that of SHA-256, SHA-384 or SHA-512. */
+export function isHash(oid: AlgorithmOid): boolean {
+  return HASHES.has(oid);
+}
+
+/** OID of a digest algorithm. Throws RangeError on SHA-1. */
+export function hashOidOf(hash: HashName): AlgorithmOid {
+  for (const [oid, name] of HASHES) if (name === hash) return oid;
+  throw new RangeError(`${hash} is not supported`);
+}
+
 /** Web Crypto's name of a digest algorithm; throws TimestampError `algorithm_unsupported` on any but SHA-256, -384, -512. */
 export function hashName(oid: AlgorithmOid): HashName {
   const hash = HASHES.get(oid);

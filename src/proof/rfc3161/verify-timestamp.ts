@@ -6,7 +6,7 @@
 import { toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
-import { SHA256_OID, verifySignature } from './algorithm.js';
+import { digest, hashName, isHash, SHA256_OID, verifySignature } from './algorithm.js';
 import type { Certificate } from './certificate.js';
 import { checkChain } from './chain.js';
 import { TimestampError } from './error.js';
@@ -20,8 +20,8 @@ import type { TstInfo } from './tst-info.js';
 export type TimestampExpectation = {
   /** The whole TimeStampResp, DER. */
   response: Uint8Array;
-  /** The SHA-256 digest that must be stamped, 32 bytes. */
-  digest: Uint8Array;
+  /** What must be stamped: a SHA-256 digest of 32 bytes, or a message by its SHA-256, SHA-384 or SHA-512 digest. */
+  stamped: { readonly digest: Uint8Array } | { readonly message: Uint8Array };
   /** The request's nonce, big-endian, leading zeros ignored. The token must have the same one if it is given. */
   nonce?: Uint8Array | undefined;
   /**
@@ -53,6 +53,7 @@ type VerifiedTimestamp = {
 export async function verifyTimestamp(expected: TimestampExpectation): Promise<VerifiedTimestamp> {
   try {
     const token = parseResponse(expected.response);
+    await checkImprint(token.tstInfo, expected.stamped);
     checkTstInfo(token.tstInfo, expected);
     const signer = await checkSigner(token, expected.chains);
     const { genTime, latest, serial, policyOid } = token.tstInfo;
@@ -63,21 +64,25 @@ export async function verifyTimestamp(expected: TimestampExpectation): Promise<V
   }
 }
 
-function checkTstInfo(tstInfo: TstInfo, expected: TimestampExpectation): void {
-  const { imprint, policyOid, extensions } = tstInfo;
-  if (imprint.hashOid !== SHA256_OID) {
+async function checkImprint({ imprint }: TstInfo, stamped: TimestampExpectation['stamped']): Promise<void> {
+  const { hashOid } = imprint;
+  if (hashOid !== SHA256_OID && ('digest' in stamped || !isHash(hashOid))) {
+    throw new TimestampError('imprint_algorithm', `the imprint's algorithm is ${hashOid}, not SHA-256`);
+  }
+  const wanted = 'digest' in stamped ? stamped.digest : await digest(hashName(hashOid), stamped.message);
+  if (imprint.digest.length !== wanted.length || (hashOid === SHA256_OID && wanted.length !== 32)) {
     throw new TimestampError(
-      'imprint_algorithm',
-      `the imprint's algorithm is ${imprint.hashOid}, not SHA-256`,
+      'imprint_length',
+      'the imprint is shorter or longer than its algorithm’s digest',
     );
   }
-  if (imprint.digest.length !== 32 || expected.digest.length !== 32) {
-    throw new TimestampError('imprint_length', 'a SHA-256 imprint has 32 bytes');
-  }
-  if (!equalBytes(imprint.digest, expected.digest)) {
+  if (!equalBytes(imprint.digest, wanted)) {
     throw new TimestampError('imprint_mismatch', 'the stamp is over another digest');
   }
-  if (expected.nonce !== undefined) checkNonce(tstInfo.nonce, expected.nonce);
+}
+
+function checkTstInfo({ nonce, policyOid, extensions }: TstInfo, expected: TimestampExpectation): void {
+  if (expected.nonce !== undefined) checkNonce(nonce, expected.nonce);
   if (expected.policyOid !== undefined && policyOid !== expected.policyOid) {
     throw new TimestampError(
       'policy_mismatch',

@@ -67,7 +67,11 @@ async function checkBy(
   path: string,
 ): Promise<TimestampFinding> {
   try {
-    const { genTime, latest, subject } = await verifyTimestamp({ response, digest, chains: [chain] });
+    const { genTime, latest, subject } = await verifyTimestamp({
+      response,
+      stamped: { digest },
+      chains: [chain],
+    });
     const by = name || subject;
     return isWithin(span, genTime)
       ? {

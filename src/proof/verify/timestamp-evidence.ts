@@ -1,7 +1,6 @@
 /** Evidence of a time-stamping authority (RFC 3161): a TimeStampResp over SHA-256 of the checkpoint body. */
 import type { JsonObject } from '@bufbuild/protobuf';
-import { fromHex } from '../bytes/encoding.js';
-import { checkpointDigest } from '../log/checkpoint.js';
+import { fromHex, utf8 } from '../bytes/encoding.js';
 import { TimestampError } from '../rfc3161/error.js';
 import { verifyTimestamp } from '../rfc3161/verify-timestamp.js';
 import { type Evidence, type Finding, refuted, unknownWitness, vouched, wrongName } from './evidence.js';
@@ -30,7 +29,7 @@ async function checkTimestampBy(authority: TrustedTimestampAuthority, evidence: 
     const { bytes, member } = nonceOf(witness.detail);
     const { genTime, latest, policyOid, serial } = await verifyTimestamp({
       response: witness.evidence,
-      digest: checkpointDigest(checkpoint.note.text),
+      stamped: { message: utf8(checkpoint.note.text) },
       chains: [authority.chain],
       nonce: bytes,
     });

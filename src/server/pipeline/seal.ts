@@ -20,7 +20,7 @@ import { shortenBackoff } from '../store/witnesses/witness-leases.js';
 import { settleJob, witnessJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
-import { LAST_BACKOFF_MS } from './witness.js';
+import { LAST_BACKOFF_MS } from './witnesses/backoff.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;

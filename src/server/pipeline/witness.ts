@@ -1,14 +1,17 @@
 /**
- * Consumes: a published checkpoint that a witness has not vouched for.
- * Commit point: the transaction that stores the evidence under (log, witness, tree size).
+ * Consumes: a published checkpoint that a witness has not vouched for; requests that a witness has accepted.
+ * Commit point: the transaction that stores the evidence, or the accepted request, under (log, witness, tree size).
  * Emits: a settle job. The time of the next attempt is in the tables, where the reconciler finds it.
  * A crash leaves: a lease that expires within seconds; then another worker retries.
  */
 import { checkpointBody } from '../../proof/log/checkpoint.js';
+import { readFrom } from '../../proof/log/tile.js';
+import { consistencyProof, tilesForConsistency } from '../../proof/log/tile-proof.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { retryWhileUnavailable } from '../store/database/database-errors.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js';
 import { getLog, type Log } from '../store/log/logs.js';
+import { findTiles } from '../store/log/tiles.js';
 import {
   endBackoff,
   leaseWitness,
@@ -16,26 +19,37 @@ import {
   releaseWitness,
   renewWitnessLease,
 } from '../store/witnesses/witness-leases.js';
+import { recordRequest } from '../store/witnesses/witness-requests.js';
 import { listWitnessStates, recordEvidence, type WitnessState } from '../store/witnesses/witnesses.js';
-import type { WitnessEvidence } from '../witness/witness.js';
+import type { WitnessAnswer, WitnessedCheckpoint } from '../witness/witness.js';
 import { settleJob } from './jobs/job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
-
-/** A request that takes longer is logged. */
-const SLOW_MS = 5_000;
-const FIRST_BACKOFF_MS = 1_000;
-/** Maximum backoff of a failing witness while a batch within its deadline waits for it. */
-export const LAST_BACKOFF_MS = 30_000;
-const AFTER_DEADLINE_BACKOFF_MS = 60 * 60_000;
+import { backoffMs } from './witnesses/backoff.js';
+import { callWitness, reasonOf } from './witnesses/call-witness.js';
+import { pollRequests } from './witnesses/poll.js';
 
 /** Asks one witness to vouch for the newest published checkpoint, unless it already has or is not due. */
 export async function witness(pipeline: LogPipeline, logId: number, name: string): Promise<Outcome> {
   const configured = pipeline.witnesses.find((candidate) => candidate.witness.name === name);
   if (configured === undefined) return { type: 'giveUp', reason: `this worker has no witness named ${name}` };
+  await pollRequests(pipeline, configured, logId);
+  const outcome = await askIfDue(pipeline, configured, logId);
+  await pollRequests(pipeline, configured, logId);
+  return outcome;
+}
+
+/** Asks for the newest checkpoint, unless the witness covers it, has a request for it, or is not due. */
+async function askIfDue(
+  pipeline: LogPipeline,
+  configured: ConfiguredWitness,
+  logId: number,
+): Promise<Outcome> {
+  const { name } = configured.witness;
   const state = await findState(pipeline, logId, name);
   const newest = await findNewestPublishedBatch(pipeline.pool, logId);
-  if (state === undefined || newest === undefined || state.coversTreeSize >= newest.treeSize) return DONE;
+  if (state === undefined || newest === undefined) return DONE;
+  if (Math.max(state.coversTreeSize, state.requestedTreeSize) >= newest.treeSize) return DONE;
   const attempt = await leaseWitness(pipeline.pool, logId, name, LEASE_MS);
   if (attempt === undefined) return DONE;
   const stopRenewing = keepRenewing(() => renewWitnessLease(pipeline.pool, logId, name, attempt, LEASE_MS));
@@ -71,31 +85,28 @@ async function ask(
 ): Promise<boolean> {
   const batch = await getNewestPublishedBatch(pipeline, log);
   const { witness: asked, kind, everyMs } = configured;
-  const checkpoint = {
-    origin: log.origin,
-    treeSize: batch.treeSize,
-    rootHash: Buffer.from(batch.rootHash).toString('hex'),
-    body: batchCheckpointBody(log, batch),
-    note: batch.note,
-  };
-  let said: WitnessEvidence;
-  const slow = setTimeout(() => {
-    const detail = { origin: log.origin, witness: asked.name, treeSize: batch.treeSize, attempt };
-    pipeline.log.warn(detail, `the witness has not answered for ${SLOW_MS / 1000} s`);
-  }, SLOW_MS).unref();
+  const checkpoint = await checkpointToAsk(pipeline, log, batch, state);
+  const call = { origin: log.origin, witness: asked.name, treeSize: batch.treeSize, attempt };
+  let answer: WitnessAnswer;
   try {
-    said = await withTimeout(pipeline, (signal) => asked.ask(checkpoint, signal));
+    answer = await callWitness(pipeline, call, (signal) => asked.ask(checkpoint, signal));
   } catch (error) {
     if (pipeline.aborting.aborted) return false;
     await recordFailure(pipeline, log, asked.name, attempt, state.failures, error);
     return true;
-  } finally {
-    clearTimeout(slow);
   }
-  const landed = { logId: log.id, witness: asked.name, treeSize: batch.treeSize, kind, ...said };
-  // The evidence may have cost money: storing it is retried while the database is unavailable.
-  await retryWhileUnavailable(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
-  pipeline.send(settleJob(log.id));
+  const of = { logId: log.id, witness: asked.name, treeSize: batch.treeSize };
+  // The answer may have cost money: storing it is retried while the database is unavailable.
+  if (answer.type === 'pending') {
+    const { type: _, ...pending } = answer;
+    const request = { ...of, ...pending, isExclusive: asked.oneAtATime ?? false };
+    await retryWhileUnavailable(() => recordRequest(pipeline.pool, attempt, request, everyMs));
+  } else {
+    const { evidence, detail } = answer;
+    const landed = { ...of, kind, evidence, detail };
+    await retryWhileUnavailable(() => recordEvidence(pipeline.pool, attempt, landed, everyMs));
+    pipeline.send(settleJob(log.id));
+  }
   if (state.failures > 0) await endBackoff(pipeline.pool, namesOfKind(pipeline, kind));
   return true;
 }
@@ -105,38 +116,30 @@ function namesOfKind({ witnesses }: LogPipeline, kind: number): string[] {
   return witnesses.filter((other) => other.kind === kind).map((other) => other.witness.name);
 }
 
-/** The checkpoint bytes of a batch that every witness vouches for. */
-function batchCheckpointBody(log: Log, batch: BatchRow): Uint8Array {
-  return Buffer.from(checkpointBody({ origin: log.origin, size: batch.treeSize, rootHash: batch.rootHash }));
+async function checkpointToAsk(
+  { pool }: LogPipeline,
+  { id: logId, origin }: Log,
+  { treeSize, rootHash, note }: BatchRow,
+  { coversTreeSize }: WitnessState,
+): Promise<WitnessedCheckpoint> {
+  return {
+    origin,
+    treeSize,
+    rootHash: Buffer.from(rootHash).toString('hex'),
+    body: Buffer.from(checkpointBody({ origin, size: treeSize, rootHash })),
+    note,
+    coveredSize: coversTreeSize,
+    proveConsistency: async (fromSize) => {
+      const places = tilesForConsistency(fromSize, treeSize).map((ref) => ({ ...ref, logId }));
+      return consistencyProof(fromSize, treeSize, readFrom(await findTiles(pool, places)));
+    },
+  };
 }
 
 async function getNewestPublishedBatch(pipeline: LogPipeline, log: Log): Promise<BatchRow> {
   const batch = await findNewestPublishedBatch(pipeline.pool, log.id);
   if (batch === undefined) throw new Error(`log ${log.origin} has no published batch`);
   return batch;
-}
-
-async function withTimeout<T>(
-  { settings, aborting }: LogPipeline,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const { witnessTimeoutMs } = settings;
-  const controller = new AbortController();
-  const { signal } = controller;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
-  const late = () => controller.abort(new Error(`no answer within ${witnessTimeoutMs} ms`));
-  const stop = () => controller.abort(new Error('the worker stops'));
-  const timer = setTimeout(late, witnessTimeoutMs).unref();
-  aborting.addEventListener('abort', stop);
-  if (aborting.aborted) stop();
-  try {
-    return await Promise.race([run(signal), aborted]);
-  } finally {
-    clearTimeout(timer);
-    aborting.removeEventListener('abort', stop);
-  }
 }
 
 async function recordFailure(
@@ -147,7 +150,7 @@ async function recordFailure(
   failures: number,
   error: unknown,
 ): Promise<void> {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = reasonOf(error);
   const random = pipeline.random();
   const retryAfterMs = await recordWitnessFailure(pipeline.pool, {
     logId: log.id,
@@ -162,16 +165,4 @@ async function recordFailure(
     'the witness did not vouch',
   );
   pipeline.send(settleJob(log.id));
-}
-
-/**
- * Exponential backoff from 1 s to 30 s, one hour after the newest batch's deadline; jitter subtracts up to a fifth.
- *
- * @param failures consecutive failures before this one
- * @param random in [0, 1)
- */
-export function backoffMs(failures: number, afterDeadline: boolean, random: number): number {
-  const longest = afterDeadline ? AFTER_DEADLINE_BACKOFF_MS : LAST_BACKOFF_MS;
-  const base = afterDeadline ? longest : Math.min(longest, FIRST_BACKOFF_MS * 2 ** Math.min(failures, 20));
-  return Math.round(base * (1 - random / 5));
 }

@@ -5,7 +5,7 @@ type DueWork = { logId: number; seal: boolean; settle: boolean; witnesses: strin
 
 /**
  * Finds all due jobs in the tables. `seal` ignores the batch interval. A frozen log is neither sealed nor witnessed,
- * but its published batches are settled by the evidence that exists. Costs a few index look-ups per log.
+ * but its published batches are settled by the evidence that exists or that pending requests lead to. Costs a few index look-ups per log.
  */
 export async function findDueWork(sql: Sql): Promise<DueWork[]> {
   return sql<DueWork[]>`
@@ -14,9 +14,16 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
         OR coalesce(sealed.size, 0) > coalesce(published.size, 0)) AS seal,
       EXISTS (SELECT FROM batch b WHERE b.log_id = l.id AND b.status <> 2 AND b.registered_at IS NOT NULL) AS settle,
       ARRAY(SELECT w.witness FROM witness_state w
-            WHERE w.log_id = l.id AND l.frozen_at IS NULL AND w.covers_tree_size < published.size AND w.next_attempt_at <= clock_timestamp()
+            WHERE w.log_id = l.id AND l.frozen_at IS NULL
+              AND greatest(w.covers_tree_size, w.requested_tree_size) < published.size
+              AND w.next_attempt_at <= clock_timestamp()
               AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
-            ORDER BY w.witness) AS witnesses
+              AND NOT EXISTS (SELECT FROM witness_request x WHERE x.witness = w.witness AND x.is_exclusive)
+            UNION
+            SELECT r.witness FROM witness_request r
+            WHERE r.log_id = l.id AND r.next_poll_at <= clock_timestamp()
+              AND (r.leased_until IS NULL OR r.leased_until < clock_timestamp())
+            ORDER BY 1) AS witnesses
     FROM log l
     LEFT JOIN LATERAL (SELECT max(log_index) + 1 AS size FROM submission WHERE log_id = l.id) leaves ON true
     LEFT JOIN LATERAL (SELECT max(tree_size) AS size FROM batch WHERE log_id = l.id) sealed ON true

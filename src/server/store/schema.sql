@@ -282,6 +282,7 @@ CREATE TABLE policy (
   witnesses jsonb NOT NULL,
   deadline_ms bigint NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
+  quorums jsonb NOT NULL DEFAULT '[]'::jsonb,
   CONSTRAINT policy_pkey PRIMARY KEY (environment, version)
 );
 
@@ -367,6 +368,16 @@ CREATE TABLE timestamp_authority (
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+
+CREATE TABLE trusted_witness (
+  id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
+  name text COLLATE "C" NOT NULL,
+  kind smallint NOT NULL,
+  identity jsonb NOT NULL,
+  valid_from timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  valid_to timestamp with time zone,
+  CONSTRAINT trusted_witness_pkey PRIMARY KEY (id)
+);
 
 CREATE TABLE usage_counter (
   api_key_id text COLLATE "C" NOT NULL,
@@ -455,6 +466,24 @@ CREATE TABLE webhook_tokens (
   CONSTRAINT webhook_tokens_pkey PRIMARY KEY (project_id)
 ) WITH (fillfactor=50);
 
+CREATE TABLE witness_request (
+  log_id integer NOT NULL,
+  witness text COLLATE "C" NOT NULL,
+  tree_size bigint NOT NULL,
+  state bytea NOT NULL,
+  detail jsonb NOT NULL,
+  is_exclusive boolean NOT NULL,
+  requested_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  attempt bigint NOT NULL DEFAULT 0,
+  leased_until timestamp with time zone,
+  next_poll_at timestamp with time zone NOT NULL,
+  failures integer NOT NULL DEFAULT 0,
+  last_error text,
+  CONSTRAINT witness_request_pkey PRIMARY KEY (log_id, witness, tree_size),
+  CONSTRAINT witness_request_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+CREATE UNIQUE INDEX witness_request_exclusive ON witness_request USING btree (witness) WHERE is_exclusive;
+
 CREATE TABLE witness_state (
   log_id integer NOT NULL,
   witness text COLLATE "C" NOT NULL,
@@ -465,6 +494,7 @@ CREATE TABLE witness_state (
   last_failed_at timestamp with time zone,
   last_error text,
   covers_tree_size bigint NOT NULL DEFAULT 0,
+  requested_tree_size bigint NOT NULL DEFAULT 0,
   CONSTRAINT witness_state_pkey PRIMARY KEY (log_id, witness),
   CONSTRAINT witness_state_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );

@@ -1,6 +1,6 @@
 /** A witness that is an RFC 3161 time-stamping authority, over HTTP or in this process. */
 import { toHex } from '../../proof/bytes/encoding.js';
-import { sha256 } from '../../proof/bytes/primitives.js';
+import { digest as digestOf, type HashName } from '../../proof/rfc3161/algorithm.js';
 import { verifyTimestamp } from '../../proof/rfc3161/verify-timestamp.js';
 import { boundedRequest, type RequestDeps, WitnessRequestError } from './bounded-request.js';
 import { timestampRequest } from './timestamp-request.js';
@@ -16,41 +16,50 @@ type TimestampTrust = {
   policyOid?: string | undefined;
 };
 
-type TimestampQuestion = TimestampTrust & { digest: Uint8Array; nonce: Uint8Array };
+/** `message` is stamped by its digest. */
+type TimestampQuestion = TimestampTrust & { message: Uint8Array; hash?: HashName; nonce: Uint8Array };
 
 type Rfc3161WitnessDeps = { send: TimestampTransport; randomBytes: (size: number) => Uint8Array };
 
-type HttpTimestampConfig = { url: string; timeoutMs: number; maxBytes: number };
+/** `headers` are added to each request, such as credentials. */
+type HttpTimestampConfig = {
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  timeoutMs: number;
+  maxBytes: number;
+};
 
 const NONCE_BYTES = 16;
 
 /** Creates a witness. Each request has a random nonce of 128 bits. */
-export function rfc3161Witness(deps: Rfc3161WitnessDeps, config: TimestampTrust & { name: string }): Witness {
-  const { name, chains, policyOid } = config;
+export function rfc3161Witness(
+  deps: Rfc3161WitnessDeps,
+  config: TimestampTrust & { name: string; hash?: HashName },
+): Witness {
+  const { name, hash = 'SHA-256', chains, policyOid } = config;
   return {
     name,
     kind: 'rfc3161',
-    ask: ({ body }, signal) =>
-      requestTimestamp(
-        deps,
-        { digest: sha256(body), nonce: deps.randomBytes(NONCE_BYTES), chains, policyOid },
-        signal,
-      ),
+    ask: async ({ body }, signal) => {
+      const question = { message: body, hash, nonce: deps.randomBytes(NONCE_BYTES), chains, policyOid };
+      return { type: 'landed', ...(await requestTimestamp(deps, question, signal)) };
+    },
   };
 }
 
 /**
- * Requests a time stamp of `digest` and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
+ * Requests a time stamp of `message`, by SHA-256 or `hash`, and verifies it. `evidence` is the whole TimeStampResp, `detail` is `{policy_oid, serial
  * (hex), gen_time (RFC 3339, ms), nonce (hex)}`. Throws TimestampError if the stamp does not verify, and the
  * transport's errors.
  */
 export async function requestTimestamp(
   { send }: Pick<Rfc3161WitnessDeps, 'send'>,
-  { digest, nonce, policyOid, chains }: TimestampQuestion,
+  { message, hash = 'SHA-256', nonce, policyOid, chains }: TimestampQuestion,
   signal: AbortSignal,
 ): Promise<WitnessEvidence> {
-  const evidence = await send(timestampRequest({ digest, nonce, certReq: true, policyOid }), signal);
-  const stamp = await verifyTimestamp({ response: evidence, digest, nonce, policyOid, chains });
+  const digest = await digestOf(hash, message);
+  const evidence = await send(timestampRequest({ digest, hash, nonce, certReq: true, policyOid }), signal);
+  const stamp = await verifyTimestamp({ response: evidence, stamped: { message }, nonce, policyOid, chains });
   return {
     evidence,
     detail: {
@@ -65,7 +74,11 @@ export async function requestTimestamp(
 /** Transport over HTTP (RFC 3161, section 3.4). Throws WitnessRequestError, also for any status but 200. */
 export function httpTimestampTransport(deps: RequestDeps, config: HttpTimestampConfig): TimestampTransport {
   return async (body, signal) => {
-    const headers = { 'content-type': 'application/timestamp-query', accept: 'application/timestamp-reply' };
+    const headers = {
+      ...config.headers,
+      'content-type': 'application/timestamp-query',
+      accept: 'application/timestamp-reply',
+    };
     const answer = await boundedRequest(deps, { ...config, method: 'POST', headers, body }, signal);
     if (answer.status !== 200) {
       throw new WitnessRequestError('http_status', `the authority answered with status ${answer.status}`);

@@ -6,24 +6,31 @@ import {
   derSequence,
   derTrue,
 } from '../../proof/asn1/der-write.js';
-import { SHA256_OID } from '../../proof/rfc3161/algorithm.js';
+import { type HashName, hashOidOf } from '../../proof/rfc3161/algorithm.js';
 
-/** `digest` is SHA-256, 32 bytes; `nonce` is an unsigned integer, big-endian; `certReq` asks for the signer's certificate. */
+/**
+ * `digest` is of the algorithm `hash`, SHA-256 if omitted; `nonce` is an unsigned integer, big-endian; `certReq` asks for
+ * the signer's certificate.
+ */
 type TimestampRequest = {
   digest: Uint8Array;
+  hash?: HashName | undefined;
   nonce: Uint8Array;
   certReq: boolean;
   policyOid?: string | undefined;
 };
 
 /** Encodes a TimeStampReq in DER. Throws RangeError if the digest's length or the policy OID is invalid. */
-export function timestampRequest({ digest, nonce, certReq, policyOid }: TimestampRequest): Uint8Array {
-  if (digest.length !== 32) throw new RangeError('a SHA-256 digest has 32 bytes');
+export function timestampRequest(wanted: TimestampRequest): Uint8Array {
+  const { digest, hash = 'SHA-256', nonce, certReq, policyOid } = wanted;
+  if (digest.length * 8 !== Number(hash.slice('SHA-'.length))) {
+    throw new RangeError(`a digest of ${digest.length} bytes is not a ${hash} digest`);
+  }
   return derSequence(
     derInteger(1),
     // Parameters are NULL, as older authorities expect; RFC 5754, section 2, requires receivers to accept both forms.
     derSequence(
-      derSequence(derObjectIdentifier(SHA256_OID), Uint8Array.of(0x05, 0x00)),
+      derSequence(derObjectIdentifier(hashOidOf(hash)), Uint8Array.of(0x05, 0x00)),
       derOctetString(digest),
     ),
     ...(policyOid === undefined ? [] : [derObjectIdentifier(policyOid)]),

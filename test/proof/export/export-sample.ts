@@ -136,7 +136,7 @@ function logWitness(note: string, treeSize: number, firstIndex: number): Witness
 
 async function stamp({ authority }: Service, note: string, treeSize: number): Promise<WitnessParts> {
   const question = {
-    digest: sha256(utf8(parseCheckpoint(note).note.text)),
+    message: utf8(parseCheckpoint(note).note.text),
     nonce: new Uint8Array(randomBytes(16)),
     chains: [authority.certChain],
   };

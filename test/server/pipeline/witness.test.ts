@@ -4,7 +4,7 @@ import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import { backoffMs } from '../../../src/server/pipeline/witness.js';
+import { backoffMs } from '../../../src/server/pipeline/witnesses/backoff.js';
 import { assertConsistent } from '../../support/consistent.js';
 import { letPass } from '../../support/database-clock.js';
 import { drain, makeWitness, unwilling, willing } from '../../support/pipeline.js';

@@ -97,14 +97,23 @@ t.test('our own verifier accepts the stamp', async (t) => {
     timestampRequest({ digest, nonce, certReq: true, policyOid: authority.policyOid }),
   );
   const chains = [authority.certChain];
-  const verified = await verifyTimestamp({ response, digest, nonce, chains, policyOid: authority.policyOid });
+  const verified = await verifyTimestamp({
+    response,
+    stamped: { digest },
+    nonce,
+    chains,
+    policyOid: authority.policyOid,
+  });
   t.equal(verified.genTime.toISOString(), '2026-05-04T03:02:01.000Z');
   t.equal(verified.latest.toISOString(), '2026-05-04T03:02:02.000Z');
   t.ok(verified.latest > NOW, 'the clock said no more than is proven');
   t.match(verified.serial, /^[4-7][0-9a-f]{31}$/, 'a random serial number of 127 bits');
   t.match(verified.subject, /^CN=Embedded time-stamping authority [0-9a-f]{8},O=/);
   const again = await authority.respond(timestampRequest({ digest, nonce, certReq: true }));
-  t.not((await verifyTimestamp({ response: again, digest, nonce, chains })).serial, verified.serial);
+  t.not(
+    (await verifyTimestamp({ response: again, stamped: { digest }, nonce, chains })).serial,
+    verified.serial,
+  );
 });
 
 t.test('the policy has arcs that programs in Go read, and stamps under a former policy verify', async (t) => {
@@ -119,7 +128,12 @@ t.test('the policy has arcs that programs in Go read, and stamps under a former 
   const query = parseTimestampRequest(timestampRequest({ digest, nonce, certReq: true }), policyOid);
   const signer = { privateKey, certificate: chain[0], policyOid };
   const former = grantTimestamp(signer, query, { genTime: NOW, serial: Uint8Array.of(1) });
-  const verified = await verifyTimestamp({ response: former, digest, nonce, chains: [authority.certChain] });
+  const verified = await verifyTimestamp({
+    response: former,
+    stamped: { digest },
+    nonce,
+    chains: [authority.certChain],
+  });
   t.equal(verified.policyOid, policyOid);
   const reopened = await openTimestampAuthority(deps);
   t.equal(reopened.policyOid, authority.policyOid, 'the folder of keys says nothing of the policy');
@@ -156,7 +170,7 @@ t.test('keys are made once, for their owner only, and loaded from then on', asyn
   const reopened = await openTimestampAuthority(deps);
   t.same(reopened.certChainPem, authority.certChainPem);
   const response = await reopened.respond(timestampRequest({ digest, nonce, certReq: true }));
-  await t.resolves(verifyTimestamp({ response, digest, nonce, chains: [authority.certChain] }));
+  await t.resolves(verifyTimestamp({ response, stamped: { digest }, nonce, chains: [authority.certChain] }));
   const other = await openTimestampAuthority({ ...deps, dir: join(deps.dir, 'other') });
   t.notSame(other.certChainPem, authority.certChainPem);
 });
@@ -241,7 +255,7 @@ t.test('a request that is not served is answered with a rejection that says why'
     t.match(text, /Status: Rejected/, name);
     t.match(text, new RegExp(`Failure info: .*${reason.source}`), name);
     t.notMatch(text, /Time stamp/, name);
-    await t.rejects(verifyTimestamp({ response, digest, chains: [authority.certChain] }), {
+    await t.rejects(verifyTimestamp({ response, stamped: { digest }, chains: [authority.certChain] }), {
       code: 'not_granted',
     });
   }
@@ -251,7 +265,7 @@ t.test('a request that is not served is answered with a rejection that says why'
   ];
   for (const [algorithm, oid] of digests) {
     const response = await authority.respond(request(derImprint(oid, createHash(algorithm).digest())));
-    await t.rejects(verifyTimestamp({ response, digest, chains: [authority.certChain] }), {
+    await t.rejects(verifyTimestamp({ response, stamped: { digest }, chains: [authority.certChain] }), {
       code: 'imprint_algorithm',
     });
   }

@@ -9,6 +9,7 @@ import { Agent } from 'undici';
 import { derInteger, derSequence, derTrue } from '../../../src/proof/asn1/der-write.js';
 import { fromHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { SHA256_OID } from '../../../src/proof/rfc3161/algorithm.js';
+import { parseResponse } from '../../../src/proof/rfc3161/token.js';
 import { verifyTimestamp } from '../../../src/proof/rfc3161/verify-timestamp.js';
 import { openTimestampAuthority } from '../../../src/server/timestamp-authority/timestamp-authority.js';
 import { WitnessRequestError } from '../../../src/server/witness/bounded-request.js';
@@ -28,6 +29,8 @@ const checkpoint = {
   rootHash: 'abcdef1234567890abcdef1234567890abcdef1234567890abcdef1234567890',
   body,
   note: 'not looked at',
+  coveredSize: 0,
+  proveConsistency: () => Promise.reject(new Error('not looked at')),
 };
 const digest = createHash('sha256').update(body).digest();
 const never = new AbortController().signal;
@@ -60,7 +63,9 @@ t.test('a foreign authority over HTTP vouches for the checkpoint body', async (t
     const deps = { send: transport(t, server.url), randomBytes };
     const witness = rfc3161Witness(deps, { name: 'foreign', chains: [tsa.chain], policyOid });
     t.match(witness, { name: 'foreign', kind: 'rfc3161' });
-    const { evidence, detail } = await witness.ask(checkpoint, never);
+    const answer = await witness.ask(checkpoint, never);
+    if (answer.type !== 'landed') throw new Error('an authority answers at once');
+    const { evidence, detail } = answer;
     t.match(detail, {
       policy_oid: policyOid ?? tsa.policyOid,
       serial: /^[0-9a-f]+$/,
@@ -68,12 +73,41 @@ t.test('a foreign authority over HTTP vouches for the checkpoint body', async (t
     });
     t.match(detail.gen_time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     const nonce = fromHex(String(detail.nonce));
-    await t.resolves(verifyTimestamp({ response: evidence, digest, nonce, chains: [tsa.chain] }));
+    await t.resolves(
+      verifyTimestamp({ response: evidence, stamped: { digest }, nonce, chains: [tsa.chain] }),
+    );
     await writeFile(join(dir, 'reply'), evidence);
     await writeFile(join(dir, 'body'), body);
     const args = ['ts', '-verify', '-data', 'body', '-in', 'reply', '-CAfile', 'root.pem'];
     t.match(await openssl(dir, ...args, '-untrusted', 'intermediate.pem'), /Verification: OK/);
   }
+});
+
+t.test('a foreign authority stamps a longer digest, and is sent credentials', async (t) => {
+  const tsa = await makeOpensslTsa({ dir: t.testdir(), curve: 'P-256', signerDigest: 'sha512' });
+  const credentials: unknown[] = [];
+  const server = await serveTsa(tsa, ({ headers }) => void credentials.push(headers.authorization));
+  t.teardown(server.close);
+  for (const [hash, length] of [
+    ['SHA-384', 48],
+    ['SHA-512', 64],
+  ] as const) {
+    const send = httpTimestampTransport(
+      { dispatcher: dispatcherOf(t) },
+      { url: server.url, headers: { authorization: 'Basic eA==' }, timeoutMs: 10_000, maxBytes: 65_536 },
+    );
+    const witness = rfc3161Witness({ send, randomBytes }, { name: 'foreign', hash, chains: [tsa.chain] });
+    const answer = await witness.ask(checkpoint, never);
+    if (answer.type !== 'landed') throw new Error('an authority answers at once');
+    t.equal(parseResponse(answer.evidence).tstInfo.imprint.digest.length, length);
+    const checked = { response: answer.evidence, chains: [tsa.chain] };
+    await t.resolves(verifyTimestamp({ ...checked, stamped: { message: body } }));
+    await t.rejects(verifyTimestamp({ ...checked, stamped: { message: digest } }), {
+      code: 'imprint_mismatch',
+    });
+    await t.rejects(verifyTimestamp({ ...checked, stamped: { digest } }), { code: 'imprint_algorithm' });
+  }
+  t.same(credentials, ['Basic eA==', 'Basic eA==']);
 });
 
 t.test('an authority in this process is asked the same way', async (t) => {
@@ -108,7 +142,7 @@ t.test('a stamp that does not answer this question does not land', async (t) => 
   const authority = await embeddedAuthority(t.testdir());
   const stranger = await embeddedAuthority(join(t.testdirName, 'stranger'));
   const question = {
-    digest,
+    message: body,
     nonce: randomBytes(16),
     chains: [authority.certChain],
     policyOid: authority.policyOid,
@@ -128,13 +162,13 @@ t.test('a stamp that does not answer this question does not land', async (t) => 
     ask(() => authority.respond(withoutNonce)),
     { code: 'nonce_missing' },
   );
-  const request = timestampRequest({ ...question, certReq: true });
+  const request = timestampRequest({ ...question, digest, certReq: true });
   await t.rejects(
     ask(() => stranger.respond(request)),
     { code: 'signer_untrusted' },
   );
   await t.rejects(
-    ask(() => authority.respond(request), { digest: randomBytes(32) }),
+    ask(() => authority.respond(request), { message: randomBytes(32) }),
     { code: 'imprint_mismatch' },
   );
   await t.rejects(

@@ -1,7 +1,7 @@
 import type { Pool, Sql } from '../database/connect.js';
 
 /**
- * Leases the requests to a witness about a log, if due and not leased.
+ * Leases the requests to a witness about a log, if due and not leased, and if the witness has no exclusive request.
  *
  * @returns the attempt's number, a fencing token, or undefined
  */
@@ -16,6 +16,7 @@ export async function leaseWitness(
     SET attempt = attempt + 1, leased_until = clock_timestamp() + ${leaseMs}::bigint * interval '1 millisecond'
     WHERE log_id = ${logId} AND witness = ${witness} AND next_attempt_at <= clock_timestamp()
       AND (leased_until IS NULL OR leased_until < clock_timestamp())
+      AND NOT EXISTS (SELECT FROM witness_request r WHERE r.witness = ${witness} AND r.is_exclusive)
     RETURNING attempt`;
   return rows[0]?.attempt;
 }

@@ -9,6 +9,8 @@ export type WitnessState = {
   lastFailedAt: Date | null;
   lastError: string | null;
   coversTreeSize: number;
+  /** The largest size for which a request is pending. */
+  requestedTreeSize: number;
 };
 
 /** The evidence of a witness for the checkpoint at `treeSize`; `kind` is a proto WitnessKind number. */
@@ -41,10 +43,7 @@ export async function recordEvidence(
 ): Promise<void> {
   const { logId, witness, treeSize } = evidence;
   await pool.begin(async (tx) => {
-    await tx`
-      INSERT INTO evidence (log_id, witness, tree_size, kind, evidence, detail)
-      VALUES (${logId}, ${witness}, ${treeSize}, ${evidence.kind}, ${evidence.evidence}, ${tx.json(evidence.detail)})
-      ON CONFLICT DO NOTHING`;
+    await insertEvidence(tx, evidence);
     await tx`
       UPDATE witness_state SET
         covers_tree_size = greatest(covers_tree_size, ${treeSize}),
@@ -57,11 +56,32 @@ export async function recordEvidence(
   });
 }
 
+/** Stores the evidence that a pending request led to and deletes the request, in one transaction. */
+export async function recordLateEvidence(pool: Pool, evidence: Omit<Evidence, 'landedAt'>): Promise<void> {
+  const { logId, witness, treeSize } = evidence;
+  await pool.begin(async (tx) => {
+    await insertEvidence(tx, evidence);
+    await tx`
+      DELETE FROM witness_request WHERE log_id = ${logId} AND witness = ${witness} AND tree_size = ${treeSize}`;
+    await tx`
+      UPDATE witness_state SET covers_tree_size = greatest(covers_tree_size, ${treeSize})
+      WHERE log_id = ${logId} AND witness = ${witness}`;
+  });
+}
+
+async function insertEvidence(tx: Sql, evidence: Omit<Evidence, 'landedAt'>): Promise<void> {
+  const { logId, witness, treeSize, kind, detail } = evidence;
+  await tx`
+    INSERT INTO evidence (log_id, witness, tree_size, kind, evidence, detail)
+    VALUES (${logId}, ${witness}, ${treeSize}, ${kind}, ${evidence.evidence}, ${tx.json(detail)})
+    ON CONFLICT DO NOTHING`;
+}
+
 /** Lists the states of all witnesses of a log. */
 export async function listWitnessStates(sql: Sql, logId: number): Promise<WitnessState[]> {
   return sql<WitnessState[]>`
     SELECT log_id AS "logId", witness, failures, last_failed_at AS "lastFailedAt", last_error AS "lastError",
-           covers_tree_size AS "coversTreeSize"
+           covers_tree_size AS "coversTreeSize", requested_tree_size AS "requestedTreeSize"
     FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
 }
 

@@ -1,0 +1,97 @@
+/** WITNESSES: external witnesses, as JSON or as the path of a JSON file. */
+import { dirname } from 'node:path';
+import { readSettingFile } from '../setting-files.js';
+import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
+import { requireText, type WitnessEntry } from './entry.js';
+import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
+
+/** The settings of a witness, by kind. */
+export type WitnessConfig = Rfc3161Config;
+
+type ReadWitness = (entry: WitnessEntry) => WitnessConfig;
+
+const KINDS: ReadonlyMap<string, ReadWitness> = new Map([['rfc3161', readRfc3161]]);
+
+const witnessKind: SettingType<ReadWitness> = {
+  expected: [...KINDS.keys()].join(', '),
+  parse: (text) => {
+    const read = KINDS.get(text);
+    if (read === undefined) throw new InvalidValue();
+    return read;
+  },
+};
+
+const MAX_WITNESSES = 64;
+
+const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
+  expected: 'a JSON array of witnesses, or the path of a file with one',
+  secret: true,
+  parse: (text) => {
+    const isInline = /^\s*[[{]/.test(text);
+    const entries = parseJson(isInline ? text : readSettingFile(text));
+    if (!Array.isArray(entries)) throw new InvalidValue('it is not a JSON array');
+    if (entries.length > MAX_WITNESSES) throw new InvalidValue(`it has more than ${MAX_WITNESSES} witnesses`);
+    return { entries, baseDir: isInline ? '.' : dirname(text) };
+  },
+};
+
+/** Reads WITNESSES. Reports invalid members by path, such as `WITNESSES[0].every`. */
+export function readWitnesses(settings: Settings): WitnessConfig[] {
+  const { entries, baseDir } = settings.get('WITNESSES', witnessList, { entries: [], baseDir: '.' });
+  const witnesses = entries.map((members, index) => {
+    const at = `WITNESSES[${index}]`;
+    if (isObject(members)) return readWitness({ at, members, baseDir, report: settings.report });
+    settings.report({ name: at, problem: 'is not an object', expected: 'an object with name, kind and url' });
+    return undefined;
+  });
+  const read = witnesses.filter((witness) => witness !== undefined);
+  reportRepeatedNames(settings, read);
+  return read;
+}
+
+/** Time for an attempt that times out and its retry. */
+const RETRY_MARGIN_MS = 60_000;
+
+/**
+ * Reports required witnesses whose interval is too long: a batch sealed right after an attestation would reach its
+ * deadline before the next one.
+ */
+export function reportInfrequentWitnesses(
+  { report }: Settings,
+  witnesses: readonly WitnessConfig[],
+  deadlineMs: number,
+): void {
+  for (const { name, required, everyMs } of witnesses) {
+    if (!required || everyMs === 0 || everyMs + RETRY_MARGIN_MS <= deadlineMs) continue;
+    report({
+      name: 'WITNESSES',
+      problem: `has an "every" for ${quote(String(name))}, which is required, that is too long for WITNESS_DEADLINE`,
+      expected: 'an "every" that is at least a minute shorter, or "required": false',
+    });
+  }
+}
+
+function readWitness(entry: WitnessEntry): WitnessConfig | undefined {
+  const read: ReadWitness | undefined = requireText(entry, 'kind', witnessKind);
+  return read?.(entry);
+}
+
+function reportRepeatedNames({ report }: Settings, witnesses: readonly WitnessConfig[]): void {
+  const names = witnesses.map(({ name }) => name);
+  const repeated = names.filter((name, index) => name !== undefined && names.indexOf(name) !== index);
+  for (const name of new Set(repeated)) {
+    report({ name: 'WITNESSES', problem: `has more than one ${quote(name)}`, expected: 'unique names' });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidValue('it is not JSON');
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
