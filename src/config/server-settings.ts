@@ -17,6 +17,7 @@ import {
 } from './setting-types.js';
 import type { Settings } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
+import { type QuorumConfig, readWitnessPolicy, reportImpossibleQuorums } from './witnesses/witness-policy.js';
 import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses/witnesses.js';
 
 /** The settings of a server process. */
@@ -41,6 +42,8 @@ export type ServerSettings = {
   readonly checkpointRegister: string;
   /** External witnesses, without those that `attest up` embeds. */
   readonly witnesses: readonly WitnessConfig[];
+  /** Quorums of these witnesses that a batch needs. */
+  readonly witnessPolicy: readonly QuorumConfig[];
   readonly witnessDeadlineMs: number;
   readonly batchIntervalMs: number;
   readonly batchMaxLeaves: number;
@@ -91,9 +94,11 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   const opsPort = settings.get('OPS_PORT', port, 9090);
   const dataDir = readDataDir(settings);
   const baseUrl = settings.find('BASE_URL', publicUrl);
-  const witnesses = readWitnesses(settings);
+  const witnessPolicy = readWitnessPolicy(settings);
+  const witnesses = readWitnesses(settings, witnessPolicy);
   const witnessDeadlineMs = settings.get('WITNESS_DEADLINE', duration('1m', '30d'), 3_600_000);
-  reportInfrequentWitnesses(settings, witnesses, witnessDeadlineMs);
+  reportInfrequentWitnesses(settings, witnesses, witnessPolicy, witnessDeadlineMs);
+  reportImpossibleQuorums(settings, witnessPolicy, witnesses);
   return {
     host,
     port: apiPort,
@@ -106,6 +111,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     logDomain: settings.find('LOG_DOMAIN', hostName),
     checkpointRegister: readCheckpointRegister(settings, dataDir),
     witnesses,
+    witnessPolicy,
     witnessDeadlineMs,
     batchIntervalMs: settings.get('BATCH_INTERVAL', duration('10ms', '1h'), 1_000),
     batchMaxLeaves: settings.get('BATCH_MAX_LEAVES', integer(1, 1_048_576), 65_536),

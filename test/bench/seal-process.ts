@@ -28,7 +28,7 @@ console.log(JSON.stringify(result));
 async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealResult> {
   const pool = connectPool({ url: task.databaseUrl, name: 'seal', max: 4, statementTimeoutMs: 600_000 });
   const { logId } = await openLiveLog({ pool, dir: task.dir });
-  await setUpWitnesses(pool, [], 3_600_000);
+  await setUpWitnesses(pool, [], { quorums: [], deadlineMs: 3_600_000 });
   const secrets = await openSecrets(task.dir);
   const [sealed] = await pool<{ size: number }[]>`
     SELECT coalesce(max(tree_size), 0) AS size FROM batch WHERE log_id = ${logId}`;

@@ -8,6 +8,7 @@ import { ulid } from 'ulid';
 import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import type { QuorumConfig } from '../../src/config/witnesses/witness-policy.js';
 import { fromHex, toHex } from '../../src/proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement/dsse.js';
 import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
@@ -100,6 +101,7 @@ export async function makeWitness(
 export type TestPipelineOptions = {
   databaseUrl: string;
   witnesses: readonly TestWitness[];
+  quorums?: readonly QuorumConfig[];
   deadlineMs?: number;
   batchMaxLeaves?: number;
   observeAttempts?: (counts: AttemptCounts) => void;
@@ -122,7 +124,10 @@ export async function makePipeline(test: Test, options: TestPipelineOptions): Pr
   test.teardown(() => pool.end({ timeout: 1 }));
   const setups = options.witnesses.map(({ setup }) => setup);
   await setUpLogs(pool, 'log.example.com', secrets.log);
-  await setUpWitnesses(pool, setups, options.deadlineMs ?? 3_600_000);
+  await setUpWitnesses(pool, setups, {
+    quorums: options.quorums ?? [],
+    deadlineMs: options.deadlineMs ?? 3_600_000,
+  });
   const spki = createPublicKey(secrets.dsse.live).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const dsseKeyId = (await listDsseKeys(pool))[0]?.id ?? 0;

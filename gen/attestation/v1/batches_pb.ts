@@ -19,7 +19,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file attestation/v1/batches.proto.
  */
 export const file_attestation_v1_batches: GenFile = /*@__PURE__*/
-  fileDesc("ChxhdHRlc3RhdGlvbi92MS9iYXRjaGVzLnByb3RvEg5hdHRlc3RhdGlvbi52MSL0BQoFQmF0Y2gSVgoCaWQYASABKAlCSrpIJXIjMiFeYnRjX1swLTddWzAtOUEtSEpLTU5QLVRWLVpdezI1fSTywRgeYnRjXzAxS0U4RzZBMUIyQzNENEU1RjZHN0g4SjlLEjgKC2Vudmlyb25tZW50GAIgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARJACgZzdGF0dXMYAyABKA4yGy5hdHRlc3RhdGlvbi52MS5CYXRjaFN0YXR1c0ITukgDyAEB8sEYCXdpdG5lc3NlZBJsCglyb290X2hhc2gYBCABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEBmY2RlMmIyZWRiYTU2YmY0MDg2MDFmYjcyMWZlOWI1YzMzOGQxMGVlNDI5ZWEwNGZhZTU1MTFiNjhmYmY4ZmI5Eh0KC2ZpcnN0X2luZGV4GAUgASgDQgjywRgEODQwMBIbCgl0cmVlX3NpemUYBiABKANCCPLBGAQ4NDIxEhoKCmxlYWZfY291bnQYByABKANCBvLBGAIyMRJRCglzZWFsZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaEk4KDHdpdG5lc3NlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHPLBGBgyMDI2LTAxLTAyVDAzOjA0OjA2LjQyMFoSfQoKY2hlY2twb2ludBgKIAEoCUJp8sEYZWxpdmUubG9nLmV4YW1wbGUuY29tCjg0MjEKL040ckx0dWxhL1FJWUIrM0lmNmJYRE9ORU81Q25xQlBybFVSdG8rL2o3az0KCuKAlCBsaXZlLmxvZy5leGFtcGxlLmNvbSDigKYKEi8KCXdpdG5lc3NlcxgLIAMoCzIcLmF0dGVzdGF0aW9uLnYxLkJhdGNoV2l0bmVzcyKdBAoMQmF0Y2hXaXRuZXNzEicKBG5hbWUYASABKAlCGfLBGBV0aW1lc3RhbXAuZXhhbXBsZS5jb20SPAoEa2luZBgCIAEoDjIbLmF0dGVzdGF0aW9uLnYxLldpdG5lc3NLaW5kQhG6SAPIAQHywRgHcmZjMzE2MRI/CgZzdGF0dXMYAyABKA4yHS5hdHRlc3RhdGlvbi52MS5XaXRuZXNzU3RhdHVzQhC6SAPIAQHywRgGbGFuZGVkEhoKCHJlcXVpcmVkGAQgASgIQgjywRgEdHJ1ZRJLCglsYW5kZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhzywRgYMjAyNi0wMS0wMlQwMzowNDowNi40MjBaEicKEGNvdmVyc190cmVlX3NpemUYBiABKANCCPLBGAQ4NDIxSACIAQESlQEKBmRldGFpbBgHIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCbPLBGGh7InBvbGljeV9vaWQiOiAiMS4yLjMuNC4xIiwgInNlcmlhbCI6ICIxZiIsICJnZW5fdGltZSI6ICIyMDI2LTAxLTAyVDAzOjA0OjA2LjAwMFoiLCAibm9uY2UiOiAiODg0MmFlNzEifRIXCgpsYXN0X2Vycm9yGAggASgJSAGIAQFCEwoRX2NvdmVyc190cmVlX3NpemVCDQoLX2xhc3RfZXJyb3IiSgoPR2V0QmF0Y2hSZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgeYnRjXzAxS0U4RzZBMUIyQzNENEU1RjZHN0g4SjlLIpUBChJMaXN0QmF0Y2hlc1JlcXVlc3QSJAoFbGltaXQYASABKAVCELpIBxoFGMgBKAGCwhgCNTBIAIgBARIYCgZjdXJzb3IYAiABKAlCCLpIBXIDGIAEEjUKBnN0YXR1cxgDIAEoDjIbLmF0dGVzdGF0aW9uLnYxLkJhdGNoU3RhdHVzQgi6SAWCAQIQAUIICgZfbGltaXQiTwoTTGlzdEJhdGNoZXNSZXNwb25zZRIjCgRkYXRhGAEgAygLMhUuYXR0ZXN0YXRpb24udjEuQmF0Y2gSEwoLbmV4dF9jdXJzb3IYAiABKAkqxwEKC0JhdGNoU3RhdHVzEhwKGEJBVENIX1NUQVRVU19VTlNQRUNJRklFRBAAEiMKE0JBVENIX1NUQVRVU19TRUFMRUQQARoK0sEYBnNlYWxlZBIpChZCQVRDSF9TVEFUVVNfV0lUTkVTU0VEEAIaDdLBGAl3aXRuZXNzZWQSJQoUQkFUQ0hfU1RBVFVTX1BBUlRJQUwQAxoL0sEYB3BhcnRpYWwSIwoTQkFUQ0hfU1RBVFVTX0ZBSUxFRBAEGgrSwRgGZmFpbGVkKqYBCg1XaXRuZXNzU3RhdHVzEh4KGldJVE5FU1NfU1RBVFVTX1VOU1BFQ0lGSUVEEAASJwoWV0lUTkVTU19TVEFUVVNfUEVORElORxABGgvSwRgHcGVuZGluZxIlChVXSVRORVNTX1NUQVRVU19MQU5ERUQQAhoK0sEYBmxhbmRlZBIlChVXSVRORVNTX1NUQVRVU19GQUlMRUQQAxoK0sEYBmZhaWxlZDKqAgoMQmF0Y2hTZXJ2aWNlEoQBCghHZXRCYXRjaBIfLmF0dGVzdGF0aW9uLnYxLkdldEJhdGNoUmVxdWVzdBoVLmF0dGVzdGF0aW9uLnYxLkJhdGNoIkCQAgHKwRghCgxiYXRjaGVzOnJlYWQQAToPYmF0Y2gubm90X2ZvdW5kgtPkkwISEhAvdjEvYmF0Y2hlcy97aWR9EpIBCgtMaXN0QmF0Y2hlcxIiLmF0dGVzdGF0aW9uLnYxLkxpc3RCYXRjaGVzUmVxdWVzdBojLmF0dGVzdGF0aW9uLnYxLkxpc3RCYXRjaGVzUmVzcG9uc2UiOpACAcrBGCAKDGJhdGNoZXM6cmVhZBABOg5jdXJzb3IuaW52YWxpZILT5JMCDRILL3YxL2JhdGNoZXNiBnByb3RvMw", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChxhdHRlc3RhdGlvbi92MS9iYXRjaGVzLnByb3RvEg5hdHRlc3RhdGlvbi52MSKiBgoFQmF0Y2gSVgoCaWQYASABKAlCSrpIJXIjMiFeYnRjX1swLTddWzAtOUEtSEpLTU5QLVRWLVpdezI1fSTywRgeYnRjXzAxS0U4RzZBMUIyQzNENEU1RjZHN0g4SjlLEjgKC2Vudmlyb25tZW50GAIgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARJACgZzdGF0dXMYAyABKA4yGy5hdHRlc3RhdGlvbi52MS5CYXRjaFN0YXR1c0ITukgDyAEB8sEYCXdpdG5lc3NlZBJsCglyb290X2hhc2gYBCABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEBmY2RlMmIyZWRiYTU2YmY0MDg2MDFmYjcyMWZlOWI1YzMzOGQxMGVlNDI5ZWEwNGZhZTU1MTFiNjhmYmY4ZmI5Eh0KC2ZpcnN0X2luZGV4GAUgASgDQgjywRgEODQwMBIbCgl0cmVlX3NpemUYBiABKANCCPLBGAQ4NDIxEhoKCmxlYWZfY291bnQYByABKANCBvLBGAIyMRJRCglzZWFsZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaEk4KDHdpdG5lc3NlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHPLBGBgyMDI2LTAxLTAyVDAzOjA0OjA2LjQyMFoSfQoKY2hlY2twb2ludBgKIAEoCUJp8sEYZWxpdmUubG9nLmV4YW1wbGUuY29tCjg0MjEKL040ckx0dWxhL1FJWUIrM0lmNmJYRE9ORU81Q25xQlBybFVSdG8rL2o3az0KCuKAlCBsaXZlLmxvZy5leGFtcGxlLmNvbSDigKYKEi8KCXdpdG5lc3NlcxgLIAMoCzIcLmF0dGVzdGF0aW9uLnYxLkJhdGNoV2l0bmVzcxIsCgdxdW9ydW1zGAwgAygLMhsuYXR0ZXN0YXRpb24udjEuQmF0Y2hRdW9ydW0icAoLQmF0Y2hRdW9ydW0SGAoJdGhyZXNob2xkGAEgASgFQgXywRgBMhIwCgdtZW1iZXJzGAIgAygJQh/ywRgbWyJ0c2EtYSIsICJ0c2EtYiIsICJ0c2EtYyJdEhUKBmxhbmRlZBgDIAEoBUIF8sEYATEinQQKDEJhdGNoV2l0bmVzcxInCgRuYW1lGAEgASgJQhnywRgVdGltZXN0YW1wLmV4YW1wbGUuY29tEjwKBGtpbmQYAiABKA4yGy5hdHRlc3RhdGlvbi52MS5XaXRuZXNzS2luZEIRukgDyAEB8sEYB3JmYzMxNjESPwoGc3RhdHVzGAMgASgOMh0uYXR0ZXN0YXRpb24udjEuV2l0bmVzc1N0YXR1c0IQukgDyAEB8sEYBmxhbmRlZBIaCghyZXF1aXJlZBgEIAEoCEII8sEYBHRydWUSSwoJbGFuZGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIc8sEYGDIwMjYtMDEtMDJUMDM6MDQ6MDYuNDIwWhInChBjb3ZlcnNfdHJlZV9zaXplGAYgASgDQgjywRgEODQyMUgAiAEBEpUBCgZkZXRhaWwYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QmzywRhoeyJwb2xpY3lfb2lkIjogIjEuMi4zLjQuMSIsICJzZXJpYWwiOiAiMWYiLCAiZ2VuX3RpbWUiOiAiMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaIiwgIm5vbmNlIjogIjg4NDJhZTcxIn0SFwoKbGFzdF9lcnJvchgIIAEoCUgBiAEBQhMKEV9jb3ZlcnNfdHJlZV9zaXplQg0KC19sYXN0X2Vycm9yIkoKD0dldEJhdGNoUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHmJ0Y18wMUtFOEc2QTFCMkMzRDRFNUY2RzdIOEo5SyKVAQoSTGlzdEJhdGNoZXNSZXF1ZXN0EiQKBWxpbWl0GAEgASgFQhC6SAcaBRjIASgBgsIYAjUwSACIAQESGAoGY3Vyc29yGAIgASgJQgi6SAVyAxiABBI1CgZzdGF0dXMYAyABKA4yGy5hdHRlc3RhdGlvbi52MS5CYXRjaFN0YXR1c0IIukgFggECEAFCCAoGX2xpbWl0Ik8KE0xpc3RCYXRjaGVzUmVzcG9uc2USIwoEZGF0YRgBIAMoCzIVLmF0dGVzdGF0aW9uLnYxLkJhdGNoEhMKC25leHRfY3Vyc29yGAIgASgJKscBCgtCYXRjaFN0YXR1cxIcChhCQVRDSF9TVEFUVVNfVU5TUEVDSUZJRUQQABIjChNCQVRDSF9TVEFUVVNfU0VBTEVEEAEaCtLBGAZzZWFsZWQSKQoWQkFUQ0hfU1RBVFVTX1dJVE5FU1NFRBACGg3SwRgJd2l0bmVzc2VkEiUKFEJBVENIX1NUQVRVU19QQVJUSUFMEAMaC9LBGAdwYXJ0aWFsEiMKE0JBVENIX1NUQVRVU19GQUlMRUQQBBoK0sEYBmZhaWxlZCqmAQoNV2l0bmVzc1N0YXR1cxIeChpXSVRORVNTX1NUQVRVU19VTlNQRUNJRklFRBAAEicKFldJVE5FU1NfU1RBVFVTX1BFTkRJTkcQARoL0sEYB3BlbmRpbmcSJQoVV0lUTkVTU19TVEFUVVNfTEFOREVEEAIaCtLBGAZsYW5kZWQSJQoVV0lUTkVTU19TVEFUVVNfRkFJTEVEEAMaCtLBGAZmYWlsZWQyqgIKDEJhdGNoU2VydmljZRKEAQoIR2V0QmF0Y2gSHy5hdHRlc3RhdGlvbi52MS5HZXRCYXRjaFJlcXVlc3QaFS5hdHRlc3RhdGlvbi52MS5CYXRjaCJAkAIBysEYIQoMYmF0Y2hlczpyZWFkEAE6D2JhdGNoLm5vdF9mb3VuZILT5JMCEhIQL3YxL2JhdGNoZXMve2lkfRKSAQoLTGlzdEJhdGNoZXMSIi5hdHRlc3RhdGlvbi52MS5MaXN0QmF0Y2hlc1JlcXVlc3QaIy5hdHRlc3RhdGlvbi52MS5MaXN0QmF0Y2hlc1Jlc3BvbnNlIjqQAgHKwRggCgxiYXRjaGVzOnJlYWQQAToOY3Vyc29yLmludmFsaWSC0+STAg0SCy92MS9iYXRjaGVzYgZwcm90bzM", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * A sealed stretch of the log, `[first_index, tree_size)`.
@@ -103,6 +103,13 @@ export type Batch = Message<"attestation.v1.Batch"> & {
    * @generated from field: repeated attestation.v1.BatchWitness witnesses = 11;
    */
   witnesses: BatchWitness[];
+
+  /**
+   * The quorums that it needs beside the required witnesses to become witnessed.
+   *
+   * @generated from field: repeated attestation.v1.BatchQuorum quorums = 12;
+   */
+  quorums: BatchQuorum[];
 };
 
 /**
@@ -111,6 +118,41 @@ export type Batch = Message<"attestation.v1.Batch"> & {
  */
 export const BatchSchema: GenMessage<Batch> = /*@__PURE__*/
   messageDesc(file_attestation_v1_batches, 0);
+
+/**
+ * Several witnesses of which some must land.
+ *
+ * @generated from message attestation.v1.BatchQuorum
+ */
+export type BatchQuorum = Message<"attestation.v1.BatchQuorum"> & {
+  /**
+   * How many of them.
+   *
+   * @generated from field: int32 threshold = 1;
+   */
+  threshold: number;
+
+  /**
+   * Their names.
+   *
+   * @generated from field: repeated string members = 2;
+   */
+  members: string[];
+
+  /**
+   * How many of them have landed.
+   *
+   * @generated from field: int32 landed = 3;
+   */
+  landed: number;
+};
+
+/**
+ * Describes the message attestation.v1.BatchQuorum.
+ * Use `create(BatchQuorumSchema)` to create a new message.
+ */
+export const BatchQuorumSchema: GenMessage<BatchQuorum> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_batches, 1);
 
 /**
  * One witness of a batch.
@@ -154,14 +196,14 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
   landedAt?: Timestamp | undefined;
 
   /**
-   * The size of the checkpoint it vouched for, this batch's or a later one's.
+   * The size of the checkpoint that it vouched for, or accepted a request for: this batch's or a later one's.
    *
    * @generated from field: optional int64 covers_tree_size = 6;
    */
   coversTreeSize?: bigint | undefined;
 
   /**
-   * By kind; rfc3161: `policy_oid`, `serial`, `gen_time`, `nonce`; transparency_log: `log_index`. `gen_time` is what the
+   * By kind; while pending, what is known of the request, if the witness has accepted one. rfc3161: `policy_oid`, `serial`, `gen_time`, `nonce`; transparency_log: `log_index`. `gen_time` is what the
    * time stamp states, cut to milliseconds; it proves no time before `gen_time` and the accuracy stated with it, or one
    * unit of its last digit (a second when it has no fraction). `attest verify` says which time that is.
    *
@@ -182,7 +224,7 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
  * Use `create(BatchWitnessSchema)` to create a new message.
  */
 export const BatchWitnessSchema: GenMessage<BatchWitness> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_batches, 1);
+  messageDesc(file_attestation_v1_batches, 2);
 
 /**
  * Names a batch.
@@ -203,7 +245,7 @@ export type GetBatchRequest = Message<"attestation.v1.GetBatchRequest"> & {
  * Use `create(GetBatchRequestSchema)` to create a new message.
  */
 export const GetBatchRequestSchema: GenMessage<GetBatchRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_batches, 2);
+  messageDesc(file_attestation_v1_batches, 3);
 
 /**
  * Which batches to list.
@@ -238,7 +280,7 @@ export type ListBatchesRequest = Message<"attestation.v1.ListBatchesRequest"> & 
  * Use `create(ListBatchesRequestSchema)` to create a new message.
  */
 export const ListBatchesRequestSchema: GenMessage<ListBatchesRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_batches, 3);
+  messageDesc(file_attestation_v1_batches, 4);
 
 /**
  * A page of batches.
@@ -266,7 +308,7 @@ export type ListBatchesResponse = Message<"attestation.v1.ListBatchesResponse"> 
  * Use `create(ListBatchesResponseSchema)` to create a new message.
  */
 export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_batches, 4);
+  messageDesc(file_attestation_v1_batches, 5);
 
 /**
  * Where a batch stands.

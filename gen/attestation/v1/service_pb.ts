@@ -42,7 +42,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/v1/service.proto.
  */
 export const file_attestation_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("ChxhdHRlc3RhdGlvbi92MS9zZXJ2aWNlLnByb3RvEg5hdHRlc3RhdGlvbi52MSIWChRHZXRUcnVzdFJvb3RzUmVxdWVzdCLZAwoKVHJ1c3RSb290cxJBChV0aW1lc3RhbXBfYXV0aG9yaXRpZXMYASADKAsyIi5hdHRlc3RhdGlvbi52MS5UaW1lc3RhbXBBdXRob3JpdHkSOgoRdHJhbnNwYXJlbmN5X2xvZ3MYAiADKAsyHy5hdHRlc3RhdGlvbi52MS5UcmFuc3BhcmVuY3lMb2cSMQoNbG9nX3dpdG5lc3NlcxgDIAMoCzIaLmF0dGVzdGF0aW9uLnYxLkxvZ1dpdG5lc3MSOQoRZHNzZV9zaWduaW5nX2tleXMYBCADKAsyHi5hdHRlc3RhdGlvbi52MS5Ec3NlU2lnbmluZ0tleRJBChN0aW1lc3RhbXBfY2FsZW5kYXJzGAUgAygJQiTywRggWyJodHRwczovL2NhbGVuZGFyLmV4YW1wbGUuY29tIl0SMgoNZXZtX2NvbnRyYWN0cxgGIAMoCzIbLmF0dGVzdGF0aW9uLnYxLkV2bUNvbnRyYWN0Ei8KCHBvbGljaWVzGAcgAygLMh0uYXR0ZXN0YXRpb24udjEuV2l0bmVzc1BvbGljeRI2Cgp1cGRhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBIuICChJUaW1lc3RhbXBBdXRob3JpdHkSJwoEbmFtZRgBIAEoCUIZ8sEYFXRpbWVzdGFtcC5leGFtcGxlLmNvbRI2CgN1cmwYAiABKAlCKfLBGCVodHRwczovL3RpbWVzdGFtcC5leGFtcGxlLmNvbS9yZmMzMTYxEiYKCG9wZXJhdG9yGAMgASgJQhTywRgQRXhhbXBsZSBUaW1lIEx0ZBJdCg5jZXJ0X2NoYWluX3BlbRgEIAMoCUJF8sEYQVsiLS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tXG7igKZcbi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS1cbiJdEjYKCnZhbGlkX2Zyb20YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLAoIdmFsaWRfdG8YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItQDCg9UcmFuc3BhcmVuY3lMb2cSOAoLZW52aXJvbm1lbnQYASABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIGukgDyAEBEigKBm9yaWdpbhgCIAEoCUIY8sEYFGxpdmUubG9nLmV4YW1wbGUuY29tEmQKDHZlcmlmaWVyX2tleRgDIAEoCUJO8sEYSmxpdmUubG9nLmV4YW1wbGUuY29tKzBmM2E5MWMyK0FkWUJxRTBHQnEweGRiR2xZYlFrZmJPWUo3RHlFZ2lHem1iNHVXNW9TMGNDElQKDnB1YmxpY19rZXlfcGVtGAQgASgJQjzywRg4LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0K4oCmCi0tLS0tRU5EIFBVQkxJQyBLRVktLS0tLQoSOwoDdXJsGAUgASgJQi7ywRgqaHR0cHM6Ly9hdHRlc3QuZXhhbXBsZS5jb20vdmVyaWZ5L2xvZy9saXZlEjYKCnZhbGlkX2Zyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLAoIdmFsaWRfdG8YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgBCgpMb2dXaXRuZXNzEiUKBG5hbWUYASABKAlCF/LBGBN3aXRuZXNzLmV4YW1wbGUuY29tEmMKDHZlcmlmaWVyX2tleRgCIAEoCUJN8sEYSXdpdG5lc3MuZXhhbXBsZS5jb20rNmQyYjFmNGUrQkV1T21SMXBHZHFoMHNCM1p6RTZsMHdUM1lxM3JYbjFKbTBvNWNOOG1EazIipwMKDkRzc2VTaWduaW5nS2V5EjgKC2Vudmlyb25tZW50GAEgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARJ1ChJmaW5nZXJwcmludF9zaGEyNTYYAiABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEAyYzI2YjQ2YjY4ZmZjNjhmZjk5YjQ1M2MxZDMwNDEzNDEzNDIyZDcwNjQ4M2JmYTBmOThhNWU4ODYyNjZlN2FlEigKCWFsZ29yaXRobRgDIAEoCUIV8sEYEWVjZHNhLXAyNTYtc2hhMjU2ElQKDnB1YmxpY19rZXlfcGVtGAQgASgJQjzywRg4LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0K4oCmCi0tLS0tRU5EIFBVQkxJQyBLRVktLS0tLQoSNgoKdmFsaWRfZnJvbRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIsCgh2YWxpZF90bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinAEKC0V2bUNvbnRyYWN0EhcKCGNoYWluX2lkGAEgASgDQgXywRgBMRJZCgdhZGRyZXNzGAIgASgJQki6SBdyFTITXjB4WzAtOWEtZkEtRl17NDB9JPLBGCoweDUyOTA4NDAwMDk4NTI3ODg2RTBGNzAzMDA2OTg1N0QyRTQxNjlFRTcSGQoEbmFtZRgDIAEoCUIL8sEYB21haW5uZXQitgIKDVdpdG5lc3NQb2xpY3kSOAoLZW52aXJvbm1lbnQYASABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIGukgDyAEBEhYKB3ZlcnNpb24YAiABKAVCBfLBGAExEi8KCHJlcXVpcmVkGAMgAygJQh3ywRgZWyJ0aW1lc3RhbXAuZXhhbXBsZS5jb20iXRI8CghkZWFkbGluZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgDyAEB8sEYBTM2MDBzEjYKCnZhbGlkX2Zyb20YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLAoIdmFsaWRfdG8YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhIKEEdldEhlYWx0aFJlcXVlc3QiQAoGSGVhbHRoEhYKBnN0YXR1cxgBIAEoCUIG8sEYAm9rEhMKBnJlYXNvbhgCIAEoCUgAiAEBQgkKB19yZWFzb24iDgoMR2V0TWVSZXF1ZXN0IpYCCgJNZRIwCgdwcm9qZWN0GAEgASgLMhcuYXR0ZXN0YXRpb24udjEuUHJvamVjdEIGukgDyAEBEi8KB2FwaV9rZXkYAiABKAsyFi5hdHRlc3RhdGlvbi52MS5BcGlLZXlCBrpIA8gBARJPCgZzY29wZXMYAyADKAlCP/LBGDtbImF0dGVzdGF0aW9uczpyZWFkIiwgImF0dGVzdGF0aW9uczp3cml0ZSIsICJzZXJ2aWNlOnJlYWQiXRIuCgtyYXRlX2xpbWl0cxgEIAMoCzIZLmF0dGVzdGF0aW9uLnYxLlJhdGVMaW1pdBIsCgV1c2FnZRgFIAEoCzIVLmF0dGVzdGF0aW9uLnYxLlVzYWdlQga6SAPIAQEifAoHUHJvamVjdBJWCgJpZBgBIAEoCUJKukglciMyIV5wcmpfWzAtN11bMC05QS1ISktNTlAtVFYtWl17MjV9JPLBGB5wcmpfMDFLRThHMUEyQjNDNEQ1RTZGN0c4SDlKMEsSGQoEbmFtZRgCIAEoCUIL8sEYB2RlZmF1bHQivAIKBkFwaUtleRJWCgJpZBgBIAEoCUJKukglciMyIV5rZXlfWzAtN11bMC05QS1ISktNTlAtVFYtWl17MjV9JPLBGB5rZXlfMDFLRThHMkIzQzRENUU2RjdHOEg5SjBLMU0SHQoGcHJlZml4GAIgASgJQg3ywRgJc3ZjX2xpdmVfEhcKBWxhc3Q0GAMgASgJQgjywRgEeDdRehI4CgtlbnZpcm9ubWVudBgEIAEoDjIbLmF0dGVzdGF0aW9uLnYxLkVudmlyb25tZW50Qga6SAPIAQESNgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIwCgxsYXN0X3VzZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIugBCglSYXRlTGltaXQSNgoGYnVja2V0GAEgASgOMh4uYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5CdWNrZXRCBrpIA8gBARIdCg53aW5kb3dfc2Vjb25kcxgCIAEoBUIF8sEYATESFgoFbGltaXQYAyABKANCB/LBGAM2MDASGgoJcmVtYWluaW5nGAQgASgDQgfywRgDNTk5ElAKCHJlc2V0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIiukgDyAEB8sEYGDIwMjYtMDEtMDJUMDM6MDQ6MDYuMDAwWiJ6CgVVc2FnZRIlChRzdWJtaXNzaW9uc19sYXN0XzI0aBgBIAEoA0IH8sEYAzMxMhIgCg5yZWFkc19sYXN0XzI0aBgCIAEoA0II8sEYBDE4NDESKAoGYnlfZGF5GAMgAygLMhguYXR0ZXN0YXRpb24udjEuVXNhZ2VEYXkiggEKCFVzYWdlRGF5Ej8KBGRhdGUYASABKAlCMbpIIHIeMhxeWzAtOV17NH0tWzAtOV17Mn0tWzAtOV17Mn0k8sEYCjIwMjYtMDEtMDISHAoLc3VibWlzc2lvbnMYAiABKANCB/LBGAMzMTISFwoFcmVhZHMYAyABKANCCPLBGAQxODQxMv8CCgtJbmZvU2VydmljZRKLAQoNR2V0VHJ1c3RSb290cxIkLmF0dGVzdGF0aW9uLnYxLkdldFRydXN0Um9vdHNSZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuVHJ1c3RSb290cyI4kAIBysEYEgoMc2VydmljZTpyZWFkEAEwAYLT5JMCGRIXL3YxL3NlcnZpY2UvdHJ1c3Rfcm9vdHMSeAoJR2V0SGVhbHRoEiAuYXR0ZXN0YXRpb24udjEuR2V0SGVhbHRoUmVxdWVzdBoWLmF0dGVzdGF0aW9uLnYxLkhlYWx0aCIxkAIBysEYEAoMc2VydmljZTpyZWFkEAGC0+STAhQSEi92MS9zZXJ2aWNlL2hlYWx0aBJoCgVHZXRNZRIcLmF0dGVzdGF0aW9uLnYxLkdldE1lUmVxdWVzdBoSLmF0dGVzdGF0aW9uLnYxLk1lIi2QAgHKwRgQCgxzZXJ2aWNlOnJlYWQQAYLT5JMCEBIOL3YxL3NlcnZpY2UvbWVCLOrBGCgKE0F0dGVzdGF0aW9uIHNlcnZpY2USBTEuMC4wGgpBcGFjaGUtMi4wYgZwcm90bzM", [file_attestation_options_v1_options, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChxhdHRlc3RhdGlvbi92MS9zZXJ2aWNlLnByb3RvEg5hdHRlc3RhdGlvbi52MSIWChRHZXRUcnVzdFJvb3RzUmVxdWVzdCKiBAoKVHJ1c3RSb290cxJBChV0aW1lc3RhbXBfYXV0aG9yaXRpZXMYASADKAsyIi5hdHRlc3RhdGlvbi52MS5UaW1lc3RhbXBBdXRob3JpdHkSOgoRdHJhbnNwYXJlbmN5X2xvZ3MYAiADKAsyHy5hdHRlc3RhdGlvbi52MS5UcmFuc3BhcmVuY3lMb2cSMQoNbG9nX3dpdG5lc3NlcxgDIAMoCzIaLmF0dGVzdGF0aW9uLnYxLkxvZ1dpdG5lc3MSOQoRZHNzZV9zaWduaW5nX2tleXMYBCADKAsyHi5hdHRlc3RhdGlvbi52MS5Ec3NlU2lnbmluZ0tleRJBChN0aW1lc3RhbXBfY2FsZW5kYXJzGAUgAygJQiTywRggWyJodHRwczovL2NhbGVuZGFyLmV4YW1wbGUuY29tIl0SMgoNZXZtX2NvbnRyYWN0cxgGIAMoCzIbLmF0dGVzdGF0aW9uLnYxLkV2bUNvbnRyYWN0Ei8KCHBvbGljaWVzGAcgAygLMh0uYXR0ZXN0YXRpb24udjEuV2l0bmVzc1BvbGljeRI2Cgp1cGRhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEkcKGG9wZW50aW1lc3RhbXBzX3dpdG5lc3NlcxgJIAMoCzIlLmF0dGVzdGF0aW9uLnYxLk9wZW5UaW1lc3RhbXBzV2l0bmVzcyLiAgoSVGltZXN0YW1wQXV0aG9yaXR5EicKBG5hbWUYASABKAlCGfLBGBV0aW1lc3RhbXAuZXhhbXBsZS5jb20SNgoDdXJsGAIgASgJQinywRglaHR0cHM6Ly90aW1lc3RhbXAuZXhhbXBsZS5jb20vcmZjMzE2MRImCghvcGVyYXRvchgDIAEoCUIU8sEYEEV4YW1wbGUgVGltZSBMdGQSXQoOY2VydF9jaGFpbl9wZW0YBCADKAlCRfLBGEFbIi0tLS0tQkVHSU4gQ0VSVElGSUNBVEUtLS0tLVxu4oCmXG4tLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tXG4iXRI2Cgp2YWxpZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEiwKCHZhbGlkX3RvGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLUAwoPVHJhbnNwYXJlbmN5TG9nEjgKC2Vudmlyb25tZW50GAEgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARIoCgZvcmlnaW4YAiABKAlCGPLBGBRsaXZlLmxvZy5leGFtcGxlLmNvbRJkCgx2ZXJpZmllcl9rZXkYAyABKAlCTvLBGEpsaXZlLmxvZy5leGFtcGxlLmNvbSswZjNhOTFjMitBZFlCcUUwR0JxMHhkYkdsWWJRa2ZiT1lKN0R5RWdpR3ptYjR1VzVvUzBjQxJUCg5wdWJsaWNfa2V5X3BlbRgEIAEoCUI88sEYOC0tLS0tQkVHSU4gUFVCTElDIEtFWS0tLS0tCuKApgotLS0tLUVORCBQVUJMSUMgS0VZLS0tLS0KEjsKA3VybBgFIAEoCUIu8sEYKmh0dHBzOi8vYXR0ZXN0LmV4YW1wbGUuY29tL3ZlcmlmeS9sb2cvbGl2ZRI2Cgp2YWxpZF9mcm9tGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEiwKCHZhbGlkX3RvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL2AQoKTG9nV2l0bmVzcxIlCgRuYW1lGAEgASgJQhfywRgTd2l0bmVzcy5leGFtcGxlLmNvbRJjCgx2ZXJpZmllcl9rZXkYAiABKAlCTfLBGEl3aXRuZXNzLmV4YW1wbGUuY29tKzZkMmIxZjRlK0JFdU9tUjFwR2RxaDBzQjNaekU2bDB3VDNZcTNyWG4xSm0wbzVjTjhtRGsyEi4KCnZhbGlkX2Zyb20YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHZhbGlkX3RvGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLJAQoVT3BlblRpbWVzdGFtcHNXaXRuZXNzEhkKBG5hbWUYASABKAlCC/LBGAdiaXRjb2luEjcKCWNhbGVuZGFycxgCIAMoCUIk8sEYIFsiaHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLmNvbSJdEi4KCnZhbGlkX2Zyb20YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHZhbGlkX3RvGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKnAwoORHNzZVNpZ25pbmdLZXkSOAoLZW52aXJvbm1lbnQYASABKA4yGy5hdHRlc3RhdGlvbi52MS5FbnZpcm9ubWVudEIGukgDyAEBEnUKEmZpbmdlcnByaW50X3NoYTI1NhgCIAEoCUJZukgSchAyDl5bMC05YS1mXXs2NH0k8sEYQDJjMjZiNDZiNjhmZmM2OGZmOTliNDUzYzFkMzA0MTM0MTM0MjJkNzA2NDgzYmZhMGY5OGE1ZTg4NjI2NmU3YWUSKAoJYWxnb3JpdGhtGAMgASgJQhXywRgRZWNkc2EtcDI1Ni1zaGEyNTYSVAoOcHVibGljX2tleV9wZW0YBCABKAlCPPLBGDgtLS0tLUJFR0lOIFBVQkxJQyBLRVktLS0tLQrigKYKLS0tLS1FTkQgUFVCTElDIEtFWS0tLS0tChI2Cgp2YWxpZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEiwKCHZhbGlkX3RvGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK1AgoLRXZtQ29udHJhY3QSFwoIY2hhaW5faWQYASABKANCBfLBGAExElkKB2FkZHJlc3MYAiABKAlCSLpIF3IVMhNeMHhbMC05YS1mQS1GXXs0MH0k8sEYKjB4NTI5MDg0MDAwOTg1Mjc4ODZFMEY3MDMwMDY5ODU3RDJFNDE2OUVFNxIZCgRuYW1lGAMgASgJQgvywRgHbWFpbm5ldBIaCgZtZXRob2QYBCABKAlCCvLBGAZhbmNob3ISHQoNY29uZmlybWF0aW9ucxgFIAEoBUIG8sEYAjEyEi4KCnZhbGlkX2Zyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHZhbGlkX3RvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJbCg1XaXRuZXNzUXVvcnVtEhgKCXRocmVzaG9sZBgBIAEoBUIF8sEYATISMAoHbWVtYmVycxgCIAMoCUIf8sEYG1sidHNhLWEiLCAidHNhLWIiLCAidHNhLWMiXSLmAgoNV2l0bmVzc1BvbGljeRI4CgtlbnZpcm9ubWVudBgBIAEoDjIbLmF0dGVzdGF0aW9uLnYxLkVudmlyb25tZW50Qga6SAPIAQESFgoHdmVyc2lvbhgCIAEoBUIF8sEYATESLwoIcmVxdWlyZWQYAyADKAlCHfLBGBlbInRpbWVzdGFtcC5leGFtcGxlLmNvbSJdEjwKCGRlYWRsaW5lGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAPIAQHywRgFMzYwMHMSNgoKdmFsaWRfZnJvbRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIsCgh2YWxpZF90bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoHcXVvcnVtcxgHIAMoCzIdLmF0dGVzdGF0aW9uLnYxLldpdG5lc3NRdW9ydW0iEgoQR2V0SGVhbHRoUmVxdWVzdCJACgZIZWFsdGgSFgoGc3RhdHVzGAEgASgJQgbywRgCb2sSEwoGcmVhc29uGAIgASgJSACIAQFCCQoHX3JlYXNvbiIOCgxHZXRNZVJlcXVlc3QilgIKAk1lEjAKB3Byb2plY3QYASABKAsyFy5hdHRlc3RhdGlvbi52MS5Qcm9qZWN0Qga6SAPIAQESLwoHYXBpX2tleRgCIAEoCzIWLmF0dGVzdGF0aW9uLnYxLkFwaUtleUIGukgDyAEBEk8KBnNjb3BlcxgDIAMoCUI/8sEYO1siYXR0ZXN0YXRpb25zOnJlYWQiLCAiYXR0ZXN0YXRpb25zOndyaXRlIiwgInNlcnZpY2U6cmVhZCJdEi4KC3JhdGVfbGltaXRzGAQgAygLMhkuYXR0ZXN0YXRpb24udjEuUmF0ZUxpbWl0EiwKBXVzYWdlGAUgASgLMhUuYXR0ZXN0YXRpb24udjEuVXNhZ2VCBrpIA8gBASJ8CgdQcm9qZWN0ElYKAmlkGAEgASgJQkq6SCVyIzIhXnByal9bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0k8sEYHnByal8wMUtFOEcxQTJCM0M0RDVFNkY3RzhIOUowSxIZCgRuYW1lGAIgASgJQgvywRgHZGVmYXVsdCK8AgoGQXBpS2V5ElYKAmlkGAEgASgJQkq6SCVyIzIhXmtleV9bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0k8sEYHmtleV8wMUtFOEcyQjNDNEQ1RTZGN0c4SDlKMEsxTRIdCgZwcmVmaXgYAiABKAlCDfLBGAlzdmNfbGl2ZV8SFwoFbGFzdDQYAyABKAlCCPLBGAR4N1F6EjgKC2Vudmlyb25tZW50GAQgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARI2CgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEjAKDGxhc3RfdXNlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6AEKCVJhdGVMaW1pdBI2CgZidWNrZXQYASABKA4yHi5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkJ1Y2tldEIGukgDyAEBEh0KDndpbmRvd19zZWNvbmRzGAIgASgFQgXywRgBMRIWCgVsaW1pdBgDIAEoA0IH8sEYAzYwMBIaCglyZW1haW5pbmcYBCABKANCB/LBGAM1OTkSUAoIcmVzZXRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaInoKBVVzYWdlEiUKFHN1Ym1pc3Npb25zX2xhc3RfMjRoGAEgASgDQgfywRgDMzEyEiAKDnJlYWRzX2xhc3RfMjRoGAIgASgDQgjywRgEMTg0MRIoCgZieV9kYXkYAyADKAsyGC5hdHRlc3RhdGlvbi52MS5Vc2FnZURheSKCAQoIVXNhZ2VEYXkSPwoEZGF0ZRgBIAEoCUIxukggch4yHF5bMC05XXs0fS1bMC05XXsyfS1bMC05XXsyfSTywRgKMjAyNi0wMS0wMhIcCgtzdWJtaXNzaW9ucxgCIAEoA0IH8sEYAzMxMhIXCgVyZWFkcxgDIAEoA0II8sEYBDE4NDEy/wIKC0luZm9TZXJ2aWNlEosBCg1HZXRUcnVzdFJvb3RzEiQuYXR0ZXN0YXRpb24udjEuR2V0VHJ1c3RSb290c1JlcXVlc3QaGi5hdHRlc3RhdGlvbi52MS5UcnVzdFJvb3RzIjiQAgHKwRgSCgxzZXJ2aWNlOnJlYWQQATABgtPkkwIZEhcvdjEvc2VydmljZS90cnVzdF9yb290cxJ4CglHZXRIZWFsdGgSIC5hdHRlc3RhdGlvbi52MS5HZXRIZWFsdGhSZXF1ZXN0GhYuYXR0ZXN0YXRpb24udjEuSGVhbHRoIjGQAgHKwRgQCgxzZXJ2aWNlOnJlYWQQAYLT5JMCFBISL3YxL3NlcnZpY2UvaGVhbHRoEmgKBUdldE1lEhwuYXR0ZXN0YXRpb24udjEuR2V0TWVSZXF1ZXN0GhIuYXR0ZXN0YXRpb24udjEuTWUiLZACAcrBGBAKDHNlcnZpY2U6cmVhZBABgtPkkwIQEg4vdjEvc2VydmljZS9tZUIs6sEYKAoTQXR0ZXN0YXRpb24gc2VydmljZRIFMS4wLjAaCkFwYWNoZS0yLjBiBnByb3RvMw", [file_attestation_options_v1_options, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Asks for the trust roots.
@@ -121,6 +121,13 @@ export type TrustRoots = Message<"attestation.v1.TrustRoots"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 8;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The witnesses of kind opentimestamps and their calendars.
+   *
+   * @generated from field: repeated attestation.v1.OpenTimestampsWitness opentimestamps_witnesses = 9;
+   */
+  opentimestampsWitnesses: OpenTimestampsWitness[];
 };
 
 /**
@@ -269,6 +276,20 @@ export type LogWitness = Message<"attestation.v1.LogWitness"> & {
    * @generated from field: string verifier_key = 2;
    */
   verifierKey: string;
+
+  /**
+   * From when it is trusted.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_from = 3;
+   */
+  validFrom?: Timestamp | undefined;
+
+  /**
+   * Until when it is trusted; unset while in use.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_to = 4;
+   */
+  validTo?: Timestamp | undefined;
 };
 
 /**
@@ -277,6 +298,48 @@ export type LogWitness = Message<"attestation.v1.LogWitness"> & {
  */
 export const LogWitnessSchema: GenMessage<LogWitness> = /*@__PURE__*/
   messageDesc(file_attestation_v1_service, 4);
+
+/**
+ * Calendars that commit to checkpoints in the Bitcoin blockchain.
+ *
+ * @generated from message attestation.v1.OpenTimestampsWitness
+ */
+export type OpenTimestampsWitness = Message<"attestation.v1.OpenTimestampsWitness"> & {
+  /**
+   * The witness's name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The addresses of its calendars.
+   *
+   * @generated from field: repeated string calendars = 2;
+   */
+  calendars: string[];
+
+  /**
+   * From when it is trusted.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_from = 3;
+   */
+  validFrom?: Timestamp | undefined;
+
+  /**
+   * Until when it is trusted; unset while in use.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_to = 4;
+   */
+  validTo?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message attestation.v1.OpenTimestampsWitness.
+ * Use `create(OpenTimestampsWitnessSchema)` to create a new message.
+ */
+export const OpenTimestampsWitnessSchema: GenMessage<OpenTimestampsWitness> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_service, 5);
 
 /**
  * A key that signs, or signed, statements.
@@ -332,7 +395,7 @@ export type DsseSigningKey = Message<"attestation.v1.DsseSigningKey"> & {
  * Use `create(DsseSigningKeySchema)` to create a new message.
  */
 export const DsseSigningKeySchema: GenMessage<DsseSigningKey> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 5);
+  messageDesc(file_attestation_v1_service, 6);
 
 /**
  * A contract that records checkpoints.
@@ -360,6 +423,35 @@ export type EvmContract = Message<"attestation.v1.EvmContract"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * How checkpoints are recorded: `anchor`, by an event of this contract, or `eas`, by a time stamp of the Ethereum
+   * Attestation Service.
+   *
+   * @generated from field: string method = 4;
+   */
+  method: string;
+
+  /**
+   * After how many blocks a record counts as final.
+   *
+   * @generated from field: int32 confirmations = 5;
+   */
+  confirmations: number;
+
+  /**
+   * From when it is trusted.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_from = 6;
+   */
+  validFrom?: Timestamp | undefined;
+
+  /**
+   * Until when it is trusted; unset while in use.
+   *
+   * @generated from field: google.protobuf.Timestamp valid_to = 7;
+   */
+  validTo?: Timestamp | undefined;
 };
 
 /**
@@ -367,7 +459,35 @@ export type EvmContract = Message<"attestation.v1.EvmContract"> & {
  * Use `create(EvmContractSchema)` to create a new message.
  */
 export const EvmContractSchema: GenMessage<EvmContract> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 6);
+  messageDesc(file_attestation_v1_service, 7);
+
+/**
+ * Several witnesses of which some must land.
+ *
+ * @generated from message attestation.v1.WitnessQuorum
+ */
+export type WitnessQuorum = Message<"attestation.v1.WitnessQuorum"> & {
+  /**
+   * How many of them.
+   *
+   * @generated from field: int32 threshold = 1;
+   */
+  threshold: number;
+
+  /**
+   * Their names.
+   *
+   * @generated from field: repeated string members = 2;
+   */
+  members: string[];
+};
+
+/**
+ * Describes the message attestation.v1.WitnessQuorum.
+ * Use `create(WitnessQuorumSchema)` to create a new message.
+ */
+export const WitnessQuorumSchema: GenMessage<WitnessQuorum> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_service, 8);
 
 /**
  * Which witnesses a batch needs.
@@ -417,6 +537,13 @@ export type WitnessPolicy = Message<"attestation.v1.WitnessPolicy"> & {
    * @generated from field: google.protobuf.Timestamp valid_to = 6;
    */
   validTo?: Timestamp | undefined;
+
+  /**
+   * Each of these must be met beside `required`.
+   *
+   * @generated from field: repeated attestation.v1.WitnessQuorum quorums = 7;
+   */
+  quorums: WitnessQuorum[];
 };
 
 /**
@@ -424,7 +551,7 @@ export type WitnessPolicy = Message<"attestation.v1.WitnessPolicy"> & {
  * Use `create(WitnessPolicySchema)` to create a new message.
  */
 export const WitnessPolicySchema: GenMessage<WitnessPolicy> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 7);
+  messageDesc(file_attestation_v1_service, 9);
 
 /**
  * Asks for the service's health.
@@ -439,7 +566,7 @@ export type GetHealthRequest = Message<"attestation.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 8);
+  messageDesc(file_attestation_v1_service, 10);
 
 /**
  * The service's health.
@@ -468,7 +595,7 @@ export type Health = Message<"attestation.v1.Health"> & {
  * Use `create(HealthSchema)` to create a new message.
  */
 export const HealthSchema: GenMessage<Health> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 9);
+  messageDesc(file_attestation_v1_service, 11);
 
 /**
  * Asks who is asking.
@@ -483,7 +610,7 @@ export type GetMeRequest = Message<"attestation.v1.GetMeRequest"> & {
  * Use `create(GetMeRequestSchema)` to create a new message.
  */
 export const GetMeRequestSchema: GenMessage<GetMeRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 10);
+  messageDesc(file_attestation_v1_service, 12);
 
 /**
  * Who is asking, what they may do and what they have used.
@@ -532,7 +659,7 @@ export type Me = Message<"attestation.v1.Me"> & {
  * Use `create(MeSchema)` to create a new message.
  */
 export const MeSchema: GenMessage<Me> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 11);
+  messageDesc(file_attestation_v1_service, 13);
 
 /**
  * A project.
@@ -560,7 +687,7 @@ export type Project = Message<"attestation.v1.Project"> & {
  * Use `create(ProjectSchema)` to create a new message.
  */
 export const ProjectSchema: GenMessage<Project> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 12);
+  messageDesc(file_attestation_v1_service, 14);
 
 /**
  * An API key, without its secret.
@@ -616,7 +743,7 @@ export type ApiKey = Message<"attestation.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 13);
+  messageDesc(file_attestation_v1_service, 15);
 
 /**
  * One window of a rate bucket.
@@ -665,7 +792,7 @@ export type RateLimit = Message<"attestation.v1.RateLimit"> & {
  * Use `create(RateLimitSchema)` to create a new message.
  */
 export const RateLimitSchema: GenMessage<RateLimit> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 14);
+  messageDesc(file_attestation_v1_service, 16);
 
 /**
  * What a key has used.
@@ -700,7 +827,7 @@ export type Usage = Message<"attestation.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 15);
+  messageDesc(file_attestation_v1_service, 17);
 
 /**
  * What a key used on one UTC day.
@@ -735,7 +862,7 @@ export type UsageDay = Message<"attestation.v1.UsageDay"> & {
  * Use `create(UsageDaySchema)` to create a new message.
  */
 export const UsageDaySchema: GenMessage<UsageDay> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_service, 16);
+  messageDesc(file_attestation_v1_service, 18);
 
 /**
  * The service itself: its trust roots, its health, and who is asking.

@@ -68,8 +68,9 @@ function standingsText(standings: readonly WitnessStanding[], now: Date): string
 }
 
 function nextText(standing: WitnessStanding, now: Date): string {
-  const { coveredTreeSize, publishedTreeSize, nextAttemptAt, beingAsked } = standing;
+  const { coveredTreeSize, publishedTreeSize, nextAttemptAt, beingAsked, pendingRequests } = standing;
   if (beingAsked) return 'in progress';
+  if (pendingRequests > 0) return `${pendingRequests} pending`;
   if (coveredTreeSize >= publishedTreeSize) return 'at the next checkpoint';
   if (nextAttemptAt === undefined || timestampDate(nextAttemptAt) <= now) return 'now';
   return timestampDate(nextAttemptAt).toISOString();

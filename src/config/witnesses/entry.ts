@@ -5,11 +5,15 @@ import type { Principal } from '../../server/core/principal.js';
 import { duration, plainText } from '../setting-types.js';
 import { InvalidValue, parseValue, quote, type Settings, type SettingType } from '../settings.js';
 
-/** The members of one witness. `at` is its path, such as `WITNESSES[0]`; `baseDir` is where relative paths start. */
+/**
+ * The members of one witness. `at` is its path, such as `WITNESSES[0]`; `baseDir` is where relative paths start.
+ * `quorumMembers` are the names in WITNESS_POLICY: these are not required one by one, unless they say so.
+ */
 export type WitnessEntry = {
   at: string;
   members: Readonly<Record<string, unknown>>;
   baseDir: string;
+  quorumMembers: ReadonlySet<string>;
   report: Settings['report'];
 };
 
@@ -39,10 +43,12 @@ export function readCommon(
   entry: WitnessEntry,
   defaults: { required?: boolean; everyMs?: number } = {},
 ): CommonWitnessConfig {
+  const name = requireText(entry, 'name', witnessName);
+  const isRequired = (defaults.required ?? true) && !entry.quorumMembers.has(name);
   return {
-    name: requireText(entry, 'name', witnessName),
+    name,
     environments: readEnvironments(entry),
-    required: findBoolean(entry, 'required') ?? defaults.required ?? true,
+    required: findBoolean(entry, 'required') ?? isRequired,
     everyMs: findText(entry, 'every', duration('1s', '30d')) ?? defaults.everyMs ?? 0,
   };
 }

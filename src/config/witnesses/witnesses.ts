@@ -4,6 +4,7 @@ import { readSettingFile } from '../setting-files.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
 import { requireText, type WitnessEntry } from './entry.js';
 import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
+import type { QuorumConfig } from './witness-policy.js';
 
 /** The settings of a witness, by kind. */
 export type WitnessConfig = Rfc3161Config;
@@ -36,11 +37,13 @@ const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
 };
 
 /** Reads WITNESSES. Reports invalid members by path, such as `WITNESSES[0].every`. */
-export function readWitnesses(settings: Settings): WitnessConfig[] {
+export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[]): WitnessConfig[] {
+  const quorumMembers = new Set(policy.flatMap(({ members }) => members));
   const { entries, baseDir } = settings.get('WITNESSES', witnessList, { entries: [], baseDir: '.' });
   const witnesses = entries.map((members, index) => {
     const at = `WITNESSES[${index}]`;
-    if (isObject(members)) return readWitness({ at, members, baseDir, report: settings.report });
+    if (isObject(members))
+      return readWitness({ at, members, baseDir, quorumMembers, report: settings.report });
     settings.report({ name: at, problem: 'is not an object', expected: 'an object with name, kind and url' });
     return undefined;
   });
@@ -53,21 +56,26 @@ export function readWitnesses(settings: Settings): WitnessConfig[] {
 const RETRY_MARGIN_MS = 60_000;
 
 /**
- * Reports required witnesses whose interval is too long: a batch sealed right after an attestation would reach its
- * deadline before the next one.
+ * Reports required witnesses, and quorums, whose interval is too long: a batch sealed right after an attestation would
+ * reach its deadline before the next one.
  */
 export function reportInfrequentWitnesses(
   { report }: Settings,
   witnesses: readonly WitnessConfig[],
+  policy: readonly QuorumConfig[],
   deadlineMs: number,
 ): void {
-  for (const { name, required, everyMs } of witnesses) {
-    if (!required || everyMs === 0 || everyMs + RETRY_MARGIN_MS <= deadlineMs) continue;
-    report({
-      name: 'WITNESSES',
-      problem: `has an "every" for ${quote(String(name))}, which is required, that is too long for WITNESS_DEADLINE`,
-      expected: 'an "every" that is at least a minute shorter, or "required": false',
-    });
+  const late = witnesses.filter(({ everyMs }) => everyMs > 0 && everyMs + RETRY_MARGIN_MS > deadlineMs);
+  const expected = 'an "every" that is at least a minute shorter, or "required": false';
+  for (const { name } of late.filter(({ required }) => required)) {
+    const problem = `has an "every" for ${quote(String(name))}, which is required, that is too long for WITNESS_DEADLINE`;
+    report({ name: 'WITNESSES', problem, expected });
+  }
+  for (const { threshold, members } of policy) {
+    const inTime = members.filter((member) => !late.some(({ name }) => name === member));
+    if (inTime.length >= threshold) continue;
+    const problem = `needs ${threshold} of ${members.join(', ')}, whose "every" is too long for WITNESS_DEADLINE`;
+    report({ name: 'WITNESS_POLICY', problem, expected: 'an "every" that is at least a minute shorter' });
   }
 }
 

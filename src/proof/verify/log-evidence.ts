@@ -23,7 +23,7 @@ import {
 import { endOfSecond } from './instant.js';
 import { problemOf } from './read-json.js';
 import { failed, passed } from './report.js';
-import type { Trust } from './trust.js';
+import { isValidAt, type Trust } from './trust.js';
 
 /** Checks that the log's evidence is this checkpoint. Its signature was verified in step 6 (`isSigned`). */
 export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
@@ -59,12 +59,22 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
       const isKnown = trust.cosigners.some(({ key }) => lines.some((line) => isSameKey(line, key)));
       return isKnown ? wrongName(evidence) : unknownWitness(evidence);
     }
-    const checks = keys.flatMap(({ key }) =>
-      lines.map((line) => verifyCosignature(checkpoint.note.text, line, key)),
+    const checks = keys.flatMap((cosigner) =>
+      lines.map(async (line) => ({
+        cosigner,
+        seconds: await verifyCosignature(checkpoint.note.text, line, cosigner.key),
+      })),
     );
-    const times = (await Promise.all(checks)).filter((time) => time !== undefined);
-    if (times.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
-    const seconds = Math.min(...times);
+    const signed = (await Promise.all(checks)).flatMap(({ cosigner, seconds }) =>
+      seconds === undefined ? [] : [{ cosigner, seconds }],
+    );
+    if (signed.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
+    const trusted = signed.filter(({ cosigner, seconds }) => isValidAt(cosigner, new Date(seconds * 1000)));
+    const seconds = Math.min(...(trusted.length > 0 ? trusted : signed).map((one) => one.seconds));
+    if (trusted.length === 0) {
+      const time = new Date(seconds * 1000).toISOString();
+      return refuted(evidence, 'not_trusted_then', `its key was not trusted at ${time}`);
+    }
     const detail = { cosigned_at: new Date(seconds * 1000).toISOString() };
     return vouched(evidence, endOfSecond(seconds), detail);
   } catch (error) {

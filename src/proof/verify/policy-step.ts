@@ -12,11 +12,11 @@ import { type EnvironmentName, environmentNumber } from '../../protocol/environm
 import { LOG_WITNESS_NAME } from '../bundle/bundle.js';
 import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, missing, passed, type Step } from './report.js';
-import { isValidAt, type Trust } from './trust.js';
+import { isValidAt, type Trust, type TrustedQuorum } from './trust.js';
 import type { WitnessFinding } from './witness-step.js';
 
-/** Names of the required witnesses. */
-export type Policy = { readonly required: readonly string[] };
+/** Names of the required witnesses, and quorums that must be met beside them. */
+export type Policy = { readonly required: readonly string[]; readonly quorums?: readonly TrustedQuorum[] };
 
 /**
  * Policies of an environment in force at the proven time, newest first; only the newest if none was in force or no time
@@ -52,7 +52,7 @@ export function checkPolicies(
 ): Check[] {
   const isLogVerified = logSteps.every(({ status }) => status === 'passed');
   const logNames = isLogVerified ? [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)] : [];
-  const outcomes = policies.map(({ required }) => checkPolicy(required, logNames, findings));
+  const outcomes = policies.map((policy) => checkPolicy(policy, logNames, findings));
   const has = (status: Check['status']) => (checks: readonly Check[]) =>
     checks.some((check) => check.status === status);
   return (
@@ -64,17 +64,21 @@ export function checkPolicies(
 
 /** `logNames` are the log's names in policies; empty unless steps 5 and 6 passed. */
 function checkPolicy(
-  required: readonly string[],
+  { required, quorums = [] }: Policy,
   logNames: readonly string[],
   findings: readonly WitnessFinding[],
 ): Check[] {
-  const checks = [...new Set(required)].map((name) => {
+  const check = (name: string) => {
     if (logNames.includes(name)) return passed('policy.met', `${name} has vouched`);
     return checkRequired(
       name,
       findings.filter((finding) => finding.name === name),
     );
-  });
+  };
+  const checks = [
+    ...[...new Set(required)].map(check),
+    ...quorums.map(({ threshold, members }) => checkQuorum(threshold, [...new Set(members)], check)),
+  ];
   return checks.length > 0 ? checks : [passed('policy.met', 'no witness is required')];
 }
 
@@ -84,4 +88,16 @@ function checkRequired(name: string, findings: readonly WitnessFinding[]): Check
     return missing('policy.not_checkable', `the required witness ${name} could not be checked`);
   }
   return failed('policy.missing_witness', `the required witness ${name} has not vouched`);
+}
+
+function checkQuorum(threshold: number, members: readonly string[], check: (name: string) => Check): Check {
+  const having = (status: Check['status']) => members.filter((name) => check(name).status === status);
+  const [met, open] = [having('passed'), having('not_checked')];
+  const quorum = `${threshold} of ${members.join(', ')}`;
+  if (met.length >= threshold) return passed('policy.met', `${met.join(' and ')} have vouched, of ${quorum}`);
+  if (met.length + open.length >= threshold) {
+    return missing('policy.not_checkable', `too few of ${quorum} could be checked`);
+  }
+  const vouched = met.length === 0 ? 'none' : met.join(' and ');
+  return failed('policy.missing_witness', `${quorum} must vouch, and ${vouched} did`);
 }

@@ -4,9 +4,11 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import {
+  type EvmContract,
   type TransparencyLog,
   type TrustRoots,
   TrustRootsSchema,
+  type WitnessQuorum,
 } from '../../../gen/attestation/v1/service_pb.js';
 import type { Problem } from '../../protocol/problem.js';
 import { fromPem } from '../asn1/pem.js';
@@ -39,17 +41,39 @@ export type TrustedLog = Validity & {
   readonly url: string;
 };
 
-/** Names of the required witnesses, and when the policy was in force. Versions increase. */
+/** A key of a C2SP witness, of either type of cosignature. */
+export type TrustedCosigner = Validity & { readonly name: string; readonly key: NoteKey };
+
+/** Calendars behind which is the Bitcoin blockchain. */
+export type TrustedCalendars = Validity & { readonly name: string; readonly calendars: readonly string[] };
+
+/** A contract on an EVM chain. `address` is `0x` and 40 lower-case hex digits. */
+export type TrustedContract = Validity & {
+  readonly name: string;
+  readonly chainId: number;
+  readonly address: string;
+  readonly method: string;
+  /** After how many blocks a record counts as final. */
+  readonly confirmations: number;
+};
+
+/** At least `threshold` of the witnesses `members`. */
+export type TrustedQuorum = { readonly threshold: number; readonly members: readonly string[] };
+
+/** Names of the required witnesses, quorums, and when the policy was in force. Versions increase. */
 type TrustedPolicy = Validity & {
   readonly environment: Environment;
   readonly version: number;
   readonly required: readonly string[];
+  readonly quorums: readonly TrustedQuorum[];
 };
 
 /** Everything a verifier trusts. Witness names are those of bundles. */
 export type Trust = {
   readonly logs: readonly TrustedLog[];
-  readonly cosigners: readonly { readonly name: string; readonly key: NoteKey }[];
+  readonly cosigners: readonly TrustedCosigner[];
+  readonly calendars: readonly TrustedCalendars[];
+  readonly contracts: readonly TrustedContract[];
   readonly dsseKeys: readonly TrustedDsseKey[];
   readonly authorities: readonly TrustedTimestampAuthority[];
   readonly policies: readonly TrustedPolicy[];
@@ -91,10 +115,17 @@ export function isValidAt({ validFrom, validTo }: Validity, at: Date): boolean {
 function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
   return {
     logs: readEach(roots.transparencyLogs, '/transparency_logs', problems, trustedLog),
-    cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, ({ name, verifierKey }) => ({
-      name,
-      key: noteKeyOf(verifierKey, COSIGNATURE_V1_KEY),
+    cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, (witness) => ({
+      name: witness.name,
+      key: noteKeyOf(witness.verifierKey, COSIGNATURE_V1_KEY),
+      ...validity(witness),
     })),
+    calendars: readEach(roots.opentimestampsWitnesses, '/opentimestamps_witnesses', problems, (witness) => ({
+      name: witness.name,
+      calendars: witness.calendars,
+      ...validity(witness),
+    })),
+    contracts: readEach(roots.evmContracts, '/evm_contracts', problems, trustedContract),
     dsseKeys: readEach(roots.dsseSigningKeys, '/dsse_signing_keys', problems, (key) => {
       const spki = fromPem('PUBLIC KEY', key.publicKeyPem);
       const keyHint = toBase64(fromHex(key.fingerprintSha256, 32));
@@ -111,6 +142,7 @@ function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
       environment: policy.environment,
       version: policy.version,
       required: policy.required,
+      quorums: policy.quorums.map(trustedQuorum),
       ...validity(policy),
     })),
   };
@@ -124,6 +156,28 @@ function trustedLog(log: TransparencyLog): TrustedLog {
     throw new FormatError('verifier_key and public_key_pem are different keys');
   }
   return { environment, url, key, ...validity(log) };
+}
+
+function trustedContract(contract: EvmContract): TrustedContract {
+  const { name, chainId, address, method, confirmations } = contract;
+  if (chainId < 1n || chainId > BigInt(Number.MAX_SAFE_INTEGER))
+    throw new FormatError('the chain id is out of range');
+  return {
+    name,
+    chainId: Number(chainId),
+    address: address.toLowerCase(),
+    method,
+    confirmations,
+    ...validity(contract),
+  };
+}
+
+/** A quorum of none would be met by a bundle without witnesses. */
+function trustedQuorum({ threshold, members }: WitnessQuorum): TrustedQuorum {
+  if (threshold < 1 || threshold > new Set(members).size) {
+    throw new FormatError(`a quorum cannot be ${threshold} of ${members.length} witnesses`);
+  }
+  return { threshold, members };
 }
 
 function noteKeyOf(verifierKey: string, type: number, name?: string): NoteKey {

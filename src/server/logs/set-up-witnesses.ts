@@ -1,29 +1,38 @@
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import { membersIn, type QuorumConfig } from '../../config/witnesses/witness-policy.js';
 import { LOG_WITNESS_NAME } from '../../proof/bundle/bundle.js';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ConfiguredWitness } from '../pipeline/pipeline.js';
 import type { Pool } from '../store/database/connect.js';
 import { listLogs } from '../store/log/logs.js';
-import { ensurePolicy } from '../store/witnesses/policies.js';
+import { ensurePolicy, type Quorum } from '../store/witnesses/policies.js';
 import {
   ensureTimestampAuthority,
   retireTimestampAuthorities,
 } from '../store/witnesses/timestamp-authorities.js';
+import { replaceTrustedWitnesses, type WitnessIdentity } from '../store/witnesses/trusted-witnesses.js';
 import { ensureWitnessStates } from '../store/witnesses/witnesses.js';
 
-/** A configured witness. `authority`: the trust roots' entry of a time-stamping authority. */
+/**
+ * A configured witness. `authority`: the trust roots' entry of a time-stamping authority; `identity`: by what verifiers
+ * recognise a witness of another kind.
+ */
 export type WitnessSetup = ConfiguredWitness & {
   authority?: { url: string; operator: string; certChainPem: string[] };
+  identity?: WitnessIdentity;
 };
 
+/** Which witnesses a batch needs beside the required ones, and for how long it waits for them. */
+type WitnessPolicyConfig = { readonly quorums: readonly QuorumConfig[]; readonly deadlineMs: number };
+
 /**
- * Stores the configured witnesses: each environment's policy, the certificate chains of the authorities, and a state
- * per log and witness. Authorities that are no longer configured are retired.
+ * Stores the configured witnesses: each environment's policy, what verifiers recognise them by, and a state per log and
+ * witness. Witnesses that are no longer configured are retired.
  */
 export async function setUpWitnesses(
   pool: Pool,
   witnesses: readonly WitnessSetup[],
-  deadlineMs: number,
+  { quorums, deadlineMs }: WitnessPolicyConfig,
 ): Promise<void> {
   for (const { witness, authority } of witnesses) {
     if (authority) await ensureTimestampAuthority(pool, { name: witness.name, ...authority });
@@ -34,12 +43,21 @@ export async function setUpWitnesses(
     authorities.map(({ witness }) => witness.name),
     deadlineMs,
   );
+  const trusted = witnesses.flatMap(({ witness: { name }, identity }) =>
+    identity === undefined ? [] : [{ name, identity }],
+  );
+  await replaceTrustedWitnesses(pool, trusted, deadlineMs);
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const configured = witnesses.filter(({ environments }) => environments.includes(number));
     const named = configured.map(({ witness, kind, required }) => ({ name: witness.name, kind, required }));
     const log = { name: LOG_WITNESS_NAME, kind: WitnessKind.TRANSPARENCY_LOG, required: true };
-    await ensurePolicy(pool, { environment: number, witnesses: [log, ...named], deadlineMs });
+    await ensurePolicy(pool, {
+      environment: number,
+      witnesses: [log, ...named],
+      quorums: quorumsOf(number, quorums, configured),
+      deadlineMs,
+    });
     for (const { id } of logs.filter(({ environment }) => environment === number)) {
       await ensureWitnessStates(
         pool,
@@ -48,4 +66,16 @@ export async function setUpWitnesses(
       );
     }
   }
+}
+
+/** The quorums that apply in an environment: those with a member there. */
+function quorumsOf(
+  environment: number,
+  quorums: readonly QuorumConfig[],
+  configured: readonly WitnessSetup[],
+): Quorum[] {
+  const here = configured.map(({ witness: { name }, environments }) => ({ name, environments }));
+  return quorums
+    .map((quorum) => ({ threshold: quorum.threshold, members: membersIn(quorum, environment, here) }))
+    .filter(({ members }) => members.length > 0);
 }

@@ -24,6 +24,16 @@ const GAUGES: readonly {
     of: ({ nextAttemptAt }) => nextAttemptAt.getTime() / 1000,
   },
   {
+    name: 'attest_witness_pending_requests',
+    help: 'Requests that a witness has accepted and not yet fulfilled',
+    of: ({ pendingRequests }) => pendingRequests,
+  },
+  {
+    name: 'attest_witness_oldest_request_timestamp_seconds',
+    help: 'When a witness accepted the oldest of its pending requests',
+    of: ({ oldestRequestAt }) => (oldestRequestAt === null ? undefined : oldestRequestAt.getTime() / 1000),
+  },
+  {
     name: 'attest_witness_leaves_behind',
     help: 'Published leaves that a witness has not vouched for',
     of: ({ publishedTreeSize, coversTreeSize }) => Math.max(0, publishedTreeSize - coversTreeSize),

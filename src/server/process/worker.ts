@@ -141,7 +141,10 @@ async function setUp(
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
-  await setUpWitnesses(pool, witnesses, config.witnessDeadlineMs);
+  await setUpWitnesses(pool, witnesses, {
+    quorums: config.witnessPolicy,
+    deadlineMs: config.witnessDeadlineMs,
+  });
   await checkRegisters({ pool, register, log });
   return pool;
 }

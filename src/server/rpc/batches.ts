@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type Batch,
+  type BatchQuorumSchema,
   BatchSchema,
   type BatchService,
   BatchStatus,
@@ -20,6 +21,7 @@ import type { LogCache } from '../logs/log-cache.js';
 import type { Pool } from '../store/database/connect.js';
 import { type BatchRow, findProjectBatch, listProjectBatches } from '../store/log/batches.js';
 import { listPolicies, type Policy } from '../store/witnesses/policies.js';
+import { listRequests, type RequestStatus } from '../store/witnesses/witness-requests.js';
 import {
   type Covering,
   listCoveringEvidence,
@@ -72,21 +74,31 @@ async function batchMessages(
   environment: number,
 ): Promise<Batch[]> {
   const logIds = [...new Set(batches.map(({ logId }) => logId))];
-  const [policies, evidence, states] = await Promise.all([
+  const [policies, evidence, states, requests] = await Promise.all([
     listPolicies(pool),
     listCoveringEvidence(pool, batches),
     Promise.all(logIds.map((logId) => listWitnessStates(pool, logId))),
+    Promise.all(logIds.map((logId) => listRequests(pool, logId))),
   ]);
   return batches.map((batch) => {
     const { logId, treeSize, policyVersion } = batch;
     const policy = policies.find((p) => p.environment === environment && p.version === policyVersion);
     const covering = evidence.filter((piece) => piece.logId === logId && piece.batchSize === treeSize);
     const asked = states.flat().filter((state) => state.logId === logId);
-    return batchMessage(batch, environment, batchWitnesses(batch, policy, covering, asked, clock()));
+    const pending = requests
+      .flat()
+      .filter((request) => request.logId === logId && request.treeSize >= treeSize);
+    const witnesses = batchWitnesses({ batch, policy, covering, asked, pending }, clock());
+    return batchMessage(batch, environment, witnesses, batchQuorums(policy, covering));
   });
 }
 
-function batchMessage(batch: BatchRow, environment: number, witnesses: WitnessInit[]): Batch {
+function batchMessage(
+  batch: BatchRow,
+  environment: number,
+  witnesses: WitnessInit[],
+  quorums: QuorumInit[],
+): Batch {
   return create(BatchSchema, {
     id: batch.id,
     environment,
@@ -99,32 +111,54 @@ function batchMessage(batch: BatchRow, environment: number, witnesses: WitnessIn
     ...(batch.witnessedAt === null ? {} : { witnessedAt: timestampFromDate(batch.witnessedAt) }),
     checkpoint: batch.note,
     witnesses,
+    quorums,
+  });
+}
+
+type QuorumInit = MessageInitShape<typeof BatchQuorumSchema>;
+
+function batchQuorums(
+  policy: Policy | undefined,
+  covering: readonly Pick<Covering, 'witness'>[],
+): QuorumInit[] {
+  return (policy?.quorums ?? []).map(({ threshold, members }) => {
+    const landed = members.filter((name) => covering.some(({ witness }) => witness === name)).length;
+    return { threshold, members, landed };
   });
 }
 
 type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
 
+/** What is known of a batch's witnesses. */
+type BatchEvidence = {
+  batch: BatchRow;
+  policy: Policy | undefined;
+  covering: readonly Omit<Covering, 'evidence'>[];
+  asked: readonly WitnessState[];
+  /** The pending requests that cover the batch, the smallest size first. */
+  pending: readonly RequestStatus[];
+};
+
 /** The log first, then the witnesses of the batch's policy, then others that have vouched. */
 function batchWitnesses(
-  batch: BatchRow,
-  policy: Policy | undefined,
-  evidence: readonly Omit<Covering, 'evidence'>[],
-  states: readonly WitnessState[],
+  { batch, policy, covering, asked: states, pending }: BatchEvidence,
   nowMs: number,
 ): WitnessInit[] {
+  const isOverdue = nowMs > batch.deadlineAt.getTime();
   const asked = (policy?.witnesses ?? []).filter(({ kind }) => kind !== WitnessKind.TRANSPARENCY_LOG);
-  const others = evidence.filter((piece) => !asked.some(({ name }) => name === piece.witness));
+  const others = covering.filter((piece) => !asked.some(({ name }) => name === piece.witness));
   const named = [...asked, ...others.map(({ witness, kind }) => ({ name: witness, kind, required: false }))];
   return [
     logWitness(batch),
     ...named.map(({ name, kind, required }) => {
-      const landed = evidence.find((piece) => piece.witness === name);
+      const landed = covering.find((piece) => piece.witness === name);
       const state = states.find((candidate) => candidate.witness === name);
+      const request = pending.find((candidate) => candidate.witness === name);
       return {
         name,
         kind,
         required,
-        ...(landed ? landedWitness(landed) : missingWitness(batch, state, nowMs)),
+        ...(landed ? landedWitness(landed) : missingWitness(state, request, required && isOverdue)),
       };
     }),
   ];
@@ -151,10 +185,24 @@ function landedWitness({ landedAt, treeSize, detail }: Omit<Covering, 'evidence'
   };
 }
 
-function missingWitness(batch: BatchRow, state: WitnessState | undefined, nowMs: number): WitnessInit {
-  const overdue = nowMs > batch.deadlineAt.getTime();
+/** A witness that has accepted a request is pending, however long it takes; one that is not required has no deadline. */
+function missingWitness(
+  state: WitnessState | undefined,
+  request: RequestStatus | undefined,
+  isOverdue: boolean,
+): WitnessInit {
+  if (request === undefined) {
+    const { FAILED, PENDING } = WitnessStatus;
+    return {
+      status: isOverdue ? FAILED : PENDING,
+      ...(state?.lastError ? { lastError: state.lastError } : {}),
+    };
+  }
+  const { treeSize, detail, lastError } = request;
   return {
-    status: overdue ? WitnessStatus.FAILED : WitnessStatus.PENDING,
-    ...(state?.lastError ? { lastError: state.lastError } : {}),
+    status: WitnessStatus.PENDING,
+    coversTreeSize: BigInt(treeSize),
+    detail,
+    ...(lastError ? { lastError } : {}),
   };
 }

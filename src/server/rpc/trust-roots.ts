@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import {
   type DsseSigningKeySchema,
   type TimestampAuthoritySchema,
@@ -25,6 +26,7 @@ import {
   listTimestampAuthorities,
   type TimestampAuthorityRow,
 } from '../store/witnesses/timestamp-authorities.js';
+import { listTrustedWitnesses, type TrustedWitnessRow } from '../store/witnesses/trusted-witnesses.js';
 
 /** Reads the trust roots. */
 export type TrustRootsReader = {
@@ -37,6 +39,7 @@ type Sources = {
   logs: Log[];
   keys: DsseKey[];
   authorities: TimestampAuthorityRow[];
+  witnesses: TrustedWitnessRow[];
   policies: DatedPolicy[];
 };
 
@@ -78,17 +81,19 @@ async function readRoots(pool: Pool, verifyUrl: string): Promise<Roots> {
 }
 
 async function readSources(pool: Pool): Promise<Sources> {
-  const [logs, keys, authorities, policies] = await Promise.all([
+  const [logs, keys, authorities, witnesses, policies] = await Promise.all([
     listLogs(pool),
     listDsseKeys(pool),
     listTimestampAuthorities(pool),
+    listTrustedWitnesses(pool),
     listPolicies(pool),
   ]);
-  return { logs, keys, authorities, policies };
+  return { logs, keys, authorities, witnesses, policies };
 }
 
-function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verifyUrl: string): TrustRoots {
-  const changes = [...keys, ...authorities].flatMap(({ validFrom, validTo }) =>
+function trustRootsMessage(sources: Sources, verifyUrl: string): TrustRoots {
+  const { logs, keys, authorities, witnesses, policies } = sources;
+  const changes = [...keys, ...authorities, ...witnesses].flatMap(({ validFrom, validTo }) =>
     validTo ? [validFrom, validTo] : [validFrom],
   );
   const started = [...policies.map(({ validFrom }) => validFrom), ...logs.map(({ createdAt }) => createdAt)];
@@ -96,6 +101,7 @@ function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verif
   return create(TrustRootsSchema, {
     timestampAuthorities: authorities.map(authorityMessage),
     transparencyLogs: logs.map((log) => logMessage(log, verifyUrl)),
+    ...witnessMessages(witnesses),
     dsseSigningKeys: keys.map(keyMessage),
     policies: policies.map(policyMessage),
     updatedAt: timestampFromDate(new Date(Math.max(0, ...times))),
@@ -105,6 +111,28 @@ function trustRootsMessage({ logs, keys, authorities, policies }: Sources, verif
 function authorityMessage(row: TimestampAuthorityRow): MessageInitShape<typeof TimestampAuthoritySchema> {
   const { name, url, operator, certChainPem } = row;
   return { name, url, operator, certChainPem, ...validity(row) };
+}
+
+/** The witnesses by kind. A calendar of several witnesses is listed once in `timestampCalendars`. */
+function witnessMessages(witnesses: readonly TrustedWitnessRow[]) {
+  const rows = witnesses.map(({ name, identity, ...dates }) => ({ name, identity, dates: validity(dates) }));
+  const opentimestamps = rows.flatMap(({ name, identity, dates }) =>
+    identity.kind === WitnessKind.OPENTIMESTAMPS ? [{ name, calendars: identity.calendars, ...dates }] : [],
+  );
+  return {
+    logWitnesses: rows.flatMap(({ name, identity, dates }) =>
+      identity.kind === WitnessKind.LOG_WITNESS
+        ? identity.verifierKeys.map((verifierKey) => ({ name, verifierKey, ...dates }))
+        : [],
+    ),
+    opentimestampsWitnesses: opentimestamps,
+    timestampCalendars: [...new Set(opentimestamps.flatMap(({ calendars }) => calendars))],
+    evmContracts: rows.flatMap(({ name, identity, dates }) => {
+      if (identity.kind !== WitnessKind.EVM) return [];
+      const { chainId, address, method, confirmations } = identity;
+      return [{ name, chainId: BigInt(chainId), address, method, confirmations, ...dates }];
+    }),
+  };
 }
 
 function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof TransparencyLogSchema> {
@@ -146,6 +174,7 @@ function policyMessage(policy: DatedPolicy): MessageInitShape<typeof WitnessPoli
     environment: policy.environment,
     version: policy.version,
     required: policy.witnesses.filter(({ required }) => required).map(({ name }) => name),
+    quorums: policy.quorums,
     deadline: durationFromMs(policy.deadlineMs),
     ...validity(policy),
   };

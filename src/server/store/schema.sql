@@ -372,7 +372,6 @@ CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btre
 CREATE TABLE trusted_witness (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
   name text COLLATE "C" NOT NULL,
-  kind smallint NOT NULL,
   identity jsonb NOT NULL,
   valid_from timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   valid_to timestamp with time zone,
@@ -1153,4 +1152,18 @@ AS $function$
   SELECT t.noted_end, p_end FROM tail t WHERE t.noted_end < p_end
 $function$;
 COMMENT ON FUNCTION time_stretches(p_log_id integer, p_after timestamp with time zone, p_before timestamp with time zone, p_end bigint) IS 'Returns the stretches of a log below p_end outside which nothing was submitted after p_after and before p_before (null: any). Leaves without time bounds yet are always in one.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION witness_need(p policy)
+ RETURNS TABLE(need integer, threshold integer, witness text)
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT -row_number() OVER ()::integer, 1, w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
+  WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::integer <> 1
+  UNION ALL
+  SELECT q.ordinality::integer, (q.value ->> 'threshold')::integer, m
+  FROM jsonb_array_elements(p.quorums) WITH ORDINALITY q, jsonb_array_elements_text(q.value -> 'members') m
+$function$;
+COMMENT ON FUNCTION witness_need(p policy) IS 'Returns what a policy needs of witnesses, except the log itself (kind 1): of those with the same number `need`, at least `threshold`. A required witness is a need of its own with a negative number, a quorum one with its place from 1.
 Locks: none.';

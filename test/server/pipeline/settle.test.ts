@@ -93,7 +93,7 @@ t.test(
     await runJob(test.pipeline, witnessJob(test.logId, 'good'));
     acknowledged.push(...(await test.submit(2)));
     await runJob(test.pipeline, sealJob(test.logId));
-    await setUpWitnesses(test.pool, [good.setup], MINUTE_MS);
+    await setUpWitnesses(test.pool, [good.setup], { quorums: [], deadlineMs: MINUTE_MS });
     const after = test.another({ witnesses: [good.setup] });
     await runJob(after, settleJob(test.logId));
     t.same(await statuses(test), [SEALED, SEALED]);
@@ -118,7 +118,7 @@ t.test('a batch is settled by the policy that it was sealed under', async (t) =>
   const before = await makePipeline(t, { databaseUrl, witnesses: [first] });
   const acknowledged = await before.submit(2);
   await runJob(before.pipeline, sealJob(before.logId));
-  await setUpWitnesses(before.pool, [first.setup, second.setup], 3_600_000);
+  await setUpWitnesses(before.pool, [first.setup, second.setup], { quorums: [], deadlineMs: 3_600_000 });
   const after = { ...before.pipeline, witnesses: [first.setup, second.setup] };
   acknowledged.push(...(await before.submit(2)));
   await drain(after);

@@ -227,7 +227,7 @@ t.test(
     const test = await openPipeline(t, [old]);
     const acknowledged = await test.submit(1);
     await runJob(test.pipeline, sealJob(test.logId));
-    await setUpWitnesses(test.pool, [renewed.setup], 60 * MINUTE_MS);
+    await setUpWitnesses(test.pool, [renewed.setup], { quorums: [], deadlineMs: 60 * MINUTE_MS });
     await test.pool`
       UPDATE timestamp_authority SET valid_from = valid_from - interval '1 minute', valid_to = valid_to - interval '1 minute'`;
     await drain(test.pipeline);

@@ -222,6 +222,7 @@ t.test('trust roots name every key, log, authority and policy, the same on every
     'evm_contracts',
     'policies',
     'updated_at',
+    'opentimestamps_witnesses',
   ]);
   t.match(json, {
     timestamp_authorities: [

@@ -55,7 +55,7 @@ async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
 }
 
 function standingMessage(row: StandingRow): WitnessStanding {
-  const { lastSuccessAt, lastFailedAt } = row;
+  const { lastSuccessAt, lastFailedAt, oldestRequestAt } = row;
   return create(WitnessStandingSchema, {
     log: row.origin,
     environment: row.environment,
@@ -70,5 +70,7 @@ function standingMessage(row: StandingRow): WitnessStanding {
     lastError: row.lastError ?? '',
     nextAttemptAt: timestampFromDate(row.nextAttemptAt),
     beingAsked: row.isAsked,
+    pendingRequests: row.pendingRequests,
+    ...(oldestRequestAt === null ? {} : { oldestRequestAt: timestampFromDate(oldestRequestAt) }),
   });
 }

@@ -24,12 +24,23 @@ CREATE TABLE witness_request (
 CREATE UNIQUE INDEX witness_request_exclusive ON witness_request (witness) WHERE is_exclusive;
 
 -- By what verifiers recognise the witnesses that are not time-stamping authorities, and when it was trusted. `identity`
--- depends on the kind (a proto WitnessKind number).
+-- names its kind (a proto WitnessKind number) and depends on it.
 CREATE TABLE trusted_witness (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL,
-  kind smallint NOT NULL,
   identity jsonb NOT NULL,
   valid_from timestamptz NOT NULL DEFAULT clock_timestamp(),
   valid_to timestamptz
 );
+
+CREATE FUNCTION witness_need(p policy) RETURNS TABLE (need integer, threshold integer, witness text)
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT -row_number() OVER ()::integer, 1, w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
+  WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::integer <> 1
+  UNION ALL
+  SELECT q.ordinality::integer, (q.value ->> 'threshold')::integer, m
+  FROM jsonb_array_elements(p.quorums) WITH ORDINALITY q, jsonb_array_elements_text(q.value -> 'members') m
+$$;
+COMMENT ON FUNCTION witness_need IS
+'Returns what a policy needs of witnesses, except the log itself (kind 1): of those with the same number `need`, at least `threshold`. A required witness is a need of its own with a negative number, a quorum one with its place from 1.
+Locks: none.';

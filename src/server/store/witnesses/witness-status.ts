@@ -18,6 +18,9 @@ export type WitnessHealth = {
   lastError: string | null;
   nextAttemptAt: Date;
   isAsked: boolean;
+  /** The requests that it has accepted and not yet fulfilled. */
+  pendingRequests: number;
+  oldestRequestAt: Date | null;
 };
 
 /** Reads the state of the active logs' witnesses. Costs a few index look-ups for each. */
@@ -27,14 +30,19 @@ export async function readWitnessHealth(sql: Sql): Promise<WitnessHealth[]> {
       w.covers_tree_size AS "coversTreeSize", coalesce(published.size, 0) AS "publishedTreeSize",
       (SELECT e.landed_at FROM evidence e WHERE e.log_id = l.id AND e.witness = w.witness
        ORDER BY e.tree_size DESC LIMIT 1) AS "lastSuccessAt",
-      w.failures, w.last_failed_at AS "lastFailedAt", w.last_error AS "lastError",
+      w.failures, w.last_failed_at AS "lastFailedAt", coalesce(w.last_error, pending.last_error) AS "lastError",
       w.next_attempt_at AS "nextAttemptAt",
-      coalesce(w.leased_until > clock_timestamp(), false) AS "isAsked"
+      coalesce(w.leased_until > clock_timestamp(), false) AS "isAsked",
+      pending.requests AS "pendingRequests", pending.oldest_at AS "oldestRequestAt"
     FROM log l
     CROSS JOIN LATERAL (
       SELECT p.witnesses FROM policy p WHERE p.environment = l.environment ORDER BY p.version DESC LIMIT 1) policy
     CROSS JOIN LATERAL jsonb_to_recordset(policy.witnesses) AS named(name text, kind smallint, required boolean)
     JOIN witness_state w ON w.log_id = l.id AND w.witness = named.name
+    CROSS JOIN LATERAL (
+      SELECT count(*)::integer AS requests, min(r.requested_at) AS oldest_at,
+             (array_agg(r.last_error ORDER BY r.tree_size DESC) FILTER (WHERE r.last_error IS NOT NULL))[1] AS last_error
+      FROM witness_request r WHERE r.log_id = l.id AND r.witness = w.witness) pending
     LEFT JOIN LATERAL (
       SELECT b.tree_size AS size FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NOT NULL
       ORDER BY b.tree_size DESC LIMIT 1) published ON true
