@@ -2,6 +2,8 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { toHex } from '../../src/proof/bytes/encoding.js';
+import type { Policy } from '../../src/proof/verify/policy-step.js';
+import type { TrustedQuorum } from '../../src/proof/verify/trust.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { type LogCache, openLogCache } from '../../src/server/logs/log-cache.js';
 import { createBundleReader, statementOf } from '../../src/server/rpc/attestations/bundles.js';
@@ -116,26 +118,30 @@ async function verifyBundles(
     const log = await logCache.getLog(row.logId);
     const evidence = await findCoveringEvidence(pool, [{ logId: log.id, treeSize: row.batchTreeSize ?? 0 }]);
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
-    const required = await readRequired(pool, row);
+    const { required, quorums } = await readPolicy(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;
     const verification = await verifyBundle((await bundles.read(row)).message(), {
       trustRoots,
       artifactSha256: toHex(row.artifactSha256),
       environment: statementOf(row, log.environment).environment,
       now: new Date(),
-      policy: { required: isPartial ? required.filter((name) => landed.includes(name)) : required },
+      policy: isPartial
+        ? { required: required.filter((name) => landed.includes(name)) }
+        : { required, quorums },
     });
     if (verification.verdict !== 'verified') problems.push(`${row.id}: ${verification.summary}`);
   }
   return problems;
 }
 
-async function readRequired(pool: Pool, { batchId }: SubmissionRow): Promise<string[]> {
-  const rows = await pool<{ name: string }[]>`
-    SELECT w ->> 'name' AS name
+async function readPolicy(pool: Pool, { batchId }: SubmissionRow): Promise<Required<Policy>> {
+  const [policy] = await pool<
+    { witnesses: { name: string; required: boolean }[]; quorums: TrustedQuorum[] }[]
+  >`
+    SELECT p.witnesses, p.quorums
     FROM batch b JOIN log l ON l.id = b.log_id
-    JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version,
-         jsonb_array_elements(p.witnesses) w
-    WHERE b.id = ${batchId} AND (w ->> 'required')::boolean`;
-  return rows.map(({ name }) => name);
+    JOIN policy p ON p.environment = l.environment AND p.version = b.policy_version
+    WHERE b.id = ${batchId}`;
+  const { witnesses = [], quorums = [] } = policy ?? {};
+  return { required: witnesses.filter(({ required }) => required).map(({ name }) => name), quorums };
 }
