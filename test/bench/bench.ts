@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
+import { measureCadence } from './cadence.js';
 import { measureExports } from './exports.js';
 import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
@@ -11,6 +12,7 @@ import { openLoadGenerator } from './load.js';
 import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
 import {
+  cadenceLines,
   describeMachine,
   exportsLines,
   filesLines,
@@ -95,6 +97,9 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
     case 'files':
       report.files = await measureFilesEntered(services, options);
       return filesLines(report.files);
+    case 'cadence':
+      report.cadence = await measureCadence(services, options);
+      return cadenceLines(report.cadence);
     case 'witnessed':
       report.witnessed = await measureWitnessed(services, options);
       return witnessedLines(report.witnessed);

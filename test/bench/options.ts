@@ -9,6 +9,7 @@ const MEASURES = [
   'plans',
   'seal',
   'witnessed',
+  'cadence',
   'webhooks',
   'exports',
   'hostile',
@@ -28,6 +29,8 @@ export type Options = {
   witnessedSeconds: number;
   /** Events that are sent in each round. */
   deliveries: number;
+  /** The simulated time of witnesses' calls. */
+  hours: number;
   /** Witnessed submissions that are in the tables before anything is measured. */
   rows: number;
   jsonFile: string | undefined;
@@ -42,12 +45,14 @@ export type Options = {
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
                     cold reads more submissions than are kept; plans prints what Postgres does for lists;
+                    cadence simulates a day of ten witnesses, and counts the requests to each;
                     hostile runs attacks and prints what they cost; files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
   --program <path>  attack this dist/src/main.js of another version
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 5 by default
+  --hours <n>       that cadence simulates, 24 by default (1 with --quick)
   --rows <n>        witnessed submissions in the tables before, 100000 by default; 10000000 takes minutes and 10 GB
   --json <file>     also write the figures there
   --profile <dir>   also write .cpuprofile files of the API process there, and print what took its time`;
@@ -63,6 +68,7 @@ export function readOptions(args: string[]): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       rows: { type: 'string' },
+      hours: { type: 'string' },
       json: { type: 'string' },
       attack: { type: 'string' },
       program: { type: 'string' },
@@ -78,6 +84,7 @@ export function readOptions(args: string[]): Options | undefined {
     warmUpSeconds: quick ? 1 : 3,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
+    hours: wholeNumber('hours', values.hours, quick ? 1 : 24),
     deliveries: quick ? 4_000 : 20_000,
     rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 100_000)),
     jsonFile: values.json,

@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { CadenceMeasurement } from './cadence.js';
 import type { ExportsMeasurement } from './exports.js';
 import type { FilesEntered } from './files-entered.js';
 import type { HostileRow } from './hostile.js';
@@ -34,6 +35,7 @@ export type Report = {
   plans?: ListPlan[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
+  cadence?: CadenceMeasurement;
   webhooks?: WebhooksMeasurement;
   exports?: ExportsMeasurement;
   hostile?: HostileRow[];
@@ -144,6 +146,21 @@ export function exportsLines({ rows, bytes, summaries, grownMib }: ExportsMeasur
   ]);
   const size = `${rows} rows, ${whole(bytes / 1024 / 1024)} MiB`;
   return `\nexports, a batch of ${size}\n${table([columns, ...lines])}\ngrown by ${whole(grownMib)} MiB above idle`;
+}
+
+/** How often each witness was called in the simulated time. */
+export function cadenceLines({ hours, submissions, batches, witnessed, calls }: CadenceMeasurement): string {
+  const columns = ['', 'kind', 'every', 'requests', 'polls', 'submissions a request'];
+  const rows = calls.map(({ name, kind, everySeconds, requests, polls }) => [
+    name,
+    kind,
+    everySeconds === 0 ? 'checkpoint' : `${everySeconds} s`,
+    whole(requests),
+    whole(polls),
+    requests === 0 ? '' : whole(submissions / requests),
+  ]);
+  const what = `${hours} h simulated, ${submissions} submissions in ${batches} batches, ${witnessed} witnessed`;
+  return `\ncalls of witnesses, ${what}\n${table([columns, ...rows])}`;
 }
 
 const HOSTILE_COLUMNS = [

@@ -98,6 +98,9 @@ export async function makeWitness(
   return made;
 }
 
+/** Whose end is that of what is made for it: a test. */
+type Owner = Pick<Test, 'teardown'>;
+
 export type TestPipelineOptions = {
   databaseUrl: string;
   witnesses: readonly TestWitness[];
@@ -110,7 +113,7 @@ export type TestPipelineOptions = {
 };
 
 /** Sets the tables up as a worker and an API do at their start. */
-export async function makePipeline(test: Test, options: TestPipelineOptions): Promise<TestPipeline> {
+export async function makePipeline(test: Owner, options: TestPipelineOptions): Promise<TestPipeline> {
   const { accept = sequenceSubmissions } = options;
   const dir = await temporaryDir(test);
   const secrets = await openSecrets(dir);
@@ -271,7 +274,7 @@ function makeRow(
   };
 }
 
-async function temporaryDir(test: Test): Promise<string> {
+async function temporaryDir(test: Owner): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-pipeline-'));
   test.teardown(() => rm(dir, { recursive: true, force: true }));
   return dir;
