@@ -40,6 +40,9 @@ export type WitnessAnswer =
       readonly pollAfterMs: number;
     };
 
+/** The answer to a poll. `abandoned`: the request will never be fulfilled, for this reason; another one is made. */
+export type PollAnswer = WitnessAnswer | { readonly type: 'abandoned'; readonly reason: string };
+
 /** A request that the witness has accepted. `ageMs`: since then. */
 export type PendingRequest = {
   readonly checkpoint: CheckpointToWitness;
@@ -59,7 +62,7 @@ export type Witness = {
    */
   ask(checkpoint: WitnessedCheckpoint, signal: AbortSignal): Promise<WitnessAnswer>;
   /** Continues a pending request. May be called repeatedly with one state. Rejects as `ask` does; the state stays. */
-  poll?(request: PendingRequest, signal: AbortSignal): Promise<WitnessAnswer>;
+  poll?(request: PendingRequest, signal: AbortSignal): Promise<PollAnswer>;
   /** Set if it has at most one pending request, over all logs. */
   readonly oneAtATime?: true;
 };

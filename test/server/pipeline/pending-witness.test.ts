@@ -6,8 +6,10 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { fromUtf8, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
+import { makeWitnessDue } from '../../../src/server/store/witnesses/witness-leases.js';
 import { leaseDueRequest, listRequests } from '../../../src/server/store/witnesses/witness-requests.js';
-import type { PendingRequest, WitnessAnswer } from '../../../src/server/witness/witness.js';
+import { listWitnessStates } from '../../../src/server/store/witnesses/witnesses.js';
+import type { PendingRequest, PollAnswer, WitnessAnswer } from '../../../src/server/witness/witness.js';
 import { letPass } from '../../support/database-clock.js';
 import { drain, type TestWitness } from '../../support/pipeline.js';
 import { openPipeline, statuses } from '../../support/pipeline-state.js';
@@ -19,7 +21,7 @@ type SlowWitness = TestWitness & {
   /** The sizes that it was asked for, and those that were polled with their state. */
   sizes: number[];
   polled: string[];
-  poll: (request: PendingRequest) => Promise<WitnessAnswer>;
+  poll: (request: PendingRequest) => Promise<PollAnswer>;
 };
 
 /** A witness that accepts every request, and continues as `poll` says. */
@@ -218,4 +220,36 @@ t.test('pending requests do not wait for the interval between two requests', asy
   await letPass(test, 60 * MINUTE_MS);
   await drain(test.pipeline);
   t.same(witness.sizes, [1, 2]);
+});
+
+t.test('a request that will never be fulfilled is made again', async (t) => {
+  const witness = slowWitness();
+  const test = await open(t, witness);
+  await test.submit(1);
+  await drain(test.pipeline);
+  witness.poll = async () => ({ type: 'abandoned', reason: 'the calendars have lost it' });
+  await letPass(test, MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await listRequests(test.pool, test.logId), []);
+  t.match(await listWitnessStates(test.pool, test.logId), [
+    { failures: 1, lastError: 'the calendars have lost it' },
+  ]);
+  witness.poll = landed;
+  await letPass(test, MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(witness.sizes, [1, 1]);
+  await letPass(test, MINUTE_MS);
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
+});
+
+t.test('a request is polled at once when an operator asks for it', async (t) => {
+  const witness = slowWitness();
+  const test = await open(t, witness);
+  await test.submit(1);
+  await drain(test.pipeline);
+  witness.poll = landed;
+  await makeWitnessDue(test.pool, 'slow');
+  await drain(test.pipeline);
+  t.same(await statuses(test), [WITNESSED]);
 });

@@ -4,6 +4,7 @@ import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { findBatchesBySize } from '../../store/log/batches.js';
 import { getLog } from '../../store/log/logs.js';
 import {
+  abandonRequest,
   type LeasedRequest,
   leaseDueRequest,
   recordRequestFailure,
@@ -12,7 +13,7 @@ import {
   updateRequest,
 } from '../../store/witnesses/witness-requests.js';
 import { recordLateEvidence } from '../../store/witnesses/witnesses.js';
-import type { CheckpointToWitness, WitnessAnswer } from '../../witness/witness.js';
+import type { CheckpointToWitness, PollAnswer } from '../../witness/witness.js';
 import { settleJob } from '../jobs/job.js';
 import { keepRenewing, LEASE_MS } from '../lease.js';
 import type { ConfiguredWitness, LogPipeline } from '../pipeline.js';
@@ -47,7 +48,7 @@ async function pollLeased(
   const { logId, treeSize, state, detail, ageMs, attempt } = leased;
   const checkpoint = await readCheckpoint(pipeline, logId, treeSize);
   const call = { origin: checkpoint.origin, witness: witness.name, treeSize, attempt };
-  let answer: WitnessAnswer;
+  let answer: PollAnswer;
   try {
     if (witness.poll === undefined)
       throw new Error(`witnesses of kind ${witness.kind} have no pending requests`);
@@ -67,6 +68,12 @@ async function pollLeased(
   if (answer.type === 'pending') {
     const { type: _, ...pending } = answer;
     await retryWhileUnavailable(() => updateRequest(pool, leased, pending));
+    return;
+  }
+  if (answer.type === 'abandoned') {
+    const { reason } = answer;
+    log.warn({ ...call, reason }, 'a pending request to the witness was abandoned');
+    await abandonRequest(pool, leased, reason, pollBackoffMs(leased.failures, pipeline.random()));
     return;
   }
   const { evidence, detail: landedDetail } = answer;

@@ -93,8 +93,11 @@ export async function shortenBackoff(sql: Sql, logId: number, longestMs: number)
       AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
 }
 
-/** Makes a witness due at once, for every log. */
+/** Makes a witness and its pending requests due at once, for every log. */
 export async function makeWitnessDue(sql: Sql, witness: string): Promise<void> {
+  await sql`
+    UPDATE witness_request SET next_poll_at = clock_timestamp()
+    WHERE witness = ${witness} AND next_poll_at > clock_timestamp()`;
   await sql`
     UPDATE witness_state SET next_attempt_at = clock_timestamp()
     WHERE witness = ${witness} AND next_attempt_at > clock_timestamp()`;

@@ -126,6 +126,31 @@ export async function recordRequestFailure(
     WHERE log_id = ${logId} AND witness = ${witness} AND tree_size = ${treeSize} AND attempt = ${attempt}`;
 }
 
+/**
+ * Deletes a request that will never be fulfilled, unless another attempt has begun, so that the witness is asked anew
+ * after `backoffMs`. Counts as a failure of the witness.
+ */
+export async function abandonRequest(
+  pool: Pool,
+  { logId, witness, treeSize, attempt }: LeasedRequest,
+  reason: string,
+  backoffMs: number,
+): Promise<void> {
+  await pool.begin(async (tx) => {
+    const deleted = await tx`
+      DELETE FROM witness_request
+      WHERE log_id = ${logId} AND witness = ${witness} AND tree_size = ${treeSize} AND attempt = ${attempt}`;
+    if (deleted.count === 0) return;
+    await tx`
+      UPDATE witness_state SET
+        requested_tree_size = coalesce((
+          SELECT max(tree_size) FROM witness_request WHERE log_id = ${logId} AND witness = ${witness}), 0),
+        failures = failures + 1, last_failed_at = clock_timestamp(), last_error = ${reason.slice(0, 500)},
+        next_attempt_at = clock_timestamp() + ${backoffMs}::bigint * interval '1 millisecond'
+      WHERE log_id = ${logId} AND witness = ${witness}`;
+  });
+}
+
 /** A pending request as shown: without its state. */
 export type RequestStatus = RequestKey & {
   detail: JsonObject;
