@@ -28,7 +28,10 @@ function findNames(paths: readonly string[], pattern: RegExp): string[] {
   return [...new Set(found)].sort();
 }
 
-const sourcesIn = (folder: string) => readdirSync(folder).map((name) => join(folder, name));
+const sourcesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => path.endsWith('.ts'));
 
 t.test('every path that a page names exists', async (t) => {
   for (const page of PAGES) {
