@@ -22,6 +22,7 @@ import {
   COSIGNATURE_V1_KEY,
   encodeSignatureLine,
   encodeVerifierKey,
+  ML_DSA_44_NOTE_KEY,
   noteKey,
 } from '../../src/proof/log/note.js';
 import { extendTiles, readFrom } from '../../src/proof/log/tile.js';
@@ -33,6 +34,7 @@ import {
   type StatementFields,
   statementBytes,
 } from '../../src/proof/statement/statement.js';
+import type { MlDsaKey } from '../../src/server/keys/ml-dsa-key.js';
 import {
   openTimestampAuthority,
   type TimestampAuthority,
@@ -79,7 +81,8 @@ export type Service = {
   environment: 'live' | 'test';
   dsse: { publicKey: Uint8Array; sign: (data: Uint8Array) => Uint8Array };
   log: ReturnType<typeof ed25519>;
-  cosigner: ReturnType<typeof ed25519> & { name: string };
+  /** With a second key it signs twice. */
+  cosigner: ReturnType<typeof ed25519> & { name: string; mlDsa?: MlDsaKey };
   authority: TimestampAuthority;
 };
 
@@ -208,13 +211,17 @@ async function ask(
         detail: { pending: true },
       };
     case 'cosigner': {
-      const line = cosign(parseCheckpoint(later).note.text, COSIGNED_AT.getTime() / 1000, service.cosigner);
+      const { name, mlDsa } = service.cosigner;
+      const cosigners = [service.cosigner, ...(mlDsa ? [{ name, type: ML_DSA_44_NOTE_KEY, ...mlDsa }] : [])];
+      const lines = cosigners.map((cosigner) =>
+        encodeSignatureLine(cosign(parseCheckpoint(later).note.text, COSIGNED_AT.getTime() / 1000, cosigner)),
+      );
       return {
         ...base,
         name: 'w1',
         kind: WitnessKind.LOG_WITNESS,
         treeSize: LATER_SIZE,
-        evidence: utf8(encodeSignatureLine(line)),
+        evidence: utf8(lines.join('')),
       };
     }
     case 'tsa': {
@@ -239,6 +246,7 @@ export function makeTrustRoots(
   change: MessageInitShape<typeof TrustRootsSchema> = {},
 ): TrustRoots {
   const environment = service.environment === 'live' ? Environment.LIVE : Environment.TEST;
+  const { name, mlDsa } = service.cosigner;
   const validFrom = timestampFromDate(new Date('2025-01-01T00:00:00Z'));
   return create(TrustRootsSchema, {
     timestampAuthorities: [
@@ -260,6 +268,14 @@ export function makeTrustRoots(
           noteKey(service.cosigner.name, service.cosigner.publicKey, COSIGNATURE_V1_KEY),
         ),
       },
+      ...(mlDsa
+        ? [
+            {
+              name: 'w1',
+              verifierKey: encodeVerifierKey(noteKey(name, mlDsa.publicKey, ML_DSA_44_NOTE_KEY)),
+            },
+          ]
+        : []),
     ],
     dsseSigningKeys: [
       {

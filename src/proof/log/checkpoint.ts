@@ -54,8 +54,20 @@ export function signCheckpoint(checkpoint: Checkpoint, signer: CheckpointSigner)
 /** Parses a checkpoint body. Throws FormatError unless it has exactly three canonical lines: no extension lines. */
 export function parseCheckpointBody(body: string): Checkpoint {
   const lines = body.split('\n', 5);
-  const [origin = '', size = '', root = '', end] = lines;
-  if (lines.length !== 4 || end !== '') throw new FormatError('a checkpoint body is not three lines');
+  if (lines.length !== 4 || lines[3] !== '') throw new FormatError('a checkpoint body is not three lines');
+  return parseCheckpointLines(lines);
+}
+
+/** Parses a checkpoint body of any log: extension lines, which no witness vouches for, may follow the three. */
+export function parseExtensibleBody(body: string): Checkpoint {
+  const lines = body.split('\n');
+  if (lines.length < 4 || lines.pop() !== '' || lines.includes('')) {
+    throw new FormatError('a checkpoint body is not three or more lines');
+  }
+  return parseCheckpointLines(lines);
+}
+
+function parseCheckpointLines([origin = '', size = '', root = '']: readonly string[]): Checkpoint {
   if (origin === '') throw new FormatError('a checkpoint has no origin');
   if (!/^(0|[1-9]\d{0,15})$/.test(size) || !Number.isSafeInteger(Number(size))) {
     throw new FormatError('a checkpoint size is not a number below 2^53');

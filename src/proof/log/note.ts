@@ -4,13 +4,22 @@
  */
 import { concatBytes, fromBase64, fromHex, toBase64, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
+import { ML_DSA_44_KEY_BYTES } from '../bytes/ml-dsa.js';
 import { sha256 } from '../bytes/primitives.js';
 
-/** Signature types in keys and key ids. */
+/** Signature types in keys and key ids: Ed25519 over the text, and cosignatures by Ed25519 and by ML-DSA-44. */
 export const ED25519_NOTE_KEY = 0x01;
 export const COSIGNATURE_V1_KEY = 0x04;
+export const ML_DSA_44_NOTE_KEY = 0x06;
 
-/** Bounds on a note from elsewhere. */
+/** Length of the raw public key of each known signature type, in bytes. */
+const KEY_BYTES: ReadonlyMap<number, number> = new Map([
+  [ED25519_NOTE_KEY, 32],
+  [COSIGNATURE_V1_KEY, 32],
+  [ML_DSA_44_NOTE_KEY, ML_DSA_44_KEY_BYTES],
+]);
+
+/** Bounds on a note from elsewhere. The bytes suffice for 19 signatures by ML-DSA-44, each of 3,244 characters and a name. */
 export const MAX_NOTE_BYTES = 64 * 1024;
 const MAX_NOTE_SIGNATURES = 64;
 
@@ -27,7 +36,7 @@ export interface Note {
   readonly signatures: readonly NoteSignature[];
 }
 
-/** A key that verifies signature lines: `type` 1 is Ed25519 over the text, 4 a cosignature/v1; `publicKey` is 32 raw bytes. */
+/** A key that verifies signature lines of its type. `publicKey` is raw: 32 bytes, or 1,312 of ML-DSA-44. */
 export interface NoteKey {
   readonly name: string;
   readonly keyId: string;
@@ -88,16 +97,20 @@ export function encodeVerifierKey({ name, keyId, type, publicKey }: NoteKey): st
   return `${name}+${keyId}+${toBase64(concatBytes(Uint8Array.of(type), publicKey))}`;
 }
 
-/** Reads a vkey of type Ed25519 or cosignature/v1. Throws FormatError when malformed, or when its key id is not its key's. */
+/**
+ * Reads a vkey of type Ed25519, or of either type of cosignatures. Throws FormatError when malformed, or when its key id
+ * is not its key's.
+ */
 export function parseVerifierKey(vkey: string): NoteKey {
-  const match = /^([^+]{1,255})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]{44})$/.exec(vkey);
+  const match = /^([^+]{1,255})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]{4,1752})$/.exec(vkey);
   if (!match) throw new FormatError('not a verifier key');
   const [, name = '', keyId = '', encoded = ''] = match;
-  const typed = fromBase64(encoded, 33);
+  const typed = fromBase64(encoded);
   const type = typed[0] ?? 0;
-  if (type !== ED25519_NOTE_KEY && type !== COSIGNATURE_V1_KEY) {
-    throw new FormatError(`verifier keys of type ${type} are not known`);
-  }
+  const length = KEY_BYTES.get(type);
+  if (length === undefined) throw new FormatError(`verifier keys of type ${type} are not known`);
+  if (typed.length !== 1 + length)
+    throw new FormatError(`a verifier key of type ${type} has ${length} bytes`);
   const key = noteKey(name, typed.slice(1), type);
   if (key.keyId !== keyId) throw new FormatError('a verifier key does not match its key id');
   return key;

@@ -23,7 +23,7 @@ import {
 import { endOfSecond } from './instant.js';
 import { problemOf } from './read-json.js';
 import { failed, passed } from './report.js';
-import { isValidAt, type Trust } from './trust.js';
+import { isValidAt, type Trust, type TrustedCosigner } from './trust.js';
 
 /** Checks that the log's evidence is this checkpoint. Its signature was verified in step 6 (`isSigned`). */
 export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigned: boolean): Finding {
@@ -46,7 +46,10 @@ export function checkLogEvidence(evidence: Evidence, batch: BundleBatch, isSigne
   return { check: passed('witness.verified', `${name} signed the checkpoint`) };
 }
 
-/** Checks a cosignature/v1: the note must have it, and its key must be one of the witness's in the trust roots. */
+/**
+ * Checks the cosignatures of a witness: the note must have them, and each by one of the witness's keys in the trust
+ * roots must be valid, one at least. Lines by other keys are ignored.
+ */
 export async function checkCosignature(evidence: Evidence, trust: Trust): Promise<Finding> {
   const { witness, checkpoint } = evidence;
   try {
@@ -59,27 +62,46 @@ export async function checkCosignature(evidence: Evidence, trust: Trust): Promis
       const isKnown = trust.cosigners.some(({ key }) => lines.some((line) => isSameKey(line, key)));
       return isKnown ? wrongName(evidence) : unknownWitness(evidence);
     }
-    const checks = keys.flatMap((cosigner) =>
-      lines.map(async (line) => ({
-        cosigner,
-        seconds: await verifyCosignature(checkpoint.note.text, line, cosigner.key),
-      })),
-    );
-    const signed = (await Promise.all(checks)).flatMap(({ cosigner, seconds }) =>
-      seconds === undefined ? [] : [{ cosigner, seconds }],
-    );
-    if (signed.length === 0) return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
-    const trusted = signed.filter(({ cosigner, seconds }) => isValidAt(cosigner, new Date(seconds * 1000)));
-    const seconds = Math.min(...(trusted.length > 0 ? trusted : signed).map((one) => one.seconds));
-    if (trusted.length === 0) {
-      const time = new Date(seconds * 1000).toISOString();
-      return refuted(evidence, 'not_trusted_then', `its key was not trusted at ${time}`);
-    }
-    const detail = { cosigned_at: new Date(seconds * 1000).toISOString() };
-    return vouched(evidence, endOfSecond(seconds), detail);
+    return await checkLines(evidence, lines, keys);
   } catch (error) {
     return refuted(evidence, 'malformed', problemOf(error));
   }
+}
+
+async function checkLines(
+  evidence: Evidence,
+  lines: readonly NoteSignature[],
+  cosigners: readonly TrustedCosigner[],
+): Promise<Finding> {
+  const { checkpoint, witness } = evidence;
+  const own = cosigners.flatMap((cosigner) =>
+    lines.filter((line) => isSameKey(line, cosigner.key)).map((line) => ({ cosigner, line })),
+  );
+  const checks = own.map(async ({ cosigner, line }) => {
+    const seconds = await verifyCosignature(checkpoint.note.text, line, cosigner.key);
+    return seconds === undefined ? [] : [{ cosigner, line, seconds }];
+  });
+  const signed = (await Promise.all(checks)).flat();
+  if (signed.length === 0 || signed.length < own.length) {
+    return refuted(evidence, 'bad_cosignature', 'the cosignature is not valid');
+  }
+  const first = earliest(signed);
+  const trusted = signed.filter(({ cosigner, seconds }) => isValidAt(cosigner, new Date(seconds * 1000)));
+  if (trusted.length === 0) {
+    return refuted(evidence, 'not_trusted_then', `its key was not trusted at ${instant(first)}`);
+  }
+  // The time of a line by an unknown key may be the earliest that `detail` has.
+  const isAllKnown = lines.every((line) => signed.some((known) => known.line === line));
+  const detail = isAllKnown ? { cosigned_at: instant(first) } : (witness.detail ?? {});
+  return vouched(evidence, endOfSecond(earliest(trusted)), detail);
+}
+
+function earliest(signed: readonly { readonly seconds: number }[]): number {
+  return Math.min(...signed.map(({ seconds }) => seconds));
+}
+
+function instant(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
 }
 
 /**

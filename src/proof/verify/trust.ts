@@ -15,7 +15,13 @@ import { fromPem } from '../asn1/pem.js';
 import { fromHex, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { ed25519Spki, equalBytes } from '../bytes/primitives.js';
-import { COSIGNATURE_V1_KEY, ED25519_NOTE_KEY, type NoteKey, parseVerifierKey } from '../log/note.js';
+import {
+  COSIGNATURE_V1_KEY,
+  ED25519_NOTE_KEY,
+  ML_DSA_44_NOTE_KEY,
+  type NoteKey,
+  parseVerifierKey,
+} from '../log/note.js';
 import { dsseKeyHint } from '../statement/dsse.js';
 import { problemOf, readMessage } from './read-json.js';
 
@@ -41,7 +47,7 @@ export type TrustedLog = Validity & {
   readonly url: string;
 };
 
-/** A key of a C2SP witness, of either type of cosignature. */
+/** A key of a C2SP witness, of either type of cosignature. A witness may have several: a cosignature by one is enough. */
 export type TrustedCosigner = Validity & { readonly name: string; readonly key: NoteKey };
 
 /** Calendars behind which is the Bitcoin blockchain. */
@@ -117,7 +123,7 @@ function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
     logs: readEach(roots.transparencyLogs, '/transparency_logs', problems, trustedLog),
     cosigners: readEach(roots.logWitnesses, '/log_witnesses', problems, (witness) => ({
       name: witness.name,
-      key: noteKeyOf(witness.verifierKey, COSIGNATURE_V1_KEY),
+      key: noteKeyOf(witness.verifierKey, [COSIGNATURE_V1_KEY, ML_DSA_44_NOTE_KEY]),
       ...validity(witness),
     })),
     calendars: readEach(roots.opentimestampsWitnesses, '/opentimestamps_witnesses', problems, (witness) => ({
@@ -151,7 +157,7 @@ function trustOf(roots: TrustRoots, problems: Problem[]): Trust {
 /** The document has each key twice, as a note key and in PEM: both must be the same key. */
 function trustedLog(log: TransparencyLog): TrustedLog {
   const { environment, origin, verifierKey, publicKeyPem, url } = log;
-  const key = noteKeyOf(verifierKey, ED25519_NOTE_KEY, origin);
+  const key = noteKeyOf(verifierKey, [ED25519_NOTE_KEY], origin);
   if (publicKeyPem !== '' && !equalBytes(fromPem('PUBLIC KEY', publicKeyPem), ed25519Spki(key.publicKey))) {
     throw new FormatError('verifier_key and public_key_pem are different keys');
   }
@@ -180,9 +186,9 @@ function trustedQuorum({ threshold, members }: WitnessQuorum): TrustedQuorum {
   return { threshold, members };
 }
 
-function noteKeyOf(verifierKey: string, type: number, name?: string): NoteKey {
+function noteKeyOf(verifierKey: string, types: readonly number[], name?: string): NoteKey {
   const key = parseVerifierKey(verifierKey);
-  if (key.type !== type) throw new FormatError('the verifier key is of another type');
+  if (!types.includes(key.type)) throw new FormatError('the verifier key is of another type');
   if (name !== undefined && key.name !== name) throw new FormatError('the verifier key is of another log');
   return key;
 }
