@@ -1,14 +1,21 @@
 /** One HTTP request to a witness, bounded in time and size. */
 import { type Dispatcher, request } from 'undici';
 
-/** - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit; the others: an invalid response. */
+/**
+ * - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit
+ * - `conflict`, `larger_log`: a C2SP witness knows another size of the log than we do
+ * - the others: an invalid response
+ */
 type WitnessRequestErrorCode =
   | 'timeout'
   | 'aborted'
   | 'network'
   | 'too_large'
   | 'http_status'
-  | 'content_type';
+  | 'content_type'
+  | 'bad_answer'
+  | 'conflict'
+  | 'larger_log';
 
 /** A failed request to a witness. The message is one short line without the URL's credentials or query. */
 export class WitnessRequestError extends Error {
@@ -34,7 +41,7 @@ type BoundedRequest = {
 };
 
 /** `contentType` is the lower-case media type without parameters, `""` when there is none. */
-type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
+export type BoundedAnswer = { status: number; contentType: string; body: Uint8Array };
 
 /** The dispatcher with the operator's proxy, TLS and connection settings; undici's default if omitted. */
 export type RequestDeps = { dispatcher?: Dispatcher };
