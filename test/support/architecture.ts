@@ -44,7 +44,8 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ['server/tlog', HANDLERS],
   ['server/signing', HANDLERS],
   ['server/ops', HANDLERS],
-  ['server/process', SERVER],
+  ['server/cosigner', [...STAGES, 'server/http', 'server/ops']],
+  ['server/process', [...SERVER, 'server/cosigner']],
   ['cli', [...SERVER, 'server/process', 'client']],
   ['generate', [...SERVER, 'server/process', 'client', 'cli']],
 ]);

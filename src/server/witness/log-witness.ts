@@ -7,7 +7,12 @@ import {
   TLOG_SIZE_TYPE,
 } from '../../proof/log/add-checkpoint.js';
 import type { NoteKey } from '../../proof/log/note.js';
-import { type BoundedAnswer, boundedRequest, type RequestDeps, WitnessRequestError } from './bounded-request.js';
+import {
+  type BoundedAnswer,
+  boundedRequest,
+  type RequestDeps,
+  WitnessRequestError,
+} from './bounded-request.js';
 import { readCosignatures } from './cosignature-lines.js';
 import type { WitnessEvidence } from './witness.js';
 
@@ -76,9 +81,13 @@ function knownSize(
   { origin, treeSize }: Cosignable,
   sentSize: number,
 ): number {
-  const size = contentType === TLOG_SIZE_TYPE ? findTlogSize(Buffer.from(body).toString('latin1')) : undefined;
+  const size =
+    contentType === TLOG_SIZE_TYPE ? findTlogSize(Buffer.from(body).toString('latin1')) : undefined;
   if (size === undefined || size === sentSize) {
-    throw new WitnessRequestError('conflict', 'the witness answered 409, but not with the size that it knows');
+    throw new WitnessRequestError(
+      'conflict',
+      'the witness answered 409, but not with the size that it knows',
+    );
   }
   if (size > treeSize) {
     throw new WitnessRequestError(
@@ -100,9 +109,15 @@ function refusal(
     case 400:
       return refused(answer, 'it cannot read the request; the url may be that of another service');
     case 403:
-      return refused(answer, `it has another key for ${origin}: give its operator the verifier_key of the trust roots`);
+      return refused(
+        answer,
+        `it has another key for ${origin}: give its operator the verifier_key of the trust roots`,
+      );
     case 404:
-      return refused(answer, `it does not know ${origin}: ask the operator of ${witness} to add the log, or check the url`);
+      return refused(
+        answer,
+        `it does not know ${origin}: ask the operator of ${witness} to add the log, or check the url`,
+      );
     case 409:
       return refused(answer, 'its size changed between two requests: someone else feeds it too');
     case 422:
@@ -113,7 +128,10 @@ function refusal(
     case 429:
       return refused(answer, 'it limits the rate of requests: set a longer "every"');
     default:
-      return refused(answer, answer.status >= 500 ? 'it has a fault of its own' : 'this is no answer of a C2SP witness');
+      return refused(
+        answer,
+        answer.status >= 500 ? 'it has a fault of its own' : 'this is no answer of a C2SP witness',
+      );
   }
 }
 
@@ -121,8 +139,14 @@ const MAX_QUOTED = 120;
 
 /** Quotes the beginning of the answer: witnesses say in it what is wrong. */
 function refused({ status, body }: BoundedAnswer, reason: string): WitnessRequestError {
-  const [line = ''] = Buffer.from(body.subarray(0, 4 * MAX_QUOTED)).toString().trim().split('\n', 1);
+  const [line = ''] = Buffer.from(body.subarray(0, 4 * MAX_QUOTED))
+    .toString()
+    .trim()
+    .split('\n', 1);
   const said = line.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_QUOTED);
   const quoted = said === '' ? '' : ` (${JSON.stringify(said)})`;
-  return new WitnessRequestError('http_status', `the witness answered with status ${status}${quoted}: ${reason}`);
+  return new WitnessRequestError(
+    'http_status',
+    `the witness answered with status ${status}${quoted}: ${reason}`,
+  );
 }

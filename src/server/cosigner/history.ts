@@ -1,0 +1,67 @@
+/**
+ * What a witness has cosigned of each log: in files, so that it outlives the process. Size and root are an entry of a
+ * checkpoint register: it is replaced by compare-and-swap and durable before anything is signed, so that neither a kill
+ * nor a second process on the same folder can have two histories of a log signed.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { toHex, utf8 } from '../../proof/bytes/encoding.js';
+import { sha256 } from '../../proof/bytes/primitives.js';
+import { type Checkpoint, parseExtensibleBody } from '../../proof/log/checkpoint.js';
+import { parseNote } from '../../proof/log/note.js';
+import { readOptionalFile } from '../core/read-optional-file.js';
+import { writeFileAtomic } from '../core/write-file-atomic.js';
+import { openFileRegister } from '../pipeline/register/file-register.js';
+import type { RegisterEntry } from '../pipeline/register/register.js';
+
+/** The newest cosigned checkpoint of each log. */
+export type History = {
+  /** Returns undefined if nothing of this log was ever cosigned. Throws RegisterError if it cannot be read. */
+  find(origin: string): Promise<Checkpoint | undefined>;
+  /**
+   * Stores `next` if `standing` is still the newest. Throws RegisterError if the outcome is unknown.
+   *
+   * @returns true once `next` is durable; false if another process was faster
+   */
+  advance(standing: Checkpoint | undefined, next: Checkpoint): Promise<boolean>;
+  /** The newest cosigned note; undefined if there is none. A kill may leave the one before. */
+  findNote(origin: string): Promise<string | undefined>;
+  /** Stores a cosigned note, unless there is one of a larger checkpoint. */
+  storeNote(note: string): Promise<void>;
+};
+
+/** The name of a log in files and in the paths of the monitoring interface: hex SHA-256 of its origin. */
+export function originHash(origin: string): string {
+  return toHex(sha256(utf8(origin)));
+}
+
+/** Opens the history in a folder, which is created if it is missing. */
+export async function openHistory(folder: string): Promise<History> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const register = openFileRegister(folder);
+  const noteFile = (origin: string) => join(folder, `${originHash(origin)}.note`);
+  const findNote = async (origin: string) => readOptionalFile(noteFile(origin));
+  return {
+    findNote,
+    async find(origin) {
+      const entry = await register.read(originHash(origin));
+      return entry && { origin, size: entry.size, rootHash: entry.rootHash };
+    },
+    advance: (standing, next) => register.replace(standing && entryOf(standing), entryOf(next)),
+    async storeNote(note) {
+      const { origin, size } = checkpointOf(note);
+      const stored = await findNote(origin);
+      if (stored !== undefined && checkpointOf(stored).size > size) return;
+      await writeFileAtomic(noteFile(origin), note);
+    },
+  };
+}
+
+/** Keys of a log may be added and removed: its entries are told apart by the origin alone. */
+function entryOf({ origin, size, rootHash }: Checkpoint): RegisterEntry {
+  return { origin: originHash(origin), size, rootHash, keyHash: sha256(utf8(origin)) };
+}
+
+function checkpointOf(note: string): Checkpoint {
+  return parseExtensibleBody(parseNote(note).text);
+}
