@@ -30,7 +30,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ['protocol', []],
   ['server/core', ['protocol']],
   ['server/keys', ['protocol', 'server/core']],
-  ['config', ['protocol', 'server/core', 'server/keys']],
+  ['config', ['protocol', 'proof', 'server/core', 'server/keys']],
   ['proof', ['protocol']],
   ...['server/schema', 'server/json', 'server/net'].map((room) => [room, [...BASE, 'proof']] as const),
   ['client', ['protocol', 'proof']],

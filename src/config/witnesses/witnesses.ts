@@ -3,15 +3,19 @@ import { dirname } from 'node:path';
 import { readSettingFile } from '../setting-files.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
 import { requireText, type WitnessEntry } from './entry.js';
+import { type LogWitnessConfig, readLogWitness } from './log-witness.js';
 import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
 import type { QuorumConfig } from './witness-policy.js';
 
 /** The settings of a witness, by kind. */
-export type WitnessConfig = Rfc3161Config;
+export type WitnessConfig = Rfc3161Config | LogWitnessConfig;
 
 type ReadWitness = (entry: WitnessEntry) => WitnessConfig;
 
-const KINDS: ReadonlyMap<string, ReadWitness> = new Map([['rfc3161', readRfc3161]]);
+const KINDS: ReadonlyMap<string, ReadWitness> = new Map<string, ReadWitness>([
+  ['log_witness', readLogWitness],
+  ['rfc3161', readRfc3161],
+]);
 
 const witnessKind: SettingType<ReadWitness> = {
   expected: [...KINDS.keys()].join(', '),

@@ -14,7 +14,7 @@ import {
   WitnessRequestError,
 } from './bounded-request.js';
 import { readCosignatures } from './cosignature-lines.js';
-import type { WitnessEvidence } from './witness.js';
+import type { Witness, WitnessEvidence, WitnessedCheckpoint } from './witness.js';
 
 /** A witness's submission prefix, the keys that it signs with, and the bounds of one request. */
 export type LogWitnessConfig = {
@@ -24,24 +24,26 @@ export type LogWitnessConfig = {
   readonly maxBytes: number;
 };
 
-/** The checkpoint to be cosigned. */
-type Cosignable = {
-  readonly origin: string;
-  readonly treeSize: number;
-  readonly note: string;
-  readonly body: Uint8Array;
-  readonly coveredSize: number;
-  proveConsistency(fromSize: number): Promise<readonly Uint8Array[]>;
-};
+/** Creates the witness. Its evidence is the signature lines by its keys, `detail` is `{cosigned_at}`. */
+export function logWitness(deps: RequestDeps, config: LogWitnessConfig & { readonly name: string }): Witness {
+  return {
+    name: config.name,
+    kind: 'log_witness',
+    ask: async (checkpoint, signal) => ({
+      type: 'landed',
+      ...(await requestCosignatures(deps, config, checkpoint, signal)),
+    }),
+  };
+}
 
 /**
  * Has a witness cosign a checkpoint, from the size that it is known to have cosigned. If it knows another one, which it
  * tells with status 409, asks once more from there. Throws WitnessRequestError with what an operator can do.
  */
-export async function requestCosignatures(
+async function requestCosignatures(
   deps: RequestDeps,
   config: LogWitnessConfig,
-  checkpoint: Cosignable,
+  checkpoint: WitnessedCheckpoint,
   signal: AbortSignal,
 ): Promise<WitnessEvidence> {
   const send = (oldSize: number) => sendCheckpoint(deps, config, checkpoint, oldSize, signal);
@@ -58,7 +60,7 @@ export async function requestCosignatures(
 async function sendCheckpoint(
   deps: RequestDeps,
   { url, timeoutMs, maxBytes }: LogWitnessConfig,
-  { note, proveConsistency }: Cosignable,
+  { note, proveConsistency }: WitnessedCheckpoint,
   oldSize: number,
   signal: AbortSignal,
 ): Promise<BoundedAnswer> {
@@ -78,7 +80,7 @@ function below(prefix: string, path: string): string {
 /** The size that a 409 tells. Throws if a proof from there is not possible, or has just been refused. */
 function knownSize(
   { body, contentType }: BoundedAnswer,
-  { origin, treeSize }: Cosignable,
+  { origin, treeSize }: WitnessedCheckpoint,
   sentSize: number,
 ): number {
   const size =
@@ -100,7 +102,7 @@ function knownSize(
 
 function refusal(
   answer: BoundedAnswer,
-  { origin, treeSize }: Cosignable,
+  { origin, treeSize }: WitnessedCheckpoint,
   oldSize: number,
   { keys }: LogWitnessConfig,
 ): WitnessRequestError {
