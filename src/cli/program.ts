@@ -8,6 +8,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['up', async () => (await import('./commands/up.js')).addUp],
   ['api', async () => (await import('./commands/api.js')).addApi],
   ['worker', async () => (await import('./commands/worker.js')).addWorker],
+  ['witness', async () => (await import('./commands/witness.js')).addWitness],
   ['migrate', async () => (await import('./commands/migrate.js')).addMigrate],
   ['projects', async () => (await import('./commands/projects.js')).addProjects],
   ['keys', async () => (await import('./commands/keys.js')).addKeys],

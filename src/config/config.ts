@@ -1,6 +1,7 @@
 /** Configuration, read from the environment and validated once at startup. The only file that reads `process.env`. */
 
 import type { Secrets } from '../server/keys/secrets.js';
+import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
 import { adminToken, secretKey, signingKeyFiles } from './secret-setting-types.js';
 import {
   type LogLevel,
@@ -50,6 +51,7 @@ export type ConfigByCommand = {
   worker: Config;
   migrate: MigrateConfig;
   log: LogConfig;
+  witness: CosignerConfig;
   'secret-keys': DatabaseConfig;
 };
 
@@ -62,6 +64,7 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
     logLevel: readLogLevel(settings),
   }),
   log: readLog,
+  witness: readCosignerConfig,
   'secret-keys': readDatabase,
 };
 

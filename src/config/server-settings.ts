@@ -20,14 +20,18 @@ import { readTlsFiles, type TlsFiles } from './tls-files.js';
 import { type QuorumConfig, readWitnessPolicy, reportImpossibleQuorums } from './witnesses/witness-policy.js';
 import { readWitnesses, reportInfrequentWitnesses, type WitnessConfig } from './witnesses/witnesses.js';
 
-/** The settings of a server process. */
-export type ServerSettings = {
+/** Where a server process listens. */
+export type Listeners = {
   /** Where the API listens; port 0 picks a free one. */
   readonly host: string;
   readonly port: number;
   /** Where `/livez`, `/readyz` and `/metrics` listen. */
   readonly opsHost: string;
   readonly opsPort: number;
+};
+
+/** The settings of a server process. */
+export type ServerSettings = Listeners & {
   /** Where the admin API listens; if `adminPort` is undefined, on the API's listener. */
   readonly adminHost: string;
   readonly adminPort: number | undefined;
@@ -73,7 +77,7 @@ export type ServerSettings = {
 };
 
 /** Maximum concurrent connections, requests and buffered body bytes: in total, and per client address. */
-type OpenLimits = {
+export type OpenLimits = {
   readonly maxConnections: number;
   readonly maxRequests: number;
   readonly maxHeldBytes: number;
@@ -89,9 +93,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 /** Reads the server settings. `isLocal` selects the defaults for a service on this machine only. */
 export function readServerSettings(settings: Settings, { isLocal }: { isLocal: boolean }): ServerSettings {
-  const host = settings.get('HOST', bindAddress, isLocal ? '127.0.0.1' : '0.0.0.0');
-  const apiPort = settings.get('PORT', port, 8080);
-  const opsPort = settings.get('OPS_PORT', port, 9090);
+  const listeners = readListeners(settings, isLocal ? '127.0.0.1' : '0.0.0.0');
   const dataDir = readDataDir(settings);
   const baseUrl = settings.find('BASE_URL', publicUrl);
   const witnessPolicy = readWitnessPolicy(settings);
@@ -100,11 +102,8 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   reportInfrequentWitnesses(settings, witnesses, witnessPolicy, witnessDeadlineMs);
   reportImpossibleQuorums(settings, witnessPolicy, witnesses);
   return {
-    host,
-    port: apiPort,
-    opsHost: settings.get('OPS_HOST', bindAddress, '127.0.0.1'),
-    opsPort,
-    ...readAdminAddress(settings, { PORT: apiPort, OPS_PORT: opsPort }),
+    ...listeners,
+    ...readAdminAddress(settings, { PORT: listeners.port, OPS_PORT: listeners.opsPort }),
     dataDir,
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
@@ -131,6 +130,16 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   };
 }
 
+/** Where a process listens; `host` is the default of HOST. */
+export function readListeners(settings: Settings, host: string): Listeners {
+  return {
+    host: settings.get('HOST', bindAddress, host),
+    port: settings.get('PORT', port, 8080),
+    opsHost: settings.get('OPS_HOST', bindAddress, '127.0.0.1'),
+    opsPort: settings.get('OPS_PORT', port, 9090),
+  };
+}
+
 /** Rejects an ADMIN_PORT equal to another port, and ADMIN_HOST without ADMIN_PORT. */
 function readAdminAddress(
   settings: Settings,
@@ -149,7 +158,8 @@ function readAdminAddress(
   return { adminHost: adminHost ?? '127.0.0.1', adminPort };
 }
 
-function readOpenLimits(settings: Settings): OpenLimits {
+/** The limits of a public listener. */
+export function readOpenLimits(settings: Settings): OpenLimits {
   const count = integer(1, 1_000_000);
   return {
     maxConnections: settings.get('MAX_CONNECTIONS', count, 10_000),

@@ -28,3 +28,11 @@ export async function withShutdownHooks<T>(run: (hooks: ShutdownHooks) => Promis
     await hooks.run();
   }
 }
+
+/** Resolves when the signal aborts, at once if it has. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -11,24 +11,36 @@ export type MlDsaKey = {
 
 const SEED_BYTES = 32;
 const LABEL = 'PRIVATE KEY';
+const PEM = new RegExp(`^-----BEGIN ${LABEL}-----([A-Za-z0-9+/=\\s]+)-----END ${LABEL}-----\\s*$`);
+
+/** id-ml-dsa-44, as DER has it. */
+const ALGORITHM = Buffer.from('0609608648016503040311', 'hex');
 
 /** The DER up to the seed, and between seed and expanded key. */
 const SEED_ONLY = Buffer.from('3034020100300b0609608648016503040311042280' + '20', 'hex');
 const BOTH = Buffer.from('30820a3e020100300b060960864801650304031104820a2a30820a260420', 'hex');
 const EXPANDED = Buffer.from('04820a00', 'hex');
 
+/** Whether a PEM holds an ML-DSA-44 private key, in whatever form. */
+export function isMlDsaKey(pem: string): boolean {
+  return findDer(pem)?.subarray(0, 32).includes(ALGORITHM) ?? false;
+}
+
 /** Parses a private key in PKCS#8 PEM. Throws an Error that names the problem and quotes nothing of the key. */
 export function parseMlDsaKey(pem: string): MlDsaKey {
-  const body = new RegExp(`^-----BEGIN ${LABEL}-----([A-Za-z0-9+/=\\s]+)-----END ${LABEL}-----\\s*$`).exec(
-    pem,
-  );
-  if (body === null) throw new Error('it is not a private key in PKCS#8 PEM');
-  const { seed, expanded } = readSeed(Buffer.from(body[1] ?? '', 'base64'));
+  const der = findDer(pem);
+  if (der === undefined) throw new Error('it is not a private key in PKCS#8 PEM');
+  const { seed, expanded } = readSeed(der);
   const { publicKey, secretKey } = ml_dsa44.keygen(seed);
   if (expanded !== undefined && Buffer.compare(expanded, secretKey) !== 0) {
     throw new Error('its seed is not that of its expanded key');
   }
   return { publicKey, sign: (data) => ml_dsa44.sign(data, secretKey) };
+}
+
+function findDer(pem: string): Buffer | undefined {
+  const [, body] = PEM.exec(pem) ?? [];
+  return body === undefined ? undefined : Buffer.from(body, 'base64');
 }
 
 /** The PKCS#8 PEM of a key from its seed, 32 random bytes. */

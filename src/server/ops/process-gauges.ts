@@ -11,18 +11,23 @@ import type { GaugeValue, Metrics } from './metrics.js';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Adds the metrics of every process: version, connection pools and certificate expiry. */
-export function addProcessGauges(
-  metrics: Metrics,
-  config: Pick<Config, 'tls'>,
-  witnesses: readonly WitnessSetup[],
-): void {
+/** Adds the version of the process. */
+export function addBuildInfo(metrics: Metrics): void {
   metrics.addGauge({
     name: 'attest_build_info',
     help: 'Always 1; the versions of the service and of Node',
     labelNames: ['version', 'node'],
     read: () => [{ labels: { version: version(), node: process.version }, value: 1 }],
   });
+}
+
+/** Adds the metrics of every process of the service: version, connection pools and certificate expiry. */
+export function addProcessGauges(
+  metrics: Metrics,
+  config: Pick<Config, 'tls'>,
+  witnesses: readonly WitnessSetup[],
+): void {
+  addBuildInfo(metrics);
   const pools = (of: 'inUse' | 'waiting') => () =>
     readPoolUse().map((use) => ({ labels: { pool: use.pool }, value: use[of] }));
   metrics.addGauge({

@@ -2,7 +2,7 @@
 
 import type { Config, DatabaseConfig, LogConfig, MigrateConfig, UpConfig } from '../../config/config.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
-import { type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
+import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown.js';
 import { openLogDomain } from '../logs/log-domain.js';
 import { type LogManager, logManager } from '../logs/log-manager.js';
 import { openRegister } from '../pipeline/register/open-register.js';
@@ -116,11 +116,4 @@ function openToolPool(url: string, hooks: ShutdownHooks): Pool {
   const pool = connectPool({ url, name: 'tool', max: 2, ...TOOL });
   hooks.add(() => pool.end({ timeout: 5 }));
   return pool;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
