@@ -1,0 +1,83 @@
+/** `attest witness` as a process of its own. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Test } from 'tap';
+import { type CosignerKey, newCosignerKeyPem } from '../../src/server/keys/cosigner-key.js';
+import { PROGRAM } from './run-cli.js';
+
+export type WitnessProcess = {
+  url: string;
+  opsUrl: string;
+  verifierKeys: string[];
+  /** The lines of its log so far, parsed. */
+  lines: Record<string, unknown>[];
+  /** SIGKILL; waits for its end. */
+  kill(): Promise<void>;
+  /** SIGTERM; returns its exit code. */
+  stop(): Promise<number | null>;
+};
+
+/** Settings of a witness with new keys, whose history is in a folder. */
+export async function witnessSettings(
+  dir: string,
+  logs: readonly string[],
+  algorithms: readonly CosignerKey['algorithm'][] = ['ed25519', 'ml-dsa-44'],
+): Promise<Record<string, string>> {
+  const files = algorithms.map((algorithm) => join(dir, `${algorithm}.pem`));
+  await Promise.all(
+    files.map((file, i) => writeFile(file, newCosignerKeyPem(algorithms[i] ?? 'ed25519'), { mode: 0o600 })),
+  );
+  return {
+    WITNESS_NAME: 'witness.example/w1',
+    WITNESS_KEY_FILE: files.join(','),
+    WITNESS_LOGS: logs.join('\n'),
+    WITNESS_HISTORY: join(dir, 'history'),
+    HOST: '127.0.0.1',
+  };
+}
+
+/** Starts one on free ports; it is killed when the test ends. */
+export async function startWitnessProcess(
+  test: Pick<Test, 'teardown'>,
+  settings: Record<string, string>,
+): Promise<WitnessProcess> {
+  const child = spawn(process.execPath, [...PROGRAM, 'witness', '--port', '0', '--ops-port', '0', '--json'], {
+    env: { PATH: process.env.PATH, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  const stop = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    return (await ended)[0];
+  };
+  test.teardown(() => stop('SIGKILL'));
+  const lines: Record<string, unknown>[] = [];
+  const other: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (line.startsWith('{')) lines.push(JSON.parse(line) as Record<string, unknown>);
+    else other.push(line);
+  });
+  const ready = once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>;
+  const first = await Promise.race([ready, ended]);
+  if (typeof first[0] !== 'string') throw new Error(`attest witness ended: ${other.join('; ')}`);
+  const {
+    url,
+    ops_url: opsUrl,
+    verifier_keys: verifierKeys,
+  } = JSON.parse(first[0]) as {
+    url: string;
+    ops_url: string;
+    verifier_keys: string[];
+  };
+  return {
+    url,
+    opsUrl,
+    verifierKeys,
+    lines,
+    kill: async () => void (await stop('SIGKILL')),
+    stop: () => stop('SIGTERM'),
+  };
+}
