@@ -53,6 +53,7 @@ export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[
   });
   const read = witnesses.filter((witness) => witness !== undefined);
   reportRepeatedNames(settings, read);
+  reportTooManyCosigners(settings, read);
   return read;
 }
 
@@ -94,6 +95,16 @@ function reportRepeatedNames({ report }: Settings, witnesses: readonly WitnessCo
   for (const name of new Set(repeated)) {
     report({ name: 'WITNESSES', problem: `has more than one ${quote(name)}`, expected: 'unique names' });
   }
+}
+
+/** Verifiers read at least 16 signatures of a note (C2SP signed-note). The log's own may be two. */
+const MAX_COSIGNATURES = 14;
+
+function reportTooManyCosigners({ report }: Settings, witnesses: readonly WitnessConfig[]): void {
+  const keys = witnesses.flatMap((witness) => ('verifierKeys' in witness ? witness.verifierKeys : []));
+  if (keys.length <= MAX_COSIGNATURES) return;
+  const expected = `at most ${MAX_COSIGNATURES} of all witnesses`;
+  report({ name: 'WITNESSES', problem: `has ${keys.length} verifier keys`, expected });
 }
 
 function parseJson(text: string): unknown {

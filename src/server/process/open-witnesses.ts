@@ -4,6 +4,7 @@ import type { LogWitnessConfig } from '../../config/witnesses/log-witness.js';
 import type { Rfc3161Config } from '../../config/witnesses/rfc3161.js';
 import type { WitnessConfig } from '../../config/witnesses/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
+import { encodeVerifierKey } from '../../proof/log/note.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { logWitness } from '../witness/log-witness.js';
 import { httpTimestampTransport, rfc3161Witness } from '../witness/rfc3161.js';
@@ -22,7 +23,7 @@ export function openWitnesses(configs: readonly WitnessConfig[]): WitnessSetup[]
   });
 }
 
-type Opened = Pick<WitnessSetup, 'witness' | 'authority'>;
+type Opened = Pick<WitnessSetup, 'witness' | 'authority' | 'identity'>;
 
 function openWitness(config: WitnessConfig): Opened {
   switch (config.kind) {
@@ -45,5 +46,8 @@ function openAuthority(config: Rfc3161Config): Opened {
 }
 
 function openLogWitness({ name, url, verifierKeys }: LogWitnessConfig): Opened {
-  return { witness: logWitness({}, { name, url, keys: verifierKeys, ...LIMITS }) };
+  return {
+    witness: logWitness({}, { name, url, keys: verifierKeys, ...LIMITS }),
+    identity: { kind: WitnessKind.LOG_WITNESS, verifierKeys: verifierKeys.map(encodeVerifierKey) },
+  };
 }

@@ -1,22 +1,25 @@
+import { fromUtf8 } from '../../proof/bytes/encoding.js';
 import { type CheckpointSigner, signCheckpoint } from '../../proof/log/checkpoint.js';
 import { firstEntries } from '../../proof/log/entries.js';
 import { emptyRoot, HASH_BYTES } from '../../proof/log/merkle.js';
+import { appendSignatures, parseSignatureLines } from '../../proof/log/note.js';
 import { tileWidth } from '../../proof/log/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../../proof/log/tile-path.js';
 import { etagOf } from '../core/etag.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
-import { findNewestPublishedBatch } from '../store/log/batches.js';
+import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js';
 import type { Log } from '../store/log/logs.js';
 import { findTiles } from '../store/log/tiles.js';
+import { listCosignatures } from '../store/witnesses/witnesses.js';
 import { readEntryBundle } from './entry-bundle.js';
 import { type CachedTile, createTileCache } from './tile-cache.js';
 
 /** Reads a log in the form of C2SP tlog-tiles, up to its newest published checkpoint and never beyond. */
 export type LogReader = {
   /**
-   * The newest published checkpoint, a signed note. Before the first batch, a checkpoint of size 0 signed by this
+   * The newest published checkpoint, a signed note with the cosignatures that have landed. Before the first batch, a checkpoint of size 0 signed by this
    * process. Returns undefined if the log was frozen before its first batch.
    */
   readCheckpoint(log: Log): Promise<string | undefined>;
@@ -42,7 +45,7 @@ export function createLogReader(
   const emptyNotes = new Map<number, string>();
   const sizes = new Map<number, number>();
   const findNewest = createBatchLoader(async (ids) => {
-    const newest = await Promise.all(ids.map((id) => findNewestPublishedBatch(pool, Number(id))));
+    const newest = await Promise.all(ids.map((id) => findNewestCosigned(pool, Number(id))));
     return new Map(newest.flatMap((batch) => (batch === undefined ? [] : [[String(batch.logId), batch]])));
   }, BATCH_LOADING);
   const readNewest = async ({ id }: Log) => {
@@ -76,6 +79,15 @@ export function createLogReader(
       return tile.width === address.width ? tile : cut(tile, address);
     },
   };
+}
+
+/** The newest published batch, its note with the cosignatures that have landed for its size. */
+async function findNewestCosigned(pool: Pool, logId: number): Promise<BatchRow | undefined> {
+  const batch = await findNewestPublishedBatch(pool, logId);
+  if (batch === undefined) return undefined;
+  const cosignatures = await listCosignatures(pool, logId, batch.treeSize);
+  const lines = cosignatures.flatMap((evidence) => parseSignatureLines(fromUtf8(evidence)));
+  return lines.length === 0 ? batch : { ...batch, note: appendSignatures(batch.note, lines) };
 }
 
 /** The width of a tile in a tree of this size. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Pool, Sql } from '../database/connect.js';
 
 /** The state of the requests to one witness about one log. */
@@ -87,6 +88,16 @@ export async function listWitnessStates(sql: Sql, logId: number): Promise<Witnes
 
 /** Evidence that covers the batch ending at `batchSize`. */
 export type Covering = Evidence & { batchSize: number };
+
+/** Lists the cosignature lines of C2SP witnesses for the checkpoint of exactly this size, in the order in which they landed. */
+export async function listCosignatures(sql: Sql, logId: number, treeSize: number): Promise<Uint8Array[]> {
+  const rows = await sql<{ evidence: Uint8Array }[]>`
+    SELECT e.evidence FROM witness_state w
+    JOIN evidence e ON e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size = ${treeSize}
+    WHERE w.log_id = ${logId} AND e.kind = ${WitnessKind.LOG_WITNESS}
+    ORDER BY e.landed_at, e.witness`;
+  return rows.map(({ evidence }) => evidence);
+}
 
 type BatchEnd = { logId: number; treeSize: number };
 
