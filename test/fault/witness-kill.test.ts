@@ -3,7 +3,7 @@ import { verifyCosignature } from '../../src/proof/log/cosignature.js';
 import { parseSignatureLines, parseVerifierKey } from '../../src/proof/log/note.js';
 import { growLog, type History } from '../support/grown-log.js';
 import { until } from '../support/until.js';
-import { startWitnessProcess, type WitnessProcess, witnessSettings } from '../support/witness-process.js';
+import { startWitnessProcess, type WitnessProcess, writeWitnessKeys } from '../support/witness-process.js';
 
 const ROUNDS = 12;
 const MAX_SIZE = 2_000;
@@ -13,7 +13,8 @@ type Cosigned = { history: number; size: number; answer: string };
 t.test('killed at any instant, a witness signs one history of a log', async (t) => {
   const log = growLog('live.log.example', MAX_SIZE);
   const histories: History[] = [log, log.fork(0), log.fork(40)];
-  const settings = await witnessSettings(t.testdir(), [log.verifierKey], ['ed25519']);
+  const made = await writeWitnessKeys(t.testdir(), 'witness.example/w1', ['ed25519']);
+  const settings = { ...made.settings, WITNESS_LOGS: log.verifierKey };
   const cosigned: Cosigned[] = [];
   let key = '';
   for (let round = 0; round < ROUNDS; round++) {

@@ -17,6 +17,7 @@ import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';
 import { runJob } from '../../src/server/pipeline/stages.js';
 import { startApi } from '../../src/server/process/api.js';
+import { openWitnesses } from '../../src/server/process/open-witnesses.js';
 import { startWorker, type Worker } from '../../src/server/process/worker.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { LogLock, listLogs } from '../../src/server/store/log/logs.js';
@@ -48,7 +49,7 @@ export type AppOptions = {
   /** Names of the witnesses, all required; one by default. */
   witnesses?: readonly string[];
   witnessDeadlineMs?: number;
-  /** Further settings. */
+  /** Further settings; the witnesses of WITNESSES are asked beside those that the test controls. */
   env?: Record<string, string>;
   /** Whether the service reaches its database through `databaseProxy`. */
   isProxied?: boolean;
@@ -109,7 +110,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     const { names, setups } = await makeWitnesses(dir, wanted, keysOf);
     const own = createShutdownHooks();
     hooks.add(own.run);
-    const worker = await startTestWorker(shared, setups, options, own);
+    const foreign = openWitnesses(config.witnesses);
+    const worker = await startTestWorker(shared, [...setups, ...foreign], options, own);
     own.add(async () => {
       for (const witness of names) witness.release();
     });

@@ -5,7 +5,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
-import { type CosignerKey, newCosignerKeyPem } from '../../src/server/keys/cosigner-key.js';
+import { namedCosigner } from '../../src/config/cosigner-settings.js';
+import { encodeVerifierKey } from '../../src/proof/log/note.js';
+import { type CosignerKey, newCosignerKeyPem, parseCosignerKey } from '../../src/server/keys/cosigner-key.js';
 import { PROGRAM } from './run-cli.js';
 
 export type WitnessProcess = {
@@ -20,32 +22,34 @@ export type WitnessProcess = {
   stop(): Promise<number | null>;
 };
 
-/** Settings of a witness with new keys, whose history is in a folder. */
-export async function witnessSettings(
+/** Writes new keys of a witness to files; returns the settings that name them, and the verifier keys. */
+export async function writeWitnessKeys(
   dir: string,
-  logs: readonly string[],
+  name: string,
   algorithms: readonly CosignerKey['algorithm'][] = ['ed25519', 'ml-dsa-44'],
-): Promise<Record<string, string>> {
-  const files = algorithms.map((algorithm) => join(dir, `${algorithm}.pem`));
-  await Promise.all(
-    files.map((file, i) => writeFile(file, newCosignerKeyPem(algorithms[i] ?? 'ed25519'), { mode: 0o600 })),
-  );
-  return {
-    WITNESS_NAME: 'witness.example/w1',
-    WITNESS_KEY_FILE: files.join(','),
-    WITNESS_LOGS: logs.join('\n'),
+): Promise<{ settings: Record<string, string>; verifierKeys: string[] }> {
+  const made = algorithms.map((algorithm) => ({
+    file: join(dir, `${algorithm}.pem`),
+    pem: newCosignerKeyPem(algorithm),
+  }));
+  for (const { file, pem } of made) await writeFile(file, pem, { mode: 0o600 });
+  const settings = {
+    WITNESS_NAME: name,
+    WITNESS_KEY_FILE: made.map(({ file }) => file).join(','),
     WITNESS_HISTORY: join(dir, 'history'),
     HOST: '127.0.0.1',
   };
+  const keys = made.map(({ pem }) => namedCosigner(name, parseCosignerKey(pem)).key);
+  return { settings, verifierKeys: keys.map(encodeVerifierKey) };
 }
 
-/** Starts one on free ports; it is killed when the test ends. */
+/** Starts one, on free ports unless the settings name others; it is killed when the test ends. */
 export async function startWitnessProcess(
   test: Pick<Test, 'teardown'>,
   settings: Record<string, string>,
 ): Promise<WitnessProcess> {
-  const child = spawn(process.execPath, [...PROGRAM, 'witness', '--port', '0', '--ops-port', '0', '--json'], {
-    env: { PATH: process.env.PATH, ...settings },
+  const child = spawn(process.execPath, [...PROGRAM, 'witness', '--json'], {
+    env: { PATH: process.env.PATH, PORT: '0', OPS_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close') as Promise<[number | null]>;
