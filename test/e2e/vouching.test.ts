@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { verifyCosignature } from '../../src/proof/log/cosignature.js';
 import { parseVerifierKey } from '../../src/proof/log/note.js';
+import { parsePolicy } from '../../src/proof/log/tlog-policy.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { originHash } from '../../src/server/cosigner/history.js';
 import { creation } from '../server/rpc/samples.js';
@@ -98,5 +99,13 @@ t.test('two deployments vouch for each other', async (t) => {
   );
   t.equal((await fetch(`${opsUrl}/readyz`)).status, 200);
   t.equal((await fetch(`${url}/metrics`)).status, 404);
+  for (const name of ['policy', 'policy.test']) {
+    const policy = parsePolicy((await apps[0].rest(`/verify/${name}`)).body.toString());
+    t.match(policy, {
+      logs: [{ key: { name: `${name === 'policy' ? 'live' : 'test'}.a.example` } }],
+      quorum: 'b',
+    });
+    t.equal(policy.witnesses.length, 2);
+  }
   for (const witness of witnesses) t.equal(await witness.stop(), 0);
 });

@@ -28,11 +28,15 @@ import {
 } from '../store/witnesses/timestamp-authorities.js';
 import { listTrustedWitnesses, type TrustedWitnessRow } from '../store/witnesses/trusted-witnesses.js';
 
+import { logPolicy } from './log-policy.js';
+
 /** Reads the trust roots. */
 export type TrustRootsReader = {
   read(): Promise<SerializedResponse<TrustRoots>>;
   /** One environment's logs and authorities as a Sigstore TrustedRoot. */
   readSigstore(environment: number): Promise<TrustedRoot>;
+  /** One environment's logs and C2SP witnesses as a C2SP tlog-policy. */
+  readLogPolicy(environment: number): Promise<string>;
 };
 
 type Sources = {
@@ -65,6 +69,13 @@ export function createTrustRootsReader(
   return {
     read: async () => (await roots()).response,
     readSigstore: async (environment) => sigstoreRoot((await roots()).sources, environment),
+    readLogPolicy: async (environment) => {
+      const { logs, witnesses, policies } = (await roots()).sources;
+      const own = logs.filter((log) => log.environment === environment);
+      const policy = policies.filter((one) => one.environment === environment).at(-1);
+      const located = own.map((log) => ({ log, url: logUrl(log, verifyUrl()) }));
+      return logPolicy({ logs: located, witnesses, policy }, new Date(clock()));
+    },
   };
 }
 
@@ -141,7 +152,7 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
     origin: log.origin,
     verifierKey: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
     publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
-    url: `${verifyUrl}/log/${logPath(log)}`,
+    url: logUrl(log, verifyUrl),
     ...validity({ validFrom: log.createdAt, validTo: endOf(log) }),
   };
 }
@@ -151,6 +162,10 @@ const CLOSED_LOG_OVERLAP_MS = 60 * 60_000;
 
 function endOf({ closedAt }: Log): Date | null {
   return closedAt && new Date(closedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
+}
+
+function logUrl(log: Log, verifyUrl: string): string {
+  return `${verifyUrl}/log/${logPath(log)}`;
 }
 
 /** A log's path below `{verify_url}/log/`: the environment, followed by the epoch's number from the second on. */

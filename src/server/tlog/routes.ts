@@ -24,8 +24,13 @@ const TRUSTED_ROOTS = [
   { path: '/trusted_root.json', environment: Environment.LIVE },
   { path: '/trusted_root.test.json', environment: Environment.TEST },
 ];
+const POLICIES = [
+  { path: '/policy', environment: Environment.LIVE },
+  { path: '/policy.test', environment: Environment.TEST },
+];
 const PATHS = [
   '/trust_roots.json',
+  ...POLICIES.map(({ path }) => path),
   ...TRUSTED_ROOTS.map(({ path }) => path),
   '/log/:log',
   '/log/:log/checkpoint',
@@ -37,6 +42,7 @@ const UNAVAILABLE = 'the service cannot reach its database now';
 const RETRY_SECONDS = 2;
 const CACHE_FOREVER = 'public, max-age=31536000, immutable';
 const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_5_S };
+const POLICY = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_60_S };
 const LOG_PAGE = { contentType: 'application/json', cacheControl: CACHE_5_S };
 const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FOREVER };
 
@@ -53,6 +59,11 @@ export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   for (const { path, environment } of TRUSTED_ROOTS) {
     app.get(PUBLIC_PATH + path, async (request, reply) =>
       send(request, reply, jsonBody(JSON.stringify(await deps.trustRoots.readSigstore(environment)))),
+    );
+  }
+  for (const { path, environment } of POLICIES) {
+    app.get(PUBLIC_PATH + path, async (request, reply) =>
+      send(request, reply, { ...POLICY, bytes: await deps.trustRoots.readLogPolicy(environment) }),
     );
   }
   app.get<{ Params: { log: string } }>(`${PUBLIC_PATH}/log/:log`, async (request, reply) => {
