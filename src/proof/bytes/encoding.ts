@@ -55,6 +55,16 @@ export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   return joined;
 }
 
+/** Compares byte strings by their first different byte; a prefix comes first. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const difference = a[i]! - b[i]!;
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
 function ofLength(bytes: Uint8Array, length: number | undefined): Uint8Array {
   if (length !== undefined && bytes.length !== length) {
     throw new FormatError(`${bytes.length} bytes where ${length} belong`);
