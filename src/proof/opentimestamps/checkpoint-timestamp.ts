@@ -4,11 +4,17 @@
  * digest as well as from each leaf.
  */
 import { FormatError } from '../bytes/format-error.js';
-import { equalBytes } from '../bytes/primitives.js';
+import { equalBytes, sha256 } from '../bytes/primitives.js';
 import type { Attestation } from './attestation.js';
 import { inclusionOperations } from './inclusion-path.js';
 import { append, compareOperations, type Operation, prepend, SHA256 } from './operation.js';
-import { attestationsOf, type Timestamp, timestampAfter } from './timestamp.js';
+import {
+  attestationsOf,
+  makeTimestamp,
+  mergeTimestamps,
+  type Timestamp,
+  timestampAfter,
+} from './timestamp.js';
 
 /** A checkpoint's root, and the SHA-256 of its body. */
 type CheckpointHashes = { readonly rootHash: Uint8Array; readonly digest: Uint8Array };
@@ -30,16 +36,24 @@ type BitcoinAttestation = {
 
 const MERKLE_ROOT_BYTES = 32;
 
+/** What calendars get: SHA-256(SHA-256(root ‖ digest) ‖ nonce). */
+export function digestToSubmit({ rootHash, digest }: CheckpointHashes, nonce: Uint8Array): Uint8Array {
+  return sha256(sha256(rootHash, digest), nonce);
+}
+
 /**
- * Creates the timestamp of a checkpoint's digest. The calendars get SHA-256(SHA-256(root ‖ digest) ‖ nonce);
- * `continueWith` makes its timestamp.
+ * Creates the timestamp of a checkpoint's digest from that of the submitted digest. Throws FormatError if `submitted` is
+ * of another digest.
  */
 export function checkpointTimestamp(
   { rootHash, digest }: CheckpointHashes,
   nonce: Uint8Array,
-  continueWith: (submitted: Uint8Array) => Timestamp,
+  submitted: Timestamp,
 ): Timestamp {
-  return timestampAfter(digest, [prepend(rootHash), SHA256, append(nonce), SHA256], continueWith);
+  const operations = [prepend(rootHash), SHA256, append(nonce), SHA256];
+  return timestampAfter(digest, operations, (message) =>
+    mergeTimestamps(makeTimestamp(message, []), submitted),
+  );
 }
 
 /** Finds the digest that the calendars got, in a checkpoint's timestamp. Returns undefined if it is not of this form. */

@@ -8,18 +8,18 @@ import { makeTimestamp, type Step, type Timestamp } from './timestamp.js';
 
 /** Messages on the way to an attestation, as other implementations limit them. */
 const MAX_DEPTH = 256;
-/** Attestations and operations of a whole timestamp. One from a calendar has about 100. */
-const MAX_ITEMS = 4_096;
+/** Attestations and operations of a whole timestamp. A calendar's path to a block has about 100. */
+const MAX_ITEMS = 16_384;
 
 const ATTESTATION = 0x00;
 const FORK = 0xff;
 
 /**
  * Reads the timestamp of `message`, its items in any order. Throws FormatError if it is malformed, has more than 256
- * messages in a row, or more than 4,096 items.
+ * messages in a row, or more than `maxItems`.
  */
-export function readTimestamp(reader: ByteReader, message: Uint8Array): Timestamp {
-  const count = boundedCount();
+export function readTimestamp(reader: ByteReader, message: Uint8Array, maxItems = MAX_ITEMS): Timestamp {
+  const count = boundedCount(maxItems);
   const readNode = (own: Uint8Array, depth: number): Timestamp => {
     checkDepth(depth);
     const attestations: Attestation[] = [];
@@ -45,7 +45,7 @@ export function readTimestamp(reader: ByteReader, message: Uint8Array): Timestam
 /** Serialises a timestamp in canonical order. Throws FormatError if readers would refuse it. */
 export function encodeTimestamp(timestamp: Timestamp): Uint8Array {
   const parts: Uint8Array[] = [];
-  const count = boundedCount();
+  const count = boundedCount(MAX_ITEMS);
   const write = ({ attestations, steps }: Timestamp, depth: number): void => {
     checkDepth(depth);
     let left = attestations.length + steps.length;
@@ -82,10 +82,10 @@ function checkDepth(depth: number): void {
   if (depth > MAX_DEPTH) throw new FormatError('a timestamp has more than 256 messages in a row');
 }
 
-function boundedCount(): () => void {
+function boundedCount(maxItems: number): () => void {
   let items = 0;
   return () => {
     items += 1;
-    if (items > MAX_ITEMS) throw new FormatError('a timestamp has more than 4,096 items');
+    if (items > maxItems) throw new FormatError(`a timestamp has more than ${maxItems} items`);
   };
 }

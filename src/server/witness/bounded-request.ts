@@ -15,7 +15,8 @@ type WitnessRequestErrorCode =
   | 'content_type'
   | 'bad_answer'
   | 'conflict'
-  | 'larger_log';
+  | 'larger_log'
+  | 'malformed';
 
 /** A failed request to a witness. The message is one short line without the URL's credentials or query. */
 export class WitnessRequestError extends Error {

@@ -8,6 +8,7 @@ import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import {
   bitcoinAttestations,
   checkpointTimestamp,
+  digestToSubmit,
   findSubmitted,
   leafTimestamp,
 } from '../../../src/proof/opentimestamps/checkpoint-timestamp.js';
@@ -47,9 +48,10 @@ t.test('a leaf’s timestamp ends where its checkpoint’s does', async (t) => {
   const { leaves, root, prove } = tree(21);
   const hashes = { rootHash: root, digest: DIGEST };
   const submitted = sha256(concatBytes(sha256(concatBytes(root, DIGEST)), NONCE));
-  const ofCheckpoint = checkpointTimestamp(hashes, NONCE, (message) =>
-    makeTimestamp(message, [{ kind: 'bitcoin', height: 9 }]),
-  );
+  t.strictSame(digestToSubmit(hashes, NONCE), submitted);
+  const attested = makeTimestamp(submitted, [{ kind: 'bitcoin', height: 9 }]);
+  const ofCheckpoint = checkpointTimestamp(hashes, NONCE, attested);
+  t.throws(() => checkpointTimestamp(hashes, submitted, attested), FormatError, 'with another nonce');
   t.strictSame(findSubmitted(ofCheckpoint, root), submitted);
   t.equal(findSubmitted(ofCheckpoint, DIGEST), undefined, 'of another root');
   const leaf = { leafHash: leaves[13]!, index: 13, size: 21, proof: prove(13) };
