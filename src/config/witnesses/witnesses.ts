@@ -1,20 +1,25 @@
 /** WITNESSES: external witnesses, as JSON or as the path of a JSON file. */
 import { dirname } from 'node:path';
+import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { readSettingFile } from '../setting-files.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
 import { requireText, type WitnessEntry } from './entry.js';
 import { type LogWitnessConfig, readLogWitness } from './log-witness.js';
+import { type OpenTimestampsConfig, readOpenTimestamps } from './opentimestamps.js';
 import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
 import type { QuorumConfig } from './witness-policy.js';
 
 /** The settings of a witness, by kind. */
-export type WitnessConfig = Rfc3161Config | LogWitnessConfig;
+export type WitnessConfig = Rfc3161Config | LogWitnessConfig | OpenTimestampsConfig;
+
+type Problem = Parameters<Settings['report']>[0];
 
 type ReadWitness = (entry: WitnessEntry) => WitnessConfig;
 
 const KINDS: ReadonlyMap<string, ReadWitness> = new Map<string, ReadWitness>([
-  ['log_witness', readLogWitness],
   ['rfc3161', readRfc3161],
+  ['log_witness', readLogWitness],
+  ['opentimestamps', readOpenTimestamps],
 ]);
 
 const witnessKind: SettingType<ReadWitness> = {
@@ -59,6 +64,8 @@ export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[
 
 /** Time for an attempt that times out and its retry. */
 const RETRY_MARGIN_MS = 60_000;
+/** What a calendar may need until a Bitcoin block has its commitment. */
+const BITCOIN_MS = 12 * 60 * 60_000;
 
 /**
  * Reports required witnesses, and quorums, whose interval is too long: a batch sealed right after an attestation would
@@ -70,18 +77,36 @@ export function reportInfrequentWitnesses(
   policy: readonly QuorumConfig[],
   deadlineMs: number,
 ): void {
-  const late = witnesses.filter(({ everyMs }) => everyMs > 0 && everyMs + RETRY_MARGIN_MS > deadlineMs);
-  const expected = 'an "every" that is at least a minute shorter, or "required": false';
-  for (const { name } of late.filter(({ required }) => required)) {
-    const problem = `has an "every" for ${quote(String(name))}, which is required, that is too long for WITNESS_DEADLINE`;
-    report({ name: 'WITNESSES', problem, expected });
+  const isSlow = ({ kind }: WitnessConfig) => kind === WitnessKind.OPENTIMESTAMPS && deadlineMs < BITCOIN_MS;
+  const isRare = ({ everyMs }: WitnessConfig) => everyMs > 0 && everyMs + RETRY_MARGIN_MS > deadlineMs;
+  const late = witnesses.filter((witness) => isSlow(witness) || isRare(witness));
+  for (const witness of late.filter(({ required }) => required)) {
+    const name = quote(String(witness.name));
+    report(isSlow(witness) ? tooSlow(name) : tooRare(name));
   }
   for (const { threshold, members } of policy) {
     const inTime = members.filter((member) => !late.some(({ name }) => name === member));
     if (inTime.length >= threshold) continue;
-    const problem = `needs ${threshold} of ${members.join(', ')}, whose "every" is too long for WITNESS_DEADLINE`;
-    report({ name: 'WITNESS_POLICY', problem, expected: 'an "every" that is at least a minute shorter' });
+    const problem = `needs ${threshold} of ${members.join(', ')}, which take longer than WITNESS_DEADLINE`;
+    const expected = 'an "every" that is at least a minute shorter, and for opentimestamps 12h or more';
+    report({ name: 'WITNESS_POLICY', problem, expected });
   }
+}
+
+function tooRare(name: string): Problem {
+  return {
+    name: 'WITNESSES',
+    problem: `has an "every" for ${name}, which is required, that is too long for WITNESS_DEADLINE`,
+    expected: 'an "every" that is at least a minute shorter, or "required": false',
+  };
+}
+
+function tooSlow(name: string): Problem {
+  return {
+    name: 'WITNESSES',
+    problem: `requires ${name}, but Bitcoin takes hours, longer than WITNESS_DEADLINE`,
+    expected: '"required": false, or a WITNESS_DEADLINE of at least 12h',
+  };
 }
 
 function readWitness(entry: WitnessEntry): WitnessConfig | undefined {

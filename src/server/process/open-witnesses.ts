@@ -1,18 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import type { LogWitnessConfig } from '../../config/witnesses/log-witness.js';
+import type { OpenTimestampsConfig } from '../../config/witnesses/opentimestamps.js';
 import type { Rfc3161Config } from '../../config/witnesses/rfc3161.js';
 import type { WitnessConfig } from '../../config/witnesses/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { logWitness } from '../witness/log-witness.js';
+import { openTimestampsWitness } from '../witness/opentimestamps.js';
 import { httpTimestampTransport, rfc3161Witness } from '../witness/rfc3161.js';
 
 const HASHES = { sha256: 'SHA-256', sha384: 'SHA-384', sha512: 'SHA-512' } as const;
 const TIMEOUT_MS = 20_000;
+/** A poll makes two rounds of requests to calendars within the timeout of a witness, 30 s. */
+const CALENDAR_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-
 const LIMITS = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES };
 
 /** The witnesses that the configuration names, ready to be asked. */
@@ -31,6 +34,8 @@ function openWitness(config: WitnessConfig): Opened {
       return openAuthority(config);
     case WitnessKind.LOG_WITNESS:
       return openLogWitness(config);
+    case WitnessKind.OPENTIMESTAMPS:
+      return openCalendars(config);
   }
 }
 
@@ -49,5 +54,13 @@ function openLogWitness({ name, url, verifierKeys }: LogWitnessConfig): Opened {
   return {
     witness: logWitness({}, { name, url, keys: verifierKeys, ...LIMITS }),
     identity: { kind: WitnessKind.LOG_WITNESS, verifierKeys: verifierKeys.map(encodeVerifierKey) },
+  };
+}
+
+function openCalendars({ name, calendars, min }: OpenTimestampsConfig): Opened {
+  const config = { name, calendars, min, timeoutMs: CALENDAR_TIMEOUT_MS };
+  return {
+    witness: openTimestampsWitness({ randomBytes }, config),
+    identity: { kind: WitnessKind.OPENTIMESTAMPS, calendars: [...calendars] },
   };
 }
