@@ -40,6 +40,7 @@ import {
   type TimestampAuthority,
 } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { requestTimestamp } from '../../src/server/witness/rfc3161.js';
+import { bitcoinEvidence } from './opentimestamps/bitcoin-evidence.js';
 
 export const NOW = new Date('2025-06-07T12:00:00.000Z');
 export const SUBMITTED_AT = '2025-06-07T11:59:59.123Z';
@@ -202,14 +203,10 @@ async function ask(
         evidence: utf8(first),
         detail: { log_index: BATCH.firstIndex },
       };
-    case 'calendar':
-      return {
-        ...base,
-        name: 'calendar',
-        kind: WitnessKind.OPENTIMESTAMPS,
-        evidence: utf8('ots'),
-        detail: { pending: true },
-      };
+    case 'calendar': {
+      const { evidence, detail } = bitcoinEvidence(first);
+      return { ...base, name: 'calendar', kind: WitnessKind.OPENTIMESTAMPS, evidence, detail };
+    }
     case 'cosigner': {
       const { name, mlDsa } = service.cosigner;
       const cosigners = [service.cosigner, ...(mlDsa ? [{ name, type: ML_DSA_44_NOTE_KEY, ...mlDsa }] : [])];
@@ -277,6 +274,7 @@ export function makeTrustRoots(
           ]
         : []),
     ],
+    opentimestampsWitnesses: [{ name: 'calendar', calendars: ['https://calendar.example'], validFrom }],
     dsseSigningKeys: [
       {
         environment,

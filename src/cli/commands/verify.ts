@@ -5,6 +5,7 @@ import type { EnvironmentName } from '../../protocol/environment.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import { environmentFlag, readJsonFlag } from '../flags/client-flags.js';
 import { artifactSha256 } from '../input/artifact.js';
+import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
 import { readInputFile } from '../input/input-file.js';
 import { getTrustRoots } from '../input/trust-roots.js';
 import { EXIT_CODES } from '../output/exit-codes.js';
@@ -12,7 +13,7 @@ import { runCheck } from '../output/report-error.js';
 import { formatVerification, verificationJson } from '../output/verification-text.js';
 import { verifyExport } from '../verify-export/verify-export-command.js';
 
-type Flags = {
+type Flags = BitcoinFlags & {
   bundle?: string;
   export?: string;
   trustRoots?: string;
@@ -39,6 +40,9 @@ Trust roots never come from the bundle: they come from --trust-roots, else from 
 ATTEST_VERIFY_URL, ATTEST_URL, or the address in the data directory. Trust roots fetched this way are only as trustworthy
 as the server: prefer a copy obtained through another channel.
 
+Evidence of OpenTimestamps is checked against headers of Bitcoin blocks from a node or site that you trust. Without the
+header of its block it is not checked, and the report says which block that is.
+
 --export verifies what an export has written: an object (.jsonl, .jsonl.gz), a manifest.json, or a directory with a
 downloaded export or part of it. Each line must be a verified submission. Each manifest must be signed, its objects must
 be there as it lists them, and the manifests must cover the log without a gap.
@@ -50,6 +54,8 @@ Examples:
   $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json \\
       --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T
   $ attest verify sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --bundle b.json --json
+  $ attest verify model.bin --bundle b.json --bitcoin-header \
+      850000:$(bitcoin-cli getblockheader $(bitcoin-cli getblockhash 850000) false)
   $ attest verify report.json --bundle b.json --metadata @metadata.json --metadata-salt 5f4e...`;
 
 /** `attest verify`. */
@@ -67,9 +73,15 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--project <id>', 'required project of the submission, prj_...')
     .option('--metadata <json>', 'expected metadata, as JSON or @<file>; needs --metadata-salt')
     .option('--metadata-salt <hex>', 'salt of the metadata commitment')
+    .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
+    .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((file: string | undefined, flags: Flags) => runCheck(cli, flags, () => run(cli, file, flags)));
+}
+
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
 }
 
 async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<void> {
@@ -103,6 +115,7 @@ async function verify(cli: Cli, file: string, flags: Flags & { bundle: string })
     environment: flags.environment ?? 'live',
     ...(project !== undefined && { project }),
     trustRoots: trustRoots.document,
+    bitcoinHeaders: await readBitcoinHeaders(flags),
     now: cli.now(),
   });
   printVerification(cli, verification, trustRoots.origin, flags);

@@ -4,6 +4,7 @@ import { readTrust } from '../../proof/verify/trust.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import type { SettingFlags } from '../flags/setting-flags.js';
+import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
 import { errnoReason } from '../input/input-file.js';
 import { getTrustRoots } from '../input/trust-roots.js';
 import { EXIT_CODES } from '../output/exit-codes.js';
@@ -13,12 +14,13 @@ import { sizeOfAll } from './find-files.js';
 import { type Tally, verdictOf } from './tally.js';
 import { verifyExportDirectory, verifyExportFile } from './verify-export.js';
 
-type Flags = SettingFlags & {
-  readonly trustRoots?: string;
-  readonly environment?: EnvironmentName;
-  readonly project?: string;
-  readonly json?: boolean;
-};
+type Flags = SettingFlags &
+  BitcoinFlags & {
+    readonly trustRoots?: string;
+    readonly environment?: EnvironmentName;
+    readonly project?: string;
+    readonly json?: boolean;
+  };
 
 /** Verifies exported objects, prints the report, and sets the exit code. Throws UsageError if there is nothing to verify. */
 export async function verifyExport(cli: Cli, path: string, flags: Flags): Promise<void> {
@@ -35,10 +37,11 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
   }
   const { environment = 'live', project } = flags;
   const now = cli.now();
+  const bitcoinHeaders = await readBitcoinHeaders(flags);
   const total = cli.stderr.isTTY && found.isDirectory() ? await sizeOfAll(path) : found.size;
   const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, 'verifying', total);
   const options = {
-    lines: { trustRoots: trustRoots.document, environment, project, now },
+    lines: { trustRoots: trustRoots.document, environment, project, bitcoinHeaders, now },
     manifests: { trust, environment, project, now },
     onBytes: progress.add,
   };

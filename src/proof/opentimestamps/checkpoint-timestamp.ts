@@ -28,7 +28,7 @@ type Inclusion = {
 };
 
 /** A Bitcoin attestation: `merkleRoot` is that of the block at `height` if it is true. */
-type BitcoinAttestation = {
+export type BitcoinAttestation = {
   readonly height: number;
   readonly merkleRoot: Uint8Array;
   readonly attestation: Attestation;

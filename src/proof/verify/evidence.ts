@@ -18,24 +18,29 @@ export type Evidence = {
  */
 export type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
 
+/** What evidence is checked against beside the trust roots. The verifier's own, never from the bundle. */
+export type EvidenceSources = {
+  /** Headers of Bitcoin blocks by height, 80 bytes each. */
+  readonly bitcoinHeaders?: ReadonlyMap<number, Uint8Array>;
+};
+
 /** The result for valid evidence; fails if `detail` contradicts it. */
 export function vouched(
-  { witness, path }: Evidence,
+  evidence: Evidence,
   time: Date,
   expectedDetail: JsonObject,
   operator?: string,
 ): Finding {
-  if (!agrees(witness.detail, expectedDetail)) {
-    return {
-      check: failed(
-        'witness.detail_mismatch',
-        `${witness.name}: detail is not what the evidence says`,
-        `${path}/detail`,
-      ),
-    };
-  }
+  const { witness } = evidence;
+  if (!agrees(witness.detail, expectedDetail)) return detailMismatch(evidence);
   const check = passed('witness.verified', `${witness.name} vouched no later than ${instantText(time)}`);
   return { check, time, ...(operator !== undefined && { operator }) };
+}
+
+/** The result for a `detail` that contradicts the evidence. */
+export function detailMismatch({ witness, path }: Evidence): Finding {
+  const message = `${witness.name}: detail is not what the evidence says`;
+  return { check: failed('witness.detail_mismatch', message, `${path}/detail`) };
 }
 
 /** The result for invalid evidence. */

@@ -4,7 +4,7 @@
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { StatementFields } from '../statement/statement.js';
-import type { Finding } from './evidence.js';
+import type { EvidenceSources, Finding } from './evidence.js';
 import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
 import { createMemo, type Memo } from './memo.js';
 import type { ParsedBundle } from './parsed-bundle.js';
@@ -28,7 +28,7 @@ import { readTrust, type Trust } from './trust.js';
 import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
 /** What bundles are checked against. */
-export type TrustOptions = {
+export type TrustOptions = EvidenceSources & {
   /** The expected environment; `live` by default, so that a test bundle needs a choice. */
   readonly environment?: EnvironmentName;
   /** The parsed trust_roots.json document. Never taken from a bundle. */
@@ -81,13 +81,14 @@ type BundleVerifier = (read: ReadBundle, asked: Omit<Asked, 'environment'>) => P
  * last checkpoints and witnesses: the bundles of a batch share them.
  */
 export function createBundleVerifier(options: TrustOptions): BundleVerifier {
-  const { environment = 'live', now, policy } = options;
+  const { environment = 'live', now, policy, bitcoinHeaders } = options;
+  const sources = { ...(bitcoinHeaders && { bitcoinHeaders }) };
   const roots = readTrust(options.trustRoots);
   const memos = {
     checkpoints: createMemo<CheckpointChecks>(MAX_MEMO),
     witnesses: createMemo<Finding>(MAX_MEMO),
   };
-  return (read, asked) => verify(read, roots, { ...memos, ...asked, environment, now, policy });
+  return (read, asked) => verify(read, roots, { ...memos, ...asked, environment, now, policy, sources });
 }
 
 /** In characters of keys. A time stamp and its checkpoint have about 10,000. */
@@ -96,6 +97,7 @@ const MAX_MEMO = 4 * 1024 * 1024;
 type Options = Asked & {
   readonly now: Date;
   readonly policy: Policy | undefined;
+  readonly sources: EvidenceSources;
   readonly checkpoints: Memo<CheckpointChecks>;
   readonly witnesses: Memo<Finding>;
 };
@@ -137,7 +139,8 @@ async function verifyParsedBundle(
   const { checks, statement } = checkStatement(parsed, options);
   const inclusion = step('inclusion', checkInclusion(parsed));
   const signed = await checkCheckpoints(parsed, { trust, environment, memo: options.checkpoints });
-  const witnesses = await checkWitnesses(parsed, trust, signed.signedSizes, options.witnesses);
+  const { sources, witnesses: memo } = options;
+  const witnesses = await checkWitnesses(parsed, { trust, sources, memo }, signed.signedSizes);
   const existedBy = earliest(witnesses);
   const checkpoint = step('checkpoint', [...signed.checks, ...checkLogEnd(parsed, trust, existedBy)]);
   const policies = options.policy ? [options.policy] : findPolicies(trust, environment, existedBy);

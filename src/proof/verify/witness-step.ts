@@ -2,9 +2,10 @@
 import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen/attestation/v1/bundle_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { toBase64 } from '../bytes/encoding.js';
-import type { Evidence, Finding } from './evidence.js';
+import type { Evidence, EvidenceSources, Finding } from './evidence.js';
 import { checkCosignature, checkLogEvidence } from './log-evidence.js';
 import type { Memo } from './memo.js';
+import { checkOpenTimestamps } from './opentimestamps-evidence.js';
 import type { ParsedBundle } from './parsed-bundle.js';
 import { type Check, failed, notChecked } from './report.js';
 import { checkTimestamp } from './timestamp-evidence.js';
@@ -24,20 +25,27 @@ export type WitnessFinding = Check & {
   readonly operator?: string;
 };
 
+/** What evidence is checked against, and the results so far. */
+type WitnessChecks = {
+  readonly trust: Trust;
+  readonly sources: EvidenceSources;
+  readonly memo: Memo<Finding>;
+};
+
 /**
  * Checks every witness of the bundle against the trust roots. `signedSizes` are the tree sizes of the checkpoints
- * signed by a trusted log. Kinds that need more than the bundle are `not_checked`. `memo` must be of this trust.
+ * signed by a trusted log. What needs more than the bundle and `sources` is `not_checked`. `memo` must be of this trust
+ * and these sources.
  */
 export async function checkWitnesses(
   parsed: ParsedBundle,
-  trust: Trust,
+  { trust, sources, memo }: WitnessChecks,
   signedSizes: ReadonlySet<number>,
-  memo: Memo<Finding>,
 ): Promise<WitnessFinding[]> {
   return Promise.all(
     parsed.witnesses.map(async (witness, i) => {
       const { check, ...said } = await memo(memoKey(parsed, signedSizes, witness, i), () =>
-        checkWitness(parsed, trust, signedSizes, witness, `/witnesses/${i}`),
+        checkWitness(parsed, { trust, sources, signedSizes }, witness, `/witnesses/${i}`),
       );
       const { name, kind, treeSize } = witness;
       return { ...check, ...said, name, kind: kindName(kind), treeSize: Number(treeSize) };
@@ -45,7 +53,7 @@ export async function checkWitnesses(
   );
 }
 
-/** Everything that the result of {@link checkWitness} depends on, beside the trust. */
+/** Everything that the result of {@link checkWitness} depends on, beside trust and sources. */
 function memoKey(
   { checkpoints, batch }: ParsedBundle,
   signedSizes: ReadonlySet<number>,
@@ -60,8 +68,11 @@ function memoKey(
 
 async function checkWitness(
   { checkpoints, batch }: ParsedBundle,
-  trust: Trust,
-  signedSizes: ReadonlySet<number>,
+  {
+    trust,
+    sources,
+    signedSizes,
+  }: Omit<WitnessChecks, 'memo'> & { readonly signedSizes: ReadonlySet<number> },
   witness: BundleWitness,
   path: string,
 ): Promise<Finding> {
@@ -78,6 +89,8 @@ async function checkWitness(
       return checkCosignature(evidence, trust);
     case WitnessKind.RFC3161:
       return checkTimestamp(evidence, trust);
+    case WitnessKind.OPENTIMESTAMPS:
+      return checkOpenTimestamps(evidence, trust, sources);
     default: {
       const message = `what ${witness.name} (${kindName(witness.kind)}) said cannot be checked offline`;
       return { check: notChecked('witness.not_checkable', message) };
