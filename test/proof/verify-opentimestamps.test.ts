@@ -54,7 +54,10 @@ t.test('with the header of its block, it proves the time of the block', async (t
 
 t.test('without the header it is not checked, and says what to compare', async (t) => {
   for (const bitcoinHeaders of [undefined, new Map(), new Map([[HEIGHT + 1, header]])]) {
-    const { verdict, status, code, message, time } = await check({}, bitcoinHeaders ? { bitcoinHeaders } : {});
+    const { verdict, status, code, message, time } = await check(
+      {},
+      bitcoinHeaders ? { bitcoinHeaders } : {},
+    );
     t.strictSame([verdict, status, code], ['could_not_check', 'not_checked', 'witness.no_block_header']);
     t.match(
       message,

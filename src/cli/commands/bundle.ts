@@ -3,15 +3,17 @@ import { type Command, Option } from 'commander';
 import { type Cli, printError, UsageError } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
 
+const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots'] as const;
+
 type Flags = ClientFlags & {
-  format: 'json' | 'sigstore.json' | 'tlog-proof';
+  format: (typeof FORMATS)[number];
   output?: string;
   wait?: boolean;
 };
 
 const HELP = `
 Formats: json is the bundle for \`attest verify\`; sigstore.json the Sigstore bundle in it, for cosign and other tools;
-tlog-proof a C2SP tlog-proof.
+tlog-proof a C2SP tlog-proof; ots an OpenTimestamps proof of the submission's leaf_sha256, once a Bitcoin block has it.
 ${CLIENT_HELP}
 
 Examples:
@@ -23,11 +25,7 @@ export function addBundle(program: Command, cli: Cli): void {
   addClientFlags(program.command('bundle'))
     .description('fetch the proof bundle of a submission')
     .argument('<id>', 'submission ID, sub_...')
-    .addOption(
-      new Option('--format <format>', 'bundle format')
-        .choices(['json', 'sigstore.json', 'tlog-proof'])
-        .default('json'),
-    )
+    .addOption(new Option('--format <format>', 'bundle format').choices(FORMATS).default('json'))
     .option('-o, --output <file>', 'output file (default: standard output)')
     .option('--wait', 'wait until the submission is witnessed')
     .option('--json', 'print errors as JSON')

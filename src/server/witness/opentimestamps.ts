@@ -27,6 +27,7 @@ import {
 import type {
   CheckpointToWitness,
   PendingRequest,
+  PollAnswer,
   Witness,
   WitnessAnswer,
   WitnessedCheckpoint,
@@ -43,10 +44,13 @@ type OpenTimestampsConfig = CalendarsConfig & {
 const NONCE_BYTES = 16;
 const FIRST_POLL_MS = 60_000;
 const LAST_POLL_MS = 60 * 60_000;
+/** Calendars commit within a day. One that has not after this time has lost the request. */
+const MAX_AGE_MS = 30 * 24 * 60 * 60_000;
 
 /**
  * Creates a witness. `ask` submits to all calendars at once and is pending when enough of them have accepted. `poll`
- * fetches what they have made of it, submits again where that failed, and lands with the first Bitcoin attestation. The
+ * fetches what they have made of it, submits again where that failed, and lands with the first Bitcoin attestation, or
+ * abandons the request after 30 days. The
  * state is the .ots file with every branch, the evidence one with the path to that attestation alone.
  */
 export function openTimestampsWitness(deps: OpenTimestampsDeps, config: OpenTimestampsConfig): Witness {
@@ -88,7 +92,7 @@ async function poll(
   config: OpenTimestampsConfig,
   { checkpoint, state, detail, ageMs }: PendingRequest,
   signal: AbortSignal,
-): Promise<WitnessAnswer> {
+): Promise<PollAnswer> {
   const before = parseOtsOf(sha256(checkpoint.body), state);
   const upgrades = addAnswers(before, await fetchUpgrades(deps, config, before, signal));
   const landed = findLanded(upgrades.timestamp);
@@ -99,9 +103,10 @@ async function poll(
   const digest = getSubmitted(before, checkpoint);
   const submitted = addAnswers(upgrades.timestamp, await submitTo(deps, config, missing, digest, signal));
   const outcomes = [...upgrades.outcomes, ...submitted.outcomes];
-  if (!outcomes.some((outcome) => 'value' in outcome)) {
-    throw new Error(failuresText(outcomes) || noCalendarText(before));
-  }
+  if (outcomes.length === 0) return { type: 'abandoned', reason: noCalendarText(before) };
+  if (ageMs > MAX_AGE_MS)
+    return { type: 'abandoned', reason: 'no Bitcoin block attests to it after 30 days' };
+  if (!outcomes.some((outcome) => 'value' in outcome)) throw new Error(failuresText(outcomes));
   return {
     type: 'pending',
     state: encodeOts(submitted.timestamp),

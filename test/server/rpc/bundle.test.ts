@@ -13,6 +13,7 @@ const surfaces = app.surfaces();
 const live = await newKey(app);
 const { downloadBundle, getBundle } = AttestationService.method;
 const FORMATS = ['bundle.json', 'bundle.sigstore.json', 'bundle.tlog-proof'];
+const ALL_FORMATS = [...FORMATS, 'bundle.ots'];
 
 t.test('a bundle that is not ready is not found, and says when to ask again', async (t) => {
   app.witnesses[0]!.hold();
@@ -20,7 +21,7 @@ t.test('a bundle that is not ready is not found, and says when to ask again', as
   for (const { name, call } of surfaces) {
     const outcomes = [
       await call(getBundle, { id }, live.key),
-      ...(await Promise.all(FORMATS.map((format) => call(downloadBundle, { id, format }, live.key)))),
+      ...(await Promise.all(ALL_FORMATS.map((format) => call(downloadBundle, { id, format }, live.key)))),
     ];
     for (const outcome of outcomes) {
       t.match(outcome, { code: 'bundle.not_ready', status: name === 'REST' ? 404 : 0, details: {} }, name);
@@ -38,19 +39,19 @@ t.test('an unknown submission has no bundle of any format, and no submission one
   for (const { name, call } of surfaces) {
     const { submissionId } = NOTHING;
     t.equal((await call(getBundle, { id: submissionId }, live.key)).code, 'submission.not_found', name);
-    for (const format of FORMATS) {
+    for (const format of ALL_FORMATS) {
       const outcome = await call(downloadBundle, { id: submissionId, format }, live.key);
       t.equal(outcome.code, 'submission.not_found', name);
       t.notOk('retry-after' in outcome.headers);
     }
     if (name === 'REST') continue;
-    for (const format of ['', 'bundle', 'bundle.ots', 'BUNDLE.JSON', 'bundle.json\0', '../bundle.json']) {
+    for (const format of ['', 'bundle', 'bundle.cose', 'BUNDLE.JSON', 'bundle.json\0', '../bundle.json']) {
       const outcome = await call(downloadBundle, { id, format }, live.key);
       t.match(outcome, { code: 'request.invalid', details: { errors: [{ path: '/format' }] } }, name);
     }
   }
   for (const path of [
-    'bundle.ots',
+    'bundle.cose',
     'bundle.',
     'bundles',
     'bundle/',
@@ -61,6 +62,15 @@ t.test('an unknown submission has no bundle of any format, and no submission one
     const answer = await app.rest(`/v1/attestations/${id}/${path}`, { apiKey: live.key });
     t.equal(answer.status, 404, path);
     t.match(answer.json, { error: { code: 'route.not_found' } });
+  }
+});
+
+t.test('without evidence of OpenTimestamps there is no .ots file', async (t) => {
+  const { id } = await submitWitnessed(app, live);
+  for (const { name, call } of surfaces) {
+    const outcome = await call(downloadBundle, { id, format: 'bundle.ots' }, live.key);
+    t.match(outcome, { code: 'bundle.not_ready', status: name === 'REST' ? 404 : 0 }, name);
+    t.notOk('retry-after' in outcome.headers);
   }
 });
 
@@ -130,7 +140,7 @@ t.test("a bundle that was handed out before is still nobody else's", async (t) =
     t.same((await call(getBundle, { id }, sibling.key)).response, response, name);
     for (const { key } of [stranger, test]) {
       t.equal((await call(getBundle, { id }, key)).code, 'submission.not_found', name);
-      for (const format of FORMATS) {
+      for (const format of ALL_FORMATS) {
         t.equal((await call(downloadBundle, { id, format }, key)).code, 'submission.not_found', name);
       }
     }

@@ -7,10 +7,13 @@ import {
   ListAttestationsResponseSchema,
   SubmissionStatus,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
+import { leafOts } from '../../../proof/bundle/leaf-ots.js';
 import { jcs } from '../../../proof/bytes/jcs.js';
 import { tlogProof } from '../../../proof/log/tlog-proof.js';
 import { getPrincipal, type Handlers, type SerializedResponse } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
 import { compileSplicingWriter } from '../../json/writer.js';
@@ -48,9 +51,11 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
     getBundle: ({ id }, call) => deps.reader.readBundle(id, getPrincipal(call)),
     downloadBundle: async ({ id, format }, call) => {
-      const bundle = await deps.reader.readBundle(id, getPrincipal(call));
-      call.responseHeaders.set('content-disposition', `attachment; filename="${id}.${format}"`);
-      return create(HttpBodySchema, renderBundle(bundle, format));
+      const body = renderBundle(await deps.reader.readBundle(id, getPrincipal(call)), format);
+      // OpenTimestamps clients take the name without `.ots` for that of the file whose digest it is.
+      const name = format === 'bundle.ots' ? `${id}.ots` : `${id}.${format}`;
+      call.responseHeaders.set('content-disposition', `attachment; filename="${name}"`);
+      return create(HttpBodySchema, body);
     },
   };
 }
@@ -71,10 +76,18 @@ function renderBundle(bundle: SerializedBundle, format: string) {
         data: Buffer.from(tlogProof(bundle.logIndex, inclusionProof, note)),
       };
     }
+    case 'bundle.ots': {
+      const data = leafOts(bundle.message(), bundle.logIndex);
+      if (data === undefined) throw new ApiError(ErrorCode.BUNDLE_NOT_READY, NO_OTS);
+      return { contentType: 'application/vnd.opentimestamps.v1', data };
+    }
     default:
       throw new Error(`bundles have no format ${format}`);
   }
 }
+
+const NO_OTS =
+  'no OpenTimestamps proof of this submission has landed; Bitcoin takes hours after the hourly request, if there is such a witness';
 
 async function listAttestations(
   deps: AttestationDeps,
