@@ -10,7 +10,7 @@ const TEMPLATES = ['buf.gen.yaml', 'buf.gen.openapi.yaml', 'test/buf.gen.yaml'] 
 /** The protos that clients are generated from. */
 const PUBLIC_PROTOS = 'proto/attestation/v1';
 
-/** Folders that hold only generated files. */
+/** Folders that hold only generated files. `buf` empties them, so what is not made from protos is written after it. */
 export const GENERATED = ['gen', 'test/gen'] as const;
 
 /**

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { GENERATED, generateCode } from './buf.js';
 import { compareFolders } from './compare-folders.js';
+import { writeContracts } from './contracts.js';
 import type { Finding } from './finding.js';
 
 /**
@@ -10,6 +11,7 @@ import type { Finding } from './finding.js';
 export function checkGenerated({ root, scratch }: { root: string; scratch: string }): Finding {
   const failure = generateCode(root, scratch);
   if (failure !== undefined) return { problem: failure };
+  writeContracts(root, scratch);
   const problems = GENERATED.flatMap((folder) => {
     const differences = compareFolders({ expected: join(scratch, folder), actual: join(root, folder) });
     return differences.map((difference) => `${folder}/${difference}`);

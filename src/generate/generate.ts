@@ -1,12 +1,15 @@
-/** The first part of `npm run generate`: everything that is made from the protos. */
+/** The first part of `npm run generate`: everything that is made from the protos, and the compiled contract. */
 import { fileURLToPath } from 'node:url';
 import { generateCode } from './buf.js';
+import { writeContracts } from './contracts.js';
 import { writeThirdPartyProtos } from './third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeThirdPartyProtos(root);
 const problem = generateCode(root, root);
-if (problem !== undefined) {
+if (problem === undefined) {
+  writeContracts(root, root);
+} else {
   console.error(problem);
   process.exitCode = 1;
 }
