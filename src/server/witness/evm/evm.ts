@@ -1,0 +1,73 @@
+/** A witness that is a blockchain: a contract's event with the checkpoint's digest, in a block with a time. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { sha256 } from '../../../proof/bytes/primitives.js';
+import { encodeEvmEvidence, evmDetail } from '../../../proof/evm/evidence.js';
+import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
+import type { Witness, WitnessAnswer } from '../witness.js';
+import type { EvmAccount } from './account.js';
+import { type EvmRequest, proceed, start } from './poll.js';
+import { requireChain } from './prepare.js';
+import { decodeState, type EvmState, type EvmTarget, encodeState } from './state.js';
+
+type EvmWitnessDeps = {
+  /** A client of the chain's node whose requests the signal aborts. */
+  connect: (signal: AbortSignal) => JsonRpc;
+  account: EvmAccount;
+};
+
+type EvmWitnessConfig = Omit<EvmTarget, 'account'> & {
+  readonly name: string;
+  /** The number of blocks that must have the event, its own included. */
+  readonly confirmations: number;
+  /** The most that is paid for gas, in wei. */
+  readonly maxFeePerGas: bigint;
+};
+
+/** Ethereum makes a block in 12 s, others are faster. */
+const POLL_AFTER_MS = 5_000;
+
+/**
+ * Creates a witness. `ask` signs a transaction and sends nothing; `poll` sends it, once its state is stored. So a crash at
+ * any point pays for no second transaction: all that a request signs have one nonce, unless another transaction from the
+ * account takes it.
+ */
+export function evmWitness({ connect, account }: EvmWitnessDeps, config: EvmWitnessConfig): Witness {
+  const { name, chainId, contract, method, confirmations, maxFeePerGas } = config;
+  const target: EvmTarget = { chainId, contract, method, account: account.address };
+  const open = async (body: Uint8Array, signal: AbortSignal): Promise<EvmRequest> => {
+    const rpc = connect(signal);
+    await requireChain(rpc, chainId);
+    return { rpc, payer: { account, chainId, maxFeePerGas }, target, digest: sha256(body), confirmations };
+  };
+  return {
+    name,
+    kind: 'evm',
+    oneAtATime: true,
+    ask: async ({ body }, signal) => pending(await start(await open(body, signal)), 0),
+    poll: async ({ checkpoint, state }, signal) => {
+      const progress = await proceed(await open(checkpoint.body, signal), decodeState(state));
+      if (progress.type === 'wait') return pending(progress.state, POLL_AFTER_MS, progress.reason);
+      if (progress.type === 'store') return pending(progress.state, 0);
+      const { evidence } = progress;
+      return { type: 'landed', evidence: encodeEvmEvidence(evidence), detail: evmDetail(evidence) };
+    },
+  };
+}
+
+function pending(state: EvmState, pollAfterMs: number, reason?: string): WitnessAnswer {
+  return { type: 'pending', state: encodeState(state), detail: detailOf(state, reason), pollAfterMs };
+}
+
+/** Without the RPC's address, which may hold a key. */
+function detailOf({ target, transaction, hashes }: EvmState, reason?: string): JsonObject {
+  const { chainId, contract, method, account } = target;
+  const hash = hashes.at(-1);
+  return {
+    chain_id: chainId,
+    contract,
+    method,
+    account,
+    ...(transaction && hash !== undefined && { nonce: transaction.nonce, transaction_hash: hash }),
+    ...(reason !== undefined && { waiting_for: reason }),
+  };
+}
