@@ -1,4 +1,5 @@
 /** One element of WITNESSES: typed access to its members, with the members that all kinds have. */
+import type { KeyObject } from 'node:crypto';
 import { EnvironmentSchema } from '../../../gen/attestation/v1/environment_pb.js';
 import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import type { Principal } from '../../server/core/principal.js';
@@ -7,13 +8,15 @@ import { InvalidValue, parseValue, quote, type Settings, type SettingType } from
 
 /**
  * The members of one witness. `at` is its path, such as `WITNESSES[0]`; `baseDir` is where relative paths start.
- * `quorumMembers` are the names in WITNESS_POLICY: these are not required one by one, unless they say so.
+ * `quorumMembers` are the names in WITNESS_POLICY: these are not required one by one, unless they say so. `evmKey` is the
+ * key of EVM witnesses without a key_file.
  */
 export type WitnessEntry = {
   at: string;
   members: Readonly<Record<string, unknown>>;
   baseDir: string;
   quorumMembers: ReadonlySet<string>;
+  evmKey: KeyObject | undefined;
   report: Settings['report'];
 };
 
@@ -114,6 +117,12 @@ export function findInteger(
   const expected = `a whole number from ${min} to ${max}`;
   report({ name: `${at}.${member}`, problem: 'is wrong', expected });
   return undefined;
+}
+
+/** Like `findInteger`; also reports a missing member. As with `Settings.require`, the result is then undefined despite its type. */
+export function requireInteger(entry: WitnessEntry, member: string, min: number, max: number): number {
+  reportMissing(entry, member, `a whole number from ${min} to ${max}`);
+  return findInteger(entry, member, min, max) as number;
 }
 
 /** Reads a JSON boolean. Reports another value and returns undefined. */

@@ -6,11 +6,12 @@ import { InvalidValue, quote, type Settings, type SettingType } from '../setting
 import { requireText, type WitnessEntry } from './entry.js';
 import { type LogWitnessConfig, readLogWitness } from './log-witness.js';
 import { type OpenTimestampsConfig, readOpenTimestamps } from './opentimestamps.js';
+import { type EvmConfig, evmPrivateKey, readEvm, reportSharedAccounts } from './evm.js';
 import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
 import type { QuorumConfig } from './witness-policy.js';
 
 /** The settings of a witness, by kind. */
-export type WitnessConfig = Rfc3161Config | LogWitnessConfig | OpenTimestampsConfig;
+export type WitnessConfig = Rfc3161Config | LogWitnessConfig | OpenTimestampsConfig | EvmConfig;
 
 type Problem = Parameters<Settings['report']>[0];
 
@@ -20,6 +21,7 @@ const KINDS: ReadonlyMap<string, ReadWitness> = new Map<string, ReadWitness>([
   ['rfc3161', readRfc3161],
   ['log_witness', readLogWitness],
   ['opentimestamps', readOpenTimestamps],
+  ['evm', readEvm],
 ]);
 
 const witnessKind: SettingType<ReadWitness> = {
@@ -49,16 +51,21 @@ const witnessList: SettingType<{ entries: unknown[]; baseDir: string }> = {
 export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[]): WitnessConfig[] {
   const quorumMembers = new Set(policy.flatMap(({ members }) => members));
   const { entries, baseDir } = settings.get('WITNESSES', witnessList, { entries: [], baseDir: '.' });
+  const evmKey = settings.find('EVM_PRIVATE_KEY', evmPrivateKey);
+  const shared = { baseDir, quorumMembers, evmKey, report: settings.report };
   const witnesses = entries.map((members, index) => {
     const at = `WITNESSES[${index}]`;
-    if (isObject(members))
-      return readWitness({ at, members, baseDir, quorumMembers, report: settings.report });
+    if (isObject(members)) return readWitness({ ...shared, at, members });
     settings.report({ name: at, problem: 'is not an object', expected: 'an object with name, kind and url' });
     return undefined;
   });
   const read = witnesses.filter((witness) => witness !== undefined);
   reportRepeatedNames(settings, read);
   reportTooManyCosigners(settings, read);
+  reportSharedAccounts(
+    settings,
+    read.filter((witness) => witness.kind === WitnessKind.EVM),
+  );
   return read;
 }
 

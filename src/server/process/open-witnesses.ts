@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
+import type { EvmConfig } from '../../config/witnesses/evm.js';
 import type { LogWitnessConfig } from '../../config/witnesses/log-witness.js';
 import type { OpenTimestampsConfig } from '../../config/witnesses/opentimestamps.js';
 import type { Rfc3161Config } from '../../config/witnesses/rfc3161.js';
@@ -7,6 +8,9 @@ import type { WitnessConfig } from '../../config/witnesses/witnesses.js';
 import { fromPem } from '../../proof/asn1/pem.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
+import { evmAccount } from '../witness/evm/account.js';
+import { evmWitness } from '../witness/evm/evm.js';
+import { jsonRpcClient } from '../witness/evm/json-rpc.js';
 import { logWitness } from '../witness/log-witness.js';
 import { openTimestampsWitness } from '../witness/opentimestamps.js';
 import { httpTimestampTransport, rfc3161Witness } from '../witness/rfc3161.js';
@@ -36,6 +40,8 @@ function openWitness(config: WitnessConfig): Opened {
       return openLogWitness(config);
     case WitnessKind.OPENTIMESTAMPS:
       return openCalendars(config);
+    case WitnessKind.EVM:
+      return openEvm(config);
   }
 }
 
@@ -62,5 +68,18 @@ function openCalendars({ name, calendars, min }: OpenTimestampsConfig): Opened {
   return {
     witness: openTimestampsWitness({ randomBytes }, config),
     identity: { kind: WitnessKind.OPENTIMESTAMPS, calendars: [...calendars] },
+  };
+}
+
+/** A block with its transactions' hashes, or a receipt with all logs of a transaction. */
+const MAX_RPC_BYTES = 4 * 1024 * 1024;
+
+function openEvm(config: EvmConfig): Opened {
+  const { chainId, contract: address, method, confirmations, rpcUrl, privateKey } = config;
+  const node = { url: rpcUrl, timeoutMs: TIMEOUT_MS, maxBytes: MAX_RPC_BYTES };
+  const connect = (signal: AbortSignal) => jsonRpcClient({}, node, signal);
+  return {
+    witness: evmWitness({ connect, account: evmAccount(privateKey) }, config),
+    identity: { kind: WitnessKind.EVM, chainId, address, method, confirmations },
   };
 }
