@@ -26,6 +26,8 @@ export type EvmReceipt = {
   readonly blockNumber: number;
   /** Whether the transaction was executed without being reverted. */
   readonly succeeded: boolean;
+  /** Of the contract that the transaction created. */
+  readonly contractAddress: string | undefined;
   readonly logs: readonly EvmLog[];
 };
 
@@ -88,6 +90,7 @@ function decodeReceipt(value: unknown): EvmReceipt {
     blockHash: decodeData(receipt.blockHash, HASH_BYTES),
     blockNumber: decodeNumber(receipt.blockNumber),
     succeeded: status === 1,
+    contractAddress: optional(receipt.contractAddress, (value) => decodeData(value, ADDRESS_BYTES)),
     logs: decodeLogs(receipt.logs),
   };
 }
@@ -110,10 +113,13 @@ function decodeBlock(value: unknown): EvmBlock {
     number: decodeNumber(number),
     hash: decodeData(hash, HASH_BYTES),
     timestamp: decodeTimestamp(timestamp),
-    baseFeePerGas:
-      baseFeePerGas === undefined || baseFeePerGas === null ? undefined : decodeQuantity(baseFeePerGas),
+    baseFeePerGas: optional(baseFeePerGas, decodeQuantity),
     transactionHashes: decodeArray(transactions, MAX_TRANSACTIONS, (item) => decodeData(item, HASH_BYTES)),
   };
+}
+
+function optional<T>(value: unknown, decode: (value: unknown) => T): T | undefined {
+  return value === undefined || value === null ? undefined : decode(value);
 }
 
 /** The last second that RFC 3339 can write. */

@@ -1,7 +1,6 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import t from 'tap';
 import { loadSdk } from '../../../src/server/export/load-sdk.js';
+import { resolvedBy } from '../../support/loaded-modules.js';
 
 t.test('a package that is not installed is named to the operator', async (t) => {
   const name: string = '@example/not-installed';
@@ -27,17 +26,3 @@ t.test('no SDK is loaded before a destination of its kind is opened', async (t) 
   t.match(resolved, /open-azure-blob\.js/);
   t.notMatch(resolved, /@google-cloud|@azure|@aws-sdk/);
 });
-
-const HOOK = `import { writeSync } from 'node:fs';
-export async function load(url, context, next) {
-  writeSync(1, url + String.fromCharCode(10));
-  return next(url, context);
-}`;
-
-/** The modules that a program loads, a line each. */
-async function resolvedBy(program: string): Promise<string> {
-  const hook = `data:text/javascript,${encodeURIComponent(HOOK)}`;
-  const source = `import { register } from 'node:module';\nregister(${JSON.stringify(hook)});\n${program}`;
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', source]);
-  return stdout;
-}

@@ -39,8 +39,9 @@ export function evmAccount(
       const transaction = { ...fields, to, type: 'eip1559', value: 0n } as const;
       const whole = { ...transaction, chainId: BigInt(chainId), nonce: BigInt(nonce) };
       // Not strict: its limits would end an account after 131,072 transactions.
-      const signed = Transaction.prepare(whole, false).signBy(privateKey.export());
-      return { hash: `0x${signed.hash}`, raw: signed.toHex() };
+      // No extra entropy: signing again gives the same transaction (RFC 6979).
+      const signed = Transaction.prepare(whole, false).signBy(privateKey.export(), false);
+      return { hash: signed.hash, raw: signed.toHex() };
     },
   };
 }

@@ -12,7 +12,10 @@ type Broadcast = 'sent' | 'outbid' | 'too_cheap' | 'no_funds';
 
 /** What nodes say (geth, Erigon, Nethermind, Besu, Reth, Anvil); JSON-RPC has no codes for it. */
 const SAYINGS: readonly (readonly [RegExp, Broadcast])[] = [
-  [/already known|known transaction|already imported|already exists|already in|nonce too low|OldNonce/i, 'sent'],
+  [
+    /already known|known transaction|already imported|already exists|already in|nonce too low|OldNonce/i,
+    'sent',
+  ],
   [/replac|fee too low to compete|same nonce/i, 'outbid'],
   [/underpriced|less than block base fee|below.*base fee|feeTooLow|max fee per gas/i, 'too_cheap'],
   [/insufficient|not enough|upfront cost exceeds/i, 'no_funds'],

@@ -11,7 +11,11 @@ export async function findEasTime(
   { contract, digest }: EasRecord,
 ): Promise<number | undefined> {
   const answer = await rpc('eth_call', [{ to: contract, data: easLookupCall(digest) }, 'latest']);
-  const seconds = decodeNumber(`0x${decodeData(answer, 32).slice(2).replace(/^0+(?=.)/, '')}`);
+  const seconds = decodeNumber(
+    `0x${decodeData(answer, 32)
+      .slice(2)
+      .replace(/^0+(?=.)/, '')}`,
+  );
   return seconds === 0 ? undefined : seconds;
 }
 

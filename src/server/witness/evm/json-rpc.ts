@@ -34,7 +34,8 @@ export function jsonRpcClient(deps: RequestDeps, node: Node, signal: AbortSignal
     const headers = { 'content-type': 'application/json', accept: 'application/json' };
     const answer = await boundedRequest(deps, { ...node, method: 'POST', headers, body }, signal);
     const response = parseObject(answer.body);
-    if (response?.error !== undefined && response.error !== null) throw errorOf(response.error, node.url, method);
+    if (response?.error !== undefined && response.error !== null)
+      throw errorOf(response.error, node.url, method);
     if (answer.status !== 200) {
       throw new JsonRpcError(0, `${host} answered ${method} with status ${answer.status}`);
     }

@@ -106,7 +106,13 @@ async function readEvidence(
       `transaction ${transactionHash} made no event: ${contract} is no contract for method ${method}`,
     );
   }
-  const place = { transactionHash, blockNumber, blockHash, blockTimestamp: timestamp, logIndex: log.logIndex };
+  const place = {
+    transactionHash,
+    blockNumber,
+    blockHash,
+    blockTimestamp: timestamp,
+    logIndex: log.logIndex,
+  };
   return { chainId, contract, method, digest, ...place };
 }
 
@@ -166,7 +172,10 @@ async function send(
   if (isStuck || market.baseFee > transaction.maxFeePerGas) {
     const fees = replacementFees(transaction, market, payer.maxFeePerGas);
     if (fees !== undefined) {
-      return { type: 'store', state: await replace(request, state, { ...transaction, ...fees }, market.block) };
+      return {
+        type: 'store',
+        state: await replace(request, state, { ...transaction, ...fees }, market.block),
+      };
     }
   }
   if (market.baseFee > transaction.maxFeePerGas) {

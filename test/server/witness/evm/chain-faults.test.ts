@@ -1,0 +1,219 @@
+/** What chains and accounts do to pending transactions. */
+import t from 'tap';
+import { decodeEvmEvidence } from '../../../../src/proof/evm/evidence.js';
+import { deployWrong } from '../../../support/evm/contracts.js';
+import {
+  ask,
+  checkpointOf,
+  countTransactions,
+  ETHER,
+  evmScene,
+  GWEI,
+  poll,
+  pollPending,
+  pollUntilLanded,
+} from '../../../support/evm/scene.js';
+
+t.test('a transaction that a reorganisation drops is sent again', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness({ confirmations: 3 });
+  const sent = await pollPending(witness, await ask(witness));
+  await anvil.mine();
+  const executed = await pollPending(witness, sent);
+  t.equal(executed.detail.waiting_for, 'the event has 1 of 3 blocks');
+  await anvil.reorganise(1);
+  t.equal(await countTransactions(scene), 0);
+  const again = await pollPending(witness, executed);
+  t.match(again.detail, { transaction_hash: sent.detail.transaction_hash, waiting_for: /to be executed/ });
+  const landed = await pollUntilLanded(anvil, witness, again);
+  t.equal(decodeEvmEvidence(landed.evidence).transactionHash, sent.detail.transaction_hash);
+  t.equal(await countTransactions(scene), 1);
+});
+
+t.test('a transaction that moves to another block is confirmed there', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness({ confirmations: 4 });
+  const sent = await pollPending(witness, await ask(witness));
+  await anvil.mine(2);
+  const before = (await anvil.rpc('eth_getTransactionReceipt', [sent.detail.transaction_hash])) as object;
+  await anvil.reorganise(2);
+  await pollPending(witness, sent);
+  await anvil.mine(4);
+  const { evidence } = await pollUntilLanded(anvil, witness, sent);
+  t.not(
+    decodeEvmEvidence(evidence).blockHash,
+    Object.entries(before).find(([name]) => name === 'blockHash')?.[1],
+  );
+});
+
+t.test('nothing is asked while the base fee is above the cap', async (t) => {
+  const scene = await evmScene(t);
+  await scene.anvil.setBaseFee(80n * GWEI);
+  await scene.anvil.mine();
+  await t.rejects(ask(scene.witness()), { message: 'base fee 80 gwei is above max_fee_gwei 50' });
+});
+
+t.test('a transaction waits while the base fee is above the cap, and says so', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  await anvil.setBaseFee(80n * GWEI);
+  await anvil.mine();
+  const waiting = await pollPending(witness, asked);
+  t.equal(waiting.detail.waiting_for, 'base fee 80 gwei is above max_fee_gwei 50');
+  await anvil.setBaseFee(GWEI / 2n);
+  await anvil.mine();
+  await pollUntilLanded(anvil, witness, waiting);
+  t.equal(await countTransactions(scene), 1);
+});
+
+t.test('a transaction whose fee is below the base fee is replaced, and lands once', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  const sent = await pollPending(witness, await ask(witness));
+  await anvil.setBaseFee(20n * GWEI);
+  await anvil.mine();
+  t.equal(await countTransactions(scene), 0, 'it is stuck');
+  const replaced = await pollPending(witness, sent);
+  t.match(replaced, { pollAfterMs: 0, detail: { nonce: 0 } }, 'the replacement is stored before it is sent');
+  t.not(replaced.detail.transaction_hash, sent.detail.transaction_hash);
+  const { evidence } = await pollUntilLanded(anvil, witness, replaced);
+  t.equal(decodeEvmEvidence(evidence).transactionHash, replaced.detail.transaction_hash);
+  t.equal(await countTransactions(scene), 1);
+});
+
+t.test('a transaction that no block takes is replaced after some blocks', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  const sent = await pollPending(witness, await ask(witness));
+  const hashes = new Set([sent.detail.transaction_hash]);
+  let pending = sent;
+  for (let block = 0; block < 18; block++) {
+    await anvil.rpc('anvil_dropAllTransactions', []);
+    await anvil.mine();
+    pending = await pollPending(witness, pending);
+    hashes.add(pending.detail.transaction_hash);
+  }
+  t.equal(hashes.size, 4, 'every 6 blocks');
+  await pollUntilLanded(anvil, witness, pending);
+  t.equal(await countTransactions(scene), 1);
+});
+
+t.test('a replaced transaction that lands after all is the evidence', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  const sent = await pollPending(witness, await ask(witness));
+  await anvil.setBaseFee(20n * GWEI);
+  await anvil.mine();
+  const replaced = await pollPending(witness, sent);
+  await anvil.setBaseFee(GWEI / 2n);
+  await anvil.mine();
+  await pollPending(witness, sent);
+  await anvil.mine();
+  const { evidence } = await pollUntilLanded(anvil, witness, replaced);
+  t.equal(decodeEvmEvidence(evidence).transactionHash, sent.detail.transaction_hash);
+});
+
+t.test('an account without funds is named, with its balance and what it needs', async (t) => {
+  const scene = await evmScene(t);
+  await scene.anvil.setBalance(scene.account.address, ETHER / 1_000_000n);
+  const message = new RegExp(
+    `^account ${scene.account.address} on chain 31337 has 0.000001 and needs up to 0.000\\d+ of the chain's currency`,
+  );
+  await t.rejects(ask(scene.witness()), { message });
+});
+
+t.test('an account that loses its funds meanwhile is named, and the transaction is sent later', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil, account } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  await anvil.setBalance(account.address, 0n);
+  await t.rejects(poll(witness, asked), {
+    message: new RegExp(`^account ${account.address} .* has 0 and needs`),
+  });
+  await anvil.setBalance(account.address, ETHER);
+  await pollUntilLanded(anvil, witness, asked);
+});
+
+t.test('a nonce that another transaction has taken is given up after the confirmations', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil, account } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  await anvil.sendAs(account.address, { nonce: '0x0', maxFeePerGas: '0x2540be400' });
+  await anvil.mine();
+  const displaced = await pollPending(witness, asked);
+  t.match(displaced.detail, {
+    nonce: 0,
+    waiting_for: /^the account's nonce is 1, not 0: another transaction/,
+  });
+  t.match((await pollPending(witness, displaced)).detail, { nonce: 0 }, 'no block has come since');
+  await anvil.mine(2);
+  const restarted = await pollPending(witness, displaced);
+  t.match(restarted, { pollAfterMs: 0, detail: { nonce: 1 } });
+  await pollUntilLanded(anvil, witness, restarted);
+  t.equal(await countTransactions(scene), 2);
+});
+
+t.test('another transaction with the nonce that pays more is let through', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil, account } = scene;
+  const witness = scene.witness();
+  const asked = await ask(witness);
+  await anvil.sendAs(account.address, { nonce: '0x0', maxFeePerGas: '0x3b9aca000' });
+  const outbid = await pollPending(witness, asked);
+  t.equal(outbid.detail.waiting_for, 'the node has another transaction with nonce 0');
+  await pollUntilLanded(anvil, witness, outbid);
+  t.equal(await countTransactions(scene), 2);
+});
+
+t.test('a request starts again if the configuration has another contract by now', async (t) => {
+  const scene = await evmScene(t);
+  const silent = await deployWrong(scene.anvil, 'silent');
+  const wrong = scene.witness({ contract: silent });
+  const asked = await ask(wrong);
+  const sent = await pollPending(wrong, asked);
+  await scene.anvil.mine();
+  await t.rejects(poll(wrong, sent), {
+    message: /made no event: 0x\w{40} is no contract for method anchor$/,
+  });
+  const { evidence } = await pollUntilLanded(scene.anvil, scene.witness(), sent);
+  t.equal(decodeEvmEvidence(evidence).contract, scene.contract);
+});
+
+t.test('a contract that reverts what it accepted costs three transactions at most', async (t) => {
+  const scene = await evmScene(t);
+  const contract = await deployWrong(scene.anvil, 'reverting');
+  const witness = scene.witness({ contract });
+  const landing = pollUntilLanded(scene.anvil, witness, await ask(witness));
+  await t.rejects(landing, {
+    message: /^3 transactions to 0x\w{40} were reverted, the last one is 0x\w{64}$/,
+  });
+  t.equal(await countTransactions(scene), 3);
+});
+
+t.test('an address without a contract, and an RPC of another chain, are refused', async (t) => {
+  const scene = await evmScene(t);
+  const nobody = scene.witness({ contract: `0x${'11'.repeat(20)}` });
+  await t.rejects(ask(nobody), { message: `chain 31337 has no contract at 0x${'11'.repeat(20)}` });
+  const other = scene.witness({ chainId: 1 });
+  const message = 'the RPC is of chain 31337, and chain_id is 1';
+  await t.rejects(ask(other), { message });
+  await t.rejects(poll(other, await ask(scene.witness())), { message });
+});
+
+t.test('a state of another version is not continued', async (t) => {
+  const scene = await evmScene(t);
+  const asked = await ask(scene.witness());
+  const state = Buffer.from(Buffer.from(asked.state).toString().replace('"version":1', '"version":2'));
+  await t.rejects(poll(scene.witness(), { ...asked, state }, checkpointOf(1)), {
+    message: /by another version$/,
+  });
+});
