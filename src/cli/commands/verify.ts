@@ -4,6 +4,7 @@ import { type Verification, verifyBundle } from '../../proof/verify/verify.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
 import { environmentFlag, readJsonFlag } from '../flags/client-flags.js';
+import { EVM_RPC_HELP, evmRpcFlag, openEvmRpcs } from '../flags/evm-flags.js';
 import { artifactSha256 } from '../input/artifact.js';
 import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
 import { readInputFile } from '../input/input-file.js';
@@ -23,6 +24,7 @@ type Flags = BitcoinFlags & {
   project?: string;
   metadata?: string;
   metadataSalt?: string;
+  evmRpc?: string[];
   json?: boolean;
 };
 
@@ -46,6 +48,8 @@ header of its block it is not checked, and the report says which block that is.
 --export verifies what an export has written: an object (.jsonl, .jsonl.gz), a manifest.json, or a directory with a
 downloaded export or part of it. Each line must be a verified submission. Each manifest must be signed, its objects must
 be there as it lists them, and the manifests must cover the log without a gap.
+
+${EVM_RPC_HELP.trim()}
 
 Exit codes: 0 verified, 1 not verified, 2 could not check
 
@@ -75,6 +79,7 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--metadata-salt <hex>', 'salt of the metadata commitment')
     .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
     .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
+    .addOption(evmRpcFlag())
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((file: string | undefined, flags: Flags) => runCheck(cli, flags, () => run(cli, file, flags)));
@@ -116,6 +121,7 @@ async function verify(cli: Cli, file: string, flags: Flags & { bundle: string })
     ...(project !== undefined && { project }),
     trustRoots: trustRoots.document,
     bitcoinHeaders: await readBitcoinHeaders(flags),
+    ...openEvmRpcs(cli.env, flags.evmRpc),
     now: cli.now(),
   });
   printVerification(cli, verification, trustRoots.origin, flags);

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { readTrust } from '../../proof/verify/trust.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { type Cli, print, printable, UsageError } from '../cli.js';
+import { openEvmRpcs } from '../flags/evm-flags.js';
 import type { SettingFlags } from '../flags/setting-flags.js';
 import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
 import { errnoReason } from '../input/input-file.js';
@@ -19,6 +20,7 @@ type Flags = SettingFlags &
     readonly trustRoots?: string;
     readonly environment?: EnvironmentName;
     readonly project?: string;
+    readonly evmRpc?: readonly string[];
     readonly json?: boolean;
   };
 
@@ -41,7 +43,14 @@ export async function verifyExport(cli: Cli, path: string, flags: Flags): Promis
   const total = cli.stderr.isTTY && found.isDirectory() ? await sizeOfAll(path) : found.size;
   const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, 'verifying', total);
   const options = {
-    lines: { trustRoots: trustRoots.document, environment, project, bitcoinHeaders, now },
+    lines: {
+      trustRoots: trustRoots.document,
+      environment,
+      project,
+      bitcoinHeaders,
+      ...openEvmRpcs(cli.env, flags.evmRpc),
+      now,
+    },
     manifests: { trust, environment, project, now },
     onBytes: progress.add,
   };

@@ -67,7 +67,8 @@ export const evmPrivateKey: SettingType<KeyObject> = {
   },
 };
 
-const keyFile: SettingType<KeyObject> = {
+/** The path of a file with such a key. */
+export const evmKeyFile: SettingType<KeyObject> = {
   expected: `a file that only its owner and group can read, with ${evmPrivateKey.expected}`,
   parse: (path) => {
     const text = readSettingFile(path);
@@ -108,11 +109,11 @@ function readKey(entry: WitnessEntry): KeyObject {
   const { at, members, baseDir, evmKey, report } = entry;
   if (members.key_file === undefined) {
     const problem = 'is not set, nor is EVM_PRIVATE_KEY';
-    if (evmKey === undefined) report({ name: `${at}.key_file`, problem, expected: keyFile.expected });
+    if (evmKey === undefined) report({ name: `${at}.key_file`, problem, expected: evmKeyFile.expected });
     return evmKey as KeyObject;
   }
-  const parse = (path: string) => keyFile.parse(resolve(baseDir, path));
-  return findText(entry, 'key_file', { ...keyFile, parse }) as KeyObject;
+  const parse = (path: string) => evmKeyFile.parse(resolve(baseDir, path));
+  return findText(entry, 'key_file', { ...evmKeyFile, parse }) as KeyObject;
 }
 
 /** Reports two witnesses with one account on one chain: each would take the other's nonces. */
@@ -131,15 +132,20 @@ function isSameAccount(a: EvmConfig, b: EvmConfig): boolean {
   return a.chainId === b.chainId && key !== undefined && other !== undefined && key.equals(other);
 }
 
-/** Gwei have nine decimals, which a number of JSON has exactly enough of. */
 function readMaxFee({ at, members, report }: WitnessEntry): bigint {
   const { max_fee_gwei: gwei } = members;
-  const wei = typeof gwei === 'number' ? Math.round(gwei * 1e9) : 0;
-  if (typeof gwei === 'number' && wei >= 1 && gwei <= MAX_GWEI) return BigInt(wei);
+  const wei = typeof gwei === 'number' ? weiOfGwei(gwei) : undefined;
+  if (wei !== undefined) return wei;
   const problem = gwei === undefined ? 'is not set' : 'is wrong';
   const expected = `a number above 0 and up to ${MAX_GWEI}: the most that is paid for gas, in gwei`;
   report({ name: `${at}.max_fee_gwei`, problem, expected });
   return 0n;
+}
+
+/** Converts gwei to wei, of which each is a billion. Returns undefined unless it is above 0 and at most a million gwei. */
+export function weiOfGwei(gwei: number): bigint | undefined {
+  const wei = Math.round(gwei * 1e9);
+  return wei >= 1 && gwei <= MAX_GWEI ? BigInt(wei) : undefined;
 }
 
 /** EIP-55: a letter is a capital if the digit of the hash at its place is 8 or more. */

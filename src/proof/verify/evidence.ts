@@ -1,6 +1,7 @@
 /** Shared parts of the checks of witness evidence. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { BundleWitness } from '../../../gen/attestation/v1/bundle_pb.js';
+import type { JsonRpc } from '../evm/json-rpc.js';
 import { instantText } from './instant.js';
 import type { ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
@@ -18,10 +19,15 @@ export type Evidence = {
  */
 export type Finding = { readonly check: Check; readonly time?: Date; readonly operator?: string };
 
-/** What evidence is checked against beside the trust roots. The verifier's own, never from the bundle. */
+/**
+ * What evidence is checked against beside the trust roots: the verifier's own, never from the bundle. What needs a source
+ * that is missing is `not_checked`.
+ */
 export type EvidenceSources = {
   /** Headers of Bitcoin blocks by height, 80 bytes each. */
   readonly bitcoinHeaders?: ReadonlyMap<number, Uint8Array>;
+  /** A node of the EVM chain with this id (EIP-155), if there is one. What it says is believed. */
+  readonly evmRpc?: (chainId: number) => JsonRpc | undefined;
 };
 
 /** The result for valid evidence; fails if `detail` contradicts it. */

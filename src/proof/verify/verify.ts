@@ -1,6 +1,6 @@
 /**
- * Verification of a proof bundle in eight named steps, each of which is reported. Pure: trust roots, time and artifact
- * are parameters, and nothing in the bundle is trusted.
+ * Verification of a proof bundle in eight named steps, each of which is reported. Pure: trust roots, time, artifact and
+ * nodes of chains are parameters, and nothing in the bundle is trusted.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { StatementFields } from '../statement/statement.js';
@@ -81,8 +81,8 @@ type BundleVerifier = (read: ReadBundle, asked: Omit<Asked, 'environment'>) => P
  * last checkpoints and witnesses: the bundles of a batch share them.
  */
 export function createBundleVerifier(options: TrustOptions): BundleVerifier {
-  const { environment = 'live', now, policy, bitcoinHeaders } = options;
-  const sources = { ...(bitcoinHeaders && { bitcoinHeaders }) };
+  const { environment = 'live', now, policy, bitcoinHeaders, evmRpc } = options;
+  const sources: EvidenceSources = { ...(bitcoinHeaders && { bitcoinHeaders }), ...(evmRpc && { evmRpc }) };
   const roots = readTrust(options.trustRoots);
   const memos = {
     checkpoints: createMemo<CheckpointChecks>(MAX_MEMO),

@@ -3,6 +3,7 @@ import { type BundleWitness, WitnessKind, WitnessKindSchema } from '../../../gen
 import { enumName } from '../../protocol/enum-names.js';
 import { toBase64 } from '../bytes/encoding.js';
 import type { Evidence, EvidenceSources, Finding } from './evidence.js';
+import { checkEvm } from './evm-evidence.js';
 import { checkCosignature, checkLogEvidence } from './log-evidence.js';
 import type { Memo } from './memo.js';
 import { checkOpenTimestamps } from './opentimestamps-evidence.js';
@@ -91,6 +92,8 @@ async function checkWitness(
       return checkTimestamp(evidence, trust);
     case WitnessKind.OPENTIMESTAMPS:
       return checkOpenTimestamps(evidence, trust, sources);
+    case WitnessKind.EVM:
+      return checkEvm(evidence, trust, sources);
     default: {
       const message = `what ${witness.name} (${kindName(witness.kind)}) said cannot be checked offline`;
       return { check: notChecked('witness.not_checkable', message) };

@@ -37,13 +37,9 @@ function findBinary(): string {
 }
 
 /** Starts a chain on a free port of 127.0.0.1 until the test ends. */
-export async function startAnvil(
-  t: Pick<Test, 'teardown'>,
-  { chainId = 31_337, timestamp = 0 } = {},
-): Promise<Anvil> {
+export async function startAnvil(t: Pick<Test, 'teardown'>, chainId = 31_337): Promise<Anvil> {
   const flags = ['--host', '127.0.0.1', '--port', '0', '--chain-id', String(chainId), '--no-mining'];
-  const time = timestamp === 0 ? [] : ['--timestamp', String(timestamp)];
-  const child = spawn(findBinary(), [...flags, ...time], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(findBinary(), flags, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.teardown(async () => {
     if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'exit');
   });

@@ -1,0 +1,129 @@
+/** Bundles with evidence of an EVM witness, verified with and without its chain. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import t from 'tap';
+import { Environment } from '../../gen/attestation/v1/environment_pb.js';
+import { toBase64, utf8 } from '../../src/proof/bytes/encoding.js';
+import { decodeEvmEvidence, encodeEvmEvidence, evmDetail } from '../../src/proof/evm/evidence.js';
+import { parseCheckpoint } from '../../src/proof/log/checkpoint.js';
+import { ask, checkpointOf, evmScene, pollUntilLanded } from '../support/evm/scene.js';
+import { LATER_SIZE } from './sample.js';
+import { type Bundle, blocked, changed, failures, good, rootsOf, service, verify } from './verifying.js';
+
+const scene = await evmScene(t);
+const { anvil, contract } = scene;
+const [, later] = (good as unknown as Bundle).checkpoints;
+const checkpoint = { ...checkpointOf(LATER_SIZE), body: utf8(parseCheckpoint(later!.note).note.text) };
+const landed = await pollUntilLanded(
+  anvil,
+  scene.witness(),
+  await ask(scene.witness(), checkpoint),
+  checkpoint,
+);
+const evidence = decodeEvmEvidence(landed.evidence);
+const blockTime = evidence.blockTimestamp * 1000;
+
+/** The good bundle with the chain's evidence, changed. */
+function withChain(change: (witness: Bundle['witnesses'][number]) => unknown = () => {}): JsonObject {
+  return changed(({ witnesses }) => {
+    const { detail } = landed;
+    const base = { name: 'chain', kind: 'evm', tree_size: LATER_SIZE, landed_at: '2025-06-07T12:10:00.000Z' };
+    const witness = { ...base, evidence: toBase64(landed.evidence), detail: { ...detail } };
+    change(witness);
+    witnesses.push(witness);
+  });
+}
+
+const trusted = {
+  chainId: BigInt(anvil.chainId),
+  address: contract,
+  name: 'chain',
+  method: 'anchor',
+  confirmations: 2,
+};
+const policies = [{ environment: Environment.LIVE, version: 1, required: ['tsa', 'chain'] }];
+const roots = (change: object = {}) =>
+  rootsOf(service, { policies, evmContracts: [{ ...trusted, ...change }] });
+const evmRpc = (chainId: number) => (chainId === anvil.chainId ? anvil.rpc : undefined);
+const at = (ms: number) => timestampFromDate(new Date(ms));
+
+t.test('the chain confirms what is in the bundle', async (t) => {
+  const report = await verify(withChain(), { trustRoots: roots(), evmRpc });
+  t.match(report, { verdict: 'verified' });
+  t.match(report.witnesses.at(-1), {
+    name: 'chain',
+    kind: 'evm',
+    status: 'passed',
+    time: new Date(blockTime + 1000),
+  });
+});
+
+t.test('without an RPC of the chain it is not checked, and says what to look at', async (t) => {
+  for (const options of [{}, { evmRpc: () => undefined }]) {
+    const report = await verify(withChain(), { trustRoots: roots(), ...options });
+    t.match(report, { verdict: 'could_not_check' });
+    t.strictSame(blocked(report), ['policy.not_checkable']);
+    const message = `chain: checking transaction ${evidence.transactionHash} in block ${evidence.blockNumber} takes an RPC of chain 31337`;
+    t.match(report.witnesses.at(-1), { status: 'not_checked', code: 'witness.evm.no_rpc', message });
+    t.ok(report.unproven.includes('/witnesses/3'));
+  }
+  const optional = await verify(withChain(), { trustRoots: roots(), policy: { required: ['tsa'] } });
+  t.match(optional, { verdict: 'verified' }, 'if no policy needs it');
+});
+
+t.test('an RPC that is down or lies in form could not check', async (t) => {
+  const down = async () => Promise.reject(new Error('rpc.example answered eth_chainId with status 502'));
+  const report = await verify(withChain(), { trustRoots: roots(), evmRpc: () => down });
+  t.match(report, { verdict: 'could_not_check' });
+  t.match(report.witnesses.at(-1), { code: 'witness.evm.not_checkable', message: /status 502$/ });
+  for (const answer of [undefined, null, {}, '0x', 'x'.repeat(1000), []]) {
+    const { verdict } = await verify(withChain(), { trustRoots: roots(), evmRpc: () => async () => answer });
+    t.equal(verdict, 'could_not_check', String(answer).slice(0, 9));
+  }
+});
+
+t.test('what contradicts bundle, trust roots or chain is refuted', async (t) => {
+  const recoded = (change: object) => toBase64(encodeEvmEvidence({ ...evidence, ...change }));
+  const cases: [code: string, bundle: JsonObject, trust?: object][] = [
+    ['witness.malformed', withChain((w) => Object.assign(w, { evidence: '' }))],
+    ['witness.evm.digest', withChain((w) => Object.assign(w, { tree_size: 1000 }))],
+    [
+      'witness.evm.digest',
+      withChain((w) => Object.assign(w, { evidence: recoded({ digest: new Uint8Array(32) }) })),
+    ],
+    ['witness.evm.contract', withChain(), { address: `0x${'11'.repeat(20)}` }],
+    ['witness.evm.contract', withChain(), { chainId: 1n }],
+    ['witness.evm.contract', withChain(), { method: 'eas' }],
+    ['witness.wrong_name', withChain(), { name: 'other' }],
+    ['witness.not_trusted_then', withChain(), { validTo: at(blockTime - 1) }],
+    ['witness.not_trusted_then', withChain(), { validFrom: at(blockTime + 120_000) }],
+    ['witness.detail_mismatch', withChain((w) => Object.assign(w.detail, { block_number: 7 }))],
+    ['witness.detail_mismatch', withChain((w) => Object.assign(w.detail, { explorer: 'https://a.example' }))],
+    [
+      'witness.evm.time',
+      withChain((w) => {
+        const earlier = { ...evidence, blockTimestamp: evidence.blockTimestamp - 3_600 };
+        Object.assign(w, { evidence: toBase64(encodeEvmEvidence(earlier)), detail: evmDetail(earlier) });
+      }),
+    ],
+  ];
+  for (const [code, bundle, trust] of cases) {
+    const report = await verify(bundle, { trustRoots: roots(trust), evmRpc });
+    t.ok(failures(report).includes(code), `${code} in ${failures(report)}`);
+    t.equal(report.verdict, 'not_verified');
+  }
+});
+
+t.test('a witness that the trust roots lack does not count', async (t) => {
+  const report = await verify(withChain(), { trustRoots: rootsOf(service), evmRpc });
+  t.match(report.witnesses.at(-1), { status: 'not_checked', code: 'witness.unknown' });
+});
+
+t.test('too few blocks, or a limit that the trust roots do not say, could not check', async (t) => {
+  for (const confirmations of [0, 500]) {
+    const report = await verify(withChain(), { trustRoots: roots({ confirmations }), evmRpc });
+    t.match(report, { verdict: 'could_not_check' });
+    const wanted = confirmations === 0 ? 12 : 500;
+    t.match(report.witnesses.at(-1), { message: new RegExp(`has \\d+ of ${wanted} blocks$`) });
+  }
+});
