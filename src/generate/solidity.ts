@@ -2,7 +2,7 @@
 import solc from 'solc';
 
 /** `bytecode` creates the contract, `runtime` is the code that the chain then holds; both are 0x and lower-case hex. */
-export type CompiledContract = { abi: unknown[]; bytecode: string; runtime: string };
+type CompiledContract = { abi: unknown[]; bytecode: string; runtime: string };
 
 type Output = {
   errors?: { formattedMessage: string }[];

@@ -15,8 +15,13 @@ import {
 } from '../flags/admin-flags.js';
 import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
+import { addDeployContract } from './deploy-contract.js';
 
-const EXAMPLES = ['attest witnesses list', 'attest witnesses ask tsa'];
+const EXAMPLES = [
+  'attest witnesses list',
+  'attest witnesses ask tsa',
+  'attest witnesses deploy-contract --rpc-url https://rpc.example.com --key-file evm.key',
+];
 
 const { listWitnesses, askWitness } = WitnessService.method;
 
@@ -36,6 +41,7 @@ export function addWitnesses(program: Command, cli: Cli): void {
     .action((name: string, flags: AdminFlags) =>
       withAdminApi(cli, flags, async (call) => show(cli, flags, (await call(askWitness, { name })).data)),
     );
+  addDeployContract(witnesses, cli, EXAMPLES);
 }
 
 function show(cli: Cli, { json }: AdminFlags, standings: readonly WitnessStanding[]): void {

@@ -14,7 +14,7 @@ export type UnsignedTransaction = {
 };
 
 /** `raw` is what `eth_sendRawTransaction` takes. */
-export type SignedTransaction = { hash: string; raw: string };
+type SignedTransaction = { hash: string; raw: string };
 
 /** Signs for one address, 0x and lower-case hex. */
 export type EvmAccount = {

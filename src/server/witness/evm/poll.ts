@@ -24,7 +24,7 @@ export type EvmRequest = {
  * - `store`: the new state must be stored before the request continues, which it can at once.
  * - `wait`: for the chain, for the reason given.
  */
-export type Progress =
+type Progress =
   | { readonly type: 'landed'; readonly evidence: EvmEvidence }
   | { readonly type: 'store'; readonly state: EvmState }
   | { readonly type: 'wait'; readonly state: EvmState; readonly reason: string };

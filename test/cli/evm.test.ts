@@ -1,0 +1,60 @@
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ANCHOR_RUNTIME } from '../../gen/contracts/anchor.js';
+import { ETHER, evmScene } from '../support/evm/scene.js';
+import { runHere, runProcess } from '../support/run-cli.js';
+
+/** The example of EIP-155. */
+const KEY = '4646464646464646464646464646464646464646464646464646464646464646';
+const ADDRESS = '0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f';
+
+/** A file with the key, and one that anyone can read. */
+function keyFiles(t: Test): [own: string, open: string] {
+  const dir = t.testdir({ own: KEY, open: KEY });
+  chmodSync(join(dir, 'own'), 0o600);
+  chmodSync(join(dir, 'open'), 0o644);
+  return [join(dir, 'own'), join(dir, 'open')];
+}
+
+t.test('the contract is created, and its address is printed', async (t) => {
+  const { anvil } = await evmScene(t);
+  await anvil.setBalance(ADDRESS, ETHER);
+  await anvil.rpc('evm_setAutomine', [true]);
+  const deploy = ['witnesses', 'deploy-contract', '--rpc-url', anvil.url];
+  const { code, stdout, stderr } = await runProcess([...deploy, '--key-file', keyFiles(t)[0]]);
+  t.match(stderr, new RegExp(`^transaction 0x[0-9a-f]{64} from ${ADDRESS}\n$`));
+  t.match({ code, stdout }, { code: 0, stdout: /^0x[0-9a-f]{40}\n$/ });
+  t.equal(await anvil.rpc('eth_getCode', [stdout.trim(), 'latest']), ANCHOR_RUNTIME);
+  const env = { EVM_PRIVATE_KEY: KEY, ATTEST_EVM_RPC: anvil.url };
+  const json = await runHere(['witnesses', 'deploy-contract', '--json'], { env });
+  t.match(JSON.parse(json.stdout), {
+    address: /^0x[0-9a-f]{40}$/,
+    chain_id: 31_337,
+    transaction_hash: /^0x/,
+  });
+});
+
+t.test('what prevents it is said, without secrets', async (t) => {
+  const { anvil } = await evmScene(t);
+  const [own, open] = keyFiles(t);
+  const cases: [flags: string[], code: number, message: RegExp][] = [
+    [['--key-file', own], 1, new RegExp(`account ${ADDRESS} on chain 31337 has 0 and needs up to 0.0`)],
+    [['--key-file', own, '--max-fee-gwei', '0.5'], 1, /base fee [\d.]+ gwei is above max_fee_gwei 0.5/],
+    [['--key-file', own, '--max-fee-gwei', 'x'], 2, /--max-fee-gwei is not a number above 0/],
+    [['--key-file', open], 2, /--key-file .*anyone can read it, its mode is 644/],
+    [[], 2, /EVM_PRIVATE_KEY is not set/],
+  ];
+  for (const [flags, code, message] of cases) {
+    const ended = await runHere(['witnesses', 'deploy-contract', '--rpc-url', anvil.url, ...flags]);
+    t.match(ended, { code, stdout: '', stderr: message });
+    t.notMatch(ended.stderr, KEY);
+  }
+  const missing = await runHere(['witnesses', 'deploy-contract']);
+  t.match(missing, { code: 2, stderr: /'--rpc-url <url>' not specified, nor ATTEST_EVM_RPC/ });
+  const wrong = await runHere(['witnesses', 'deploy-contract', '--rpc-url', 'wss://key-0123456789'], {
+    env: { EVM_PRIVATE_KEY: KEY },
+  });
+  t.match(wrong, { code: 2, stderr: /is not an http or https URL/ });
+  t.notMatch(wrong.stderr, 'key-0123456789');
+});
