@@ -46,7 +46,7 @@ export type TestWitness = {
 export type AppOptions = {
   /** How many API processes' worth. */
   apis?: number;
-  /** Names of the witnesses, all required; one by default. */
+  /** Names of the witnesses beside those of WITNESSES, all required; one by default. */
   witnesses?: readonly string[];
   witnessDeadlineMs?: number;
   /** Further settings; the witnesses of WITNESSES are asked beside those that the test controls. */
@@ -110,8 +110,8 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     const { names, setups } = await makeWitnesses(dir, wanted, keysOf);
     const own = createShutdownHooks();
     hooks.add(own.run);
-    const foreign = openWitnesses(config.witnesses);
-    const worker = await startTestWorker(shared, [...setups, ...foreign], options, own);
+    const configured = openWitnesses(config.witnesses);
+    const worker = await startTestWorker(shared, [...setups, ...configured], options, own);
     own.add(async () => {
       for (const witness of names) witness.release();
     });

@@ -78,7 +78,9 @@ export async function poll(
   checkpoint = checkpointOf(1),
 ): Promise<WitnessAnswer> {
   if (witness.poll === undefined) throw new Error('the witness has no pending requests');
-  return witness.poll({ checkpoint, state, detail, ageMs: 0 }, NEVER);
+  const answer = await witness.poll({ checkpoint, state, detail, ageMs: 0 }, NEVER);
+  if (answer.type === 'abandoned') throw new Error(answer.reason);
+  return answer;
 }
 
 /** Polls once, and fails if the evidence has landed. */

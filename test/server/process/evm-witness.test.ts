@@ -1,0 +1,100 @@
+/** The service with an EVM witness: from the submission to the verified bundle. */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import t from 'tap';
+import { readConfig } from '../../../src/config/config.js';
+import { verifyBundle } from '../../../src/proof/verify/verify.js';
+import { evmAccount } from '../../../src/server/witness/evm/account.js';
+import { startApp } from '../../support/app.js';
+import { startAnvil } from '../../support/evm/anvil.js';
+import { deployFor } from '../../support/evm/contracts.js';
+import { ETHER } from '../../support/evm/scene.js';
+import { assertNoLeaks } from '../../support/recorder.js';
+import { newKey } from '../../support/test-keys.js';
+import { until } from '../../support/until.js';
+import { submit } from '../rpc/submitting.js';
+
+const KEY = randomBytes(32).toString('hex');
+const API_KEY = 'rpc-key-0123456789abcdef';
+
+const anvil = await startAnvil(t);
+const contract = await deployFor(anvil, 'anchor');
+const path = join(t.testdir({}), 'evm.key');
+writeFileSync(path, KEY);
+chmodSync(path, 0o600);
+const WITNESSES = JSON.stringify([
+  {
+    name: 'chain',
+    kind: 'evm',
+    rpc_url: `${anvil.url}/?key=${API_KEY}`,
+    chain_id: anvil.chainId,
+    contract,
+    key_file: path,
+    confirmations: 2,
+    max_fee_gwei: 50,
+    required: true,
+    every: '1s',
+  },
+]);
+const app = await startApp(t, { env: { WITNESSES } });
+for (const secret of [KEY, API_KEY]) app.recorder.secrets.add(secret);
+const owner = await newKey(app);
+
+/** What the batch of a submission shows of the EVM witness. */
+async function shown(batchId: string): Promise<JsonObject | undefined> {
+  const { json } = await app.rest(`/v1/batches/${batchId}`, { apiKey: owner.key });
+  return (json.witnesses as JsonObject[]).find(({ name }) => name === 'chain');
+}
+
+async function batchOf(id: string): Promise<string> {
+  return until('the submission is in a batch', async () => {
+    const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
+    return json.batch_id ? String(json.batch_id) : undefined;
+  });
+}
+
+t.test(
+  'an account without funds is shown with what it needs, then the checkpoint lands on the chain',
+  async (t) => {
+    const [config] = readConfig({ WITNESSES }, { process: 'up' }).witnesses;
+    if (config === undefined || !('privateKey' in config)) return t.fail('no EVM witness is configured');
+    const { address } = evmAccount(config.privateKey);
+    const { id, artifactSha256 } = await submit(app, owner);
+    const batchId = await batchOf(id);
+    const poor = await until('the witness has failed', async () => {
+      const witness = await shown(batchId);
+      return witness?.last_error ? witness : undefined;
+    });
+    t.match(poor.last_error, new RegExp(`^account ${address} on chain 31337 has 0 and needs`));
+    await anvil.setBalance(address, ETHER);
+    const pending = await until('the transaction is pending', async () => {
+      const witness = await shown(batchId);
+      return Object(witness?.detail).waiting_for ? witness : undefined;
+    });
+    t.match(pending, {
+      status: 'pending',
+      detail: { contract, account: address, waiting_for: /to be executed/ },
+    });
+    const landed = await until('the evidence lands', async () => {
+      await anvil.mine();
+      const witness = await shown(batchId);
+      return witness?.status === 'landed' ? witness : undefined;
+    });
+    t.match(landed.detail, { chain_id: 31_337, contract, method: 'anchor', block_time: /Z$/ });
+    const { json: bundle } = await until('the bundle is there', async () => {
+      const answer = await app.rest(`/v1/attestations/${id}/bundle.json`, { apiKey: owner.key });
+      return answer.status === 200 ? answer : undefined;
+    });
+    const { json: trustRoots } = await app.rest('/verify/trust_roots.json');
+    t.match(trustRoots.evm_contracts, [
+      { name: 'chain', address: contract, method: 'anchor', confirmations: 2 },
+    ]);
+    const options = { trustRoots, artifactSha256, now: new Date() };
+    const report = await verifyBundle(bundle, { ...options, evmRpc: () => anvil.rpc });
+    t.match(report, { verdict: 'verified' });
+    t.match((await verifyBundle(bundle, options)).verdict, 'could_not_check', 'without the chain');
+    assertNoLeaks(t, app.recorder);
+  },
+);
