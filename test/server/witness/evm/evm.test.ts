@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { sha256 } from '../../../../src/proof/bytes/primitives.js';
 import { checkOnChain } from '../../../../src/proof/evm/check.js';
@@ -46,6 +47,17 @@ for (const method of ['anchor', 'eas'] as const) {
     t.equal(await countTransactions(scene), 1);
   });
 }
+
+t.test('a call of the anchoring contract uses the gas that docs/witnesses.md says', async (t) => {
+  const scene = await evmScene(t);
+  const { detail } = await pollUntilLanded(scene.anvil, scene.witness(), await ask(scene.witness()));
+  const receipt = await scene.anvil.rpc('eth_getTransactionReceipt', [detail.transaction_hash]);
+  const [, gas = ''] =
+    /A call of `anchor` uses ([\d,]+) gas/.exec(readFileSync('docs/witnesses.md', 'utf8')) ?? [];
+  const said = Number(gas.replace(',', ''));
+  // A digest with zero bytes costs 12 gas less for each.
+  t.ok(Math.abs(Number(Object(receipt).gasUsed) - said) <= 12 * 4, `${Object(receipt).gasUsed} of ${said}`);
+});
 
 t.test('nothing is sent before the signed transaction is stored', async (t) => {
   const scene = await evmScene(t);

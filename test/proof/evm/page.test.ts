@@ -1,0 +1,44 @@
+/** The lines of docs/verifying.md about EVM witnesses, run in a shell against a chain. */
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { toHex } from '../../../src/proof/bytes/encoding.js';
+import { recordingTopics } from '../../../src/proof/evm/contract.js';
+import { decodeEvmEvidence } from '../../../src/proof/evm/evidence.js';
+import { ask, checkpointOf, evmScene, pollUntilLanded } from '../../support/evm/scene.js';
+import { codeBlocks } from '../../support/pages.js';
+
+t.test('curl shows the event, its block and the time', async (t) => {
+  const { anvil, contract, witness } = await evmScene(t);
+  const { evidence } = await pollUntilLanded(anvil, witness(), await ask(witness()));
+  const { digest, transactionHash, blockHash, blockNumber, blockTimestamp } = decodeEvmEvidence(evidence);
+  const cwd = t.testdir({});
+  writeFileSync(join(cwd, 'checkpoint-body.txt'), checkpointOf(1).body);
+  const [script = '', ...more] = await codeBlocks('docs/verifying.md', 'bash');
+  t.strictSame(more, []);
+  const env = {
+    PATH: process.env.PATH,
+    RPC: anvil.url,
+    TX: transactionHash,
+    BLOCK: blockHash,
+    NUMBER: `0x${blockNumber.toString(16)}`,
+  };
+  const { stdout } = await promisify(execFile)(
+    'bash',
+    ['-e', '-c', script.replaceAll(/^curl.*$/gm, '$&; echo')],
+    {
+      cwd,
+      env,
+    },
+  );
+  const [sum = '', receipt = '', block = '', canonical = ''] = stdout.split('\n');
+  t.match(sum, toHex(digest));
+  t.match(JSON.parse(receipt).result, {
+    status: '0x1',
+    logs: [{ address: contract, topics: recordingTopics('anchor', digest) }],
+  });
+  t.match(JSON.parse(block).result, { hash: blockHash, timestamp: `0x${blockTimestamp.toString(16)}` });
+  t.match(JSON.parse(canonical).result, { hash: blockHash });
+});
