@@ -4,9 +4,9 @@ import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { readSettingFile } from '../setting-files.js';
 import { InvalidValue, quote, type Settings, type SettingType } from '../settings.js';
 import { requireText, type WitnessEntry } from './entry.js';
+import { type EvmConfig, evmPrivateKey, readEvm, reportSharedAccounts } from './evm.js';
 import { type LogWitnessConfig, readLogWitness } from './log-witness.js';
 import { type OpenTimestampsConfig, readOpenTimestamps } from './opentimestamps.js';
-import { type EvmConfig, evmPrivateKey, readEvm, reportSharedAccounts } from './evm.js';
 import { type Rfc3161Config, readRfc3161 } from './rfc3161.js';
 import type { QuorumConfig } from './witness-policy.js';
 

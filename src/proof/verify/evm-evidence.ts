@@ -6,11 +6,11 @@ import type { JsonRpc } from '../evm/json-rpc.js';
 import { checkpointDigest } from '../log/checkpoint.js';
 import {
   type Evidence,
+  type EvidenceSources,
   type Finding,
   refuted,
   unknownWitness,
   vouched,
-  type EvidenceSources,
   wrongName,
 } from './evidence.js';
 import { endOfSecond } from './instant.js';
