@@ -4,7 +4,7 @@ import { FormatError } from '../bytes/format-error.js';
 import { sha256 } from '../bytes/primitives.js';
 
 /** Length of a block header in bytes. */
-export const BLOCK_HEADER_BYTES = 80;
+const BLOCK_HEADER_BYTES = 80;
 
 /** A block header, in the parts that a timestamp depends on. */
 export type BlockHeader = {

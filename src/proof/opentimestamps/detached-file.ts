@@ -14,7 +14,7 @@ type DetachedFile = { readonly hashTag: number; readonly timestamp: Timestamp };
 const MAGIC = fromHex('004f70656e54696d657374616d7073000050726f6f6600bf89e2e884e89294');
 const VERSION = 1;
 /** The largest file that is read or written. */
-export const MAX_OTS_BYTES = 256 * 1024;
+const MAX_OTS_BYTES = 256 * 1024;
 
 /** Parses an .ots file of at most 256 KiB. Throws FormatError. */
 export function parseOts(bytes: Uint8Array): DetachedFile {
