@@ -34,10 +34,22 @@ t.test('calendars are read with defaults', async (t) => {
       kind: WitnessKind.OPENTIMESTAMPS,
       calendars: ['https://a.example', 'https://b.example/x'],
       min: 2,
+      explorerUrl: undefined,
     },
   ]);
-  const [all] = witnessesOf({ ...GOOD, every: '6h', min: 1, environments: ['live'] });
-  t.match(all, { everyMs: 6 * 3_600_000, min: 1, environments: [Environment.LIVE] });
+  const [all] = witnessesOf({
+    ...GOOD,
+    every: '6h',
+    min: 1,
+    environments: ['live'],
+    explorer_url: 'https://blocks.example/api/',
+  });
+  t.match(all, {
+    everyMs: 6 * 3_600_000,
+    min: 1,
+    environments: [Environment.LIVE],
+    explorerUrl: 'https://blocks.example/api',
+  });
   const three = { ...GOOD, calendars: [1, 2, 3].map((n) => `https://${n}.example`) };
   t.match(witnessesOf(three), [{ min: 2 }]);
 });
@@ -58,6 +70,7 @@ t.test('wrong members are reported', async (t) => {
       /calendars has "https:\/\/a.example" twice$/,
     ],
     [{ min: 0 }, /^WITNESSES\[0\]\.min is wrong$/],
+    [{ explorer_url: 'blocks.example' }, /^WITNESSES\[0\]\.explorer_url is wrong/],
     [{ min: 3 }, /^WITNESSES\[0\]\.min is wrong$/],
     [{ url: 'https://a.example' }, /^WITNESSES\[0\] has a member "url"$/],
   ];

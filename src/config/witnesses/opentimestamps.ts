@@ -6,6 +6,7 @@ import {
   COMMON_MEMBERS,
   type CommonWitnessConfig,
   findInteger,
+  findText,
   readCommon,
   reportUnknownMembers,
   requireTexts,
@@ -19,15 +20,17 @@ export type OpenTimestampsConfig = CommonWitnessConfig & {
   readonly calendars: readonly string[];
   /** How many of them must accept a request. */
   readonly min: number;
+  /** The base of an Esplora API that confirms blocks, without a slash at the end. */
+  readonly explorerUrl: string | undefined;
 };
 
-const MEMBERS = [...COMMON_MEMBERS, 'calendars', 'min'];
+const MEMBERS = [...COMMON_MEMBERS, 'calendars', 'min', 'explorer_url'];
 
 const MAX_CALENDARS = 16;
 const DEFAULT_EVERY_MS = 60 * 60_000;
 
 /** Pending attestations name their calendar by its address in these characters. */
-const calendarUrl: SettingType<string> = {
+const plainUrl: SettingType<string> = {
   expected: 'an http or https URL of letters, digits and "-._/:", without query',
   secret: true,
   parse: (text) => {
@@ -43,7 +46,7 @@ const calendarUrl: SettingType<string> = {
  */
 export function readOpenTimestamps(entry: WitnessEntry): OpenTimestampsConfig {
   reportUnknownMembers(entry, MEMBERS);
-  const calendars = requireTexts(entry, 'calendars', calendarUrl, MAX_CALENDARS);
+  const calendars = requireTexts(entry, 'calendars', plainUrl, MAX_CALENDARS);
   reportRepeatedCalendars(entry, calendars);
   const majority = Math.floor(calendars.length / 2) + 1;
   return {
@@ -51,6 +54,7 @@ export function readOpenTimestamps(entry: WitnessEntry): OpenTimestampsConfig {
     kind: WitnessKind.OPENTIMESTAMPS,
     calendars,
     min: findInteger(entry, 'min', 1, Math.max(1, calendars.length)) ?? majority,
+    explorerUrl: findText(entry, 'explorer_url', plainUrl),
   };
 }
 

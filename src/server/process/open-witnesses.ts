@@ -63,8 +63,8 @@ function openLogWitness({ name, url, verifierKeys }: LogWitnessConfig): Opened {
   };
 }
 
-function openCalendars({ name, calendars, min }: OpenTimestampsConfig): Opened {
-  const config = { name, calendars, min, timeoutMs: CALENDAR_TIMEOUT_MS };
+function openCalendars({ name, calendars, min, explorerUrl }: OpenTimestampsConfig): Opened {
+  const config = { name, calendars, min, explorerUrl, timeoutMs: CALENDAR_TIMEOUT_MS };
   return {
     witness: openTimestampsWitness({ randomBytes }, config),
     identity: { kind: WitnessKind.OPENTIMESTAMPS, calendars: [...calendars] },

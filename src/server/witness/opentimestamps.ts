@@ -1,8 +1,10 @@
 /** A witness that is a set of OpenTimestamps calendars, which commit to checkpoints in the Bitcoin blockchain. */
-import { fromHex } from '../../proof/bytes/encoding.js';
-import { sha256 } from '../../proof/bytes/primitives.js';
-import { toDisplayHex } from '../../proof/opentimestamps/block-header.js';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { fromHex, toHex } from '../../proof/bytes/encoding.js';
+import { equalBytes, sha256 } from '../../proof/bytes/primitives.js';
+import { parseBlockHeader, toDisplayHex } from '../../proof/opentimestamps/block-header.js';
 import {
+  type BitcoinAttestation,
   bitcoinAttestations,
   checkpointTimestamp,
   digestToSubmit,
@@ -15,6 +17,7 @@ import {
   pathTo,
   type Timestamp,
 } from '../../proof/opentimestamps/timestamp.js';
+import { fetchBlockHeader } from './block-headers.js';
 import type { RequestDeps } from './bounded-request.js';
 import { addAnswers, type CalendarsConfig, fetchUpgrades, submitTo, type Upgrade } from './calendar-calls.js';
 import {
@@ -39,9 +42,13 @@ type OpenTimestampsConfig = CalendarsConfig & {
   readonly name: string;
   /** How many calendars must accept a request. */
   readonly min: number;
+  /** The base of an Esplora API that confirms blocks, without a slash at the end. */
+  readonly explorerUrl?: string | undefined;
 };
 
 const NONCE_BYTES = 16;
+/** How many blocks are looked up at most by one poll. */
+const MAX_BLOCKS = 8;
 const FIRST_POLL_MS = 60_000;
 const LAST_POLL_MS = 60 * 60_000;
 /** Calendars commit within a day. One that has not after this time has lost the request. */
@@ -95,8 +102,8 @@ async function poll(
 ): Promise<PollAnswer> {
   const before = parseOtsOf(sha256(checkpoint.body), state);
   const upgrades = addAnswers(before, await fetchUpgrades(deps, config, before, signal));
-  const landed = findLanded(upgrades.timestamp);
-  if (landed !== undefined) return landed;
+  const found = await findLanded(deps, config, upgrades.timestamp, signal);
+  if (found !== undefined) return found;
 
   const accepted = acceptedCalendars(detail).filter((url) => config.calendars.includes(url));
   const missing = config.calendars.filter((url) => !accepted.includes(url));
@@ -124,16 +131,38 @@ function getSubmitted(timestamp: Timestamp, { rootHash }: CheckpointToWitness): 
   return submitted;
 }
 
-/** The evidence of the lowest block. */
-function findLanded(timestamp: Timestamp): WitnessAnswer | undefined {
-  const [lowest] = bitcoinAttestations(timestamp);
-  const path = lowest && pathTo(timestamp, lowest.attestation);
-  if (path === undefined) return undefined;
-  const detail = {
-    status: 'bitcoin',
-    bitcoin_height: lowest!.height,
-    bitcoin_merkle_root: toDisplayHex(lowest!.merkleRoot),
-  };
+/**
+ * The evidence of the lowest block. With a block explorer its header is in `detail`, and blocks with another Merkle root
+ * do not count. Throws if those are all.
+ */
+async function findLanded(
+  deps: OpenTimestampsDeps,
+  { explorerUrl: url, timeoutMs }: OpenTimestampsConfig,
+  timestamp: Timestamp,
+  signal: AbortSignal,
+): Promise<PollAnswer | undefined> {
+  const attestations = bitcoinAttestations(timestamp).slice(0, MAX_BLOCKS);
+  const [lowest] = attestations;
+  if (lowest === undefined || url === undefined) return lowest && landed(timestamp, lowest);
+  for (const attestation of attestations) {
+    const header = await fetchBlockHeader(deps, { url, timeoutMs }, attestation.height, signal);
+    if (equalBytes(parseBlockHeader(header).merkleRoot, attestation.merkleRoot)) {
+      return landed(timestamp, attestation, { bitcoin_header: toHex(header) });
+    }
+  }
+  const heights = attestations.map(({ height }) => height).join(', ');
+  throw new Error(`a calendar names block ${heights}, which has another Merkle root`);
+}
+
+function landed(
+  timestamp: Timestamp,
+  { attestation, height, merkleRoot }: BitcoinAttestation,
+  header: JsonObject = {},
+): PollAnswer {
+  const path = pathTo(timestamp, attestation);
+  if (path === undefined) throw new Error('an attestation is not in its timestamp');
+  const bitcoin_merkle_root = toDisplayHex(merkleRoot);
+  const detail = { status: 'bitcoin', bitcoin_height: height, bitcoin_merkle_root, ...header };
   return { type: 'landed', evidence: encodeOts(path), detail };
 }
 

@@ -9,7 +9,9 @@ import { parseOtsOf } from '../../../src/proof/opentimestamps/detached-file.js';
 import { attestationsOf } from '../../../src/proof/opentimestamps/timestamp.js';
 import { openTimestampsWitness } from '../../../src/server/witness/opentimestamps.js';
 import type { PendingRequest, PollAnswer } from '../../../src/server/witness/witness.js';
+import { mineHeader } from '../../support/opentimestamps/block.js';
 import { type Calendar, startCalendar } from '../../support/opentimestamps/calendar.js';
+import { startExplorer } from '../../support/opentimestamps/explorer.js';
 import { runForeign } from '../../support/opentimestamps/foreign.js';
 
 const body = utf8('live.example.org\n7\nq83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=\n');
@@ -27,13 +29,13 @@ const checkpoint = {
 const never = new AbortController().signal;
 const MINUTE_MS = 60_000;
 
-type Options = { min?: number; timeoutMs?: number };
+type Options = { min?: number; timeoutMs?: number; explorerUrl?: string };
 
-function witnessOf(t: Test, calendars: readonly Calendar[], { min = 1, timeoutMs = 10_000 }: Options = {}) {
+function witnessOf(t: Test, calendars: readonly Calendar[], options: Options = {}) {
   const dispatcher = new Agent();
   t.teardown(() => dispatcher.destroy());
   const urls = calendars.map(({ url }) => url);
-  const config = { name: 'bitcoin', calendars: urls, min, timeoutMs };
+  const config = { name: 'bitcoin', calendars: urls, min: 1, timeoutMs: 10_000, ...options };
   const { ask, poll } = openTimestampsWitness({ dispatcher, randomBytes }, config);
   return {
     ask: (signal = never) => ask(checkpoint, signal),
@@ -220,6 +222,33 @@ t.test('a calendar of a pool continues elsewhere if that is configured too', asy
   t.equal(home.requests.filter((request) => request.startsWith('GET /timestamp/')).length, 2);
   t.match(stored(polled).detail, { calendars: [{ url: pool.url, status: 'pending' }, { url: home.url }] });
 });
+
+t.test(
+  'with a block explorer, only blocks with the right Merkle root count, and bundles carry the header',
+  async (t) => {
+    const [liar, honest] = await startCalendars(t, 'liar', 'honest');
+    const explorer = await startExplorer(t);
+    const witness = witnessOf(t, [liar, honest], { explorerUrl: explorer.url });
+    const pending = stored(await witness.ask());
+    const { host } = new URL(explorer.url);
+    liar.mine(5);
+    await t.rejects(witness.poll(pending), { message: `${host}: HTTP 404 for block-height/5` });
+    explorer.add({ height: 5, header: mineHeader(digest, 1_700_000_000) });
+    await t.rejects(witness.poll(pending), {
+      message: 'a calendar names block 5, which has another Merkle root',
+    });
+    const block = honest.mine(6);
+    explorer.add(block);
+    t.match(await witness.poll(pending), {
+      type: 'landed',
+      detail: { bitcoin_height: 6, bitcoin_header: toHex(block.header) },
+    });
+    for (const answer of ['', '<html>', '00'.repeat(32), 'ff'.repeat(80), 'a'.repeat(2_000)]) {
+      explorer.answer = answer;
+      await t.rejects(witness.poll(pending), { name: 'WitnessRequestError' }, answer.slice(0, 10));
+    }
+  },
+);
 
 t.test('an aborted request ends', async (t) => {
   const [a] = await startCalendars(t, 'a');
