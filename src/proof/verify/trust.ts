@@ -51,7 +51,7 @@ export type TrustedLog = Validity & {
 export type TrustedCosigner = Validity & { readonly name: string; readonly key: NoteKey };
 
 /** Calendars behind which is the Bitcoin blockchain. */
-export type TrustedCalendars = Validity & { readonly name: string; readonly calendars: readonly string[] };
+type TrustedCalendars = Validity & { readonly name: string; readonly calendars: readonly string[] };
 
 /** A contract on an EVM chain. `address` is `0x` and 40 lower-case hex digits. */
 export type TrustedContract = Validity & {
