@@ -157,8 +157,17 @@ async function followDisplaced(request: EvmRequest, state: EvmState, nonce: numb
   if (number - displacedAt >= request.confirmations) {
     return { type: 'store', state: await start(request, state) };
   }
-  const reason = `the account's nonce is ${nonce}, not ${transaction?.nonce}: another transaction was sent from it`;
-  return { type: 'wait', state: { ...state, displacedAt }, reason };
+  return {
+    type: 'wait',
+    state: { ...state, displacedAt },
+    reason: displacement(nonce, transaction?.nonce ?? 0),
+  };
+}
+
+function displacement(nonce: number, own: number): string {
+  const cause =
+    nonce > own ? 'another transaction was sent from it' : 'the chain has lost one of its transactions';
+  return `the account's nonce is ${nonce}, not ${own}: ${cause}`;
 }
 
 async function send(

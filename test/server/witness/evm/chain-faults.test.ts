@@ -162,6 +162,23 @@ t.test('a nonce that another transaction has taken is given up after the confirm
   t.equal(await countTransactions(scene), 2);
 });
 
+t.test('a nonce that a reorganisation has made too high is given up after the confirmations', async (t) => {
+  const scene = await evmScene(t);
+  const { anvil } = scene;
+  const witness = scene.witness();
+  await pollUntilLanded(anvil, witness, await ask(witness));
+  const second = checkpointOf(2);
+  const sent = await pollPending(witness, await ask(witness, second), second);
+  t.equal(sent.detail.nonce, 1);
+  await anvil.reorganise(2);
+  const displaced = await pollPending(witness, sent, second);
+  t.match(displaced.detail.waiting_for, "the account's nonce is 0, not 1: the chain has lost one");
+  await anvil.mine(2);
+  const restarted = await pollPending(witness, displaced, second);
+  t.match(restarted.detail, { nonce: 0 });
+  await pollUntilLanded(anvil, witness, restarted, second);
+});
+
 t.test('another transaction with the nonce that pays more is let through', async (t) => {
   const scene = await evmScene(t);
   const { anvil, account } = scene;
