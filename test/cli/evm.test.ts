@@ -2,6 +2,9 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ANCHOR_RUNTIME } from '../../gen/contracts/anchor.js';
+import { makeEvmSample } from '../proof/evm-sample.js';
+import { ARTIFACT } from '../proof/sample.js';
+import { startAnvil } from '../support/evm/anvil.js';
 import { ETHER, evmScene } from '../support/evm/scene.js';
 import { runHere, runProcess } from '../support/run-cli.js';
 
@@ -57,4 +60,46 @@ t.test('what prevents it is said, without secrets', async (t) => {
   });
   t.match(wrong, { code: 2, stderr: /is not an http or https URL/ });
   t.notMatch(wrong.stderr, 'key-0123456789');
+});
+
+t.test('attest verify compares evidence with the chain that --evm-rpc names', async (t) => {
+  const { anvil, withChain, roots } = await makeEvmSample(t);
+  const dir = t.testdir({
+    artifact: Buffer.from(ARTIFACT),
+    'bundle.json': JSON.stringify(withChain()),
+    'roots.json': JSON.stringify(roots()),
+  });
+  const at = (name: string) => join(dir, name);
+  const args = ['verify', at('artifact'), '--bundle', at('bundle.json'), '--trust-roots', at('roots.json')];
+  for (const flags of [[anvil.url], [`31337=${anvil.url}`], [`31337=${anvil.url}`, 'http://127.0.0.1:1']]) {
+    const given = flags.flatMap((flag) => ['--evm-rpc', flag]);
+    t.match(
+      await runHere([...args, ...given]),
+      { code: 0, stdout: /chain vouched no later than/ },
+      flags.join(),
+    );
+  }
+  const fromEnv = await runHere(args, { env: { ATTEST_EVM_RPC: `1=http://127.0.0.1:1 31337=${anvil.url}` } });
+  t.match(fromEnv, { code: 0 });
+  const open: [flags: string[], said: RegExp][] = [
+    [[], /checking transaction 0x[0-9a-f]{64} in block \d+ takes an RPC of chain 31337/],
+    [['--evm-rpc', `1=${anvil.url}`], /takes an RPC of chain 31337/],
+    [['--evm-rpc', 'http://127.0.0.1:1/api-key-0123456789'], /127\.0\.0\.1:1 cannot be asked: ECONNREFUSED/],
+  ];
+  for (const [flags, said] of open) {
+    const ended = await runHere([...args, ...flags]);
+    t.match(ended, { code: 2, stdout: said });
+    t.notMatch(ended.stdout, 'api-key-0123456789');
+  }
+  const other = await startAnvil(t, 1);
+  t.match(await runHere([...args, '--evm-rpc', other.url]), {
+    code: 2,
+    stdout: /the node is of chain 1, not 31337/,
+  });
+  const wrong = await runHere([...args, '--evm-rpc', 'key-0123456789']);
+  t.match(wrong, { code: 2, stderr: /the address of an EVM RPC is not an http or https URL/ });
+  t.notMatch(wrong.stderr, 'key-0123456789');
+  await anvil.reorganise(3);
+  const gone = await runHere([...args, '--evm-rpc', anvil.url]);
+  t.match(gone, { code: 1, stdout: /block \d+ of the chain is another/ }, 'after a reorganisation');
 });

@@ -2,48 +2,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { toBase64, utf8 } from '../../src/proof/bytes/encoding.js';
-import { decodeEvmEvidence, encodeEvmEvidence, evmDetail } from '../../src/proof/evm/evidence.js';
-import { parseCheckpoint } from '../../src/proof/log/checkpoint.js';
-import { ask, checkpointOf, evmScene, pollUntilLanded } from '../support/evm/scene.js';
-import { LATER_SIZE } from './sample.js';
-import { type Bundle, blocked, changed, failures, good, rootsOf, service, verify } from './verifying.js';
+import { toBase64 } from '../../src/proof/bytes/encoding.js';
+import { encodeEvmEvidence, evmDetail } from '../../src/proof/evm/evidence.js';
+import { makeEvmSample } from './evm-sample.js';
+import { blocked, failures, rootsOf, service, verify } from './verifying.js';
 
-const scene = await evmScene(t);
-const { anvil, contract } = scene;
-const [, later] = (good as unknown as Bundle).checkpoints;
-const checkpoint = { ...checkpointOf(LATER_SIZE), body: utf8(parseCheckpoint(later!.note).note.text) };
-const landed = await pollUntilLanded(
-  anvil,
-  scene.witness(),
-  await ask(scene.witness(), checkpoint),
-  checkpoint,
-);
-const evidence = decodeEvmEvidence(landed.evidence);
+const { anvil, evidence, withChain, roots } = await makeEvmSample(t);
 const blockTime = evidence.blockTimestamp * 1000;
-
-/** The good bundle with the chain's evidence, changed. */
-function withChain(change: (witness: Bundle['witnesses'][number]) => unknown = () => {}): JsonObject {
-  return changed(({ witnesses }) => {
-    const { detail } = landed;
-    const base = { name: 'chain', kind: 'evm', tree_size: LATER_SIZE, landed_at: '2025-06-07T12:10:00.000Z' };
-    const witness = { ...base, evidence: toBase64(landed.evidence), detail: { ...detail } };
-    change(witness);
-    witnesses.push(witness);
-  });
-}
-
-const trusted = {
-  chainId: BigInt(anvil.chainId),
-  address: contract,
-  name: 'chain',
-  method: 'anchor',
-  confirmations: 2,
-};
-const policies = [{ environment: Environment.LIVE, version: 1, required: ['tsa', 'chain'] }];
-const roots = (change: object = {}) =>
-  rootsOf(service, { policies, evmContracts: [{ ...trusted, ...change }] });
 const evmRpc = (chainId: number) => (chainId === anvil.chainId ? anvil.rpc : undefined);
 const at = (ms: number) => timestampFromDate(new Date(ms));
 
