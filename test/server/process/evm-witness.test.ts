@@ -56,7 +56,7 @@ async function batchOf(id: string): Promise<string> {
 }
 
 t.test(
-  'an account without funds is shown with what it needs, then the checkpoint lands on the chain',
+  'an account without funds is shown with what it needs, then the checkpoint lands, in spite of a restart',
   async (t) => {
     const [config] = readConfig({ WITNESSES }, { process: 'up' }).witnesses;
     if (config === undefined || !('privateKey' in config)) return t.fail('no EVM witness is configured');
@@ -77,6 +77,7 @@ t.test(
       status: 'pending',
       detail: { contract, account: address, waiting_for: /to be executed/ },
     });
+    await app.changeWitnesses(['self-tsa']);
     const landed = await until('the evidence lands', async () => {
       await anvil.mine();
       const witness = await shown(batchId);

@@ -5,12 +5,16 @@ import { decodeData, decodeNumber, encodeQuantity, type JsonRpc } from '../../..
 
 type EasRecord = { contract: string; digest: Uint8Array };
 
-/** When EAS recorded the digest, in Unix time in seconds. Undefined if it has not. */
+/**
+ * When EAS recorded the digest, in Unix time in seconds. Undefined if it has not. Rejects if the contract answers something
+ * else than a time.
+ */
 export async function findEasTime(
   rpc: JsonRpc,
   { contract, digest }: EasRecord,
 ): Promise<number | undefined> {
   const answer = await rpc('eth_call', [{ to: contract, data: easLookupCall(digest) }, 'latest']);
+  if (answer === '0x') throw new Error(`${contract} is no contract for method eas: it has no getTimestamp`);
   const seconds = decodeNumber(
     `0x${decodeData(answer, 32)
       .slice(2)

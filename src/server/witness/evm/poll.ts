@@ -7,7 +7,16 @@ import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import { broadcast } from './broadcast.js';
 import { findEasTime, findEasTransaction } from './eas.js';
 import { replacementFees } from './fees.js';
-import { aboveCap, getFeeMarket, getNonce, type Payer, prepare, requireFunds, sign } from './prepare.js';
+import {
+  aboveCap,
+  getFeeMarket,
+  getNonce,
+  type Payer,
+  prepare,
+  requireContract,
+  requireFunds,
+  sign,
+} from './prepare.js';
 import { type EvmState, type EvmTarget, isSameTarget } from './state.js';
 
 /** One request: the digest to record, where, and how many blocks must have the event, its own included. */
@@ -40,6 +49,7 @@ const MAX_REVERTS = 3;
  */
 export async function start(request: EvmRequest, earlier?: EvmState): Promise<EvmState> {
   const { rpc, payer, target, digest } = request;
+  await requireContract(rpc, target);
   const isKnown =
     target.method === 'eas' && (await findEasTime(rpc, { contract: target.contract, digest })) !== undefined;
   const { hashes, reverts } = earlier ?? { hashes: [], reverts: 0 };

@@ -12,6 +12,8 @@ export type Payer = { account: EvmAccount; chainId: number; maxFeePerGas: bigint
 
 /** Of nodes that do not suggest a tip. */
 const DEFAULT_TIP = 1_000_000_000n;
+/** What the cheapest transaction of any chain uses. */
+const MIN_GAS = 21_000n;
 /** A call uses 24,000 on Ethereum; some chains count more. A node that lies cannot make it cost more than this. */
 const MAX_GAS = 10_000_000n;
 
@@ -21,8 +23,8 @@ export async function requireChain(rpc: JsonRpc, chainId: number): Promise<void>
   if (found !== chainId) throw new Error(`the RPC is of chain ${found}, and chain_id is ${chainId}`);
 }
 
-/** Whether this address has code. */
-async function requireContract(rpc: JsonRpc, { contract, chainId }: EvmTarget): Promise<void> {
+/** Rejects unless the chain has code at the contract's address. */
+export async function requireContract(rpc: JsonRpc, { contract, chainId }: EvmTarget): Promise<void> {
   const code = await rpc('eth_getCode', [contract, 'latest']);
   if (typeof code !== 'string' || code.length <= 2) {
     throw new Error(`chain ${chainId} has no contract at ${contract}`);
@@ -68,7 +70,7 @@ export async function signNext(
   const market = await getFeeMarket(rpc);
   const fees = firstFees(market, cap);
   if (fees === undefined) throw new Error(aboveCap(market.baseFee, cap));
-  const gasLimit = await estimateGas(rpc, payer, call);
+  const gasLimit = await estimateGas(rpc, payer, call, fees);
   await requireFunds(rpc, payer, gasLimit * fees.maxFeePerGas);
   const nonce = await getNonce(rpc, account.address);
   const signed = await sign(payer, call, { ...fees, nonce, gasLimit });
@@ -94,12 +96,20 @@ export async function requireFunds(rpc: JsonRpc, payer: Payer, needed: bigint): 
   throw new Error(`account ${address} on chain ${payer.chainId} ${amounts} for a transaction`);
 }
 
+/** Some nodes estimate only what the account can pay for. */
 async function estimateGas(
   rpc: JsonRpc,
-  { account }: Payer,
+  payer: Payer,
   call: Pick<UnsignedTransaction, 'to' | 'data'>,
+  { maxFeePerGas }: Fees,
 ): Promise<bigint> {
-  const estimate = decodeQuantity(await rpc('eth_estimateGas', [{ from: account.address, ...call }]));
+  let estimate: bigint;
+  try {
+    estimate = decodeQuantity(await rpc('eth_estimateGas', [{ from: payer.account.address, ...call }]));
+  } catch (error) {
+    await requireFunds(rpc, payer, MIN_GAS * maxFeePerGas);
+    throw error;
+  }
   const limit = estimate + estimate / 5n;
   if (limit > MAX_GAS) throw new Error(`the call would use ${estimate} gas, which is not plausible`);
   return limit;
@@ -113,7 +123,6 @@ export async function prepare(
   digest: Uint8Array,
   earlier: Pick<EvmState, 'hashes' | 'reverts'> = { hashes: [], reverts: 0 },
 ): Promise<EvmState> {
-  await requireContract(rpc, target);
   const call = { to: target.contract, data: recordingCall(target.method, digest) };
   const { hash, ...transaction } = await signNext(rpc, payer, call);
   return { ...earlier, target, transaction, hashes: [...earlier.hashes, hash] };

@@ -1,6 +1,9 @@
 /** What chains and accounts do to pending transactions. */
 import t from 'tap';
 import { decodeEvmEvidence } from '../../../../src/proof/evm/evidence.js';
+import type { JsonRpc } from '../../../../src/proof/evm/json-rpc.js';
+import { JsonRpcError } from '../../../../src/server/witness/evm/json-rpc.js';
+import { signNext } from '../../../../src/server/witness/evm/prepare.js';
 import { deployWrong } from '../../../support/evm/contracts.js';
 import {
   ask,
@@ -219,11 +222,34 @@ t.test('a contract that reverts what it accepted costs three transactions at mos
 t.test('an address without a contract, and an RPC of another chain, are refused', async (t) => {
   const scene = await evmScene(t);
   const nobody = scene.witness({ contract: `0x${'11'.repeat(20)}` });
-  await t.rejects(ask(nobody), { message: `chain 31337 has no contract at 0x${'11'.repeat(20)}` });
+  const message = `chain 31337 has no contract at 0x${'11'.repeat(20)}`;
+  await t.rejects(ask(nobody), { message });
+  await t.rejects(ask(scene.witness({ contract: `0x${'11'.repeat(20)}`, method: 'eas' })), { message });
   const other = scene.witness({ chainId: 1 });
-  const message = 'the RPC is of chain 31337, and chain_id is 1';
-  await t.rejects(ask(other), { message });
-  await t.rejects(poll(other, await ask(scene.witness())), { message });
+  const wrongChain = 'the RPC is of chain 31337, and chain_id is 1';
+  await t.rejects(ask(other), { message: wrongChain });
+  await t.rejects(poll(other, await ask(scene.witness())), { message: wrongChain });
+});
+
+t.test('a contract that is not EAS fails before anything is signed', async (t) => {
+  const scene = await evmScene(t);
+  const silent = scene.witness({ contract: await deployWrong(scene.anvil, 'silent'), method: 'eas' });
+  await t.rejects(ask(silent), { message: /is no contract for method eas: it has no getTimestamp$/ });
+  await t.rejects(ask(scene.witness({ method: 'eas' })), { message: /answered eth_call with: .*revert/ });
+});
+
+t.test('a node that estimates only what the account can pay for still names the account', async (t) => {
+  const { anvil, account, contract } = await evmScene(t);
+  await anvil.setBalance(account.address, 0n);
+  const rpc: JsonRpc = async (method, params) => {
+    if (method === 'eth_estimateGas') throw new JsonRpcError(-32_000, 'insufficient funds for transfer');
+    return anvil.rpc(method, params);
+  };
+  const payer = { account, chainId: anvil.chainId, maxFeePerGas: 50n * GWEI };
+  const signing = () => signNext(rpc, payer, { to: contract, data: '0x' });
+  await t.rejects(signing(), { message: new RegExp(`^account ${account.address} .* has 0 and needs`) });
+  await anvil.setBalance(account.address, ETHER);
+  await t.rejects(signing(), { message: 'insufficient funds for transfer' }, 'and what it says otherwise');
 });
 
 t.test('a state of another version is not continued', async (t) => {
