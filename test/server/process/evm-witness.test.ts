@@ -4,6 +4,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { readConfig } from '../../../src/config/config.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { evmAccount } from '../../../src/server/witness/evm/account.js';
@@ -41,16 +42,29 @@ const WITNESSES = JSON.stringify([
 const app = await startApp(t, { env: { WITNESSES } });
 for (const secret of [KEY, API_KEY]) app.recorder.secrets.add(secret);
 const owner = await newKey(app);
+const tester = await newKey(app, { environment: Environment.TEST });
+const [config] = readConfig({ WITNESSES }, { process: 'up' }).witnesses;
+if (config === undefined || !('privateKey' in config)) throw new Error('no EVM witness is configured');
+const { address } = evmAccount(config.privateKey);
 
 /** What the batch of a submission shows of the EVM witness. */
-async function shown(batchId: string): Promise<JsonObject | undefined> {
-  const { json } = await app.rest(`/v1/batches/${batchId}`, { apiKey: owner.key });
+async function shown(batchId: string, { key: apiKey } = owner): Promise<JsonObject | undefined> {
+  const { json } = await app.rest(`/v1/batches/${batchId}`, { apiKey });
   return (json.witnesses as JsonObject[]).find(({ name }) => name === 'chain');
 }
 
-async function batchOf(id: string): Promise<string> {
+/** Makes blocks until the evidence of a batch lands. */
+async function untilLanded(batchId: string, of = owner): Promise<JsonObject> {
+  return until('the evidence lands', async () => {
+    await anvil.mine();
+    const witness = await shown(batchId, of);
+    return witness?.status === 'landed' ? witness : undefined;
+  });
+}
+
+async function batchOf(id: string, { key: apiKey } = owner): Promise<string> {
   return until('the submission is in a batch', async () => {
-    const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });
+    const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey });
     return json.batch_id ? String(json.batch_id) : undefined;
   });
 }
@@ -78,11 +92,7 @@ t.test(
       detail: { contract, account: address, waiting_for: /to be executed/ },
     });
     await app.changeWitnesses(['self-tsa']);
-    const landed = await until('the evidence lands', async () => {
-      await anvil.mine();
-      const witness = await shown(batchId);
-      return witness?.status === 'landed' ? witness : undefined;
-    });
+    const landed = await untilLanded(batchId);
     t.match(landed.detail, { chain_id: 31_337, contract, method: 'anchor', block_time: /Z$/ });
     const { json: bundle } = await until('the bundle is there', async () => {
       const answer = await app.rest(`/v1/attestations/${id}/bundle.json`, { apiKey: owner.key });
@@ -97,5 +107,19 @@ t.test(
     t.match(report, { verdict: 'verified' });
     t.match((await verifyBundle(bundle, options)).verdict, 'could_not_check', 'without the chain');
     assertNoLeaks(t, app.recorder);
+  },
+);
+
+t.test(
+  'both logs are recorded by one account, and each piece of evidence costs one transaction',
+  async (t) => {
+    const made = await Promise.all(
+      [owner, tester].map(async (key) => ({ key, ...(await submit(app, key)) })),
+    );
+    for (const { key, id } of made) await untilLanded(await batchOf(id, key), key);
+    const sent = Number(await anvil.rpc('eth_getTransactionCount', [address, 'latest']));
+    const rows = await app.pool`SELECT DISTINCT evidence FROM evidence WHERE witness = 'chain'`;
+    t.equal(sent, rows.length);
+    t.ok(sent >= 3, `${sent} transactions`);
   },
 );
