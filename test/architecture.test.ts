@@ -102,7 +102,7 @@ t.test('an import upward or sideways is reported, with both ends', async (t) => 
     ['src/server/http/rest/a.ts', '../../store/b.js', 'server/http may not import server/store'],
     ['src/server/http/a.ts', '../rpc/b.js', 'server/http may not import server/rpc'],
     ['src/config/a.ts', '../server/json/b.js', 'config may not import server/json'],
-    ['src/config/config.ts', '../proof/b.js', 'config may not import proof'],
+    ['src/config/config.ts', '../server/store/b.js', 'config may not import server/store'],
     ['src/server/process/a.ts', '../../cli/b.js', 'server/process may not import cli'],
     ['src/server/process/run.ts', '../../main.js', 'server/process may not import cli'],
     ['src/cli/a.ts', '../generate/b.js', 'cli may not import generate'],

@@ -2,7 +2,7 @@
 
 import type { Secrets } from '../server/keys/secrets.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
-import { adminToken, secretKey, signingKeyFiles } from './secret-setting-types.js';
+import { adminToken, mlDsaKeyFiles, secretKey, signingKeyFiles } from './secret-setting-types.js';
 import {
   type LogLevel,
   readCheckpointRegister,
@@ -109,6 +109,7 @@ function readUp(settings: Settings): UpConfig {
       secretKeys: settings.find('SECRET_KEY', secretKey),
       dsse: settings.find('DSSE_KEY_FILE', signingKeyFiles('dsse')),
       log: settings.find('LOG_KEY_FILE', signingKeyFiles('log')),
+      logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
   };
@@ -122,6 +123,7 @@ function readServer(settings: Settings): Config {
       secretKeys: settings.require('SECRET_KEY', secretKey),
       dsse: settings.require('DSSE_KEY_FILE', signingKeyFiles('dsse')),
       log: settings.require('LOG_KEY_FILE', signingKeyFiles('log')),
+      logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
     ...readServerSettings(settings, { isLocal: false }),

@@ -23,7 +23,7 @@ import { InvalidValue, type Settings, type SettingType } from './settings.js';
 import { readTlsFiles, type TlsFiles } from './tls-files.js';
 
 /** A key that cosigns, and how others know it. */
-export type NamedCosigner = CosignerKey & { readonly key: NoteKey };
+type NamedCosigner = CosignerKey & { readonly key: NoteKey };
 
 /** Configuration of `attest witness`. */
 export type CosignerConfig = Listeners & {

@@ -31,7 +31,7 @@ export async function openLiveLog({
   dir,
 }: Omit<Target, 'projectId'>): Promise<{ logId: number; keyId: number }> {
   const secrets = await openSecrets(dir);
-  await setUpLogs(pool, 'localhost', secrets.log);
+  await setUpLogs(pool, 'localhost', secrets);
   const spki = createPublicKey(secrets.dsse.live).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const key = (await listDsseKeys(pool)).find(({ environment }) => environment === Environment.LIVE);

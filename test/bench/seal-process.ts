@@ -37,7 +37,7 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     log: createLogger({ level: 'warn', fd: 2 }),
     register: await openRegister(task.registerDir),
     witnesses: [],
-    signerOf: checkpointSigners(secrets.log),
+    signerOf: checkpointSigners(secrets),
     settings: { batchIntervalMs: 0, batchMaxLeaves: task.batchMaxLeaves, witnessTimeoutMs: 1_000 },
     newBatchId: () => `btc_${ulid()}`,
     aborting: new AbortController().signal,

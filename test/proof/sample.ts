@@ -15,8 +15,9 @@ import {
 import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
 import { jcsBytes } from '../../src/proof/bytes/jcs.js';
 import { ed25519Spki, sha256 } from '../../src/proof/bytes/primitives.js';
-import { parseCheckpoint, signCheckpoint } from '../../src/proof/log/checkpoint.js';
+import { parseCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { cosign } from '../../src/proof/log/cosignature.js';
+import { signLogCheckpoint } from '../../src/proof/log/log-signature.js';
 import { leafHash } from '../../src/proof/log/merkle.js';
 import {
   COSIGNATURE_V1_KEY,
@@ -81,7 +82,7 @@ export type Service = {
   origin: string;
   environment: 'live' | 'test';
   dsse: { publicKey: Uint8Array; sign: (data: Uint8Array) => Uint8Array };
-  log: ReturnType<typeof ed25519>;
+  log: ReturnType<typeof ed25519> & { mlDsa?: MlDsaKey };
   /** With a second key it signs twice. */
   cosigner: ReturnType<typeof ed25519> & { name: string; mlDsa?: MlDsaKey };
   authority: TimestampAuthority;
@@ -147,7 +148,7 @@ export async function makeSamples(
   const sizes = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])];
   const checkpoints = sizes.map((size) => {
     const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
-    const note = signCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
+    const note = signLogCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
     return { note, prove: (index: number) => inclusionProof(index, size, readFrom(tiles)) };
   });
   const notes = checkpoints.map(({ note }) => note);
@@ -254,6 +255,9 @@ export function makeTrustRoots(
         environment,
         origin: service.origin,
         verifierKey: encodeVerifierKey(noteKey(service.origin, service.log.publicKey)),
+        mlDsaVerifierKey: service.log.mlDsa
+          ? encodeVerifierKey(noteKey(service.origin, service.log.mlDsa.publicKey, ML_DSA_44_NOTE_KEY))
+          : '',
         publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(service.log.publicKey)),
         url: `https://${service.origin}`,
       },

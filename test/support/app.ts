@@ -185,7 +185,8 @@ async function makeConfig(
     LOG_LEVEL: 'trace',
     ...env,
   };
-  return { ...readConfig(settings, { process: 'up' }), ...servers, secrets: await openSecrets(dir) };
+  const config = readConfig(settings, { process: 'up' });
+  return { ...config, ...servers, secrets: await openSecrets(dir, config.secrets) };
 }
 
 function withoutAdmin(config: Config): Config {

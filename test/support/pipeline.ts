@@ -126,7 +126,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
   });
   test.teardown(() => pool.end({ timeout: 1 }));
   const setups = options.witnesses.map(({ setup }) => setup);
-  await setUpLogs(pool, 'log.example.com', secrets.log);
+  await setUpLogs(pool, 'log.example.com', secrets);
   await setUpWitnesses(pool, setups, {
     quorums: options.quorums ?? [],
     deadlineMs: options.deadlineMs ?? 3_600_000,
@@ -165,7 +165,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     witnesses: setups,
     webhooks,
     exports,
-    signerOf: checkpointSigners(secrets.log),
+    signerOf: checkpointSigners(secrets),
     settings: {
       batchIntervalMs: 0,
       batchMaxLeaves: options.batchMaxLeaves ?? 65_536,

@@ -1,10 +1,29 @@
-/** The signature of a log on its own checkpoint: Ed25519 over the note's text, or one of the forms of cosignatures. */
-import { verifyNoteSignature } from './checkpoint.js';
-import { verifyTimedSignature } from './cosignature.js';
-import { ED25519_NOTE_KEY, isSameKey, type Note, type NoteKey } from './note.js';
+/** The signatures of a log on its own checkpoint: Ed25519 over the note's text, or one of the forms of cosignatures. */
+import { type Checkpoint, type CheckpointSigner, signCheckpoint, verifyNoteSignature } from './checkpoint.js';
+import { cosign, verifyTimedSignature } from './cosignature.js';
+import {
+  appendSignatures,
+  ED25519_NOTE_KEY,
+  isSameKey,
+  ML_DSA_44_NOTE_KEY,
+  type Note,
+  type NoteKey,
+  parseNote,
+} from './note.js';
+
+/** The keys of a log: Ed25519, and maybe ML-DSA-44 for the time when Ed25519 can be forged. */
+export type LogSigner = CheckpointSigner & { readonly mlDsa?: CheckpointSigner };
+
+/** The checkpoint as a note signed with each key of its log, Ed25519 first. The second signature states no time. */
+export function signLogCheckpoint(checkpoint: Checkpoint, signer: LogSigner): string {
+  const note = signCheckpoint(checkpoint, signer);
+  if (signer.mlDsa === undefined) return note;
+  const second = { ...signer.mlDsa, name: checkpoint.origin, type: ML_DSA_44_NOTE_KEY };
+  return appendSignatures(note, [cosign(parseNote(note).text, 0, second)]);
+}
 
 /** `absent`: no line of the note claims to be by the key. `wrong`: one does and is not, or more than one does. */
-export type LogSignature = 'valid' | 'absent' | 'wrong';
+type LogSignature = 'valid' | 'absent' | 'wrong';
 
 /** Checks a log's signature on its checkpoint. It may lack a time: a log does not vouch for one. */
 export async function checkLogSignature(note: Note, key: NoteKey): Promise<LogSignature> {

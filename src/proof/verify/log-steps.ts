@@ -5,8 +5,9 @@ import { toHex } from '../bytes/encoding.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { verifyNoteSignature } from '../log/checkpoint.js';
 import { verifyCosignature } from '../log/cosignature.js';
+import { checkLogSignature } from '../log/log-signature.js';
 import { leafHash, verifyInclusion } from '../log/merkle.js';
-import { isSameKey, type NoteSignature, noteKeyHash } from '../log/note.js';
+import { isSameKey, type NoteKey, type NoteSignature, noteKeyHash } from '../log/note.js';
 import type { Memo } from './memo.js';
 import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
 import { type Check, failed, notChecked, passed } from './report.js';
@@ -68,10 +69,15 @@ async function checkSignatures(
   { trust, environment }: CheckpointTrust,
 ): Promise<CheckpointChecks> {
   const log = findLog(checkpoint.origin, logId, trust);
-  const signed = await checkLogSignature(checkpoint, log, environment, path);
-  const others = checkpoint.note.signatures.filter((line) => !(log && isSameKey(line, log.key)));
+  const signed = await checkSignature(checkpoint, log, environment, path);
+  const second = log?.mlDsaKey && (await checkMlDsaSignature(checkpoint, log.mlDsaKey, path));
+  const others = checkpoint.note.signatures.filter((line) => !isByLog(line, log));
   const cosigned = await Promise.all(others.map((line) => checkCosigner(checkpoint, line, trust, path)));
-  return [signed, ...cosigned];
+  return [signed, ...(second ? [second] : []), ...cosigned];
+}
+
+function isByLog(line: NoteSignature, log: TrustedLog | undefined): boolean {
+  return [log?.key, log?.mlDsaKey].some((key) => key !== undefined && isSameKey(line, key));
 }
 
 /**
@@ -96,7 +102,7 @@ function findLog(origin: string, logId: Uint8Array, trust: Trust): TrustedLog | 
   );
 }
 
-async function checkLogSignature(
+async function checkSignature(
   { size, note }: ParsedCheckpoint,
   log: TrustedLog | undefined,
   environment: EnvironmentName,
@@ -109,6 +115,28 @@ async function checkLogSignature(
   return (await verifyNoteSignature(note, log.key))
     ? passed('checkpoint.signed', `the log ${log.key.name} signed its checkpoint of ${leaves(size)}`)
     : failed('checkpoint.bad_signature', `the checkpoint of ${leaves(size)} is not signed by its log`, path);
+}
+
+/** Checks the log's second signature. Checkpoints from before the log had the key, or processes without it, lack one. */
+async function checkMlDsaSignature(
+  { size, note }: ParsedCheckpoint,
+  key: NoteKey,
+  path: string,
+): Promise<Check> {
+  switch (await checkLogSignature(note, key)) {
+    case 'valid':
+      return passed(
+        'checkpoint.signed_ml_dsa',
+        `${key.name} signed its checkpoint of ${leaves(size)} with ML-DSA-44`,
+      );
+    case 'absent':
+      return notChecked(
+        'checkpoint.no_ml_dsa',
+        `the checkpoint of ${leaves(size)} has no signature by ML-DSA-44`,
+      );
+    case 'wrong':
+      return failed('checkpoint.bad_ml_dsa', 'the ML-DSA-44 signature of the log is not valid', path);
+  }
 }
 
 function leaves(size: number): string {

@@ -40,10 +40,11 @@ export type TrustedTimestampAuthority = Validity & {
   readonly chain: readonly Uint8Array[];
 };
 
-/** `url` is where the log is served, if the trust roots name it. */
+/** `url` is where the log is served, if the trust roots name it; `mlDsaKey` is its second key, if it has one. */
 export type TrustedLog = Validity & {
   readonly environment: Environment;
   readonly key: NoteKey;
+  readonly mlDsaKey?: NoteKey;
   readonly url: string;
 };
 
@@ -161,7 +162,8 @@ function trustedLog(log: TransparencyLog): TrustedLog {
   if (publicKeyPem !== '' && !equalBytes(fromPem('PUBLIC KEY', publicKeyPem), ed25519Spki(key.publicKey))) {
     throw new FormatError('verifier_key and public_key_pem are different keys');
   }
-  return { environment, url, key, ...validity(log) };
+  const mlDsaKey = log.mlDsaVerifierKey && noteKeyOf(log.mlDsaVerifierKey, [ML_DSA_44_NOTE_KEY], origin);
+  return { environment, url, key, ...(mlDsaKey && { mlDsaKey }), ...validity(log) };
 }
 
 function trustedContract(contract: EvmContract): TrustedContract {

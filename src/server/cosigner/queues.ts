@@ -1,5 +1,5 @@
 /** Work that is done one at a time for each key, in the order of the calls. */
-export type Queues = {
+type Queues = {
   /** Returns the result of `work`, or undefined without calling it if too many wait for the same key. */
   run<T>(key: string, work: () => Promise<T>): Promise<T | undefined>;
 };

@@ -25,6 +25,7 @@ export async function openSecrets(
   return {
     secretKeys: given.secretKeys ?? (await openFile(dir, SECRET_KEY_FILE, newSecretKey, parseKeyRing)),
     dsse: given.dsse ?? (await openSigningKeys(dir, 'dsse')),
+    logMlDsa: given.logMlDsa,
     log: given.log ?? (await openSigningKeys(dir, 'log')),
     adminToken: given.adminToken ?? (await openFile(dir, ADMIN_TOKEN_FILE, newToken, parseToken)),
   };

@@ -1,9 +1,13 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { environmentName } from '../../protocol/environment.js';
 import type { KeyRing } from './key-ring.js';
+import type { MlDsaKey } from './ml-dsa-key.js';
 
 /** The private keys of one use, per environment. */
 export type SigningKeys = { readonly live: KeyObject; readonly test: KeyObject };
+
+/** ML-DSA-44 private keys, per environment. */
+export type MlDsaKeys = { readonly live: MlDsaKey; readonly test: MlDsaKey };
 
 /** Returns the private key of an environment, a proto number. */
 export function signingKeyOf(keys: SigningKeys, environment: number): KeyObject {
@@ -25,6 +29,8 @@ export type Secrets = {
   readonly dsse: SigningKeys;
   /** Ed25519, to sign checkpoints. */
   readonly log: SigningKeys;
+  /** ML-DSA-44, to sign checkpoints a second time; undefined if not configured. */
+  readonly logMlDsa: MlDsaKeys | undefined;
   /** The token of the admin API. The admin API is off if undefined. */
   readonly adminToken: string | undefined;
 };

@@ -80,7 +80,8 @@ async function startEpoch(pool: Pool, register: Register, environment: Environme
   const domain = active.origin.slice(active.origin.indexOf('.') + 1);
   const origin = `${environment}-${epoch}.${domain}`;
   await pool.begin(async (tx) => {
-    const log = { environment: number, epoch, origin, publicKey: active.publicKey };
+    const { publicKey, mlDsaPublicKey } = active;
+    const log = { environment: number, epoch, origin, publicKey, mlDsaPublicKey };
     if (!(await ensureLog(tx, log))) return;
     const published = await findNewestPublishedBatch(tx, active.id);
     // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.

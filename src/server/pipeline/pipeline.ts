@@ -1,6 +1,6 @@
 import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
 import type { ManifestFields } from '../../proof/export/manifest-fields.js';
-import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
+import type { LogSigner } from '../../proof/log/log-signature.js';
 import type { Logger } from '../core/logger.js';
 import type { OutageLog } from '../core/outage-log.js';
 import type { Destinations } from '../export/destinations.js';
@@ -60,7 +60,7 @@ export type LogPipeline = {
   register: Register;
   witnesses: readonly ConfiguredWitness[];
   /** Returns the signer of a log's checkpoints. Throws if this process does not hold the key. */
-  signerOf: (log: Log) => CheckpointSigner;
+  signerOf: (log: Log) => LogSigner;
   settings: { batchIntervalMs: number; batchMaxLeaves: number; witnessTimeoutMs: number };
   newBatchId: () => string;
   /** Aborts shortly after shutdown begins and ends requests to witnesses. */

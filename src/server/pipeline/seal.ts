@@ -7,7 +7,7 @@
  */
 
 import { equalBytes } from '../../proof/bytes/primitives.js';
-import { signCheckpoint } from '../../proof/log/checkpoint.js';
+import { signLogCheckpoint } from '../../proof/log/log-signature.js';
 import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from '../../proof/log/tile.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import type { Sql } from '../store/database/connect.js';
@@ -116,7 +116,7 @@ async function storeBatch(
     id: pipeline.newBatchId(),
     firstIndex,
     rootHash,
-    note: signCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
+    note: signLogCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
     policyVersion: policy.version,
     deadlineMs: policy.deadlineMs,
   });

@@ -92,7 +92,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
       baseUrl: options.baseUrl,
       register,
       verifyUrl: options.verifyUrl,
-      signerOf: checkpointSigners(config.secrets.log),
+      signerOf: checkpointSigners(config.secrets),
     }),
     corsOrigins: config.corsOrigins,
   };

@@ -58,7 +58,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets.log);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
   const logCache = await openLogCache(pool);
   const signers = await setUpDsseSigners(pool, config.secrets.dsse, { logCache, hooks, clock: Date.now });
   await checkRegisters({ pool, register, log });

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { CheckpointSigner } from '../../proof/log/checkpoint.js';
+import type { LogSigner } from '../../proof/log/log-signature.js';
 import type { Register } from '../pipeline/register/register.js';
 import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
@@ -12,7 +12,7 @@ import { apiDocumentRoutes } from '../web/api-documents.js';
 type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
   register: Register;
-  signerOf: (log: Log) => CheckpointSigner;
+  signerOf: (log: Log) => LogSigner;
   baseUrl: () => string;
   verifyUrl: () => string;
 };

@@ -63,7 +63,6 @@ const SEALING_MS_PER_LEAF = 0.1;
 export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
   const { config, witnesses, log } = options;
   const register = monitorWrites(options.register);
-  const { log: logKeys } = config.secrets;
   const pool = await setUp(options, register, hooks);
   const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
@@ -89,7 +88,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     witnesses,
     webhooks,
     exports,
-    signerOf: checkpointSigners(logKeys),
+    signerOf: checkpointSigners(config.secrets),
     settings: settingsOf(config),
     aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
@@ -137,10 +136,10 @@ async function setUp(
   hooks: ShutdownHooks,
 ): Promise<Pool> {
   const pool = await openDatabase(config, hooks);
-  const { secretKeys, log: logKeys } = config.secrets;
+  const { secretKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
   await setUpWitnesses(pool, witnesses, {
     quorums: config.witnessPolicy,
     deadlineMs: config.witnessDeadlineMs,

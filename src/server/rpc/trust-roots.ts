@@ -13,7 +13,7 @@ import { fromPem, toPem } from '../../proof/asn1/pem.js';
 import { type TrustedLog, type TrustedRoot, trustedRoot } from '../../proof/bundle/trusted-root.js';
 import { toHex } from '../../proof/bytes/encoding.js';
 import { ed25519Spki, sha256 } from '../../proof/bytes/primitives.js';
-import { encodeVerifierKey, noteKey } from '../../proof/log/note.js';
+import { encodeVerifierKey, ML_DSA_44_NOTE_KEY, noteKey } from '../../proof/log/note.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
 import { etagOf } from '../core/etag.js';
@@ -151,10 +151,18 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
     environment: log.environment,
     origin: log.origin,
     verifierKey: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
+    mlDsaVerifierKey: mlDsaVerifierKey(log) ?? '',
     publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
     url: logUrl(log, verifyUrl),
     ...validity({ validFrom: log.createdAt, validTo: endOf(log) }),
   };
+}
+
+/** The verifier key of a log's ML-DSA-44 key; undefined if it has none. */
+export function mlDsaVerifierKey({ origin, mlDsaPublicKey }: Log): string | undefined {
+  return mlDsaPublicKey === null
+    ? undefined
+    : encodeVerifierKey(noteKey(origin, Uint8Array.from(mlDsaPublicKey), ML_DSA_44_NOTE_KEY));
 }
 
 /** How long after an epoch was closed witnesses may vouch for its checkpoints: requests may have been in flight. */

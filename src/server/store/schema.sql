@@ -245,6 +245,7 @@ CREATE TABLE log (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   frozen_at timestamp with time zone,
   frozen_reason text,
+  ml_dsa_public_key bytea,
   CONSTRAINT log_pkey PRIMARY KEY (id),
   CONSTRAINT log_environment_epoch_key UNIQUE (environment, epoch),
   CONSTRAINT log_origin_key UNIQUE (origin)

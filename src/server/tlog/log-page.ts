@@ -2,7 +2,7 @@ import { encodeVerifierKey, noteKey } from '../../proof/log/note.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { Register } from '../pipeline/register/register.js';
-import { logPath } from '../rpc/trust-roots.js';
+import { logPath, mlDsaVerifierKey } from '../rpc/trust-roots.js';
 import type { Pool } from '../store/database/connect.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js';
 import { readLogSize } from '../store/log/leaves.js';
@@ -50,6 +50,7 @@ async function readPage({ pool, logCache, register, verifyUrl }: LogPageDeps, lo
     environment: environmentName(log.environment),
     epoch: log.epoch,
     verifier_key: encodeVerifierKey(noteKey(log.origin, log.publicKey)),
+    ml_dsa_verifier_key: mlDsaVerifierKey(log),
     state,
     created_at: log.createdAt.toISOString(),
     ...checkpointOf(published),

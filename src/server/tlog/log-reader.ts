@@ -1,6 +1,6 @@
 import { fromUtf8 } from '../../proof/bytes/encoding.js';
-import { type CheckpointSigner, signCheckpoint } from '../../proof/log/checkpoint.js';
 import { firstEntries } from '../../proof/log/entries.js';
+import { type LogSigner, signLogCheckpoint } from '../../proof/log/log-signature.js';
 import { emptyRoot, HASH_BYTES } from '../../proof/log/merkle.js';
 import { appendSignatures, parseSignatureLines } from '../../proof/log/note.js';
 import { tileWidth } from '../../proof/log/tile.js';
@@ -39,7 +39,7 @@ const BATCH_LOADING = { maxKeys: 10, maxInFlight: 2 };
 export function createLogReader(
   pool: Pool,
   logCache: LogCache,
-  signerOf: (log: Log) => CheckpointSigner,
+  signerOf: (log: Log) => LogSigner,
 ): LogReader {
   const tileCache = createTileCache();
   const emptyNotes = new Map<number, string>();
@@ -54,7 +54,7 @@ export function createLogReader(
     return batch;
   };
   const signEmpty = (log: Log): string => {
-    const note = signCheckpoint({ origin: log.origin, size: 0, rootHash: emptyRoot() }, signerOf(log));
+    const note = signLogCheckpoint({ origin: log.origin, size: 0, rootHash: emptyRoot() }, signerOf(log));
     emptyNotes.set(log.id, note);
     return note;
   };

@@ -17,7 +17,7 @@ import { readCosignatures } from './cosignature-lines.js';
 import type { Witness, WitnessEvidence, WitnessedCheckpoint } from './witness.js';
 
 /** A witness's submission prefix, the keys that it signs with, and the bounds of one request. */
-export type LogWitnessConfig = {
+type LogWitnessConfig = {
   readonly url: string;
   readonly keys: readonly NoteKey[];
   readonly timeoutMs: number;

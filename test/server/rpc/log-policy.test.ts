@@ -14,6 +14,7 @@ const log = {
   epoch: 1,
   origin: grown.origin,
   publicKey: grown.key.publicKey,
+  mlDsaPublicKey: null,
   createdAt: NOW,
   closedAt: null,
   frozenAt: null,

@@ -3,13 +3,14 @@ import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v
 import type { Pool, Sql } from '../database/connect.js';
 import { insertAuditEntry } from '../projects/audit.js';
 
-/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key; `closedAt` is when the next epoch began. */
+/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key; `closedAt` is when the next epoch began. */
 export type Log = {
   id: number;
   environment: number;
   epoch: number;
   origin: string;
   publicKey: Uint8Array;
+  mlDsaPublicKey: Uint8Array | null;
   createdAt: Date;
   closedAt: Date | null;
   frozenAt: Date | null;
@@ -22,7 +23,7 @@ export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 /** Lists all logs, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
-    SELECT id, environment, epoch, origin, public_key AS "publicKey", created_at AS "createdAt",
+    SELECT id, environment, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey", created_at AS "createdAt",
            lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
            frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
     FROM log ORDER BY id`;
@@ -43,13 +44,20 @@ export function findActiveLog(logs: readonly Log[], environment: number): Log | 
 /** Inserts the log of an environment's epoch unless it exists. @returns whether it was inserted */
 export async function ensureLog(
   sql: Sql,
-  log: { environment: number; epoch: number; origin: string; publicKey: Uint8Array },
+  log: Pick<Log, 'environment' | 'epoch' | 'origin' | 'publicKey'> & Partial<Pick<Log, 'mlDsaPublicKey'>>,
 ): Promise<boolean> {
   const added = await sql`
-    INSERT INTO log (environment, epoch, origin, public_key)
-    VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey})
+    INSERT INTO log (environment, epoch, origin, public_key, ml_dsa_public_key)
+    VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey}, ${log.mlDsaPublicKey ?? null})
     ON CONFLICT DO NOTHING RETURNING id`;
   return added.length > 0;
+}
+
+/** Makes this the ML-DSA-44 key of a log unless it has one. @returns whether it is the log's key */
+export async function ensureMlDsaKey(sql: Sql, id: number, publicKey: Uint8Array): Promise<boolean> {
+  await sql`UPDATE log SET ml_dsa_public_key = ${publicKey} WHERE id = ${id} AND ml_dsa_public_key IS NULL`;
+  const { mlDsaPublicKey } = await getLog(sql, id);
+  return mlDsaPublicKey !== null && Buffer.compare(mlDsaPublicKey, publicKey) === 0;
 }
 
 /**
