@@ -92,7 +92,7 @@ t.test('every npm script that a page names exists', async (t) => {
 
 t.test('docs/operating.md names every setting, and none that does not exist', async (t) => {
   const files = sourcesIn('src/config').filter((path) => !path.endsWith('client-config.ts'));
-  const read = findNames(files, /\b(?:get|find|need|read)\w*\(\s*(?:settings,\s*)?'([A-Z][A-Z_]+)'/g);
+  const read = findNames(files, /\b(?:get|find|need|read|require)\w*\(\s*(?:settings,\s*)?'([A-Z][A-Z_]+)'/g);
   const documented = findNames(['docs/operating.md'], /^\| (`[A-Z].*?) \|/gm)
     .flatMap((cell) => [...cell.matchAll(/`([A-Z_]+)`/g)])
     .map(([, name]) => name);

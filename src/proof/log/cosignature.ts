@@ -100,7 +100,7 @@ function cosignatureV1Message(body: string, unixSeconds: number): Uint8Array {
   return utf8(`cosignature/v1\ntime ${unixSeconds}\n${body}`);
 }
 
-/** `cosigned_message` of the specification, for the whole tree. It has no place for extension lines: they are refused. */
+/** `cosigned_message` of the specification, for the whole tree. Extension lines are not part of it, so bodies with them are rejected. */
 function cosignedMessage(body: string, unixSeconds: number, cosignerName: string): Uint8Array {
   const { origin, size, rootHash } = parseCheckpointBody(body);
   return concatBytes(

@@ -57,7 +57,7 @@ export async function openHistory(folder: string): Promise<History> {
   };
 }
 
-/** Keys of a log may be added and removed: its entries are told apart by the origin alone. */
+/** Keys of a log may be added and removed: its entries depend on the origin alone. */
 function entryOf({ origin, size, rootHash }: Checkpoint): RegisterEntry {
   return { origin: originHash(origin), size, rootHash, keyHash: sha256(utf8(origin)) };
 }

@@ -6,7 +6,8 @@ import { aborted, withShutdownHooks } from '../core/shutdown.js';
 import { createCosigner, type KnownLog } from '../cosigner/cosigner.js';
 import { type CosignerServer, createCosignerServer } from '../cosigner/cosigner-server.js';
 import { type History, openHistory, originHash } from '../cosigner/history.js';
-import { createMetrics, type Metrics } from '../ops/metrics.js';
+import { addCosignedSizes } from '../ops/cosigner-gauges.js';
+import { createMetrics, type GaugeValue, type Metrics } from '../ops/metrics.js';
 import { createOps } from '../ops/ops-listener.js';
 import { addBuildInfo } from '../ops/process-gauges.js';
 import type { RunOptions } from './run.js';
@@ -20,7 +21,7 @@ export async function runCosigner(config: CosignerConfig, { stop, onReady }: Run
     const history = await openHistory(config.historyDir);
     const metrics = createMetrics();
     addBuildInfo(metrics);
-    addSizes(metrics, logs, history);
+    addCosignedSizes(metrics, () => readSizes(logs, history));
     const readable = () => Promise.all(logs.slice(0, 1).map(({ origin }) => history.find(origin)));
     const ops = createOps({ checks: [{ name: 'history', check: readable }], metrics, log });
     hooks.add(ops.close);
@@ -64,19 +65,12 @@ function knownLogs(keys: readonly NoteKey[]): KnownLog[] {
   return origins.map((origin) => ({ origin, keys: keys.filter(({ name }) => name === origin) }));
 }
 
-function addSizes(metrics: Metrics, logs: readonly KnownLog[], history: History): void {
-  metrics.addGauge({
-    name: 'attest_cosigned_tree_size',
-    help: 'The size of the newest checkpoint of each log that this witness has cosigned',
-    labelNames: ['origin'],
-    read: () =>
-      Promise.all(
-        logs.map(async ({ origin }) => ({
-          labels: { origin },
-          value: (await history.find(origin))?.size ?? 0,
-        })),
-      ),
-  });
+function readSizes(logs: readonly KnownLog[], history: History): Promise<GaugeValue> {
+  const sizes = logs.map(async ({ origin }) => ({
+    labels: { origin },
+    value: (await history.find(origin))?.size ?? 0,
+  }));
+  return Promise.all(sizes);
 }
 
 function reloadTls(server: CosignerServer, log: Logger): void {

@@ -77,7 +77,7 @@ function below(prefix: string, path: string): string {
   return url.href;
 }
 
-/** The size that a 409 tells. Throws if a proof from there is not possible, or has just been refused. */
+/** The size in the body of a 409. Throws if no proof from there is possible, or it is the size that was just sent. */
 function knownSize(
   { body, contentType }: BoundedAnswer,
   { origin, treeSize }: WitnessedCheckpoint,
