@@ -10,6 +10,7 @@ import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
 import { checkSigstore } from './sigstore-checks.js';
 import { checkPrerequisites, installTools } from './tools.js';
+import { checkWitnesses } from './witness-checks.js';
 
 try {
   const options = readOptions(process.argv.slice(2));
@@ -51,6 +52,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkPublicLog,
       checkClient,
       checkExports,
+      checkWitnesses,
     ];
     for (const check of checks) rows.push(...(await check(scene)));
     return rows;

@@ -17,10 +17,22 @@ export const MODULE = join(FOLDER, 'module');
 /** Programs of the Go module proxy by name. */
 const INSTALLED = [
   { name: 'cosign', path: 'github.com/sigstore/cosign/v3/cmd/cosign', version: 'v3.1.3' },
+  {
+    name: 'litewitness',
+    path: 'filippo.io/torchwood/cmd/litewitness',
+    version: 'v0.9.1-0.20260706112420-c22a68158d96',
+  },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
 ];
 const OLDEST_GO = [1, 25, 8];
-const PROGRAMS = ['verify-bundle', 'read-timestamp', 'check-log'];
+const PROGRAMS = [
+  'verify-bundle',
+  'read-timestamp',
+  'check-log',
+  'check-policy',
+  'feed-witness',
+  'add-witness-log',
+];
 
 /** A PATH on which the installed programs come first. */
 export const TOOLS_PATH = `${BIN}:${process.env.PATH}`;
@@ -37,6 +49,7 @@ export async function checkPrerequisites(): Promise<void> {
     ['jq', '--version'],
     ['openssl', 'version'],
     ['bash', '--version'],
+    ['ssh', '-V'],
   ] as const) {
     const found = await run(command, [flag]).catch(() => undefined);
     if (found?.code !== 0) throw new Error(`npm run interop needs ${command}, which is not on the PATH`);

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Test } from 'tap';
 import { namedCosigner } from '../../src/config/cosigner-settings.js';
 import { encodeVerifierKey } from '../../src/proof/log/note.js';
 import { type CosignerKey, newCosignerKeyPem, parseCosignerKey } from '../../src/server/keys/cosigner-key.js';
@@ -45,7 +44,7 @@ export async function writeWitnessKeys(
 
 /** Starts one, on free ports unless the settings name others; it is killed when the test ends. */
 export async function startWitnessProcess(
-  test: Pick<Test, 'teardown'>,
+  test: { teardown(stop: () => Promise<unknown>): void },
   settings: Record<string, string>,
 ): Promise<WitnessProcess> {
   const child = spawn(process.execPath, [...PROGRAM, 'witness', '--json'], {
