@@ -14,7 +14,7 @@ import { type Ended, installPackage, type Project } from './install.js';
 
 const PRIMITIVES = 'node_modules/@attestation-service/client/src/proof/bytes/primitives';
 const ROOT = process.cwd();
-/** Not `.bin/tsc`: where tap starts Node, a module without `.js` in its name cannot be run. */
+/** The compiler that builds this checkout. */
 const COMPILER = join(ROOT, 'node_modules/@typescript/native/lib/tsc.js');
 
 /** What a user of Node writes: bundle and webhook come as files, the verdicts go to standard output. */

@@ -11,6 +11,8 @@ import { type Counts, findCounts, isTelling, printCounts } from './tap-output.js
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+const WITHOUT_HOOKS = new URL('without-hooks.js', import.meta.url).href;
+
 /** Of a run of tap. There are no counts when it was ended early or only asked for help. */
 type Outcome = { code: number; counts: Counts | undefined };
 
@@ -88,7 +90,11 @@ function startTap({ args, env }: Run, stdout: 'inherit' | 'pipe', output: string
   const child = spawn(process.execPath, [tap, 'run', output, ...strict, ...args], {
     detached: true,
     stdio: ['ignore', stdout, 'inherit'],
-    env: { ...process.env, ...env },
+    env: {
+      ...process.env,
+      ...env,
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=${WITHOUT_HOOKS}`,
+    },
   });
   interrupt = (signal) => void process.kill(-child.pid!, signal);
   return child;

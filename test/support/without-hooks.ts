@@ -1,0 +1,12 @@
+/**
+ * Imported by tap and by each of its test processes before anything else: keeps tap's hooks for TypeScript, mocks and
+ * coverage out, which the compiled tests do not need. Each hook is a thread that all modules of a process pass through,
+ * and one of them is passed on to every Node process that a test starts.
+ */
+import module from 'node:module';
+
+Object.assign(module, { register: () => {} });
+// What tap would have every started process inherit; a state that exists is not set up again.
+Object.defineProperty(globalThis, Symbol.for('process-on-spawn@*:singletonId'), {
+  value: { version: 1, listeners: [], unwrap: () => {} },
+});
