@@ -78,6 +78,11 @@ async function killed(worker: ServiceProcess): Promise<void> {
   await pool`UPDATE webhook SET leased_until = NULL`;
 }
 
+/** Makes it later: the lease of a worker that is dead or stopped has run out. */
+async function letLeaseRunOut({ id }: SceneExport): Promise<void> {
+  await pool`UPDATE export SET leased_until = clock_timestamp() WHERE id = ${id} AND leased_until IS NOT NULL`;
+}
+
 function gate(): { opened: Promise<void>; open: () => void } {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -86,13 +91,15 @@ function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open };
 }
 
-const POINTS: [what: string, operation: string, fault: (opened: Promise<void>) => Fault][] = [
-  ['before the upload', 'HeadObject', () => ({ kind: 'hang' })],
-  ['in mid-upload', 'PutObject', () => ({ kind: 'throttle', bytesPerSecond: 20 })],
-  ['while the store has the object in hand', 'PutObject', (until) => ({ kind: 'hold', until })],
-];
+/** After the first one the lease is waited for. */
+const POINTS: [what: string, operation: string, fault: (opened: Promise<void>) => Fault, isLate: boolean][] =
+  [
+    ['before the upload', 'HeadObject', () => ({ kind: 'hang' }), false],
+    ['in mid-upload', 'PutObject', () => ({ kind: 'throttle', bytesPerSecond: 20 }), true],
+    ['while the store has the object in hand', 'PutObject', (until) => ({ kind: 'hold', until }), true],
+  ];
 
-for (const [what, operation, fault] of POINTS) {
+for (const [what, operation, fault, isLate] of POINTS) {
   t.test(`a worker killed ${what} leaves the object to the next one`, async (t) => {
     const made = await makeExport();
     const { opened, open } = gate();
@@ -101,6 +108,7 @@ for (const [what, operation, fault] of POINTS) {
     await Promise.all([submit(), submit(), submit()]);
     await until('it ships', () => seen.length > 0);
     await killed(doomed);
+    if (isLate) await letLeaseRunOut(made);
     open();
     store.fail(() => undefined);
     const next = await installation.startWorker();
@@ -119,6 +127,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
     await Promise.all([submit(), submit()]);
     await held;
     await killed(doomed);
+    await letLeaseRunOut(made);
     const next = await installation.startWorker();
     await untilShipped(made);
     await next.stop();
@@ -155,6 +164,7 @@ t.test('a writer that wakes up after a redaction by another leaves the redacted 
   await until('it ships', () => seen.length > 0);
   await untilWitnessed(pool);
   stalled.standStill();
+  await letLeaseRunOut(made);
   store.fail(() => undefined);
   await call('DELETE', `attestations/${id}`);
   const other = await installation.startWorker();

@@ -98,19 +98,11 @@ export function successResponse(
  */
 export function errorResponse(error: ApiError, requestId: string, headers: readonly string[]): RestResponse {
   const { contentType, body } = jsonBody(errorEnvelope(error.code, error.message, requestId, error.details));
-  const own = {
-    ...error.headers,
-    'content-type': contentType,
-    'x-request-id': requestId,
-    'x-content-type-options': 'nosniff',
-    'cache-control': NO_STORE,
-  };
-  return {
-    status: errorRules(error.code).httpStatus,
-    headers: [...headers, ...Object.entries(own).flat()],
-    body,
-    etag: undefined,
-  };
+  const all = [...headers];
+  for (const name of Object.keys(error.headers)) all.push(name, error.headers[name] as string);
+  all.push('content-type', contentType, 'x-request-id', requestId);
+  all.push('x-content-type-options', 'nosniff', 'cache-control', NO_STORE);
+  return { status: errorRules(error.code).httpStatus, headers: all, body, etag: undefined };
 }
 
 /**

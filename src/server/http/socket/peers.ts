@@ -28,9 +28,14 @@ export function createPeers(limits: PeerLimits): Peers {
   const connections = new Map<string, number>();
   const requests = new Map<string, number>();
   let allRequests = 0;
-  const findPeer = ({ remoteAddress = '' }: Socket) => {
+  const known = new WeakMap<Socket, string | undefined>();
+  const findPeer = (socket: Socket) => {
+    if (known.has(socket)) return known.get(socket);
+    const { remoteAddress = '' } = socket;
     const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '');
-    return isTrusted(trusted, address) ? undefined : peerOf(address);
+    const peer = isTrusted(trusted, address) ? undefined : peerOf(address);
+    known.set(socket, peer);
+    return peer;
   };
   return {
     find: findPeer,
