@@ -15,8 +15,8 @@
 //
 // Every API key has rate windows: by default 60 submissions a second, 10,000 an hour and 100,000 a day, and 600 reads a
 // second. Every other call counts as a read, one that changes something as ten. A creation that is
-// refused counts as a read for each started 4 KiB of its body, and one that was made before under its `Idempotency-Key` as
-// one read; neither counts as a submission, and what was made before is answered also when the windows of submissions have
+// refused counts as a read for each started KiB of its body, and another refused call as no fewer; a creation that was
+// made before under its `Idempotency-Key` counts as one read; neither counts as a submission, and what was made before is answered also when the windows of submissions have
 // nothing left. The headers of every answer say what is left, `GET /v1/service/me` says all of it, and what is over is
 // `429 rate_limit.exceeded` with `Retry-After`.
 //

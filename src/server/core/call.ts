@@ -22,6 +22,8 @@ export type Call = {
   rateStates: readonly RateState[];
   /** Whether the call has been counted. A creation that has not counts as a read. */
   isCounted: boolean;
+  /** Whether the handler has returned a response. */
+  isAnswered: boolean;
   /** Bytes of the request's body that were read, plus those that a compressed body was inflated to. */
   bodyBytes: number;
   /** Whether the response is that of an earlier request with the same idempotency key. */

@@ -49,6 +49,7 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     idempotencyKey,
     rateStates: [],
     isCounted: false,
+    isAnswered: false,
     bodyBytes: 0,
     isReplayed: false,
     isReplayOnly: false,

@@ -261,6 +261,27 @@ t.test('a change counts as ten reads, on every surface', async (t) => {
   }
 });
 
+t.test('a refused change counts as a read for each KiB of its body, and as ten at least', async (t) => {
+  for (const surface of surfaces) {
+    const { key, projectId } = await newKey(app);
+    const { correctableId: id } = await makeChangeable(surface, key);
+    for (const [note, reads] of [
+      [NOTE, 59],
+      ['x', 10],
+    ] as const) {
+      const one = await newKey(app, { projectId });
+      const { code } = await surface.call(
+        AttestationService.method.updateAttestation,
+        { id, metadata: { schema: 'purl', note } },
+        one.key,
+      );
+      t.equal(code, 'submission.invalid_metadata', surface.name);
+      await until(`${surface.name}: all of it is counted`, async () => (await readsOf(one)) >= reads);
+      t.ok((await readsOf(one)) < reads + 2, surface.name);
+    }
+  }
+});
+
 t.test('a key with fewer reads than that can change something all the same', async (t) => {
   const key = await newKey(app, { limits: { readsPerSecond: 3 } });
   const { webhookId } = await makeWebhooks(

@@ -47,7 +47,9 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
       readIdempotencyKey(call, methodRules(call.method));
       deps.validate(call.method.input, message);
-      return handler(message, call);
+      const response = await handler(message, call);
+      call.isAnswered = true;
+      return response;
     },
     rateHeaders: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
     finish: (call) => countRefused(deps, call, methodRules(call.method)),

@@ -23,6 +23,7 @@ export function newCall(
     idempotencyKey: undefined,
     rateStates: [],
     isCounted: false,
+    isAnswered: false,
     bodyBytes: 0,
     isReplayed: false,
     isReplayOnly: false,

@@ -35,24 +35,34 @@ export async function countCall(
 }
 
 /**
- * A rejected creation counts as one read for each started block of this size in its body: invalid metadata of 64 KiB takes up
+ * A rejected call counts as one read for each started block of this size in its body: invalid metadata of 64 KiB takes up
  * to 22 ms of CPU, as 60 to 200 reads do.
  */
 const BYTES_OF_A_READ = 1024;
 
 /**
- * Counts a creation that the write has not counted: a replayed one as one read, a rejected one as one read for each
- * started KiB of its body. To be called once, when the call is over.
+ * Counts what admission has not: of a rejected call one read for each started KiB of its body, if that is more than it has
+ * counted as already, and of a replayed creation one read. To be called once, when the call is over.
  */
-export function countRefused(deps: RateLimits, call: Call, { bucket }: MethodRules): void {
-  const { principal, isReplayOnly } = call;
-  if (principal === undefined || bucket !== Bucket.SUBMISSIONS) return;
+export function countRefused(deps: RateLimits, call: Call, { bucket, cost }: MethodRules): void {
+  const { principal } = call;
+  if (principal === undefined) return;
+  const reads = Math.max(1, Math.ceil(call.bodyBytes / BYTES_OF_A_READ));
+  if (bucket === Bucket.SUBMISSIONS) countUnmade(deps, call, principal, reads);
+  else if (bucket === Bucket.READS && !call.isAnswered) charge(deps, principal, reads - (cost || 1));
+}
+
+/** Counts a creation that the write has not counted. */
+function countUnmade(deps: RateLimits, call: Call, principal: Principal, reads: number): void {
+  const { isReplayOnly } = call;
   if (call.isCounted && !isReplayOnly) return;
   call.isCounted = true;
-  const due = call.isReplayed ? 1 : Math.max(1, Math.ceil(call.bodyBytes / BYTES_OF_A_READ));
   // `admitReplay` has counted one.
-  const paid = isReplayOnly ? 1 : 0;
-  if (due > paid) deps.chargeReads(principal, due - paid);
+  charge(deps, principal, (call.isReplayed ? 1 : reads) - (isReplayOnly ? 1 : 0));
+}
+
+function charge({ chargeReads }: RateLimits, principal: Principal, reads: number): void {
+  if (reads > 0) chargeReads(principal, reads);
 }
 
 async function countCreation(
