@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createWriteStream, readdirSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, symlink, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -102,6 +103,14 @@ t.test('symbolic links are not followed, and what cannot be read is not verified
     code: 2,
     stdout: /not checked {2}loop: .*symbolic link/,
   });
+});
+
+t.test('a named pipe is not read, and said not to be checked', async (t) => {
+  const { at, verify } = await download(t);
+  execFileSync('mkfifo', [at('pipe.jsonl')]);
+  const { code, stdout } = await verify();
+  t.equal(code, 2);
+  t.match(stdout, /not checked {2}pipe\.jsonl: it is a named pipe, which is not read/);
 });
 
 t.test('a file or folder without permission cannot be checked', async (t) => {

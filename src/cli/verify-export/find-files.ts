@@ -43,8 +43,9 @@ export async function* walkFolders(directory: string): AsyncGenerator<ExportFold
     const files = entries.filter((entry) => entry.isFile());
     const manifest = files.find((entry) => isManifest(entry.name));
     const objects = files.filter((entry) => isObject(entry.name)).map(fileOf);
-    for (const entry of entries.filter((one) => one.isSymbolicLink())) {
-      problems.push(skipped(fileOf(entry).name, 'it is a symbolic link, which is not followed'));
+    for (const entry of entries) {
+      const reason = reasonToSkip(entry);
+      if (reason !== undefined) problems.push(skipped(fileOf(entry).name, reason));
     }
     if (manifest !== undefined || objects.length > 0 || problems.length > 0) {
       yield { name, manifest: manifest && fileOf(manifest), objects, problems };
@@ -78,6 +79,14 @@ async function readEntries(path: string, name: string, problems: ExportProblem[]
     problems.push(skipped(name || path, `the folder cannot be read: ${errnoReason(error as Error)}`));
     return [];
   }
+}
+
+/** Why an entry is not looked at; undefined for files and folders. */
+function reasonToSkip(entry: Dirent): string | undefined {
+  if (entry.isFile() || entry.isDirectory()) return undefined;
+  if (entry.isSymbolicLink()) return 'it is a symbolic link, which is not followed';
+  if (entry.isFIFO()) return 'it is a named pipe, which is not read';
+  return 'it is a socket or device, which is not read';
 }
 
 function shownName(folder: string, name: string): string {
