@@ -73,6 +73,11 @@ export function processEnv(): Env {
   return process.env;
 }
 
+/** Keeps the SDK of AWS from warning, on standard error, of a version of Node that the service supports. */
+export function silenceAwsNodeWarning(): void {
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
+}
+
 /**
  * Reads the configuration of one command, and the files it names, relative to the working directory. Throws ConfigError
  * with all missing or invalid settings; it never contains a secret.

@@ -11,6 +11,10 @@ export async function load(url, context, next) {
 export async function resolvedBy(program: string): Promise<string> {
   const hook = `data:text/javascript,${encodeURIComponent(HOOK)}`;
   const source = `import { register } from 'node:module';\nregister(${JSON.stringify(hook)});\n${program}`;
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', source]);
-  return stdout;
+  return (await runProgram(source)).stdout;
+}
+
+/** Runs the source of a module in a process of its own. Rejects if it fails. */
+export function runProgram(source: string): Promise<{ stdout: string; stderr: string }> {
+  return promisify(execFile)(process.execPath, ['--input-type=module', '-e', source]);
 }

@@ -1,5 +1,6 @@
 /** Exports to buckets of AWS S3, and of other stores with its API. */
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import { silenceAwsNodeWarning } from '../../../config/config.js';
 import type { GuardOptions } from '../../net/destination.js';
 import { writeNewer } from '../compare-and-swap.js';
 import { type DestinationContext, DestinationError, type OpenDestination } from '../destination.js';
@@ -66,7 +67,7 @@ function findCredentialsKind({
 
 async function openContextRole(context: DestinationContext, options: S3Options): Promise<Role> {
   const { destination, projectId, exportId } = context;
-  const sdk = await import('@aws-sdk/client-sts').catch(missingPackage);
+  const sdk = await loadAws(() => import('@aws-sdk/client-sts'));
   const { roleArn, region } = destination;
   const settings = { roleArn, projectId, exportId, region: region || DEFAULT_REGION };
   return openRole(sdk, settings, networkLimits(options.stallTimeoutMs ?? STALL_TIMEOUT_MS));
@@ -77,7 +78,7 @@ async function openBucket(
   role: Role | undefined,
   options: S3Options,
 ): Promise<Bucket> {
-  const sdk = await import('@aws-sdk/client-s3').catch(missingPackage);
+  const sdk = await loadAws(() => import('@aws-sdk/client-s3'));
   const { accessKeyId, secretAccessKey, bucket, endpoint } = context.destination;
   const keys = accessKeyId === '' ? role?.credentials : { accessKeyId, secretAccessKey };
   const client: S3Client = new sdk.S3Client({
@@ -137,6 +138,11 @@ function endpointConfig(endpoint: string, { allowInsecure }: DestinationContext)
     userAgentAppId: '',
     defaultUserAgentProvider: async () => [['attestation-service']],
   };
+}
+
+function loadAws<T>(load: () => Promise<T>): Promise<T> {
+  silenceAwsNodeWarning();
+  return load().catch(missingPackage);
 }
 
 function missingPackage(): never {
