@@ -46,7 +46,7 @@ export function operationsOf(services: readonly DescService[]): Operation[] {
 /** Summary, description and id of an operation. */
 export function describe({ method, rules, index, binding }: Operation): JsonObject {
   const comment = commentOf(method);
-  const scope = rules.scope === '' ? [] : [`Needs the scope \`${rules.scope}\`.`];
+  const scopes = rules.scope === '' ? [] : [rules.scope, ...rules.moreScopes];
   const cost = rules.cost > 1 ? [`Counts as ${rules.cost} ${enumName(BucketSchema, rules.bucket)}.`] : [];
   const summary = summaryOf(comment);
   const detail = index === 0 ? '' : ` (${literalVariables(binding).join(', ') || index + 1})`;
@@ -54,12 +54,19 @@ export function describe({ method, rules, index, binding }: Operation): JsonObje
     tags: [tagOf(method.parent)],
     operationId: operationId(method, index),
     summary: `${summary}${detail}`,
-    description: [withoutSummary(comment, summary), [...scope, ...cost].join(' ')]
+    description: [withoutSummary(comment, summary), [...scopesText(scopes), ...cost].join(' ')]
       .filter((text) => text !== '')
       .join('\n\n'),
     'x-rpc': `${method.parent.typeName}/${method.name}`,
-    security: rules.access === Access.PUBLIC ? [] : [{ api_key: rules.scope === '' ? [] : [rules.scope] }],
+    security: rules.access === Access.PUBLIC ? [] : [{ api_key: scopes }],
   };
+}
+
+function scopesText(scopes: readonly string[]): string[] {
+  if (scopes.length === 0) return [];
+  return [
+    `Needs the scope${scopes.length === 1 ? '' : 's'} ${scopes.map((one) => `\`${one}\``).join(' and ')}.`,
+  ];
 }
 
 /** The comment without its summary, if the summary is a complete sentence. */

@@ -62,7 +62,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     attestationService(config, parts, { cursors, recordUse: submissionLimits.record }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
-    exportService(config, pool, cursors),
+    exportService(config, pool, cursors, parts.schemas),
     infoService(options, pool, trustRoots),
   ].map(databaseAway.tellAll);
   const admin = adminServices({ config, pool, cursors, principals, queue: jobs.connected }).map(

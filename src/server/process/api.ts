@@ -17,6 +17,7 @@ import { checkRegisters, findLogProblems, type LogProblem } from '../pipeline/re
 import { onKeyChange } from '../queue/broadcast.js';
 import { createStatementClock, type StatementClock } from '../rpc/attestations/statement-clock.js';
 import { createPrincipals } from '../rpc/principals.js';
+import { loadSchemas } from '../schema/registry.js';
 import { setUpDsseSigners } from '../signing/dsse-signers.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
@@ -98,6 +99,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     jobs,
     signerOf: signers.signerOf,
     submissionClock: clock.now,
+    schemas: loadSchemas({ dir: config.schemaDir }),
   });
   own(servers, log, hooks);
   const check = async () =>

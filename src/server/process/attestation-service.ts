@@ -10,7 +10,7 @@ import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
 import { openIdempotency } from '../rpc/idempotency.js';
-import { loadSchemas } from '../schema/registry.js';
+import type { SchemaRegistry } from '../schema/registry.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
@@ -25,6 +25,7 @@ export type AttestationParts = {
   sequencers: Sequencers;
   signerOf: (environment: Principal['environment']) => DsseSigner;
   submissionClock: () => number;
+  schemas: SchemaRegistry;
 };
 
 const GATHER = { maxKeys: 200, maxInFlight: 4 };
@@ -34,7 +35,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 /** Wires AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, listPool, logCache, sequencers, signerOf, submissionClock }: AttestationParts,
+  { pool, listPool, logCache, sequencers, signerOf, submissionClock, schemas }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'recordUse'>,
 ): ServiceEntry {
   const findSubmission = createBatchLoader(
@@ -53,7 +54,7 @@ export function attestationService(
       logCache,
       bundles: createBundleReader(pool, logCache, () => performance.now()),
     }),
-    schemas: loadSchemas({ dir: config.schemaDir }),
+    schemas,
     signerOf,
     idempotency: openIdempotency(config, pool),
     clock: Date.now,

@@ -7,6 +7,7 @@ import { createProjectShares } from '../pipeline/exports/project-shares.js';
 import type { Cursors } from '../rpc/cursor.js';
 import { exportHandlers } from '../rpc/exports/exports.js';
 import { openIdempotency } from '../rpc/idempotency.js';
+import type { SchemaRegistry } from '../schema/registry.js';
 import type { Pool } from '../store/database/connect.js';
 import { destinationOpener } from './destination-opener.js';
 
@@ -14,11 +15,17 @@ import { destinationOpener } from './destination-opener.js';
 const MAX_PROBES = 32;
 
 /** ExportService over an open database. */
-export function exportService(config: Config, pool: Pool, cursors: Cursors): ServiceEntry {
+export function exportService(
+  config: Config,
+  pool: Pool,
+  cursors: Cursors,
+  schemas: SchemaRegistry,
+): ServiceEntry {
   const handlers = exportHandlers({
     pool,
     idempotency: openIdempotency(config, pool),
     cursors,
+    schemas,
     encryptionKeys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
     probe: { shares: createProjectShares(MAX_PROBES), open: destinationOpener(config) },
     clock: Date.now,

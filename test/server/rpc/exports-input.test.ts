@@ -58,6 +58,7 @@ t.test('a destination has the members of its kind, in their form', async (t) => 
     [{ destination: s3, start: 'tomorrow' }, '/start'],
     [{ destination: s3, compression: 'zip' }, '/compression'],
     [{ destination: s3, filter: { schema: 'x'.repeat(257) } }, '/filter/schema'],
+    [{ destination: s3, filter: { schema: 'purls' } }, '/filter/schema'],
     [{ destination: s3, status: 'active' }, '/status'],
   ];
   for (const [body, ...paths] of cases) {

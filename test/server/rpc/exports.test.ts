@@ -177,14 +177,15 @@ t.test('an export is found by its project and environment only', async (t) => {
   }
 });
 
-t.test('reading takes exports:read, and all else exports:write', async (t) => {
+t.test('reading takes exports:read, all else exports:write, and creating attestations:read', async (t) => {
   const { projectId } = await newKey(app);
   const keyWith = (...scopes: string[]) => newKey(app, { projectId, scopes });
+  const creator = await keyWith('exports:write', 'attestations:read');
   const writer = await keyWith('exports:write');
   const reader = await keyWith('exports:read');
   const stranger = await keyWith('attestations:write', 'attestations:read', 'webhooks:write');
   for (const { name, call } of surfaces) {
-    const { id } = await make(writer);
+    const { id } = await make(creator);
     const codes = async ({ key }: { key: string }) => {
       const all: string[] = [];
       for (const method of [getExport, listExports, testExport, createExport, deleteExport]) {
@@ -197,7 +198,12 @@ t.test('reading takes exports:read, and all else exports:write', async (t) => {
     const denied = 'auth.insufficient_scope';
     t.same(await codes(reader), ['ok', 'ok', denied, denied, denied], `${name}: reader`);
     t.same(await codes(stranger), [denied, denied, denied, denied, denied], `${name}: stranger`);
-    t.same(await codes(writer), [denied, denied, 'ok', 'ok', 'ok'], `${name}: writer`);
+    t.same(await codes(writer), [denied, denied, 'ok', denied, 'ok'], `${name}: writer`);
+    t.same(
+      await codes(creator),
+      [denied, denied, 'export.invalid_destination', 'ok', 'ok'],
+      `${name}: creator`,
+    );
   }
 });
 

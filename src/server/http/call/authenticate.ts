@@ -49,11 +49,17 @@ function assertAdmin(isAdmin: boolean, token: string): void {
   );
 }
 
-/** The refusal of a principal that lacks the method's scope. */
-export function findScopeRefusal({ principal }: Call, { scope }: MethodRules): ApiError | undefined {
-  if (principal === undefined || scope === UNIVERSAL_SCOPE || principal.scopes.includes(scope)) return;
-  return new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, `the API key lacks the scope ${scope}`, {
-    required: scope,
+/** The refusal of a principal that lacks a scope of the method; it names the first one. */
+export function findScopeRefusal(
+  { principal }: Call,
+  { scope, moreScopes }: MethodRules,
+): ApiError | undefined {
+  if (principal === undefined) return undefined;
+  const isLacking = (one: string) => one !== UNIVERSAL_SCOPE && !principal.scopes.includes(one);
+  const required = isLacking(scope) ? scope : moreScopes.find(isLacking);
+  if (required === undefined) return undefined;
+  return new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, `the API key lacks the scope ${required}`, {
+    required,
   });
 }
 

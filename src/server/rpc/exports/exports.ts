@@ -19,8 +19,10 @@ import { enumName } from '../../../protocol/enum-names.js';
 import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { readStoredDestination } from '../../export/stored-destination.js';
+import { invalidRequest } from '../../json/problems.js';
 import { encryptSecret } from '../../keys/encryption.js';
 import type { KeyRing } from '../../keys/key-ring.js';
+import type { SchemaRegistry } from '../../schema/registry.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { retryExportNow } from '../../store/exports/export-leases.js';
 import { readExportProgress } from '../../store/exports/export-status.js';
@@ -47,6 +49,7 @@ type ExportDeps = AuditIds & {
   pool: Pool;
   idempotency: Idempotency;
   cursors: Cursors;
+  schemas: SchemaRegistry;
   /** Sub-keys that encrypt credentials. */
   encryptionKeys: KeyRing;
   probe: ProbeDeps;
@@ -79,7 +82,8 @@ export function exportHandlers(deps: ExportDeps): Handlers<typeof ExportService>
 /** Probes the destination outside of any transaction, then stores the export. */
 async function createExport(deps: ExportDeps, request: CreateExportRequest, call: Call): Promise<Export> {
   const { projectId, environment } = getPrincipal(call);
-  const { destination, filter } = request;
+  const { destination } = request;
+  const schema = request.filter?.schema || null;
   if (destination === undefined) throw new Error('the request was not validated');
   assertMembersOfKind(destination);
   const id = `exp_${deps.random.ulid(deps.clock())}`;
@@ -87,6 +91,7 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
   const { idempotency, probe, encryptionKeys } = deps;
   return changeOnceAfter(idempotency, call, request, {
     prepare: async () => {
+      assertSchema(deps.schemas, schema);
       if (!(await mayAddExport(deps.pool, { projectId, environment }, MAX_EXPORTS))) throw limitReached();
       await probeDestination(probe, call, { exportId: id, projectId, read: () => destination });
     },
@@ -97,7 +102,7 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
         environment,
         destination: members,
         secrets: encryptSecret(encryptionKeys, JSON.stringify(secrets), id),
-        schema: filter === undefined || filter.schema === '' ? null : filter.schema,
+        schema,
         compression: request.compression || ExportCompression.NONE,
         start: request.start || ExportStart.NOW,
       };
@@ -111,6 +116,13 @@ async function createExport(deps: ExportDeps, request: CreateExportRequest, call
     },
     show: (sql, made) => showExport(sql, made, call),
   });
+}
+
+/** Refuses a filter that no submission can match: each names one of these schemas. */
+function assertSchema(schemas: SchemaRegistry, schema: string | null): void {
+  if (schema === null || schemas.has(schema)) return;
+  const message = `is no metadata schema of the service, which are ${[...schemas.keys()].join(', ')}`;
+  throw invalidRequest([{ path: '/filter/schema', message }]);
 }
 
 /** Where a destination is, for the audit log. */
