@@ -58,6 +58,8 @@ export type ServerSettings = Listeners & {
   readonly webhookHistoryMs: number;
   /** Retention of audit log entries. */
   readonly auditRetentionMs: number;
+  /** Of all temporary files in which a worker prepares the objects of exports. */
+  readonly exportSpoolBytes: number;
   /** The buckets and account hosts of exports that the operator's own cloud credentials may be used for. */
   readonly ambientCredentials: readonly string[];
   /** PEM file of certificate authorities to trust beside Node's. Node reads it by itself; other programs get its path. */
@@ -118,6 +120,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     idempotencyRetentionMs: settings.get('IDEMPOTENCY_RETENTION', duration('1m', '30d'), 86_400_000),
     webhookHistoryMs: settings.get('WEBHOOK_HISTORY', duration('7d', '365d'), 30 * 86_400_000),
     auditRetentionMs: settings.get('AUDIT_RETENTION', duration('30d', '3650d'), 400 * 86_400_000),
+    exportSpoolBytes: settings.get('EXPORT_SPOOL_MIB', integer(64, 1_048_576), 4_096) * 1024 * 1024,
     ambientCredentials: settings.get('ALLOW_AMBIENT_CREDENTIALS', names, []),
     extraCaFile: settings.find('NODE_EXTRA_CA_CERTS', path),
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),

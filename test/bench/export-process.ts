@@ -63,6 +63,7 @@ async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {
       allowInsecureDestinations: true,
       ambientCredentials: [],
       extraCaFile: undefined,
+      exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log: createLogger({ level: 'warn', fd: 2 }),
     observeShipments: () => {},

@@ -198,6 +198,7 @@ t.test('each setting takes what it should', async (t) => {
     ['CORS_ORIGINS', 'https://a.example, http://b:1', 'corsOrigins', ['https://a.example', 'http://b:1']],
     ['LOG_LEVEL', 'silent', 'logLevel', 'silent'],
     ['PG_POOL', '500', 'poolSize', 500],
+    ['EXPORT_SPOOL_MIB', '64', 'exportSpoolBytes', 64 * 1024 * 1024],
     ['MAX_REQUESTS', '5', 'openLimits', { ...OPEN_LIMITS, maxRequests: 5 }],
     ['TRUSTED_PROXIES', 'none', 'openLimits', { ...OPEN_LIMITS, trustedProxies: [] }],
     [
@@ -252,6 +253,7 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['CORS_ORIGINS', 'a.example', 'https://a.example/', 'https://a.example,*', 'null', ','],
     ['LOG_LEVEL', 'verbose', 'INFO'],
     ['PG_POOL', '1', '501'],
+    ['EXPORT_SPOOL_MIB', '63', '1048577'],
     ['MAX_CONNECTIONS', '0', '-1', 'many'],
     ['MAX_BODY_MIB', '3'],
     ['TRUSTED_PROXIES', 'proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', ',', '::1/129'],

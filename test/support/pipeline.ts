@@ -150,6 +150,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
       allowInsecureDestinations: true,
       ambientCredentials: [],
       extraCaFile: undefined,
+      exportSpoolBytes: 1024 * 1024 * 1024,
     },
     log: createLogger({ level: 'silent' }),
     observeShipments: () => {},

@@ -31,8 +31,13 @@ const GAUGES: readonly { name: string; help: string; of: (totals: ExportTotals) 
   },
 ];
 
-/** Adds the gauges of exports. Reads their tables once per scrape. */
-export function addExportGauges(metrics: Metrics, pool: Pool): void {
+/** Adds the gauges of exports. Reads their tables once per scrape. `spooled`: the bytes in this process's temporary files. */
+export function addExportGauges(metrics: Metrics, pool: Pool, spooled: () => number): void {
+  metrics.addGauge({
+    name: 'attest_export_spool_bytes',
+    help: 'Bytes in the temporary files of objects that are being shipped, of EXPORT_SPOOL_MIB at most',
+    read: async () => spooled(),
+  });
   const totals = shared(() => readExportTotals(pool));
   for (const { name, help, of } of GAUGES)
     metrics.addGauge({ name, help, read: async () => of(await totals()) });

@@ -11,6 +11,7 @@ import type { ShipmentWork } from '../store/exports/export-work.js';
 import type { Log } from '../store/log/logs.js';
 import type { Witness } from '../witness/witness.js';
 import type { ProjectShares } from './exports/project-shares.js';
+import type { SpoolBudget } from './exports/spool-budget.js';
 import type { Register } from './register/register.js';
 import type { AttemptRecorder } from './webhooks/attempt-recorder.js';
 import type { ProjectSlots } from './webhooks/project-slots.js';
@@ -94,6 +95,7 @@ export type Exports = {
   aborting: AbortSignal;
   /** Where objects are kept while they are written. */
   temporaryDirectory: string;
+  spoolBudget: SpoolBudget;
   pacing: { manifestDelayMs: number };
   /** Logs objects that could not be made. */
   outageLog: OutageLog;

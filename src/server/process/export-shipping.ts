@@ -12,6 +12,7 @@ import { deriveKeyRing } from '../keys/key-ring.js';
 import { type Secrets, signingKeyOf } from '../keys/secrets.js';
 import { openLogCache } from '../logs/log-cache.js';
 import { createProjectShares } from '../pipeline/exports/project-shares.js';
+import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Exports } from '../pipeline/pipeline.js';
 import { createExportLines } from '../rpc/attestations/export-lines.js';
@@ -21,7 +22,7 @@ import { type DestinationSettings, destinationOpener } from './destination-opene
 
 /** The options of shipping exports. */
 export type ExportsOptions = {
-  config: Pick<Config, 'databaseUrl'> &
+  config: Pick<Config, 'databaseUrl' | 'exportSpoolBytes'> &
     DestinationSettings & { secrets: Pick<Secrets, 'secretKeys' | 'dsse'> };
   log: Logger;
   /** Called with each object that was written, and each attempt that failed. */
@@ -79,6 +80,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     stopping: stopping.signal,
     aborting: aborting.signal,
     temporaryDirectory: tmpdir(),
+    spoolBudget: createSpoolBudget(config.exportSpoolBytes),
     pacing: { manifestDelayMs: MANIFEST_DELAY_MS },
     outageLog: createOutageLog(log, () => performance.now()),
     observe: observeShipments,

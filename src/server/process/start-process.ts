@@ -80,7 +80,7 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
     clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
     addWitnessGauges(metrics, worker.pipeline.pool);
-    addExportGauges(metrics, worker.pipeline.pool);
+    addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
   }
   if (roles.api) {
     const { startApi } = await import('./api.js');

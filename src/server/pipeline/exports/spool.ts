@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 
 /** The bytes of an object, which can be read any number of times until they are disposed of. */
 type Spooled = {
@@ -20,18 +21,40 @@ const CHUNK_BYTES = 64 * 1024;
 /** Level 1 compresses proofs, which repeat each other, to a fifth at a third of the CPU of level 6. */
 const GZIP_LEVEL = 1;
 
+type SpoolOptions = {
+  /** An existing directory. */
+  folder: string;
+  budget: SpoolBudget;
+  projectId: string;
+  isGzip: boolean;
+  signal: AbortSignal;
+};
+
 /**
  * Writes text to a file without a name, so that its length and SHA-256 are known before it is sent and it can be sent again.
- * Short text stays in memory. Memory does not grow with the text.
- *
- * @param folder an existing directory
+ * Short text stays in memory. Memory does not grow with the text. Waits for room in the budget, which may take several
+ * attempts, each of which calls `render`.
  */
 export async function spool(
+  render: () => AsyncIterable<string>,
+  { budget, projectId, ...options }: SpoolOptions,
+): Promise<Spooled> {
+  for (;;) {
+    try {
+      return await spoolOnce(render(), budget.open(projectId), options);
+    } catch (error) {
+      if (!(error instanceof SpoolYield)) throw error;
+    }
+  }
+}
+
+async function spoolOnce(
   lines: AsyncIterable<string>,
-  { folder, isGzip, signal }: { folder: string; isGzip: boolean; signal: AbortSignal },
+  account: SpoolAccount,
+  { folder, isGzip, signal }: Pick<SpoolOptions, 'folder' | 'isGzip' | 'signal'>,
 ): Promise<Spooled> {
   const sha256 = createHash('sha256');
-  const kept = createSink(folder);
+  const kept = createSink(folder, account, signal);
   const measure = new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
       sha256.update(chunk);
@@ -78,19 +101,24 @@ async function* inChunks(lines: AsyncIterable<string>): AsyncIterable<Buffer> {
 }
 
 /** A sink that keeps chunks in memory, and in a file once they are many. */
-function createSink(folder: string) {
+function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) {
   let chunks: Buffer[] = [];
   let bytes = 0;
   let file: FileHandle | undefined;
   const flush = async () => {
-    file ??= await openNameless(folder);
     const taken = chunks;
     chunks = [];
+    await account.add(
+      taken.reduce((sum, { length }) => sum + length, 0),
+      signal,
+    );
+    file ??= await openNameless(folder);
     for (const chunk of taken) await file.appendFile(chunk);
   };
   const dispose = async () => {
     await file?.close();
     file = undefined;
+    account.close();
   };
   const sink = new Writable({
     write: (chunk: Buffer, _encoding, done) => {

@@ -23,8 +23,12 @@ export async function writeShipment(
   const count = () => {
     submissions++;
   };
-  const lines = exports.renderLines(leased, work, count);
-  const spooled = await spool(lines, { folder: exports.temporaryDirectory, isGzip, signal });
+  const render = () => {
+    submissions = 0;
+    return exports.renderLines(leased, work, count);
+  };
+  const { temporaryDirectory: folder, spoolBudget: budget } = exports;
+  const spooled = await spool(render, { folder, budget, projectId: leased.projectId, isGzip, signal });
   try {
     const { bytes, sha256 } = spooled;
     const object = {

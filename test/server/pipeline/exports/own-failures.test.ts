@@ -1,5 +1,6 @@
 /** What fails without the destination's fault, or by its malice: how it is counted, logged and repeated. */
 import t from 'tap';
+import { createSpoolBudget } from '../../../../src/server/pipeline/exports/spool-budget.js';
 import { letPass } from '../../../support/database-clock.js';
 import { exportsLog } from '../../../support/exports/exports.js';
 import { assertExported, setExportScene } from '../../../support/exports/scene.js';
@@ -63,6 +64,37 @@ t.test('a failure of our own is not counted, and is soon repeated', async (t) =>
   t.match(await read(), { failures: 0, error: null });
   await assertExported(t, { pool: test.pool, store }, made);
 });
+
+t.test(
+  'an object larger than the budget of temporary files fails, and ships once there is room',
+  async (t) => {
+    const scene = await setExportScene(t);
+    const { test, store } = scene;
+    const projectId = await scene.newProject();
+    const made = await scene.exportOf(projectId);
+    const { exports } = test.pipeline;
+    const { renderLines, spoolBudget } = exports;
+    exports.spoolBudget = createSpoolBudget(1024 * 1024);
+    exports.renderLines = async function* (...of) {
+      for (let i = 0; i < 32; i++) yield `${' '.repeat(64 * 1024)}\n`;
+      yield* renderLines(...of);
+    };
+    await scene.submit(projectId, 1);
+    const [row] = await test.pool<{ failures: number; error: string }[]>`
+    SELECT failures, last_error AS error FROM export WHERE id = ${made.id}`;
+    t.match(row, {
+      failures: 1,
+      error: /^an object is larger than the 1 MiB that the service has .* EXPORT_SPOOL_MIB$/,
+    });
+    t.equal(exports.spoolBudget.bytesInUse(), 0);
+    exports.spoolBudget = spoolBudget;
+    exports.renderLines = renderLines;
+    await letPass(test, HOUR_MS);
+    await drain(test.pipeline);
+    await assertExported(t, { pool: test.pool, store }, made);
+    t.equal(spoolBudget.bytesInUse(), 0);
+  },
+);
 
 t.test('the first failure of a row is logged with its reason, and the recovery', async (t) => {
   const scene = await setExportScene(t);
