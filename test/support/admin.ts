@@ -2,6 +2,7 @@
 import type { DescMessage, DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../gen/attestation/admin/v1/audit_pb.js';
+import { ProjectExportService } from '../../gen/attestation/admin/v1/exports_pb.js';
 import { ProjectService } from '../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
@@ -16,6 +17,7 @@ export const ADMIN_METHODS = [
   UsageService,
   AuditService,
   WitnessService,
+  ProjectExportService,
 ].flatMap(({ methods }) => methods as DescMethodUnary[]);
 
 /** What tests do with the admin API. */

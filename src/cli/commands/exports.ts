@@ -16,6 +16,7 @@ import { addDestinationFlags, readDestination } from '../flags/destination-flags
 import { confirm } from '../output/confirm.js';
 import { exportTable, exportText } from '../output/export-text.js';
 import { addHelp } from '../output/help.js';
+import { listAllExports } from './all-exports.js';
 
 type ExportFlags = ClientFlags & { json?: boolean };
 type CreateFlags = ExportFlags &
@@ -28,6 +29,7 @@ const EXAMPLES = [
   'attest exports create azure_blob --account-url https://example.blob.core.windows.net --container attest --sas-token-file sas.txt',
   'attest exports create git_repo --repository https://git.example.com/team/attestations.git --token-file token.txt',
   'attest exports list',
+  'attest exports list --all-projects --failed',
   'attest exports get exp_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest exports test exp_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest exports delete exp_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
@@ -54,7 +56,11 @@ export function addExports(program: Command, cli: Cli): void {
   addCreate(create.option('--json', 'print JSON'), cli);
   command('list')
     .description('list exports, newest first')
-    .action(async (flags: ExportFlags) => {
+    .option('--all-projects', 'those of all projects, by the admin API with ATTEST_ADMIN_TOKEN')
+    .option('--failed', 'with --all-projects: only those whose last attempt failed')
+    .action(async (flags: ExportFlags & { allProjects?: boolean; failed?: boolean }) => {
+      if (flags.allProjects) return listAllExports(cli, flags, { onlyFailed: flags.failed === true });
+      if (flags.failed) throw new UsageError('--failed needs --all-projects');
       const all: Export[] = [];
       for await (const one of openClient(cli, flags).exports.list()) all.push(one);
       if (flags.json) printJsonList(cli, ExportSchema, all);

@@ -1,5 +1,6 @@
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
@@ -11,6 +12,7 @@ import { announceKeyChange } from '../queue/broadcast.js';
 import type { Queue } from '../queue/jetstream.js';
 import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
 import { auditHandlers } from '../rpc/admin/audit.js';
+import { projectExportHandlers } from '../rpc/admin/exports.js';
 import { projectHandlers } from '../rpc/admin/projects.js';
 import { usageHandlers } from '../rpc/admin/usage.js';
 import { witnessHandlers } from '../rpc/admin/witnesses.js';
@@ -52,6 +54,7 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
     { desc: ApiKeyService, handlers: keys },
     { desc: UsageService, handlers: usageHandlers(shared) },
     { desc: AuditService, handlers: auditHandlers(shared) },
+    { desc: ProjectExportService, handlers: projectExportHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
   ];
 }

@@ -30,9 +30,14 @@ const app = await startApp(t, { isProxied: true });
 const owner = await newKey(app);
 const authorization = `Bearer ${owner.key}`;
 const names = (await publicServices()).map(({ typeName }) => typeName);
-const ADMIN = ['ApiKeyService', 'AuditService', 'ProjectService', 'UsageService', 'WitnessService'].map(
-  (name) => `attestation.admin.v1.${name}`,
-);
+const ADMIN = [
+  'ApiKeyService',
+  'AuditService',
+  'ProjectExportService',
+  'ProjectService',
+  'UsageService',
+  'WitnessService',
+].map((name) => `attestation.admin.v1.${name}`);
 const STANDARD = [
   'grpc.health.v1.Health',
   'grpc.reflection.v1.ServerReflection',

@@ -109,6 +109,23 @@ export async function listExports(
     ORDER BY x.number DESC LIMIT ${limit}`;
 }
 
+/**
+ * Lists exports of all owners with numbers below `before`, newest first: those of a status, or with 0 all that are not
+ * stopped. `onlyFailed` leaves those whose last attempt failed.
+ */
+export async function listAllExports(
+  sql: Sql,
+  { status, onlyFailed }: { status: number; onlyFailed: boolean },
+  { before, limit }: { before: number | undefined; limit: number },
+): Promise<ExportRow[]> {
+  return sql<ExportRow[]>`
+    SELECT ${exportColumns(sql)} FROM export x
+    WHERE ${status === 0 ? sql`x.status <> ${STOPPED}` : sql`x.status = ${status}`}
+      ${onlyFailed ? sql`AND x.failures > 0` : sql``}
+      ${before === undefined ? sql`` : sql`AND x.number < ${before}`}
+    ORDER BY x.number DESC LIMIT ${limit}`;
+}
+
 /** Stops an export for good and erases its secrets. Ends the lease. @returns whether it was not stopped before */
 export async function stopExport(sql: Sql, id: string): Promise<boolean> {
   const { count } = await sql`
