@@ -49,6 +49,20 @@ async function submit(): Promise<string> {
   return acknowledgement(creation, answer).id;
 }
 
+/** Above this many bytes an object is uploaded in parts. */
+const LARGE_BYTES = 64 * 1024 * 1024;
+const LARGE_METADATA = {
+  schema: 'slsa.provenance.v1',
+  buildDefinition: { buildType: 'https://example.com/a', externalParameters: { note: 'x'.repeat(60_000) } },
+  runDetails: { builder: { id: 'https://example.com/builder' } },
+};
+const LARGE_SUBMISSIONS = 1_100;
+
+async function submitLarge(): Promise<void> {
+  const { artifactSha256: sha256 } = newCreation();
+  await call('POST', 'attestations', { artifact: { sha256 }, metadata: LARGE_METADATA });
+}
+
 async function untilShipped({ id }: SceneExport): Promise<void> {
   await letWitnessesBeAsked(pool);
   await untilWitnessed(pool);
@@ -118,6 +132,31 @@ for (const [what, operation, fault, isLate] of POINTS) {
     await call('DELETE', `exports/${made.id}`);
   });
 }
+
+t.test('a worker killed in the middle of an upload in parts leaves it to the next one', async (t) => {
+  const made = await makeExport();
+  const seen: string[] = [];
+  store.fail(({ operation, key }) => {
+    if (!key.includes(made.id)) return undefined;
+    seen.push(operation);
+    const isLater = seen.filter((each) => each === 'UploadPart').length > 2;
+    return operation === 'UploadPart' && isLater ? { kind: 'throttle', bytesPerSecond: 1024 } : undefined;
+  });
+  for (let i = 0; i < LARGE_SUBMISSIONS / 10; i++) await Promise.all(Array.from({ length: 10 }, submitLarge));
+  const doomed = await installation.startWorker();
+  await until('some parts are there', () => seen.filter((each) => each === 'UploadPart').length > 2, 60_000);
+  await killed(doomed);
+  await letLeaseRunOut(made);
+  t.notOk(seen.includes('CompleteMultipartUpload'));
+  t.equal(store.buckets.get(BUCKET)?.uploads.size, 1, 'what was uploaded is left');
+  store.fail(() => undefined);
+  const next = await installation.startWorker();
+  await untilShipped(made);
+  await next.stop();
+  t.ok([...(await objectsOf(store, made.id)).values()].some(({ length }) => length > LARGE_BYTES));
+  await assertExported(t, { pool, store }, made);
+  await call('DELETE', `exports/${made.id}`);
+});
 
 for (const when of ['before the request arrives', 'before the answer arrives'] as const) {
   t.test(`a worker killed when it records an object, ${when}`, async (t) => {
