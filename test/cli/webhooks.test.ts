@@ -6,6 +6,7 @@ import { submit } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { answering, startReceiver } from '../support/receiver.js';
 import { PROGRAM, runHere } from '../support/run-cli.js';
+import { BUCKET, OWNER, startStore } from '../support/s3/fixture.js';
 import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
 
@@ -57,6 +58,37 @@ t.test('a subscription is made, shown, changed, tested and deleted', async (t) =
   t.match(JSON.parse(await run('redeliver', id, '--since', '2026-01-01T00:00:00Z', '--json')), { id });
   t.match(await run('delete', id), /deleted/);
   t.match(await runHere(['webhooks', 'get', id], { env }), { code: 1, stderr: /webhook\.not_found/ });
+});
+
+t.test('the deliveries of a subscription show the event export.failing', async (t) => {
+  const receiver = await startReceiver(t);
+  const store = await startStore(t);
+  const made = await run('create', receiver.url, '--event', 'export.failing');
+  const [id = ''] = made.split(' ');
+  receiver.trust(secretIn(made));
+  const { accessKeyId: access_key_id, secretAccessKey: secret_access_key } = OWNER;
+  const destination = { kind: 's3', bucket: BUCKET, endpoint: store.url, access_key_id, secret_access_key };
+  const { json } = await app.rest('/v1/exports', { apiKey: owner.key, body: { destination } });
+  const exportId = String(json.id);
+  t.match(exportId, /^exp_/);
+  store.fail(({ operation }) =>
+    operation === 'PutObject' ? { kind: 'refuse', code: 'AccessDenied' } : undefined,
+  );
+  await app.pool`
+    UPDATE export SET failures = 9, failing_since = clock_timestamp() - interval '25 hours' WHERE id = ${exportId}`;
+  await submit(app, owner);
+  await app.drain();
+  const line = await until('the event is delivered', async () => {
+    const [, first = ''] = (await run('deliveries', id)).split('\n');
+    return first.includes('delivered') ? first : undefined;
+  });
+  t.match(line, /^dlv_\w{26} .* delivered +export\.failing +1 +2\d\d$/);
+  const [delivery = ''] = line.split(' ');
+  t.match(JSON.parse(await run('delivery', id, delivery, '--json')), {
+    event: { type: 'export.failing', data: { export_id: exportId, last_error: /^access is denied/ } },
+  });
+  await app.rest(`/v1/exports/${exportId}`, { apiKey: owner.key, method: 'DELETE' });
+  await run('delete', id);
 });
 
 t.test('a delivery is shown with its attempts, and what is disabled says why and what waits', async (t) => {

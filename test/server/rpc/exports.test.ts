@@ -10,7 +10,7 @@ import {
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { decryptSecret } from '../../../src/server/keys/encryption.js';
 import { deriveKeyRing } from '../../../src/server/keys/key-ring.js';
-import { objectsOf } from '../../support/exports/exports.js';
+import { linesOf, objectsOf } from '../../support/exports/exports.js';
 import { assertNoLeaks } from '../../support/recorder.js';
 import { BUCKET, OWNER } from '../../support/s3/fixture.js';
 import { newKey } from '../../support/test-keys.js';
@@ -204,6 +204,27 @@ t.test('reading takes exports:read, all else exports:write, and creating attesta
       [denied, denied, 'export.invalid_destination', 'ok', 'ok'],
       `${name}: creator`,
     );
+  }
+});
+
+t.test('an export of a test key ships test submissions only, one of a live key live ones', async (t) => {
+  const live = await newKey(app);
+  const test = await newKey(app, { projectId: live.projectId, environment: Environment.TEST });
+  const owners = [
+    { owner: live, environment: 'live' },
+    { owner: test, environment: 'test' },
+  ];
+  const made = await Promise.all(owners.map(({ owner }) => make(owner)));
+  const submitted = [];
+  for (const { owner } of owners)
+    submitted.push((await Promise.all([submit(app, owner), submit(app, owner)])).map(({ id }) => id).sort());
+  await app.drain();
+  for (const [i, { environment }] of owners.entries()) {
+    const id = String(made[i]?.id);
+    const lines = await linesOf(store, id);
+    t.same(lines.map(({ submission }) => submission.id).sort(), submitted[i]);
+    for (const { submission } of lines) t.equal(submission.environment, environment);
+    for (const name of (await objectsOf(store, id)).keys()) t.match(name, `${id}/${environment}/`);
   }
 });
 

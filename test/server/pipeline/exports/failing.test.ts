@@ -2,6 +2,10 @@
 import t from 'tap';
 import { ExportStatus } from '../../../../gen/attestation/v1/exports_pb.js';
 import { DeliveryStatus, EventType } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { destinationMembers } from '../../../../src/server/export/destination.js';
+import { createDestinations } from '../../../../src/server/export/destinations.js';
+import { openS3 } from '../../../../src/server/export/s3/s3.js';
+import { readStoredDestination } from '../../../../src/server/export/stored-destination.js';
 import { ship } from '../../../../src/server/pipeline/exports/ship.js';
 import { stopExport } from '../../../../src/server/store/exports/exports.js';
 import { letPass } from '../../../support/database-clock.js';
@@ -10,6 +14,7 @@ import { assertExported, type SceneExport, setExportScene } from '../../../suppo
 import { drain } from '../../../support/pipeline.js';
 import { startReceiver } from '../../../support/receiver.js';
 import { type Fault, FULL } from '../../../support/s3/faults.js';
+import { contextOf } from '../../../support/s3/fixture.js';
 import { until } from '../../../support/until.js';
 import { deliveriesOf, submitFor, subscribe } from '../../../support/webhooks.js';
 
@@ -89,6 +94,34 @@ for (const [what, { fault, says, waitMs = 0 }] of Object.entries(REFUSALS)) {
     await assertRecovery(t, made);
   });
 }
+
+t.test('a store that hangs, with the limit of the destination', async (t) => {
+  const { destinations } = pipeline.exports;
+  const stallTimeoutMs = 200;
+  pipeline.exports.destinations = createDestinations((row) => {
+    const destination = destinationMembers(readStoredDestination(scene.keys, row));
+    return openS3(contextOf({}, { destination, exportId: row.id, projectId: row.projectId }), {
+      stallTimeoutMs,
+    });
+  });
+  t.teardown(async () => {
+    await pipeline.exports.destinations.close();
+    pipeline.exports.destinations = destinations;
+  });
+  for (const operation of ['HeadObject', 'PutObject']) {
+    const made = await failingExport(() =>
+      store.fail((request) => (request.operation === operation ? { kind: 'hang' } : undefined)),
+    );
+    t.match(await statusOf(made), {
+      status: ExportStatus.ACTIVE,
+      failures: 1,
+      error: /the host timed out/,
+      isSince: true,
+    });
+    store.fail(() => undefined);
+    await assertRecovery(t, made);
+  }
+});
 
 t.test('a store that is gone, for longer and longer, and back', async (t) => {
   const made = await failingExport(() => store.goAway());

@@ -2,8 +2,11 @@
 import t from 'tap';
 import { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { ExportStart } from '../../../../gen/attestation/v1/exports_pb.js';
+import { logManager } from '../../../../src/server/logs/log-manager.js';
 import { ship } from '../../../../src/server/pipeline/exports/ship.js';
+import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import { readExportProgress } from '../../../../src/server/store/exports/export-status.js';
+import { findActiveLog, listLogs } from '../../../../src/server/store/log/logs.js';
 import { redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
 import { letPass } from '../../../support/database-clock.js';
 import { linesOf, objectsOf } from '../../../support/exports/exports.js';
@@ -129,4 +132,18 @@ t.test('a later epoch of the log follows the first, which is frozen', async (t) 
   await assertExported(t, { pool, store }, made);
   const { found } = await assertCovered(t, made);
   t.equal(found?.isComplete, true, 'what the frozen log has is complete');
+  await logManager(pool, await openRegister(test.register)).newEpoch('live');
+  const next = findActiveLog(await listLogs(pool), Environment.LIVE);
+  t.not(next?.id, live?.id);
+  await submitFor({ ...test, logId: next?.id ?? 0 }, projectId, 3);
+  await untilQuiet(2 * MINUTE_MS, DAY_MS, DAY_MS);
+  await assertExported(t, { pool, store }, made);
+  const later = await assertCovered(t, made);
+  t.equal(later.lines.verified, 5);
+  t.equal(later.found?.isComplete, true);
+  t.same(
+    later.found?.logs.map(({ origin }) => origin),
+    ['live.log.example.com', 'live-2.log.example.com'],
+    'the manifests cover both',
+  );
 });
