@@ -5,7 +5,7 @@ import type { LogPipeline } from '../pipeline.js';
 const SLOW_MS = 5_000;
 
 /** The log line's fields of one call. */
-export type WitnessCall = { origin: string; witness: string; treeSize: number; attempt: number };
+type WitnessCall = { origin: string; witness: string; treeSize: number; attempt: number };
 
 /** Runs one call. Rejects if it takes longer than `witnessTimeoutMs` or the worker stops; its signal then aborts. */
 export async function callWitness<T>(
