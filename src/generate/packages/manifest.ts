@@ -68,7 +68,14 @@ export function serverManifest(root: RootManifest): object {
     bin,
     exports: { './package.json': './package.json' },
     dependencies,
-    optionalDependencies,
+    optionalDependencies: withoutTools(optionalDependencies),
     bundleDependencies,
   };
+}
+
+/** Programs for tests, with a package per platform: npm has no optional development dependencies. */
+const TOOLS = '@foundry-rs/';
+
+function withoutTools(dependencies: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(dependencies).filter(([name]) => !name.startsWith(TOOLS)));
 }

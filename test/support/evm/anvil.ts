@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import type { JsonRpc } from '../../../src/proof/evm/json-rpc.js';
@@ -28,12 +27,11 @@ export type Anvil = {
   sendAs(address: string, transaction: { nonce: string; maxFeePerGas: string }): Promise<void>;
 };
 
-/** The binary itself: its wrapper would leave it behind when it is killed. */
+/** The binary of this platform. */
 function findBinary(): string {
-  const require = createRequire(import.meta.url);
-  const wrapper = createRequire(join(dirname(require.resolve('@foundry-rs/anvil/package.json')), 'x.js'));
   const arch = process.arch === 'x64' ? 'amd64' : process.arch;
-  return wrapper.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
+  const platform = `@foundry-rs/anvil-${process.platform}-${arch}`;
+  return createRequire(import.meta.url).resolve(`${platform}/bin/anvil`);
 }
 
 /** Starts a chain on a free port of 127.0.0.1 until the test ends. */
