@@ -2,6 +2,7 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { toHex } from '../../src/proof/bytes/encoding.js';
+import type { EvidenceSources } from '../../src/proof/verify/evidence.js';
 import type { Policy } from '../../src/proof/verify/policy-step.js';
 import type { TrustedQuorum } from '../../src/proof/verify/trust.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
@@ -32,6 +33,8 @@ export type Consistency = {
   sealed?: boolean;
   /** Submissions whose bundles were verified before, and need not be again; this call adds to it. */
   verified?: Set<string>;
+  /** What evidence of some kinds is checked against. */
+  sources?: EvidenceSources;
 };
 
 /** Fails the test with everything that does not hold. @returns how much was looked at */
@@ -39,7 +42,7 @@ export async function assertConsistent(
   t: Test,
   options: Consistency,
 ): Promise<{ leaves: number; batches: number; verified: number }> {
-  const { pool, register, sealed = true, verified = new Set() } = options;
+  const { pool, register, sealed = true, verified = new Set(), sources = {} } = options;
   const logCache = await openLogCache(pool);
   const problems: string[] = [];
   const seen = { leaves: 0, batches: 0, verified: 0 };
@@ -54,7 +57,7 @@ export async function assertConsistent(
   problems.push(...findLost(options.acknowledged, submissions));
   problems.push(...(await findKeyProblems(pool, options.acknowledged)));
   const ready = [...submissions.values()].filter((row) => isReady(row) && !verified.has(row.id));
-  problems.push(...(await verifyBundles(pool, logCache, ready)));
+  problems.push(...(await verifyBundles(pool, logCache, ready, sources)));
   for (const { id } of ready) verified.add(id);
   t.same(problems.slice(0, 20), [], `${seen.leaves} leaves, ${seen.batches} batches are consistent`);
   return { ...seen, verified: ready.length };
@@ -109,6 +112,7 @@ async function verifyBundles(
   pool: Pool,
   logCache: LogCache,
   submissions: readonly SubmissionRow[],
+  sources: EvidenceSources,
 ): Promise<string[]> {
   const bundles = createBundleReader(pool, logCache, () => performance.now());
   const reader = createTrustRootsReader(pool, () => 'http://localhost/verify', Date.now);
@@ -121,6 +125,7 @@ async function verifyBundles(
     const { required, quorums } = await readPolicy(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;
     const verification = await verifyBundle((await bundles.read(row)).message(), {
+      ...sources,
       trustRoots,
       artifactSha256: toHex(row.artifactSha256),
       environment: statementOf(row, log.environment).environment,
