@@ -203,7 +203,7 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
   coversTreeSize?: bigint | undefined;
 
   /**
-   * By kind; while pending, what is known of the request, if the witness has accepted one. rfc3161: `policy_oid`, `serial`, `gen_time`, `nonce`; transparency_log: `log_index`. `gen_time` is what the
+   * By kind; while pending, what is known of the request, if the witness has accepted one. rfc3161: `policy_oid`, `serial`, `gen_time`, `nonce`; transparency_log: `log_index`; log_witness: `cosigned_at`. `gen_time` is what the
    * time stamp states, cut to milliseconds; it proves no time before `gen_time` and the accuracy stated with it, or one
    * unit of its last digit (a second when it has no fraction). `attest verify` says which time that is.
    *
