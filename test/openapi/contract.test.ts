@@ -1,13 +1,16 @@
 import t, { type Test } from 'tap';
+import { makeWitnessDue } from '../../src/server/store/witnesses/witness-leases.js';
 import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import { type Contract, openContract } from '../support/contract.js';
 import { assertEnvelope, assertStatus, CATALOGUE } from '../support/envelope.js';
+import { startCalendar } from '../support/opentimestamps/calendar.js';
 import { assertNoLeaks } from '../support/recorder.js';
 import type { RestAnswer } from '../support/rpc-clients.js';
 import { restRequest } from '../support/rpcs.js';
 import { newKey, type TestKey } from '../support/test-keys.js';
+import { until } from '../support/until.js';
 import {
   type Attempt,
   type Callable,
@@ -21,7 +24,9 @@ import {
 import { OTHER_ERRORS } from './other-errors.js';
 import { type Owned, PROVOCATIONS, UNPROVOKED } from './provocations.js';
 
-const app = await startApp(t, { isProxied: true });
+const calendar = await startCalendar(t);
+const calendars = { name: 'bitcoin', kind: 'opentimestamps', calendars: [calendar.url], every: '1s' };
+const app = await startApp(t, { isProxied: true, env: { WITNESSES: JSON.stringify([calendars]) } });
 const { json: document } = await app.rest('/openapi.json');
 const contract: Contract = openContract(document);
 const all = await callables(contract.operations);
@@ -37,6 +42,7 @@ async function ownEverything({ key }: TestKey): Promise<Known> {
   if (rest === undefined) throw new Error('there is no REST surface');
   const { id, artifactSha256 } = await submitWitnessed(app, owner);
   const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: key });
+  await untilInBlock(id, key);
   const changeable = await makeChangeable(rest, key);
   const webhooks = await makeWebhooks(rest, key);
   const exports = await makeExports(t, rest, key);
@@ -48,6 +54,17 @@ async function ownEverything({ key }: TestKey): Promise<Known> {
     ...webhooks,
     ...exports,
   };
+}
+
+/** Puts the submission's checkpoint into a Bitcoin block. The API caches for seconds what a batch's bundles share. */
+async function untilInBlock(id: string, apiKey: string): Promise<void> {
+  let height = 850_000;
+  await until('the .ots file is there', async () => {
+    calendar.mine(height++);
+    await makeWitnessDue(app.pool, 'bitcoin');
+    await app.drain();
+    return (await app.rest(`/v1/attestations/${id}/bundle.ots`, { apiKey })).status === 200;
+  });
 }
 
 /** Sends an attempt and holds request and answer against the document. */

@@ -78,7 +78,9 @@ function renderBundle(bundle: SerializedBundle, format: string) {
     }
     case 'bundle.ots': {
       const data = leafOts(bundle.message(), bundle.logIndex);
-      if (data === undefined) throw new ApiError(ErrorCode.BUNDLE_NOT_READY, NO_OTS);
+      if (data === undefined) {
+        throw new ApiError(ErrorCode.BUNDLE_NOT_READY, NO_OTS, {}, { 'retry-after': OTS_RETRY_SECONDS });
+      }
       return { contentType: 'application/vnd.opentimestamps.v1', data };
     }
     default:
@@ -86,6 +88,8 @@ function renderBundle(bundle: SerializedBundle, format: string) {
   }
 }
 
+/** Bitcoin makes a block in ten minutes, and calendars wait for several. */
+const OTS_RETRY_SECONDS = '3600';
 const NO_OTS =
   'no OpenTimestamps proof of this submission has landed; Bitcoin takes hours after the hourly request, if there is such a witness';
 
