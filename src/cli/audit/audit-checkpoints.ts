@@ -1,18 +1,11 @@
 /** Signed checkpoints from bundles and batches, which an audit compares with the log. */
 import type { Client } from '../../client/client.js';
-import type { ShownCheckpoint } from '../../proof/log/audit.js';
-import { openCheckpoint, parseCheckpoint } from '../../proof/log/checkpoint.js';
-import type { NoteKey } from '../../proof/log/note.js';
 import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../proof/verify/read-bundle.js';
 import { UsageError } from '../cli.js';
 import { readInputFile } from '../input/input-file.js';
 
-/** A signed note and its source. `mayPredateAudit` skips it if the last audit went further. */
-export type SourcedNote = {
-  readonly note: string;
-  readonly from: string;
-  readonly mayPredateAudit?: boolean;
-};
+/** A signed note and its source. */
+export type SourcedNote = { readonly note: string; readonly from: string };
 
 /** Reads the checkpoints of bundle files. Throws UsageError if a file is not a bundle. */
 export async function readBundleNotes(files: readonly string[]): Promise<SourcedNote[]> {
@@ -29,18 +22,7 @@ export async function readBundleNotes(files: readonly string[]): Promise<Sourced
 export async function listBatchNotes({ batches }: Client): Promise<SourcedNote[]> {
   const notes: SourcedNote[] = [];
   for await (const { id, checkpoint } of batches.list({ limit: 200 })) {
-    notes.push({ note: checkpoint, from: `batch ${id}`, mayPredateAudit: true });
+    notes.push({ note: checkpoint, from: `batch ${id}` });
   }
   return notes;
-}
-
-/** Verifies the checkpoints of one log. Throws FormatError if one is not signed by its log. */
-export async function openNotes(notes: readonly SourcedNote[], key: NoteKey) {
-  const own = notes.filter(({ note }) => parseCheckpoint(note).origin === key.name);
-  return Promise.all(
-    own.map(async ({ note, from, mayPredateAudit = false }) => {
-      const checkpoint: ShownCheckpoint = { ...(await openCheckpoint(note, key)), from };
-      return { ...checkpoint, mayPredateAudit };
-    }),
-  );
 }

@@ -1,140 +1,82 @@
-/** Audits one log: reads its published entries and compares the roots with its checkpoints. */
-
-import { fromUtf8, toBase64 } from '../../proof/bytes/encoding.js';
+/** Reads the entries of a log, and compares its tiles with those that follow from the entries. */
 import { FormatError } from '../../proof/bytes/format-error.js';
-import { type Audit, entryBundles, type ShownCheckpoint, startAudit } from '../../proof/log/audit.js';
-import { openCheckpoint, type SignedCheckpoint } from '../../proof/log/checkpoint.js';
-import { MAX_NOTE_BYTES } from '../../proof/log/note.js';
+import { equalBytes } from '../../proof/bytes/primitives.js';
+import { type Audit, type AuditedTree, entryBundles, type ShownCheckpoint } from '../../proof/log/audit.js';
+import { HASH_BYTES } from '../../proof/log/merkle.js';
+import type { TileRef } from '../../proof/log/tile.js';
 import { type TileAddress, tilePath } from '../../proof/log/tile-path.js';
-import type { Trust, TrustedLog } from '../../proof/verify/trust.js';
-import { UsageError } from '../cli.js';
-import { openNotes, type SourcedNote } from './audit-checkpoints.js';
-import { type AuditState, resumePoint, toAuditedLog } from './audit-state.js';
-import { fetchPublished } from './fetch-published.js';
+import { fetchEntries, fetchTile, type LogSource, type Net } from './log-source.js';
 import { mapConcurrent } from './map-concurrent.js';
 
-/** Result for one log. `size` and `read` count entries, `confirmed` counts checkpoints other than the current one. */
-export type Finding = {
-  readonly log: TrustedLog;
-  /** The signed note that the log serves now, if any. */
-  readonly checkpoint?: string;
-  readonly size: number;
-  readonly read: number;
-  readonly confirmed: number;
-  readonly problems: readonly string[];
+/** Where entries are read, and who hears of the progress. */
+type WalkDeps = {
+  readonly net: Net;
+  readonly source: LogSource;
+  /** Called with the number of entries of each bundle, and the tree up to its end if nothing is wrong so far. */
+  readonly onRead: (entries: number, tree: AuditedTree | undefined) => Promise<void> | void;
 };
 
-/** Trust, the checkpoints to compare with, and the state to resume from, which the audit updates. */
-export type AuditOptions = {
-  readonly trust: Trust;
-  readonly notes: readonly SourcedNote[];
-  readonly state: AuditState;
-  /** Called once with the number of entries to read; returns the progress callback. */
-  readonly startProgress: (entries: number) => (entries: number) => void;
-};
-
-/** 256 entries of at most 65,535 bytes, each with a 2-byte length prefix. */
-const MAX_ENTRIES_BYTES = 256 * 65_537;
+/** Bundles of entries in flight, each with its tile. Bounds the memory as well: a bundle has at most 16 MiB. */
 const CONCURRENCY = 8;
-const RETRY_DELAYS_MS = [500, 1_000, 2_000, 4_000];
 
 /**
- * Audits one log and returns its violations in the finding. Throws FetchError or UsageError if the log could not be
- * checked.
+ * Reads the entries up to `end`. Throws SourceError, or FormatError if entries or tiles are missing, malformed, or
+ * contradict each other.
  */
-export async function auditLog(walk: AuditOptions, log: TrustedLog): Promise<Finding> {
-  const start = await resumePoint(walk.state, log.key);
-  const { size } = start.frontier;
-  const nothing: Finding = { log, size, read: 0, confirmed: 0, problems: [] };
+export async function walkEntries<C extends ShownCheckpoint>(
+  deps: WalkDeps,
+  audit: Audit<C>,
+  end: number,
+): Promise<void> {
+  const read = async (address: TileAddress) => {
+    const pair = [
+      fetchEntries(deps.net, deps.source, address),
+      fetchTile(deps.net, deps.source, leafTile(address)),
+    ];
+    return { address, found: await Promise.all(pair).catch((error: Error) => error) };
+  };
+  for await (const { address, found } of mapConcurrent(
+    entryBundles(audit.tree.size, end),
+    CONCURRENCY,
+    read,
+  )) {
+    if (found instanceof Error) throw found;
+    const [entries, tile] = found;
+    const before = audit.tree.size;
+    const { leaves, completed } = addBundle(audit, entries!, address);
+    if (!equalBytes(leaves, tile!)) throw contradicts(leafTile(address));
+    for (const { level, index, hashes } of completed) await compareTile(deps, { level, index, hashes });
+    await deps.onRead(audit.tree.size - before, isRight(audit) ? audit.tree : undefined);
+  }
+  const partial = audit.tree.tiles.filter(({ level }) => level > 0);
+  for (const tile of partial) await compareTile(deps, tile);
+}
+
+function leafTile({ index, width }: TileAddress): TileRef {
+  return { level: 0, index, width };
+}
+
+function isRight<C>({ problems, contradicted }: Audit<C>): boolean {
+  return problems.length + contradicted.length === 0;
+}
+
+function addBundle<C>(audit: Audit<C>, entries: Uint8Array, address: TileAddress) {
   try {
-    const now = await fetchCheckpoint(log);
-    const shown = await openNotes([...start.notes, ...walk.notes], log.key);
-    assertNoneLarger(shown, now?.size ?? 0);
-    assertNoneOlder(shown, size);
-    if (now === undefined) return nothing;
-    const isTrusted = trustedKeys(walk.trust, log);
-    const checkpoints = [...shown, { ...now, from: 'the checkpoint it shows now' }];
-    const audit = startAudit({ start: start.frontier, checkpoints, isTrustedKey: isTrusted });
-    await readEntries(audit, log, now.size, walk.startProgress(now.size - size));
-    const { problems, confirmed, frontier } = audit;
-    if (problems.length === 0) walk.state.set(log.key.name, toAuditedLog(now.envelope, frontier));
-    return {
-      log,
-      checkpoint: now.envelope,
-      size: now.size,
-      read: frontier.size - size,
-      confirmed: Math.max(0, confirmed - 1),
-      problems,
-    };
+    return audit.add(entries, address);
   } catch (error) {
-    if (error instanceof FormatError) return { ...nothing, problems: [error.message] };
+    if (error instanceof FormatError) throw new FormatError(`${tilePath(address)}: ${error.message}`);
     throw error;
   }
 }
 
-async function fetchCheckpoint({
-  url,
-  key,
-}: TrustedLog): Promise<(SignedCheckpoint & { envelope: string }) | undefined> {
-  const options = { what: 'the checkpoint', maxBytes: MAX_NOTE_BYTES, retryDelaysMs: RETRY_DELAYS_MS };
-  const bytes = await fetchPublished(`${url}/checkpoint`, options);
-  if (bytes === undefined) return undefined;
-  const envelope = fromUtf8(bytes);
-  return { ...(await openCheckpoint(envelope, key)), envelope };
-}
-
-/** Throws FormatError if a signed checkpoint is larger than the log: entries were lost or are withheld. */
-function assertNoneLarger(shown: readonly ShownCheckpoint[], size: number): void {
-  const ahead = shown.find((checkpoint) => checkpoint.size > size);
-  if (ahead === undefined) return;
-  throw new FormatError(
-    `it shows ${size} entries now, and has signed that there are ${ahead.size} (${ahead.from})`,
-  );
-}
-
-/** Throws UsageError for a checkpoint before the start, whose root this audit does not compute. */
-function assertNoneOlder(
-  shown: readonly (ShownCheckpoint & { mayPredateAudit?: boolean })[],
-  start: number,
-): void {
-  const before = shown.find((checkpoint) => checkpoint.size < start && !checkpoint.mayPredateAudit);
-  if (before === undefined) return;
-  throw new UsageError(
-    `the checkpoint of size ${before.size} in ${before.from} is older than the last audit; audit without --state`,
-  );
-}
-
-function trustedKeys({ dsseKeys }: Trust, { environment }: TrustedLog): (spki: Uint8Array) => boolean {
-  const trusted = new Set(
-    dsseKeys.filter((key) => key.environment === environment).map(({ spki }) => toBase64(spki)),
-  );
-  return (spki) => trusted.has(toBase64(spki));
-}
-
-async function readEntries(
-  audit: Audit,
-  log: TrustedLog,
-  size: number,
-  onRead: (entries: number) => void,
+async function compareTile(
+  { net, source }: WalkDeps,
+  { level, index, hashes }: { level: number; index: number; hashes: Uint8Array },
 ): Promise<void> {
-  const read = async (address: TileAddress) => fetchEntries(log, address).catch((error: Error) => error);
-  const addresses = entryBundles(audit.frontier.size, size);
-  for await (const [address, bundle] of mapConcurrent(
-    addresses,
-    CONCURRENCY,
-    async (at) => [at, await read(at)] as const,
-  )) {
-    if (bundle instanceof Error) throw bundle;
-    const before = audit.frontier.size;
-    audit.add(bundle, address);
-    onRead(audit.frontier.size - before);
-  }
+  const ref = { level, index, width: hashes.length / HASH_BYTES };
+  if (!equalBytes(await fetchTile(net, source, ref), hashes)) throw contradicts(ref);
 }
 
-async function fetchEntries({ url }: TrustedLog, address: TileAddress): Promise<Uint8Array> {
-  const path = tilePath(address);
-  const options = { what: 'entries', maxBytes: MAX_ENTRIES_BYTES, retryDelaysMs: RETRY_DELAYS_MS };
-  const bundle = await fetchPublished(`${url}/${path}`, options);
-  if (bundle === undefined) throw new FormatError(`it has no ${path}, which its checkpoint covers`);
-  return bundle;
+function contradicts(ref: TileRef): FormatError {
+  return new FormatError(`${tilePath(ref)} is not the tile that follows from the entries`);
 }

@@ -1,142 +1,85 @@
 import type { Command } from 'commander';
-import { readTrust, type Trust, type TrustedLog } from '../../proof/verify/trust.js';
-import { environmentName } from '../../protocol/environment.js';
-import { listBatchNotes, readBundleNotes, type SourcedNote } from '../audit/audit-checkpoints.js';
-import { readAuditState, writeAuditState } from '../audit/audit-state.js';
-import { type AuditOptions, auditLog, type Finding } from '../audit/audit-walk.js';
-import { type Cli, print, printable, UsageError } from '../cli.js';
-import { addClientFlags, type ClientFlags, openClient } from '../flags/client-flags.js';
+import { publicUrl } from '../../config/setting-types.js';
+import { readTrust, type Trust } from '../../proof/verify/trust.js';
+import { listBatchNotes, readBundleNotes } from '../audit/audit-checkpoints.js';
+import { type AuditFlags, addWatchFlags, parseFlag, readWatchFlags } from '../audit/audit-flags.js';
+import { runAudit } from '../audit/run-audit.js';
+import { selectLogs, watchLogs } from '../audit/select-logs.js';
+import { readStatements } from '../audit/statements.js';
+import { type Cli, UsageError } from '../cli.js';
+import { addClientFlags, openClient } from '../flags/client-flags.js';
 import { getTrustRoots } from '../input/trust-roots.js';
-import { openProgress, type Progress } from '../output/progress.js';
 import { runCheck } from '../output/report-error.js';
 
-type Flags = ClientFlags & {
-  trustRoots?: string;
-  verifyUrl?: string;
-  state?: string;
-  bundle?: string[];
-  batches?: boolean;
-  json?: boolean;
-};
-
 const HELP = `
-Reads the published entries and recomputes the root of each checkpoint: the current one, that of the last audit, of each
---bundle, and with --batches of every batch of the project. Matching roots prove that all are checkpoints of one
-append-only tree. Each entry must be a leaf record with a key of the trust roots; \`attest verify\` checks its signature.
+Reads the published entries and recomputes every tile and the root of each checkpoint: the current one, that of the last
+audit, of each --bundle, and with --batches of every batch of the project. Matching roots prove that all are checkpoints
+of one append-only tree. Each entry must be a leaf record with a key of the trust roots. Its signature is verified if its
+statement is among --statements; \`attest verify\` verifies that of one bundle.
 
-Audits all logs of the trust roots, or those of one --environment. --state resumes after the last audit and detects a log
-that was truncated or rewritten since. It skips older batches and rejects older bundles: audit those without --state.
-Keep two signed checkpoints that contradict each other: they prove that the log is not append-only.
+URL is where trust_roots.json is served, or with --trust-roots where the log is. Audits all logs of the trust roots, or
+those of one --environment, or one --origin. --mirror and --witness compare what others show of the log: two signed
+checkpoints that contradict each other are a split view, and --evidence keeps them. They prove that the log is not
+append-only, to anybody.
 
-Exit codes: 0 the log is intact, 1 the log is not intact, 2 could not check
+--state resumes after the last audit, also one that was killed, and detects a log that was truncated or rewritten since.
+--follow audits again and again; a log that cannot be reached is retried, and is an alarm after --max-age only. An alarm
+that a log is not intact ends it, unless it should --keep-going; SIGINT and SIGTERM end it cleanly.
+
+Exit codes: 0 the log is intact, 1 the log is not intact, 2 could not check, 3 split view,
+            4 nothing new for longer than --max-age, or no --quorum
+Of several the first of 3, 1, 4, 2.
 
 Examples:
-  $ attest audit
+  $ attest audit https://attest.example.com/verify
   $ attest audit --environment live --trust-roots trust_roots.json --state audit.json
-  $ attest audit --bundle model.bin.bundle --bundle report.bundle --json`;
+  $ attest audit --bundle model.bin.bundle --bundle report.bundle --json
+  $ attest audit --trust-roots trust_roots.json --state audit.json --follow --max-age 1h --mirror https://mirror.example \\
+      --witness https://witness.example --evidence evidence --webhook https://hooks.example/audit --metrics 127.0.0.1:9100`;
 
 /** `attest audit`. */
 export function addAudit(program: Command, cli: Cli): void {
-  addClientFlags(
-    program.command('audit'),
+  const command = addClientFlags(
+    program
+      .command('audit')
+      .argument('[url]', 'where trust_roots.json, or with --trust-roots the log, is served'),
     'logs to audit (default: all), and environment of the key for --batches (default: live)',
   )
-    .description('check that the public log is complete and append-only')
+    .description('check that the public log is complete and append-only, once or for ever')
     .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
     .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
     .option('--state <file>', 'file with the end of the last audit; written if the log is intact')
     .option('--bundle <file...>', 'also check the checkpoints of these bundles')
-    .option('--batches', "also check the checkpoints of all batches of the API key's project")
-    .option('--json', 'print the report as JSON')
+    .option('--batches', "also check the checkpoints of all batches of the API key's project");
+  addWatchFlags(command)
+    .option('--json', 'print one JSON object a line: each event, and without --follow a report')
     .addHelpText('after', HELP)
-    .action((flags: Flags) => runCheck(cli, flags, () => audit(cli, flags)));
+    .action((url: string | undefined, flags: AuditFlags) =>
+      runCheck(cli, flags, () => audit(cli, url, flags)),
+    );
 }
 
-async function audit(cli: Cli, flags: Flags): Promise<void> {
-  const roots = await getTrustRoots(cli.env, flags);
-  const { trust, problems } = readTrust(roots.document);
-  if (trust === undefined)
-    throw new UsageError(
-      `the trust roots cannot be read: ${problems[0]?.path || 'the document'} ${problems[0]?.message}`,
-    );
+async function audit(cli: Cli, url: string | undefined, flags: AuditFlags): Promise<void> {
+  const options = await readWatchFlags(cli.env, flags);
+  const place = url === undefined ? undefined : parseFlag('the URL', publicUrl, url);
+  const isLog = flags.trustRoots !== undefined;
+  if (place !== undefined && flags.verifyUrl !== undefined)
+    throw new UsageError('the URL and --verify-url exclude each other');
+  const verify = place !== undefined && !isLog ? { verifyUrl: place } : {};
+  const roots = await getTrustRoots(cli.env, { ...flags, ...verify });
+  const trust = readTrusted(roots.document);
   const notes = await readBundleNotes(flags.bundle ?? []);
   if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
-  const state = flags.state === undefined ? new Map() : await readAuditState(flags.state);
-  const findings: Finding[] = [];
-  const logs = selectLogs(trust, flags);
-  assertLogsSelected(notes, logs);
-  for (const log of logs) findings.push(await auditWithProgress(cli, { trust, notes, state }, log));
-  const isIntact = findings.every(({ problems: found }) => found.length === 0);
-  if (flags.state !== undefined && isIntact) await writeAuditState(flags.state, state);
-  cli.exitCode = isIntact ? 0 : 1;
-  if (flags.json) print(cli, JSON.stringify(findingsJson(findings, roots.origin)));
-  else for (const line of formatFindings(findings, roots.origin)) print(cli, printable(line));
+  const statements = await readStatements(flags.statements ?? [], trust);
+  const logs = selectLogs(trust, flags, isLog ? place : undefined);
+  const watched = watchLogs(logs, { trust, notes, statements, options });
+  await runAudit(cli, { flags, options, logs: watched, trustOrigin: roots.origin });
 }
 
-function selectLogs({ logs }: Trust, { environment }: Flags): readonly TrustedLog[] {
-  const wanted = logs.filter(
-    (log) => environment === undefined || environmentName(log.environment) === environment,
+function readTrusted(document: unknown): Trust {
+  const { trust, problems } = readTrust(document);
+  if (trust !== undefined) return trust;
+  throw new UsageError(
+    `the trust roots cannot be read: ${problems[0]?.path || 'the document'} ${problems[0]?.message}`,
   );
-  if (wanted.length === 0) throw new UsageError('the trust roots have no such log');
-  const unpublished = wanted.find(({ url }) => url === '');
-  if (unpublished)
-    throw new UsageError(`the trust roots do not say where ${unpublished.key.name} is published`);
-  return wanted;
-}
-
-/** Throws UsageError if a checkpoint's log is not audited: it would pass unchecked. */
-function assertLogsSelected(notes: readonly SourcedNote[], logs: readonly TrustedLog[]): void {
-  for (const { note, from } of notes) {
-    const [origin = ''] = note.split('\n', 1);
-    if (!logs.some(({ key }) => key.name === origin)) {
-      throw new UsageError(`${from} is of the log ${origin}, which is not among those to audit`);
-    }
-  }
-}
-
-/** Audits a log and shows a progress bar. */
-async function auditWithProgress(
-  cli: Cli,
-  walk: Omit<AuditOptions, 'startProgress'>,
-  log: TrustedLog,
-): Promise<Finding> {
-  const output = { output: cli.stderr, now: () => cli.now().getTime() };
-  let progress: Progress | undefined;
-  const startProgress = (entries: number) => {
-    progress = openProgress(output, `reading ${printable(log.key.name)}`, entries, String);
-    return progress.add;
-  };
-  return auditLog({ ...walk, startProgress }, log).finally(() => progress?.clear());
-}
-
-function formatFindings(findings: readonly Finding[], trustOrigin: string): string[] {
-  return [...findings.flatMap(formatFinding), '', `Trusting ${trustOrigin}`];
-}
-
-function formatFinding({ log, checkpoint, size, read, confirmed, problems }: Finding): string[] {
-  const name = log.key.name;
-  if (problems.length > 0) return [`FAILED  ${name}`, ...problems.map((problem) => `        ${problem}`)];
-  if (checkpoint === undefined || size === 0) return [`ok      ${name}: the log is empty`];
-  const others =
-    confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
-  return [
-    `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
-  ];
-}
-
-/** The findings for --json, in snake_case like the service's own JSON. */
-function findingsJson(findings: readonly Finding[], trustOrigin: string): object {
-  return {
-    verdict: findings.every(({ problems }) => problems.length === 0) ? 'intact' : 'not_intact',
-    trust_roots: trustOrigin,
-    logs: findings.map(({ log, checkpoint, size, read, confirmed, problems }) => ({
-      origin: log.key.name,
-      environment: environmentName(log.environment),
-      checkpoint,
-      tree_size: size,
-      entries_read: read,
-      checkpoints_confirmed: confirmed,
-      problems,
-    })),
-  };
 }
