@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
+import { measureAudit } from './audit.js';
 import { measureCadence } from './cadence.js';
 import { measureExports } from './exports.js';
 import { measureFilesEntered } from './files-entered.js';
@@ -12,6 +13,7 @@ import { openLoadGenerator } from './load.js';
 import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
 import {
+  auditLines,
   cadenceLines,
   describeMachine,
   exportsLines,
@@ -94,6 +96,9 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
     case 'hostile':
       report.hostile = await measureHostile(services, options);
       return hostileLines(report.hostile);
+    case 'audit':
+      report.audit = await measureAudit(services, options);
+      return auditLines(report.audit);
     case 'files':
       report.files = await measureFilesEntered(services, options);
       return filesLines(report.files);

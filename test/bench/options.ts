@@ -13,6 +13,7 @@ const MEASURES = [
   'webhooks',
   'exports',
   'hostile',
+  'audit',
   'files',
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
@@ -46,7 +47,8 @@ export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
                     cold reads more submissions than are kept; plans prints what Postgres does for lists;
                     cadence simulates a day of ten witnesses, and counts the requests to each;
-                    hostile runs attacks and prints what they cost; files counts the source files each way enters
+                    hostile runs attacks and prints what they cost; audit reads a log of as many rows;
+                    files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
   --program <path>  attack this dist/src/main.js of another version
   --quick           two short rounds: says that it runs, not how fast

@@ -1,4 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
+import type { AuditMeasurement } from './audit.js';
 import type { CadenceMeasurement } from './cadence.js';
 import type { ExportsMeasurement } from './exports.js';
 import type { FilesEntered } from './files-entered.js';
@@ -39,6 +40,7 @@ export type Report = {
   webhooks?: WebhooksMeasurement;
   exports?: ExportsMeasurement;
   hostile?: HostileRow[];
+  audit?: AuditMeasurement;
   files?: FilesEntered[];
 };
 
@@ -161,6 +163,18 @@ export function cadenceLines({ hours, submissions, batches, witnessed, calls }: 
   ]);
   const what = `${hours} h simulated, ${submissions} submissions in ${batches} batches, ${witnessed} witnessed`;
   return `\ncalls of witnesses, ${what}\n${table([columns, ...rows])}`;
+}
+
+export function auditLines({ leaves, summaries, seconds, peakMib }: AuditMeasurement): string {
+  const rows = summaries.map(({ name, perSecond, cpuMicros, ratio }) => [
+    name,
+    whole(perSecond),
+    fixed(cpuMicros),
+    ratio.toFixed(2),
+  ]);
+  const columns = ['', 'leaves per CPU s', 'CPU µs each', 'of limit'];
+  const clock = `${leaves} leaves in ${seconds.toFixed(1)} s, ${whole(leaves / seconds)} a second by the clock`;
+  return `\naudit\n${table([columns, ...rows])}\n${clock}; peak memory: ${whole(peakMib)} MiB`;
 }
 
 const HOSTILE_COLUMNS = [

@@ -17,16 +17,21 @@ export type LogSource = {
   readonly tiles?: string;
 };
 
-/** How files are fetched. A failed request, 429 or 5xx is retried after each of `retryDelaysMs`. */
-export type Net = { readonly signal: AbortSignal; readonly retryDelaysMs: readonly number[] };
+/**
+ * How files are fetched. A failed request, 429 or 5xx is retried after each of `retryDelaysMs`. `timeoutMs` is from the
+ * start of a request to the last byte of the response.
+ */
+export type Net = {
+  readonly signal: AbortSignal;
+  readonly retryDelaysMs: readonly number[];
+  readonly timeoutMs: number;
+};
 
 /** A source did not respond, or not with a file. It says nothing about the log. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
-/** From the start of a request to the last byte of the response. */
-const TIMEOUT_MS = 15_000;
 const MIB = 1024 * 1024;
 
 /** 256 entries of at most 65,535 bytes, each with a 2-byte length prefix. */
@@ -107,10 +112,14 @@ function settle(found: Uint8Array | undefined | Error): Uint8Array | undefined {
 class Transient extends SourceError {}
 
 /** Asks for the bytes as they are: what is compressed nonetheless is not decompressed, and so not a file of the log. */
-async function get({ signal }: Net, url: string, { what, maxBytes }: File): Promise<Uint8Array | undefined> {
+async function get(
+  { signal, timeoutMs }: Net,
+  url: string,
+  { what, maxBytes }: File,
+): Promise<Uint8Array | undefined> {
   const answer = await boundedRequest(
     {},
-    { url, method: 'GET', headers: { 'cache-control': 'no-cache' }, timeoutMs: TIMEOUT_MS, maxBytes },
+    { url, method: 'GET', headers: { 'cache-control': 'no-cache' }, timeoutMs, maxBytes },
     signal,
   ).catch((error: unknown) => {
     if (!(error instanceof WitnessRequestError)) throw error;

@@ -23,6 +23,7 @@ type AuditRun = {
 };
 
 const RETRY_DELAYS_MS = [500, 1_000, 2_000, 4_000];
+const REQUEST_TIMEOUT_MS = 15_000;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Races and caches explain what differs for a few rounds, at most a minute. */
@@ -50,7 +51,7 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
   const stopping = new AbortController();
   const desk = createAlarmDesk({ events, metrics, webhook, evidence: flags.evidence, now: cli.now });
   const monitor = createMonitor({
-    net: { signal: stopping.signal, retryDelaysMs: RETRY_DELAYS_MS },
+    net: { signal: stopping.signal, retryDelaysMs: RETRY_DELAYS_MS, timeoutMs: REQUEST_TIMEOUT_MS },
     now: cli.now,
     state,
     demands: demandsOf(options),

@@ -30,13 +30,13 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
 }
 
 /** A tree that grows leaf by leaf: its size and the roots of the full subtrees that make it up, largest (leftmost) first. */
-export interface Frontier {
+interface Frontier {
   size: number;
   readonly subtrees: Uint8Array[];
 }
 
 /** Appends a leaf: it merges with every subtree of its own size. */
-export function appendLeaf(frontier: Frontier, leafHash: Uint8Array): void {
+function appendLeaf(frontier: Frontier, leafHash: Uint8Array): void {
   let merged = leafHash;
   for (let bits = frontier.size; bits % 2 === 1; bits = half(bits)) {
     merged = nodeHash(frontier.subtrees.pop()!, merged);
