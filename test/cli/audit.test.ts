@@ -25,6 +25,14 @@ async function publish(t: Test) {
   return { ...log, audit, state };
 }
 
+/** The parts of a bundle that are forged. */
+type Forgeable = {
+  sigstore_bundle: {
+    dsseEnvelope: { signatures: [{ sig: string }] };
+    verificationMaterial: { tlogEntries: [{ logIndex: string; inclusionProof: { logIndex: string } }] };
+  };
+};
+
 t.test('a log that only grows is intact, and each audit goes on where the last one ended', async (t) => {
   const { show, audit, files, state } = await publish(t);
   t.match(await audit(), { code: 0, stdout: 'ok      live.log.example: the log is empty\n' });
@@ -221,6 +229,50 @@ t.test('the log of a service holds what its batches and bundles say', async (t) 
       code: 2,
       stdout: '',
       stderr: /is of the log live\.log\.example\.com, which is not among those to audit/,
+    });
+  });
+
+  await t.test('the statements at hand are found, and their signatures verified', async (t) => {
+    const forge = (change: (bundle: Forgeable) => void) => {
+      const bundle = JSON.parse(String(bodies[1])) as Forgeable;
+      change(bundle);
+      return JSON.stringify(bundle);
+    };
+    const forged = ({ sigstore_bundle: { dsseEnvelope } }: Forgeable) => {
+      const signature = Buffer.from(dsseEnvelope.signatures[0].sig, 'base64');
+      dsseEnvelope.signatures[0].sig = signature.fill(1, 10, 20).toString('base64');
+    };
+    const files = t.testdir({
+      all: {
+        'a.json': bodies[0] ?? '',
+        deeper: { 'b.bundle': bodies[1] ?? '', 'manifest.json': '{}', 'notes.txt': 'x' },
+        'lines.jsonl': `${JSON.stringify({ submission: {}, bundle: JSON.parse(String(bodies[2])) })}\n`,
+      },
+      'forged.json': forge(forged),
+      'moved.json': forge(({ sigstore_bundle: { verificationMaterial } }) => {
+        const [moved] = verificationMaterial.tlogEntries;
+        moved.logIndex = '2';
+        moved.inclusionProof.logIndex = '2';
+      }),
+      'none.json': '{}',
+    });
+    const audit = (...flags: string[]) => runHere(['audit', '--environment', 'live', ...flags], { env });
+    const statements = (name: string) => ['--statements', join(files, name)];
+    t.match(await audit(...statements('all')), { code: 0, stderr: '' });
+    t.match(await audit(...statements('forged.json')), {
+      code: 1,
+      stdout: /entry 1 is the leaf of the statement in .*forged\.json: its signature is not valid/,
+    });
+    t.match(await audit(...statements('moved.json')), {
+      code: 1,
+      stdout: /entry 2 is not the leaf of the statement in .*moved\.json/,
+    });
+    t.match(await audit(...statements('none.json')), { code: 2, stderr: /none\.json is not a bundle/ });
+    const state = ['--state', join(files, 'state.json')];
+    t.match(await audit(...state), { code: 0 });
+    t.match(await audit(...state, ...statements('all')), {
+      code: 2,
+      stdout: /not compared: 3 of the statements are of entries that an earlier audit has read/,
     });
   });
 });

@@ -117,5 +117,6 @@ function remember(
   const isKnown = tip?.tree.size === main.size && kept.length === memory.notes.length && read === undefined;
   if (isKnown) return memory;
   const seenAt = tip && isSameTree(tip.checkpoint, main) ? tip.seenAt : undefined;
-  return { tip: { checkpoint: main, tree, seenAt: seenAt ?? deps.now() }, notes: kept };
+  const checkpoint = { ...main, from: 'the last audit' };
+  return { tip: { checkpoint, tree, seenAt: seenAt ?? deps.now() }, notes: kept };
 }
