@@ -30,7 +30,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
 
 const EXIT_CODES = `
 Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: log not intact),
-            2 invalid arguments or settings (verify, audit: could not check)`;
+            2 invalid arguments or settings (verify, audit: could not check), audit also: 3 split view, 4 nothing new`;
 
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<void> {

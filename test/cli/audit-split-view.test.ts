@@ -6,7 +6,13 @@ import { fromBase64, utf8 } from '../../src/proof/bytes/encoding.js';
 import { equalBytes } from '../../src/proof/bytes/primitives.js';
 import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { verifyConsistency } from '../../src/proof/log/merkle.js';
-import { noteKey, parseVerifierKey } from '../../src/proof/log/note.js';
+import {
+  COSIGNATURE_V1_KEY,
+  ED25519_NOTE_KEY,
+  encodeVerifierKey,
+  noteKey,
+  parseVerifierKey,
+} from '../../src/proof/log/note.js';
 import { restJson } from '../proof/rest-json.js';
 import { makeService } from '../proof/sample.js';
 import { findFreePort } from '../support/free-port.js';
@@ -195,7 +201,33 @@ t.test('a quorum counts the witnesses of the trust roots, and no forged cosignat
   t.match(await audit('--quorum', '2'), { code: 4, stdout: /cosigned by only w1/ });
   const forged = { ...witness, sign: () => new Uint8Array(64) };
   showNote(noteOver(service, ENTRIES, { cosigners: [forged] }));
-  t.match(await audit(), { code: 1, stdout: /a cosignature of w1 that is not valid/ });
+  t.match(await audit(), { code: 1, stdout: /a signature of w1 that is not valid/ });
+});
+
+t.test('a policy in the form of C2SP brings its own witnesses, groups and quorum', async (t) => {
+  const { show, audit } = await publish(t);
+  const other = { ...stranger.cosigner, name: 'other.example/w2' };
+  const key = ({ name, publicKey }: typeof other, type = COSIGNATURE_V1_KEY) =>
+    encodeVerifierKey(noteKey(name, publicKey, type));
+  const log = `log ${key({ ...service.log, name: service.origin }, ED25519_NOTE_KEY)}\n`;
+  const witnesses = `witness a ${key(witness)}\nwitness b ${key(other)}\n`;
+  const folder = t.testdir({
+    any: `${log}${witnesses}group g any a b\nquorum g\n`,
+    all: `${log}${witnesses}group g all a b\nquorum g\n`,
+    none: `${log}quorum none\n`,
+    foreign: `${witnesses}quorum a\n`,
+    broken: 'quorum x\n',
+  });
+  const under = (name: string) => audit('--policy', join(folder, name));
+  const codes = async () => Promise.all(['any', 'all', 'none'].map(async (name) => (await under(name)).code));
+  show(ENTRIES);
+  t.strictSame(await codes(), [4, 4, 0]);
+  show(ENTRIES, { cosigners: [other] });
+  t.strictSame(await codes(), [0, 4, 0]);
+  show(ENTRIES, { cosigners: [other, witness] });
+  t.strictSame(await codes(), [0, 0, 0]);
+  t.match(await under('foreign'), { code: 2, stderr: /the policy has no log live\.log\.example/ });
+  t.match(await under('broken'), { code: 2, stderr: /is not a policy: line 1/ });
 });
 
 t.test('a log that shows nothing new is stale, until it grows or is cosigned', async (t) => {

@@ -2,11 +2,13 @@
 import type { Command } from 'commander';
 import { duration, integer, outboundUrl, publicUrl } from '../../config/setting-types.js';
 import { type Env, parseValue, type SettingType } from '../../config/settings.js';
+import type { TlogPolicy } from '../../proof/log/tlog-policy.js';
 import { findSecretBytes } from '../../server/pipeline/webhooks/sign.js';
 import { UsageError } from '../cli.js';
 import type { ClientFlags } from '../flags/client-flags.js';
 import { readInputFile } from '../input/input-file.js';
 import type { WebhookTarget } from './alarm-webhook.js';
+import { countQuorum, policyQuorum, type Quorum, readPolicyFile } from './quorum.js';
 
 /** Flags as commander gives them. */
 export type AuditFlags = ClientFlags & {
@@ -20,6 +22,7 @@ export type AuditFlags = ClientFlags & {
   mirror?: string[];
   witness?: string[];
   quorum?: string;
+  policy?: string;
   maxAge?: string;
   follow?: boolean;
   poll?: string;
@@ -35,7 +38,8 @@ export type AuditFlags = ClientFlags & {
 export type WatchOptions = {
   readonly mirrors: readonly string[];
   readonly witnesses: readonly string[];
-  readonly quorum: number | undefined;
+  readonly quorum: Quorum | undefined;
+  readonly policy: TlogPolicy | undefined;
   readonly maxAgeMs: number | undefined;
   readonly pollMs: number;
   readonly webhook: WebhookTarget | undefined;
@@ -59,6 +63,7 @@ export function addWatchFlags(command: Command): Command {
     .option('--mirror <url>', 'another place that serves the log; repeatable', repeatable)
     .option('--witness <url>', 'a C2SP witness of the log (its monitoring prefix); repeatable', repeatable)
     .option('--quorum <n>', 'how many witnesses of the trust roots must have cosigned the checkpoint')
+    .option('--policy <file>', 'C2SP tlog-policy whose quorum must have cosigned it, with its own witnesses')
     .option('--max-age <duration>', 'raise an alarm if the log shows nothing new for so long, such as 1h')
     .option('--follow', 'go on for ever')
     .option('--poll <duration>', `with --follow: time between two rounds (default: ${DEFAULT_POLL})`)
@@ -76,10 +81,17 @@ export async function readWatchFlags(env: Env, flags: AuditFlags): Promise<Watch
       throw new UsageError(`--${name === 'keepGoing' ? 'keep-going' : name} needs --follow`);
   }
   const { quorum, maxAge, poll = DEFAULT_POLL } = flags;
+  if (quorum !== undefined && flags.policy !== undefined)
+    throw new UsageError('--quorum and --policy exclude each other');
+  const policy = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   return {
     mirrors: (flags.mirror ?? []).map((url) => parseFlag('--mirror', publicUrl, url)),
     witnesses: (flags.witness ?? []).map((url) => parseFlag('--witness', publicUrl, url)),
-    quorum: quorum === undefined ? undefined : parseFlag('--quorum', integer(1, 64), quorum),
+    quorum:
+      quorum === undefined
+        ? policy && policyQuorum(policy)
+        : countQuorum(parseFlag('--quorum', integer(1, 64), quorum)),
+    policy,
     maxAgeMs: maxAge === undefined ? undefined : parseFlag('--max-age', duration('1s', '3650d'), maxAge),
     pollMs: parseFlag('--poll', duration('100ms', '1d'), poll),
     webhook: await readWebhook(env, flags),

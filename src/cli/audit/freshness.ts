@@ -34,8 +34,9 @@ export function checkFreshness(
     alarms.push({ kind: 'stale', origin, message, subject: at.toISOString() });
   }
   const [first] = checkpoints;
-  const names = new Set(checkpoints.flatMap(({ cosigned }) => cosigned.map(({ name }) => name)));
-  const isMissed = first !== undefined && first.size > 0 && isQuorum !== undefined && !isQuorum(names);
+  const all = checkpoints.flatMap(({ cosigned }) => cosigned);
+  const names = new Set(all.map(({ name }) => name));
+  const isMissed = first !== undefined && first.size > 0 && isQuorum !== undefined && !isQuorum(all);
   if (isMissed && isOverdue(`quorum ${first.note.text}`)) {
     const who = names.size === 0 ? 'no witness' : `only ${[...names].join(', ')}`;
     const message = `its checkpoint of ${first.size} entries is cosigned by ${who}`;

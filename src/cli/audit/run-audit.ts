@@ -54,7 +54,7 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
     net: { signal: stopping.signal, retryDelaysMs: RETRY_DELAYS_MS, timeoutMs: REQUEST_TIMEOUT_MS },
     now: cli.now,
     state,
-    demands: demandsOf(options),
+    demands: { maxAgeMs: options.maxAgeMs, isQuorum: options.quorum },
     graceMs: follow ? Math.min(MAX_GRACE_MS, GRACE_ROUNDS * options.pollMs) : 0,
     startProgress: events.startProgress,
   });
@@ -73,13 +73,6 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
     for (const signal of STOP_SIGNALS) process.off(signal, stop);
     await metrics.close();
   }
-}
-
-function demandsOf({ maxAgeMs, quorum }: WatchOptions) {
-  return {
-    maxAgeMs,
-    ...(quorum !== undefined && { isQuorum: (names: ReadonlySet<string>) => names.size >= quorum }),
-  };
 }
 
 async function runOnce(cli: Cli, run: AuditRun, deps: FollowDeps, events: AuditEvents): Promise<void> {

@@ -3,12 +3,13 @@ import { FormatError } from '../../proof/bytes/format-error.js';
 import { equalBytes } from '../../proof/bytes/primitives.js';
 import { parseCheckpoint, type SignedCheckpoint, verifyNoteSignature } from '../../proof/log/checkpoint.js';
 import { verifyCosignature } from '../../proof/log/cosignature.js';
-import { isSameKey, type Note } from '../../proof/log/note.js';
+import { checkLogSignature } from '../../proof/log/log-signature.js';
+import { isSameKey, type Note, type NoteKey } from '../../proof/log/note.js';
 import { isValidAt, type Trust, type TrustedCosigner, type TrustedLog } from '../../proof/verify/trust.js';
 import type { SourcedNote } from './audit-checkpoints.js';
 
-/** A witness that cosigned a checkpoint, and when, in Unix seconds. */
-type Cosigned = { readonly name: string; readonly seconds: number };
+/** A witness that cosigned a checkpoint, its key, and when, in Unix seconds. */
+export type Cosigned = { readonly name: string; readonly key: NoteKey; readonly seconds: number };
 
 /** A checkpoint that its log or a trusted witness signed. */
 export type SeenCheckpoint = SignedCheckpoint & {
@@ -17,7 +18,7 @@ export type SeenCheckpoint = SignedCheckpoint & {
   readonly from: string;
   readonly isSigned: boolean;
   readonly cosigned: readonly Cosigned[];
-  /** Witnesses of the trust roots whose signature lines do not verify. */
+  /** The log, if its second signature does not verify, and known witnesses whose cosignatures do not. */
   readonly forged: readonly string[];
 };
 
@@ -35,6 +36,8 @@ export async function openSeen(
   const isSigned = await verifyNoteSignature(checkpoint.note, key);
   const { cosigned, forged } = await checkCosigners(checkpoint.note, signers.cosigners);
   if (!isSigned && cosigned.length === 0) throw new FormatError('a checkpoint is not signed by its log');
+  const { mlDsaKey } = signers.log;
+  if (mlDsaKey && (await checkLogSignature(checkpoint.note, mlDsaKey)) === 'wrong') forged.push(key.name);
   return { ...checkpoint, envelope, from, isSigned, cosigned, forged };
 }
 
@@ -61,7 +64,7 @@ async function checkCosigners(
     for (const line of note.signatures.filter((one) => isSameKey(one, cosigner.key))) {
       const seconds = await verifyCosignature(note.text, line, cosigner.key);
       if (seconds === undefined) forged.push(cosigner.name);
-      else if (isValidAt(cosigner, new Date(seconds * 1000))) cosigned.push({ name: cosigner.name, seconds });
+      else if (isValidAt(cosigner, new Date(seconds * 1000))) cosigned.push({ ...cosigner, seconds });
     }
   }
   return { cosigned, forged };

@@ -1,6 +1,9 @@
 /** The logs to audit, with what is compared with them. */
+
 import { toBase64 } from '../../proof/bytes/encoding.js';
-import type { Trust, TrustedLog } from '../../proof/verify/trust.js';
+import { equalBytes } from '../../proof/bytes/primitives.js';
+import { isSameKey, type NoteKey } from '../../proof/log/note.js';
+import type { Trust, TrustedCosigner, TrustedLog } from '../../proof/verify/trust.js';
 import { environmentName } from '../../protocol/environment.js';
 import { UsageError } from '../cli.js';
 import type { SourcedNote } from './audit-checkpoints.js';
@@ -30,7 +33,7 @@ type Compared = {
   readonly trust: Trust;
   readonly notes: readonly SourcedNote[];
   readonly statements: Statements;
-  readonly options: Pick<WatchOptions, 'mirrors' | 'witnesses'>;
+  readonly options: Pick<WatchOptions, 'mirrors' | 'witnesses' | 'policy'>;
 };
 
 /** Makes logs to audit of the selected ones. Throws UsageError if a checkpoint or statement is of another log. */
@@ -42,7 +45,7 @@ export function watchLogs(logs: readonly TrustedLog[], compared: Compared): Watc
     const { name } = log.key;
     return {
       log,
-      cosigners: trust.cosigners,
+      cosigners: cosignersOf(compared, log),
       main: tiledSource('the checkpoint it shows now', log.url),
       mirrors: options.mirrors.map((url) => tiledSource(`the mirror ${url}`, url)),
       witnesses: options.witnesses.map((url) => witnessSource(url, name)),
@@ -52,6 +55,19 @@ export function watchLogs(logs: readonly TrustedLog[], compared: Compared): Watc
       otherOrigins: origins.filter((origin) => origin !== name),
     };
   });
+}
+
+/** The witnesses of the trust roots and those of the policy. Throws UsageError if the policy is not about the log. */
+function cosignersOf({ trust, options: { policy } }: Compared, { key }: TrustedLog): TrustedCosigner[] {
+  const isSame = (a: NoteKey, b: NoteKey) => isSameKey(a, b) && equalBytes(a.publicKey, b.publicKey);
+  if (policy && !policy.logs.some((log) => isSame(log.key, key)))
+    throw new UsageError(
+      `the policy has no log ${key.name} with the key of the trust roots: select another by --origin`,
+    );
+  const added = (policy?.witnesses ?? []).filter(
+    (witness) => !trust.cosigners.some((cosigner) => isSame(cosigner.key, witness.key)),
+  );
+  return [...trust.cosigners, ...added];
 }
 
 /** What is of another log would pass unchecked. */

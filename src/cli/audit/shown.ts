@@ -80,7 +80,7 @@ async function readGiven(note: SourcedNote, watched: WatchedLog): Promise<Found>
 }
 
 function forgeriesOf(main: SeenCheckpoint | undefined): string[] {
-  return (main?.forged ?? []).map((name) => `its checkpoint has a cosignature of ${name} that is not valid`);
+  return (main?.forged ?? []).map((name) => `its checkpoint has a signature of ${name} that is not valid`);
 }
 
 function originOf(note: string): string {

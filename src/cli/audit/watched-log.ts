@@ -2,6 +2,7 @@
 import type { ExpectedLeaf } from '../../proof/log/audit.js';
 import type { SourcedNote } from './audit-checkpoints.js';
 import type { LogSource } from './log-source.js';
+import type { Quorum } from './quorum.js';
 import type { Signers } from './seen-checkpoint.js';
 
 /** A log, where it is served, and what must agree with it. */
@@ -22,6 +23,6 @@ export type WatchedLog = Signers & {
 export type Demands = {
   /** After how long without a new checkpoint or cosignature the log is stale; never if undefined. */
   readonly maxAgeMs?: number | undefined;
-  /** Whether these witnesses, by the names in the trust roots, are enough. */
-  readonly isQuorum?: (names: ReadonlySet<string>) => boolean;
+  /** Whether these witnesses are enough. */
+  readonly isQuorum?: Quorum | undefined;
 };

@@ -27,7 +27,7 @@ append-only, to anybody.
 that a log is not intact ends it, unless it should --keep-going; SIGINT and SIGTERM end it cleanly.
 
 Exit codes: 0 the log is intact, 1 the log is not intact, 2 could not check, 3 split view,
-            4 nothing new for longer than --max-age, or no --quorum
+            4 nothing new for longer than --max-age, or no --quorum or --policy
 Of several the first of 3, 1, 4, 2.
 
 Examples:
