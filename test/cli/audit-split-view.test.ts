@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t, { type Test } from 'tap';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { fromBase64, utf8 } from '../../src/proof/bytes/encoding.js';
@@ -252,6 +253,28 @@ t.test('a log that shows nothing new is stale, until it grows or is cosigned', a
   t.match(await auditAt(2), { code: 4 }, 'one from the future shows nothing');
   show(ENTRIES);
   t.match(await auditAt(3), { code: 0 });
+});
+
+t.test('a closed log is never stale', async (t) => {
+  const { show, roots } = await publish(t);
+  show(ENTRIES);
+  for (const log of roots.transparencyLogs) log.validTo = timestampFromDate(new Date('2026-02-01T00:00:00Z'));
+  const folder = t.testdir({ 'roots.json': JSON.stringify(restJson(TrustRootsSchema, roots)) });
+  const state = ['--state', join(folder, 'state.json'), '--max-age', '1h'];
+  const auditAt = (now: string) =>
+    runHere(['audit', '--trust-roots', join(folder, 'roots.json'), ...state], { now: () => new Date(now) });
+  t.equal((await auditAt('2026-01-01T00:00:00Z')).code, 0);
+  t.equal((await auditAt('2026-01-02T00:00:00Z')).code, 4);
+  t.equal((await auditAt('2026-02-02T00:00:00Z')).code, 0);
+});
+
+t.test('evidence that cannot be written does not hide the alarm', async (t) => {
+  const { show, audit, url } = await publish(t);
+  show(ENTRIES);
+  show(FORK, { folder: 'mirror' });
+  const folder = t.testdir({ file: '' });
+  const ended = await audit('--mirror', `${url}/mirror`, '--evidence', join(folder, 'file'));
+  t.match(ended, { code: 3, stderr: /the evidence cannot be written: / });
 });
 
 t.test('with trust roots at hand the URL is that of the log', async (t) => {

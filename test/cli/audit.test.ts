@@ -143,6 +143,15 @@ t.test('a log that was cut, rewritten, or shown otherwise than it was signed is 
   }
 });
 
+t.test('a terminal shows a bar while entries are read', async (t) => {
+  const { show, url } = await publish(t);
+  show(ENTRIES);
+  const { code, stderr } = await runHere(['audit', url], { terminal: 100 });
+  t.equal(code, 0);
+  t.match(stderr, /reading live\.log\.example \[#+\.+\] {2}\d\d% {2}256 of 600/);
+  t.ok(stderr.endsWith('\r\x1b[K'), 'and erases it');
+});
+
 t.test('a state that cannot be written is told by its name, and ends with 2', async (t) => {
   const { show, audit } = await publish(t);
   show(ENTRIES);

@@ -23,7 +23,7 @@ export type AlarmDesk = {
   open(): Alarm[];
 };
 
-/** Creates the desk. `take` rejects if the evidence cannot be written, after the alarm was told. */
+/** Creates the desk. */
 export function createAlarmDesk({ events, metrics, webhook, evidence, now }: DeskDeps): AlarmDesk {
   const open = new Map<string, Alarm>();
   const raise = async (id: string, alarm: Alarm, { watched }: Outcome) => {
@@ -40,7 +40,8 @@ export function createAlarmDesk({ events, metrics, webhook, evidence, now }: Des
       created: now().toISOString(),
       data: alarmData(alarm),
     });
-    if (folder instanceof Error) throw new Error(`the evidence cannot be written: ${folder.message}`);
+    if (folder instanceof Error)
+      events.trouble(alarm.origin, `the evidence cannot be written: ${folder.message}`);
   };
   return {
     take: async (outcome) => {

@@ -11,6 +11,8 @@ type Newest = {
   /** When the tree was first seen, or else when the audit began. */
   readonly since: Date;
   readonly isReachable: boolean;
+  /** When the log ends: nothing new is expected then. */
+  readonly closedAt: Date | undefined;
 };
 
 /** When a log last showed something new: a larger tree, or a cosignature. */
@@ -25,10 +27,11 @@ export function checkFreshness(
   { maxAgeMs, isQuorum }: Demands,
   { now, isOverdue }: { now: Date; isOverdue: (what: string) => boolean },
 ): Alarm[] {
-  const { origin, checkpoints, isReachable } = newest;
+  const { origin, checkpoints, isReachable, closedAt } = newest;
   const alarms: Alarm[] = [];
   const at = freshAt(newest, now);
-  if (maxAgeMs !== undefined && now.getTime() - at.getTime() > maxAgeMs) {
+  const isOpen = closedAt === undefined || closedAt > now;
+  if (isOpen && maxAgeMs !== undefined && now.getTime() - at.getTime() > maxAgeMs) {
     const silent = isReachable ? '' : 'it cannot be reached, and ';
     const message = `${silent}it has shown nothing new since ${at.toISOString()}`;
     alarms.push({ kind: 'stale', origin, message, subject: at.toISOString() });

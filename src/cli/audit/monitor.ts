@@ -58,6 +58,7 @@ export function createMonitor(deps: MonitorDeps): Monitor {
         checkpoints: newestOf(ended.round, ended.memory),
         since: tip?.seenAt ?? startedAt,
         isReachable: ended.unreachable === undefined,
+        closedAt: watched.log.validTo,
       };
       const now = deps.now();
       return {

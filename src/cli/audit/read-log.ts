@@ -7,6 +7,8 @@ import { walkEntries } from './audit-walk.js';
 import { type Course, report } from './course.js';
 import type { SeenCheckpoint } from './seen-checkpoint.js';
 
+const MAX_SHOWN_PROBLEMS = 5;
+
 /** Reads the entries up to the log's checkpoint and reports what is wrong with them, or with a checkpoint. */
 export async function readLog(
   course: Course,
@@ -32,13 +34,20 @@ export async function readLog(
   );
   const isMainRight = audit.confirmed.includes(main) && broken === undefined;
   if (!isMainRight && (await isRewritten(course, main))) return audit;
-  for (const problem of [...(broken === undefined ? [] : [broken]), ...audit.problems])
-    report(course, problem);
+  if (broken !== undefined) report(course, broken);
+  if (audit.problems.length > 0) report(course, summarize(audit.problems));
   for (const { checkpoint, derived } of audit.contradicted) {
     if (isMainRight && others.includes(checkpoint)) await reportOdd(course, main, checkpoint, derived);
     else reportRoot(course, main, checkpoint, derived);
   }
   return audit;
+}
+
+/** One alarm for all: what is wrong with one entry is often wrong with the others. */
+function summarize(problems: readonly string[]): string {
+  const more = problems.length - MAX_SHOWN_PROBLEMS;
+  const shown = problems.slice(0, MAX_SHOWN_PROBLEMS).join('; ');
+  return more > 0 ? `${shown}; and ${more} more` : shown;
 }
 
 /** Reports that the log's checkpoint contradicts the last verified one, if its tiles prove it: history was rewritten. */
