@@ -1,8 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
+import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { formatSecret } from '../../src/server/pipeline/webhooks/sign.js';
-import { makeService } from '../proof/sample.js';
+import { restJson } from '../proof/rest-json.js';
+import { makeService, makeTrustRoots } from '../proof/sample.js';
 import { answering, startReceiver } from '../support/receiver.js';
 import { runHere } from '../support/run-cli.js';
 import { until } from '../support/until.js';
@@ -175,6 +178,24 @@ t.test('a log that cannot be reached is trouble, then stale, and comes back', as
   await following.see('resolved', { kind: 'stale', id });
   following.kill('SIGTERM');
   t.type(await following.ended(), 'number');
+});
+
+t.test('a key of statements may be rotated while a log is followed', async (t) => {
+  const { show, url, files, roots } = await publish(t);
+  const rotated = await makeService(join(t.testdir(), 'rotated'));
+  show(ENTRIES.slice(0, 300));
+  const following = follow(t, [url]);
+  await following.see('verified', { tree_size: 300 });
+  roots.dsseSigningKeys.push(...makeTrustRoots(rotated).dsseSigningKeys);
+  files.set('trust_roots.json', utf8(JSON.stringify(restJson(TrustRootsSchema, roots))));
+  const entries = [...ENTRIES.slice(0, 300), entry(rotated, 300)];
+  show(entries);
+  await following.see('verified', { tree_size: 301 });
+  const stranger = await makeService(join(t.testdir(), 'stranger'));
+  show([...entries, entry(stranger, 301)]);
+  const { message } = await following.see('alarm', { kind: 'not_intact' });
+  t.match(message, 'entry 301 names a key that the trust roots do not');
+  t.equal(await following.ended(), 1);
 });
 
 t.test('a rollback is an alarm when it lasts', async (t) => {

@@ -21,6 +21,7 @@ export type AlarmDesk = {
   take(outcome: Outcome): Promise<void>;
   /** The alarms that hold now. */
   open(): Alarm[];
+  isOpen(alarm: Alarm): boolean;
 };
 
 /** Creates the desk. */
@@ -57,6 +58,7 @@ export function createAlarmDesk({ events, metrics, webhook, evidence, now }: Des
       for (const alarm of alarms) if (!open.has(alarmId(alarm))) await raise(alarmId(alarm), alarm, outcome);
     },
     open: () => [...open.values()],
+    isOpen: (alarm) => open.has(alarmId(alarm)),
   };
 }
 

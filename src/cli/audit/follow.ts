@@ -5,6 +5,7 @@ import type { AlarmDesk } from './alarm-desk.js';
 import type { AuditEvents } from './audit-events.js';
 import type { AuditMetrics } from './audit-metrics.js';
 import type { Monitor, Outcome } from './monitor.js';
+import { openWatchList, type Refresh, type WatchList } from './watch-list.js';
 import type { WatchedLog } from './watched-log.js';
 
 /** What rounds are run with. */
@@ -25,24 +26,28 @@ const MAX_BACKOFF_MS = 300_000;
 /** Audits each log once. */
 export async function auditOnce(deps: FollowDeps, logs: readonly WatchedLog[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const watched of logs) outcomes.push(await runOne(deps, watched));
+  for (const watched of logs) outcomes.push(await settle(deps, await audit(deps, watched)));
   return outcomes;
 }
 
 /**
  * Audits the logs again and again until the signal aborts, or an alarm says that a log is not intact. A round with
- * trouble is followed by a longer pause, up to five minutes. Returns the exit code.
+ * trouble is followed by a longer pause, up to five minutes. `refresh` reads the trust roots again, every ten minutes and
+ * before a log is said not to be intact: its keys may have been rotated. Returns the exit code.
  */
 export async function followLogs(
   deps: FollowDeps,
-  logs: readonly WatchedLog[],
+  refresh: Refresh,
   { pollMs, keepGoing }: FollowOptions,
 ): Promise<number> {
   const { desk, events, signal } = deps;
   const told = new Map<string, ReadonlySet<string>>();
+  const logs = openWatchList(deps, refresh);
   let failures = 0;
   while (!signal.aborted) {
-    const outcomes = await auditOnce(deps, logs);
+    await logs.refreshIfDue();
+    const outcomes: Outcome[] = [];
+    for (const watched of logs.all()) outcomes.push(await auditTwice(deps, logs, watched));
     if (signal.aborted) break;
     for (const outcome of outcomes) tellTroubles(events, outcome, told);
     if (!keepGoing && desk.open().some(({ kind }) => kind === 'split_view' || kind === 'not_intact')) break;
@@ -54,8 +59,23 @@ export async function followLogs(
   return exitCodeOf(desk.open());
 }
 
-async function runOne({ monitor, desk, events, metrics, now, signal }: FollowDeps, watched: WatchedLog) {
-  const outcome = await monitor.audit(watched).finally(events.endProgress);
+/** Audits a log, and again if new trust roots may make it intact. */
+async function auditTwice(deps: FollowDeps, logs: WatchList, watched: WatchedLog): Promise<Outcome> {
+  const first = await audit(deps, watched);
+  const isNew = first.alarms.some((alarm) => alarm.kind === 'not_intact' && !deps.desk.isOpen(alarm));
+  if (!isNew || deps.signal.aborted || !(await logs.refresh())) return settle(deps, first);
+  const again = logs.all().find(({ log }) => log.key.name === watched.log.key.name);
+  return settle(deps, again ? await audit(deps, again) : first);
+}
+
+function audit({ monitor, events }: FollowDeps, watched: WatchedLog): Promise<Outcome> {
+  return monitor.audit(watched).finally(events.endProgress);
+}
+
+async function settle(
+  { desk, events, metrics, now, signal }: FollowDeps,
+  outcome: Outcome,
+): Promise<Outcome> {
   if (signal.aborted) return outcome;
   metrics.observe(outcome, now());
   await desk.take(outcome);

@@ -11,13 +11,13 @@ import { formatOutcomes, outcomesJson } from './audit-report.js';
 import { forgetfulState, openStateFile, type StateFile } from './audit-state.js';
 import { auditOnce, type FollowDeps, followLogs } from './follow.js';
 import { createMonitor, type Outcome } from './monitor.js';
-import type { WatchedLog } from './watched-log.js';
+import type { Refresh } from './watch-list.js';
 
 /** What to audit, and how. */
 type AuditRun = {
   readonly flags: AuditFlags;
   readonly options: WatchOptions;
-  readonly logs: readonly WatchedLog[];
+  readonly refresh: Refresh;
   /** Where the trust roots come from. */
   readonly trustOrigin: string;
 };
@@ -66,7 +66,7 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
   for (const signal of STOP_SIGNALS) process.on(signal, stop);
   try {
     if (follow)
-      cli.exitCode = await followLogs(deps, run.logs, { ...options, keepGoing: flags.keepGoing === true });
+      cli.exitCode = await followLogs(deps, run.refresh, { ...options, keepGoing: flags.keepGoing === true });
     else await runOnce(cli, run, deps, events);
   } finally {
     await webhook?.settle();
@@ -76,7 +76,7 @@ async function runWithState(cli: Cli, run: AuditRun, state: StateFile): Promise<
 }
 
 async function runOnce(cli: Cli, run: AuditRun, deps: FollowDeps, events: AuditEvents): Promise<void> {
-  const outcomes = await auditOnce(deps, run.logs);
+  const outcomes = await auditOnce(deps, run.refresh.logs);
   const json = run.flags.json === true;
   const alarms = outcomes.flatMap((outcome) => outcome.alarms);
   const told = outcomes.filter(({ unreachable, alarms: own }) => unreachable === undefined || own.length > 0);

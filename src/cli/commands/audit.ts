@@ -6,6 +6,7 @@ import { type AuditFlags, addWatchFlags, parseFlag, readWatchFlags } from '../au
 import { runAudit } from '../audit/run-audit.js';
 import { selectLogs, watchLogs } from '../audit/select-logs.js';
 import { readStatements } from '../audit/statements.js';
+import type { WatchedLog } from '../audit/watched-log.js';
 import { type Cli, UsageError } from '../cli.js';
 import { addClientFlags, openClient } from '../flags/client-flags.js';
 import { getTrustRoots } from '../input/trust-roots.js';
@@ -66,14 +67,33 @@ async function audit(cli: Cli, url: string | undefined, flags: AuditFlags): Prom
   if (place !== undefined && flags.verifyUrl !== undefined)
     throw new UsageError('the URL and --verify-url exclude each other');
   const verify = place !== undefined && !isLog ? { verifyUrl: place } : {};
-  const roots = await getTrustRoots(cli.env, { ...flags, ...verify });
+  const readRoots = () => getTrustRoots(cli.env, { ...flags, ...verify });
+  const roots = await readRoots();
   const trust = readTrusted(roots.document);
   const notes = await readBundleNotes(flags.bundle ?? []);
   if (flags.batches) notes.push(...(await listBatchNotes(openClient(cli, flags))));
   const statements = await readStatements(flags.statements ?? [], trust);
-  const logs = selectLogs(trust, flags, isLog ? place : undefined);
-  const watched = watchLogs(logs, { trust, notes, statements, options });
-  await runAudit(cli, { flags, options, logs: watched, trustOrigin: roots.origin });
+  const watch = (trust: Trust) =>
+    watchLogs(selectLogs(trust, flags, isLog ? place : undefined), { trust, notes, statements, options });
+  const refresh = { logs: watch(trust), read: createReader(readRoots, roots.document, watch) };
+  await runAudit(cli, { flags, options, refresh, trustOrigin: roots.origin });
+}
+
+/** Reads the trust roots again; the reader returns undefined if they have not changed. */
+function createReader(
+  readRoots: () => Promise<{ readonly document: unknown }>,
+  first: unknown,
+  watch: (trust: Trust) => WatchedLog[],
+): () => Promise<WatchedLog[] | undefined> {
+  let before = JSON.stringify(first);
+  return async () => {
+    const { document } = await readRoots();
+    const now = JSON.stringify(document);
+    if (now === before) return undefined;
+    const logs = watch(readTrusted(document));
+    before = now;
+    return logs;
+  };
 }
 
 function readTrusted(document: unknown): Trust {
