@@ -34,7 +34,7 @@ const owner = await newKey(app);
 const owned: Owned = { app, owner, known: await ownEverything(owner) };
 /** The codes of all errors that were answered with so far. */
 const provoked = new Set<string>();
-/** Attempts until a rate window is spent. */
+/** Attempts until a rate window is exhausted. */
 const MAX_ATTEMPTS = 50;
 
 async function ownEverything({ key }: TestKey): Promise<Known> {

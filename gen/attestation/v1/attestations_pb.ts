@@ -128,7 +128,7 @@ export type Submission = Message<"attestation.v1.Submission"> & {
   leafSha256: string;
 
   /**
-   * Where it stands.
+   * Its status.
    *
    * @generated from field: attestation.v1.SubmissionStatus status = 3;
    */
@@ -489,7 +489,7 @@ export const DownloadBundleRequestSchema: GenMessage<DownloadBundleRequest> = /*
   messageDesc(file_attestation_v1_attestations, 11);
 
 /**
- * Where a submission stands; it follows from the batch that holds its leaf.
+ * The status of a submission; it follows from the batch that has its leaf.
  *
  * @generated from enum attestation.v1.SubmissionStatus
  */
@@ -564,7 +564,7 @@ export enum MetadataState {
   INVALID = 2,
 
   /**
-   * Erased for good.
+   * Erased.
    *
    * @generated from enum value: METADATA_STATE_REDACTED = 3;
    */
@@ -655,7 +655,7 @@ export const AttestationService: GenService<{
     output: typeof SubmissionSchema;
   },
   /**
-   * Erases the metadata of a submission for good; the answer is the submission.
+   * Erases the metadata of a submission irrevocably; returns the submission.
    *
    * Every stored copy goes: the metadata, what was attested before a correction, validation errors, which quote it, and
    * the salt that opens the statement's commitment. The schema's name stays, and so do leaf, bundle and witnesses. The

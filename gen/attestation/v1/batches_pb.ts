@@ -22,7 +22,7 @@ export const file_attestation_v1_batches: GenFile = /*@__PURE__*/
   fileDesc("ChxhdHRlc3RhdGlvbi92MS9iYXRjaGVzLnByb3RvEg5hdHRlc3RhdGlvbi52MSKiBgoFQmF0Y2gSVgoCaWQYASABKAlCSrpIJXIjMiFeYnRjX1swLTddWzAtOUEtSEpLTU5QLVRWLVpdezI1fSTywRgeYnRjXzAxS0U4RzZBMUIyQzNENEU1RjZHN0g4SjlLEjgKC2Vudmlyb25tZW50GAIgASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARJACgZzdGF0dXMYAyABKA4yGy5hdHRlc3RhdGlvbi52MS5CYXRjaFN0YXR1c0ITukgDyAEB8sEYCXdpdG5lc3NlZBJsCglyb290X2hhc2gYBCABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEBmY2RlMmIyZWRiYTU2YmY0MDg2MDFmYjcyMWZlOWI1YzMzOGQxMGVlNDI5ZWEwNGZhZTU1MTFiNjhmYmY4ZmI5Eh0KC2ZpcnN0X2luZGV4GAUgASgDQgjywRgEODQwMBIbCgl0cmVlX3NpemUYBiABKANCCPLBGAQ4NDIxEhoKCmxlYWZfY291bnQYByABKANCBvLBGAIyMRJRCglzZWFsZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaEk4KDHdpdG5lc3NlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCHPLBGBgyMDI2LTAxLTAyVDAzOjA0OjA2LjQyMFoSfQoKY2hlY2twb2ludBgKIAEoCUJp8sEYZWxpdmUubG9nLmV4YW1wbGUuY29tCjg0MjEKL040ckx0dWxhL1FJWUIrM0lmNmJYRE9ORU81Q25xQlBybFVSdG8rL2o3az0KCuKAlCBsaXZlLmxvZy5leGFtcGxlLmNvbSDigKYKEi8KCXdpdG5lc3NlcxgLIAMoCzIcLmF0dGVzdGF0aW9uLnYxLkJhdGNoV2l0bmVzcxIsCgdxdW9ydW1zGAwgAygLMhsuYXR0ZXN0YXRpb24udjEuQmF0Y2hRdW9ydW0icAoLQmF0Y2hRdW9ydW0SGAoJdGhyZXNob2xkGAEgASgFQgXywRgBMhIwCgdtZW1iZXJzGAIgAygJQh/ywRgbWyJ0c2EtYSIsICJ0c2EtYiIsICJ0c2EtYyJdEhUKBmxhbmRlZBgDIAEoBUIF8sEYATEinQQKDEJhdGNoV2l0bmVzcxInCgRuYW1lGAEgASgJQhnywRgVdGltZXN0YW1wLmV4YW1wbGUuY29tEjwKBGtpbmQYAiABKA4yGy5hdHRlc3RhdGlvbi52MS5XaXRuZXNzS2luZEIRukgDyAEB8sEYB3JmYzMxNjESPwoGc3RhdHVzGAMgASgOMh0uYXR0ZXN0YXRpb24udjEuV2l0bmVzc1N0YXR1c0IQukgDyAEB8sEYBmxhbmRlZBIaCghyZXF1aXJlZBgEIAEoCEII8sEYBHRydWUSSwoJbGFuZGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIc8sEYGDIwMjYtMDEtMDJUMDM6MDQ6MDYuNDIwWhInChBjb3ZlcnNfdHJlZV9zaXplGAYgASgDQgjywRgEODQyMUgAiAEBEpUBCgZkZXRhaWwYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QmzywRhoeyJwb2xpY3lfb2lkIjogIjEuMi4zLjQuMSIsICJzZXJpYWwiOiAiMWYiLCAiZ2VuX3RpbWUiOiAiMjAyNi0wMS0wMlQwMzowNDowNi4wMDBaIiwgIm5vbmNlIjogIjg4NDJhZTcxIn0SFwoKbGFzdF9lcnJvchgIIAEoCUgBiAEBQhMKEV9jb3ZlcnNfdHJlZV9zaXplQg0KC19sYXN0X2Vycm9yIkoKD0dldEJhdGNoUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHmJ0Y18wMUtFOEc2QTFCMkMzRDRFNUY2RzdIOEo5SyKVAQoSTGlzdEJhdGNoZXNSZXF1ZXN0EiQKBWxpbWl0GAEgASgFQhC6SAcaBRjIASgBgsIYAjUwSACIAQESGAoGY3Vyc29yGAIgASgJQgi6SAVyAxiABBI1CgZzdGF0dXMYAyABKA4yGy5hdHRlc3RhdGlvbi52MS5CYXRjaFN0YXR1c0IIukgFggECEAFCCAoGX2xpbWl0Ik8KE0xpc3RCYXRjaGVzUmVzcG9uc2USIwoEZGF0YRgBIAMoCzIVLmF0dGVzdGF0aW9uLnYxLkJhdGNoEhMKC25leHRfY3Vyc29yGAIgASgJKscBCgtCYXRjaFN0YXR1cxIcChhCQVRDSF9TVEFUVVNfVU5TUEVDSUZJRUQQABIjChNCQVRDSF9TVEFUVVNfU0VBTEVEEAEaCtLBGAZzZWFsZWQSKQoWQkFUQ0hfU1RBVFVTX1dJVE5FU1NFRBACGg3SwRgJd2l0bmVzc2VkEiUKFEJBVENIX1NUQVRVU19QQVJUSUFMEAMaC9LBGAdwYXJ0aWFsEiMKE0JBVENIX1NUQVRVU19GQUlMRUQQBBoK0sEYBmZhaWxlZCqmAQoNV2l0bmVzc1N0YXR1cxIeChpXSVRORVNTX1NUQVRVU19VTlNQRUNJRklFRBAAEicKFldJVE5FU1NfU1RBVFVTX1BFTkRJTkcQARoL0sEYB3BlbmRpbmcSJQoVV0lUTkVTU19TVEFUVVNfTEFOREVEEAIaCtLBGAZsYW5kZWQSJQoVV0lUTkVTU19TVEFUVVNfRkFJTEVEEAMaCtLBGAZmYWlsZWQyqgIKDEJhdGNoU2VydmljZRKEAQoIR2V0QmF0Y2gSHy5hdHRlc3RhdGlvbi52MS5HZXRCYXRjaFJlcXVlc3QaFS5hdHRlc3RhdGlvbi52MS5CYXRjaCJAkAIBysEYIQoMYmF0Y2hlczpyZWFkEAE6D2JhdGNoLm5vdF9mb3VuZILT5JMCEhIQL3YxL2JhdGNoZXMve2lkfRKSAQoLTGlzdEJhdGNoZXMSIi5hdHRlc3RhdGlvbi52MS5MaXN0QmF0Y2hlc1JlcXVlc3QaIy5hdHRlc3RhdGlvbi52MS5MaXN0QmF0Y2hlc1Jlc3BvbnNlIjqQAgHKwRggCgxiYXRjaGVzOnJlYWQQAToOY3Vyc29yLmludmFsaWSC0+STAg0SCy92MS9iYXRjaGVzYgZwcm90bzM", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
- * A sealed stretch of the log, `[first_index, tree_size)`.
+ * A sealed range of the log, `[first_index, tree_size)`.
  *
  * @generated from message attestation.v1.Batch
  */
@@ -42,7 +42,7 @@ export type Batch = Message<"attestation.v1.Batch"> & {
   environment: Environment;
 
   /**
-   * Where it stands.
+   * Its status.
    *
    * @generated from field: attestation.v1.BatchStatus status = 3;
    */
@@ -168,14 +168,14 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
   name: string;
 
   /**
-   * What sort of witness it is.
+   * Its kind.
    *
    * @generated from field: attestation.v1.WitnessKind kind = 2;
    */
   kind: WitnessKind;
 
   /**
-   * Where it stands.
+   * Its status.
    *
    * @generated from field: attestation.v1.WitnessStatus status = 3;
    */
@@ -196,7 +196,7 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
   landedAt?: Timestamp | undefined;
 
   /**
-   * The size of the checkpoint that it vouched for, or accepted a request for: this batch's or a later one's.
+   * The size of the checkpoint that it attested to, or accepted a request for: this batch's or a later one's.
    *
    * @generated from field: optional int64 covers_tree_size = 6;
    */
@@ -311,7 +311,7 @@ export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__P
   messageDesc(file_attestation_v1_batches, 5);
 
 /**
- * Where a batch stands.
+ * The status of a batch.
  *
  * @generated from enum attestation.v1.BatchStatus
  */
@@ -324,14 +324,14 @@ export enum BatchStatus {
   UNSPECIFIED = 0,
 
   /**
-   * Sealed; witnesses are being asked.
+   * Sealed; its witnesses have not all landed.
    *
    * @generated from enum value: BATCH_STATUS_SEALED = 1;
    */
   SEALED = 1,
 
   /**
-   * Every required witness has vouched.
+   * Every required witness has attested to it.
    *
    * @generated from enum value: BATCH_STATUS_WITNESSED = 2;
    */
@@ -359,7 +359,7 @@ export const BatchStatusSchema: GenEnum<BatchStatus> = /*@__PURE__*/
   enumDesc(file_attestation_v1_batches, 0);
 
 /**
- * Where one witness of a batch stands.
+ * The status of one witness of a batch.
  *
  * @generated from enum attestation.v1.WitnessStatus
  */
@@ -372,14 +372,14 @@ export enum WitnessStatus {
   UNSPECIFIED = 0,
 
   /**
-   * Not landed yet; it is asked again.
+   * Not landed yet; the request is repeated.
    *
    * @generated from enum value: WITNESS_STATUS_PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * It has vouched for a checkpoint that covers the batch.
+   * It has attested to a checkpoint that covers the batch.
    *
    * @generated from enum value: WITNESS_STATUS_LANDED = 2;
    */
@@ -400,7 +400,7 @@ export const WitnessStatusSchema: GenEnum<WitnessStatus> = /*@__PURE__*/
   enumDesc(file_attestation_v1_batches, 1);
 
 /**
- * Batches: stretches of the log that were sealed together.
+ * Batches: ranges of the log that were sealed together.
  *
  * @generated from service attestation.v1.BatchService
  */

@@ -20,7 +20,7 @@ export const file_attestation_v1_bundle: GenFile = /*@__PURE__*/
 
 /**
  * Everything needed to check one submission offline: its statement and leaf, the leaf's inclusion in the log, and
- * what the witnesses said about the log.
+ * the evidence of the witnesses.
  *
  * @generated from message attestation.v1.ProofBundle
  */
@@ -55,14 +55,14 @@ export type ProofBundle = Message<"attestation.v1.ProofBundle"> & {
   batch?: BundleBatch | undefined;
 
   /**
-   * The batch's checkpoint first, then later ones that witnesses vouched for, each with the leaf's inclusion proof.
+   * The batch's checkpoint first, then later ones that witnesses attested to, each with the leaf's inclusion proof.
    *
    * @generated from field: repeated attestation.v1.BundleCheckpoint checkpoints = 5;
    */
   checkpoints: BundleCheckpoint[];
 
   /**
-   * What each witness handed over.
+   * The evidence of each witness.
    *
    * @generated from field: repeated attestation.v1.BundleWitness witnesses = 6;
    */
@@ -97,7 +97,7 @@ export type BundleSubmission = Message<"attestation.v1.BundleSubmission"> & {
   environment: Environment;
 
   /**
-   * When the service accepted it, by its own clock; nothing proves that.
+   * When the service accepted it, by its own clock; not proven.
    *
    * @generated from field: google.protobuf.Timestamp submitted_at = 3;
    */
@@ -203,7 +203,7 @@ export const BundleCheckpointSchema: GenMessage<BundleCheckpoint> = /*@__PURE__*
   messageDesc(file_attestation_v1_bundle, 3);
 
 /**
- * What one witness said about one checkpoint.
+ * The evidence of one witness about one checkpoint.
  *
  * @generated from message attestation.v1.BundleWitness
  */
@@ -216,21 +216,21 @@ export type BundleWitness = Message<"attestation.v1.BundleWitness"> & {
   name: string;
 
   /**
-   * What sort of witness it is.
+   * Its kind.
    *
    * @generated from field: attestation.v1.WitnessKind kind = 2;
    */
   kind: WitnessKind;
 
   /**
-   * The size of the checkpoint it vouched for.
+   * The size of the checkpoint that it attested to.
    *
    * @generated from field: int64 tree_size = 3;
    */
   treeSize: bigint;
 
   /**
-   * What it handed over; for rfc3161 the whole TimeStampResp in DER.
+   * The evidence; for rfc3161 the whole TimeStampResp in DER.
    *
    * @generated from field: bytes evidence = 4;
    */
@@ -245,7 +245,7 @@ export type BundleWitness = Message<"attestation.v1.BundleWitness"> & {
   detail?: JsonObject | undefined;
 
   /**
-   * When the service had it.
+   * When the service received it.
    *
    * @generated from field: google.protobuf.Timestamp landed_at = 6;
    */
@@ -260,7 +260,7 @@ export const BundleWitnessSchema: GenMessage<BundleWitness> = /*@__PURE__*/
   messageDesc(file_attestation_v1_bundle, 4);
 
 /**
- * What sort of witness vouches.
+ * The kind of a witness.
  *
  * @generated from enum attestation.v1.WitnessKind
  */
@@ -280,7 +280,7 @@ export enum WitnessKind {
   TRANSPARENCY_LOG = 1,
 
   /**
-   * A C2SP witness that cosigns the log's checkpoints.
+   * A C2SP witness, which cosigns the log's checkpoints.
    *
    * @generated from enum value: WITNESS_KIND_LOG_WITNESS = 2;
    */

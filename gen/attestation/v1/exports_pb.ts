@@ -790,7 +790,7 @@ export const ExportService: GenService<{
     output: typeof ExportSchema;
   },
   /**
-   * Stops an export for good: nothing more is written, its credentials are erased, and what was shipped stays.
+   * Stops an export irrevocably: nothing more is written, its credentials are erased, and what was shipped stays.
    *
    * @generated from rpc attestation.v1.ExportService.DeleteExport
    */

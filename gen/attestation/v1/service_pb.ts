@@ -243,7 +243,7 @@ export type TransparencyLog = Message<"attestation.v1.TransparencyLog"> & {
 
   /**
    * Until when a witness may have vouched for its checkpoints; unset while it is written. It is closed when another epoch
-   * takes its place, and what it holds goes on to verify.
+   * replaces it; its entries continue to verify.
    *
    * @generated from field: google.protobuf.Timestamp valid_to = 7;
    */
@@ -539,7 +539,7 @@ export type WitnessPolicy = Message<"attestation.v1.WitnessPolicy"> & {
   validFrom?: Timestamp | undefined;
 
   /**
-   * Until when it is in force: its deadline after the next version began, so that batches under way at the change stay
+   * Until when it is in force: its deadline after the next version began, so that batches in progress at the change stay
    * good; unset while it is the newest.
    *
    * @generated from field: google.protobuf.Timestamp valid_to = 6;

@@ -111,7 +111,7 @@ export type PartialEventData = Message<"attestation.v1.PartialEventData"> & {
   bundleUrl: string;
 
   /**
-   * The names of the required witnesses that had vouched.
+   * The names of the required witnesses that had landed.
    *
    * @generated from field: repeated string landed = 3;
    */
@@ -251,7 +251,7 @@ export type Webhook = Message<"attestation.v1.Webhook"> & {
   environment: Environment;
 
   /**
-   * Where it stands.
+   * Its status.
    *
    * @generated from field: attestation.v1.WebhookStatus status = 5;
    */
@@ -329,7 +329,7 @@ export type WebhookDelivery = Message<"attestation.v1.WebhookDelivery"> & {
   webhookId: string;
 
   /**
-   * Where it stands.
+   * Its status.
    *
    * @generated from field: attestation.v1.DeliveryStatus status = 3;
    */
@@ -357,7 +357,7 @@ export type WebhookDelivery = Message<"attestation.v1.WebhookDelivery"> & {
   nextAttemptAt?: Timestamp | undefined;
 
   /**
-   * When the receiver took it.
+   * When the receiver accepted it.
    *
    * @generated from field: google.protobuf.Timestamp delivered_at = 7;
    */
@@ -868,7 +868,7 @@ export const EventTypeSchema: GenEnum<EventType> = /*@__PURE__*/
   enumDesc(file_attestation_v1_webhooks, 0);
 
 /**
- * Where a subscription stands.
+ * The status of a subscription.
  *
  * @generated from enum attestation.v1.WebhookStatus
  */
@@ -909,7 +909,7 @@ export const WebhookStatusSchema: GenEnum<WebhookStatus> = /*@__PURE__*/
   enumDesc(file_attestation_v1_webhooks, 1);
 
 /**
- * Where a delivery stands.
+ * The status of a delivery.
  *
  * @generated from enum attestation.v1.DeliveryStatus
  */

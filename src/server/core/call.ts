@@ -28,7 +28,7 @@ export type Call = {
   bodyBytes: number;
   /** Whether the response is that of an earlier request with the same idempotency key. */
   isReplayed: boolean;
-  /** Set if a rate window is spent: only replays of earlier requests are answered. */
+  /** Set if a rate window is exhausted: only replays of earlier requests are answered. */
   isReplayOnly: boolean;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;

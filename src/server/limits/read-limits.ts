@@ -7,7 +7,7 @@ import { readWindowState } from './rate-windows.js';
 
 /** Counts the reads of API keys. */
 type ReadLimits = {
-  /** Counts a call as `count` reads, at most a whole window. Throws `rate_limit.exceeded` if the window is spent. */
+  /** Counts a call as `count` reads, at most a whole window. Throws `rate_limit.exceeded` if the window is exhausted. */
   take(principal: Principal, count: number): Promise<RateState>;
   /** Counts `count` reads that have already happened, at most a whole window, without waiting. It may overdraw the window. */
   charge(principal: Principal, count: number): void;

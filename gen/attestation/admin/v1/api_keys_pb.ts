@@ -537,7 +537,7 @@ export const ApiKeyService: GenService<{
     output: typeof ApiKeySchema;
   },
   /**
-   * Revokes a key for good. Revoking it again changes nothing and is the same answer.
+   * Revokes a key irrevocably. Revoking it again changes nothing and returns the same.
    *
    * @generated from rpc attestation.admin.v1.ApiKeyService.RevokeApiKey
    */

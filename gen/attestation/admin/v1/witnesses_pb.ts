@@ -57,7 +57,7 @@ export const ListWitnessesResponseSchema: GenMessage<ListWitnessesResponse> = /*
   messageDesc(file_attestation_admin_v1_witnesses, 1);
 
 /**
- * Names a witness to ask.
+ * Names a witness.
  *
  * @generated from message attestation.admin.v1.AskWitnessRequest
  */
@@ -78,7 +78,7 @@ export const AskWitnessRequestSchema: GenMessage<AskWitnessRequest> = /*@__PURE_
   messageDesc(file_attestation_admin_v1_witnesses, 2);
 
 /**
- * How the witness stands.
+ * The status of the witness.
  *
  * @generated from message attestation.admin.v1.AskWitnessResponse
  */
@@ -99,7 +99,7 @@ export const AskWitnessResponseSchema: GenMessage<AskWitnessResponse> = /*@__PUR
   messageDesc(file_attestation_admin_v1_witnesses, 3);
 
 /**
- * How a witness stands with one log.
+ * The status of a witness for one log.
  *
  * @generated from message attestation.admin.v1.WitnessStanding
  */
@@ -126,7 +126,7 @@ export type WitnessStanding = Message<"attestation.admin.v1.WitnessStanding"> & 
   name: string;
 
   /**
-   * What kind of witness it is.
+   * Its kind.
    *
    * @generated from field: attestation.v1.WitnessKind kind = 4;
    */
@@ -140,7 +140,7 @@ export type WitnessStanding = Message<"attestation.admin.v1.WitnessStanding"> & 
   required: boolean;
 
   /**
-   * The size of the log up to which it has vouched.
+   * The size of the log up to which it has attested.
    *
    * @generated from field: int64 covered_tree_size = 6;
    */
@@ -154,7 +154,7 @@ export type WitnessStanding = Message<"attestation.admin.v1.WitnessStanding"> & 
   publishedTreeSize: bigint;
 
   /**
-   * When it vouched last; missing when it never did.
+   * When its evidence last landed; missing if never.
    *
    * @generated from field: google.protobuf.Timestamp last_success_at = 8;
    */
@@ -182,14 +182,14 @@ export type WitnessStanding = Message<"attestation.admin.v1.WitnessStanding"> & 
   lastError: string;
 
   /**
-   * From when on it may be asked again.
+   * When the next request is due.
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_at = 12;
    */
   nextAttemptAt?: Timestamp | undefined;
 
   /**
-   * Whether it is being asked now.
+   * Whether a request is in progress.
    *
    * @generated from field: bool being_asked = 13;
    */
@@ -218,13 +218,13 @@ export const WitnessStandingSchema: GenMessage<WitnessStanding> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_witnesses, 4);
 
 /**
- * The witnesses that are asked to vouch for the logs. Called as ProjectService.
+ * The witnesses of the logs. Called as ProjectService.
  *
  * @generated from service attestation.admin.v1.WitnessService
  */
 export const WitnessService: GenService<{
   /**
-   * How each witness of the policies in force stands with the log of each environment.
+   * Lists the status of each witness of the policies in force for the log of each environment.
    *
    * @generated from rpc attestation.admin.v1.WitnessService.ListWitnesses
    */
@@ -234,8 +234,8 @@ export const WitnessService: GenService<{
     output: typeof ListWitnessesResponseSchema;
   },
   /**
-   * Has a witness asked at once, whatever it is waited for, about every log that it has not vouched for. A worker asks
-   * it within a second or two; ListWitnesses says what became of it.
+   * Makes a request to a witness due at once, regardless of interval and backoff, for every log that it does not cover, and
+   * polls its pending requests. A worker makes the request within a second or two; ListWitnesses shows the outcome.
    *
    * @generated from rpc attestation.admin.v1.WitnessService.AskWitness
    */

@@ -9,9 +9,9 @@ import { findIdempotencyKey } from './new-call.js';
 
 /** Counts calls against rate limits. */
 export type RateLimits = {
-  /** Counts `count` reads; throws `rate_limit.exceeded` if the window is spent. */
+  /** Counts `count` reads; throws `rate_limit.exceeded` if the window is exhausted. */
   takeReads: (principal: Principal, count: number) => Promise<RateState>;
-  /** Counts `count` reads after the response. If the window is spent, `findOverdrawn` returns it from then on. */
+  /** Counts `count` reads after the response. If the window is exhausted, `findOverdrawn` returns it from then on. */
   chargeReads: (principal: Principal, count: number) => void;
   /** The read window, if it is overdrawn. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
@@ -89,7 +89,7 @@ function refuse(call: Call, spent: RateState, nowMs: number): never {
   throw rateLimitExceeded(spent, nowMs);
 }
 
-/** If the window is spent, only an earlier request may be replayed, as a read; one with a new key is 429. */
+/** If the window is exhausted, only an earlier request may be replayed, as a read; one with a new key is 429. */
 async function admitReplay(
   deps: RateLimits,
   call: Call,
@@ -122,7 +122,7 @@ async function countReads(
   }
 }
 
-/** Whether a call was refused because a window is spent. */
+/** Whether a call was refused because a window is exhausted. */
 export function isSpentWindow(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
 }
