@@ -5,6 +5,13 @@
  */
 import module from 'node:module';
 
+// Not in what a test starts: tsx needs its hook.
+if (process.env.TAP_CHILD_ID !== undefined) {
+  process.env.NODE_OPTIONS = (process.env.NODE_OPTIONS ?? '')
+    .replace(`--import=${import.meta.url}`, '')
+    .trim();
+}
+
 Object.assign(module, { register: () => {} });
 // What tap would have every started process inherit; a state that exists is not set up again.
 Object.defineProperty(globalThis, Symbol.for('process-on-spawn@*:singletonId'), {

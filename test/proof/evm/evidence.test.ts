@@ -11,7 +11,7 @@ const hex = (length: number) =>
     .uint8Array({ minLength: length, maxLength: length })
     .map((bytes) => `0x${Buffer.from(bytes).toString('hex')}`);
 
-const evidences = fc.record({
+const fields = {
   chainId: fc.maxSafeNat(),
   contract: hex(20),
   method: fc.constantFrom('anchor' as const, 'eas' as const),
@@ -21,14 +21,15 @@ const evidences = fc.record({
   blockHash: hex(32),
   blockTimestamp: fc.nat({ max: 253_402_300_799 }),
   logIndex: fc.nat(),
-});
+};
+const evidences = fc.record(fields, { noNullPrototype: true });
 
 t.test('evidence is decoded as it was encoded, and has a detail', async (t) => {
   fc.assert(
     fc.property(evidences, (evidence) => {
       t.strictSame(decodeEvmEvidence(encodeEvmEvidence(evidence)), evidence);
-      const { block_time, ...members } = evmDetail(evidence);
-      return String(block_time).endsWith('Z') && Object.keys(members).length === 7;
+      const { block_time, ...others } = evmDetail(evidence);
+      return String(block_time).endsWith('Z') && Object.keys(others).length === 7;
     }),
     { seed: FUZZ.seed, numRuns: FUZZ.cases },
   );
