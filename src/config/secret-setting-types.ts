@@ -1,13 +1,8 @@
 /** Types of settings that hold or name secrets. */
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
-import { parseMlDsaKey } from '../server/keys/ml-dsa-key.js';
-import {
-  type MlDsaKeys,
-  parseSigningKey,
-  type SigningKeys,
-  type SigningKeyUse,
-} from '../server/keys/secrets.js';
+import { type MlDsaKey, parseMlDsaKey } from '../server/keys/ml-dsa-key.js';
+import { parseSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
 import { readSettingFile } from './setting-files.js';
 import { InvalidValue, type SettingType } from './settings.js';
 
@@ -34,7 +29,7 @@ export const adminToken: SettingType<string> = {
   },
 };
 
-/** `live=<path>,test=<path>`: two different private keys in PKCS#8 PEM, one for each environment. */
+/** `live=<path>,test=<path>`: different private keys in PKCS#8 PEM, at least one and at most 8 for each environment. */
 export function signingKeyFiles(use: SigningKeyUse): SettingType<SigningKeys> {
   const algorithm = use === 'dsse' ? 'ECDSA P-256' : 'Ed25519';
   return keyFiles(
@@ -44,8 +39,8 @@ export function signingKeyFiles(use: SigningKeyUse): SettingType<SigningKeys> {
   );
 }
 
-/** `live=<path>,test=<path>`: two different ML-DSA-44 private keys in PKCS#8 PEM, one for each environment. */
-export const mlDsaKeyFiles: SettingType<MlDsaKeys> = keyFiles(
+/** The same with ML-DSA-44 keys. */
+export const mlDsaKeyFiles: SettingType<SigningKeys<MlDsaKey>> = keyFiles(
   'ML-DSA-44',
   parseMlDsaKey,
   (a, b) => Buffer.compare(a.publicKey, b.publicKey) === 0,
@@ -55,18 +50,33 @@ function keyFiles<K>(
   algorithm: string,
   parseKey: (pem: string) => K,
   isSame: (a: K, b: K) => boolean,
-): SettingType<{ live: K; test: K }> {
+): SettingType<SigningKeys<K>> {
   return {
     expected: `live=<file>,test=<file>, each with an ${algorithm} private key in PKCS#8 PEM`,
     parse: (text) => {
-      const match = /^live=([^,]+),test=([^,]+)$/.exec(text);
-      if (match === null) throw new InvalidValue();
-      const live = readKeyFile(match[1]!, parseKey);
-      const test = readKeyFile(match[2]!, parseKey);
-      if (isSame(live, test)) throw new InvalidValue('live and test have the same key');
-      return { live, test };
+      const named = text.split(',').map(parseNamedKey);
+      const keys = named.map(({ path }) => readKeyFile(path, parseKey));
+      const twice = keys.findIndex((key, i) => keys.slice(0, i).some((other) => isSame(other, key)));
+      if (twice >= 0) throw new InvalidValue(`${named[twice]!.path} has a key that is already named`);
+      const of = (environment: string) => keys.filter((_, i) => named[i]!.environment === environment);
+      return { live: someOf(of('live')), test: someOf(of('test')) };
     },
   };
+}
+
+const MAX_KEYS = 8;
+
+function parseNamedKey(text: string): { environment: string; path: string } {
+  const match = /^(live|test)=(.+)$/.exec(text);
+  if (match === null) throw new InvalidValue();
+  return { environment: match[1]!, path: match[2]! };
+}
+
+function someOf<K>([first, ...more]: K[]): [K, ...K[]] {
+  if (first === undefined) throw new InvalidValue();
+  if (more.length >= MAX_KEYS)
+    throw new InvalidValue(`there are more than ${MAX_KEYS} keys of one environment`);
+  return [first, ...more];
 }
 
 function readKeyFile<K>(path: string, parseKey: (pem: string) => K): K {

@@ -32,7 +32,7 @@ export async function openLiveLog({
 }: Omit<Target, 'projectId'>): Promise<{ logId: number; keyId: number }> {
   const secrets = await openSecrets(dir);
   await setUpLogs(pool, 'localhost', secrets);
-  const spki = createPublicKey(secrets.dsse.live).export({ type: 'spki', format: 'der' });
+  const spki = createPublicKey(secrets.dsse.live[0]).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const key = (await listDsseKeys(pool)).find(({ environment }) => environment === Environment.LIVE);
   const log = findActiveLog(await listLogs(pool), Environment.LIVE);

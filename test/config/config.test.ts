@@ -1,4 +1,5 @@
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
@@ -126,6 +127,17 @@ t.test("the authorities that Node trusts beside its own are known to other progr
   t.equal(extraCaFile, '/etc/ssl/company.pem');
 });
 
+t.test('an environment may have several keys, in their order', async (t) => {
+  const { dir, ...env } = server(t);
+  const another = generateKeyPairSync('ed25519').privateKey;
+  writeFileSync(join(dir, 'log-2.pem'), another.export({ type: 'pkcs8', format: 'pem' }));
+  const LOG_KEY_FILE = `live=${join(dir, 'log-2.pem')},${env.LOG_KEY_FILE}`;
+  const { log } = readConfig({ ...env, LOG_KEY_FILE }, { process: 'worker' }).secrets;
+  t.equal(log.live.length, 2);
+  t.ok(log.live[0].equals(another));
+  t.equal(log.test.length, 1);
+});
+
 t.test('a complete configuration of `api` and `worker` is read', async (t) => {
   const { dir, ...env } = server(t);
   for (const process of ['api', 'worker'] as const) {
@@ -135,8 +147,8 @@ t.test('a complete configuration of `api` and `worker` is read', async (t) => {
     t.equal(config.databaseUrl, SERVER.DATABASE_URL);
     t.equal(config.natsUrl, SERVER.NATS_URL);
     t.equal(config.secrets.secretKeys[0].id, 'k1');
-    t.equal(config.secrets.dsse.live.asymmetricKeyType, 'ec');
-    t.equal(config.secrets.log.test.asymmetricKeyType, 'ed25519');
+    t.equal(config.secrets.dsse.live[0].asymmetricKeyType, 'ec');
+    t.equal(config.secrets.log.test[0].asymmetricKeyType, 'ed25519');
     t.equal(config.secrets.adminToken, SERVER.ADMIN_TOKEN);
     t.equal(config.checkpointRegister, join(dir, 'checkpoint-register'));
     t.notMatch(JSON.stringify(config.secrets.secretKeys), KEY, 'keys do not show in JSON');
@@ -265,6 +277,9 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['ADMIN_TOKEN', 'short', 'with spaces with spaces with spaces', 'x'.repeat(257)],
     ['DSSE_KEY_FILE', at('dsse-live.pem'), `live=${at('dsse-live.pem')}`, `live=${at('a')},test=${at('b')}`],
     ['DSSE_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('dsse-live.pem')}`],
+    ['DSSE_KEY_FILE', ['live', 'live', 'test'].map((name) => `${name}=${at(`dsse-${name}.pem`)}`).join(',')],
+    ['DSSE_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('dsse-test.pem')},`],
+    ['DSSE_KEY_FILE', `live=${at('dsse-live.pem')},prod=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=${at('log-live.pem')},test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=${at('p384.pem')},test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=${at('sec1.pem')},test=${at('dsse-test.pem')}`],

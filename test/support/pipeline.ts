@@ -131,7 +131,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     quorums: options.quorums ?? [],
     deadlineMs: options.deadlineMs ?? 3_600_000,
   });
-  const spki = createPublicKey(secrets.dsse.live).export({ type: 'spki', format: 'der' });
+  const spki = createPublicKey(secrets.dsse.live[0]).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const dsseKeyId = (await listDsseKeys(pool))[0]?.id ?? 0;
   const logId = findActiveLog(await listLogs(pool), Environment.LIVE)?.id ?? 0;
@@ -178,7 +178,10 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     send: () => {},
   };
   const makeRows: TestPipeline['makeRows'] = (count, more) =>
-    Array.from({ length: count }, () => ({ ...makeRow(secrets.dsse.live, dsseKeyId, spki, more), ...more }));
+    Array.from({ length: count }, () => ({
+      ...makeRow(secrets.dsse.live[0], dsseKeyId, spki, more),
+      ...more,
+    }));
   return {
     pipeline,
     pool,

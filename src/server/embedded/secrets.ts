@@ -43,7 +43,7 @@ async function openSigningKeys(dir: string, use: SigningKeyUse): Promise<Signing
       () => newSigningKey(use),
       (pem): KeyObject => parseSigningKey(pem, use),
     );
-  return { live: await open('live'), test: await open('test') };
+  return { live: [await open('live')], test: [await open('test')] };
 }
 
 async function openFile<T>(

@@ -3,14 +3,14 @@ import { environmentName } from '../../protocol/environment.js';
 import type { KeyRing } from './key-ring.js';
 import type { MlDsaKey } from './ml-dsa-key.js';
 
-/** The private keys of one use, per environment. */
-export type SigningKeys = { readonly live: KeyObject; readonly test: KeyObject };
+/** The private keys of one use, per environment: at least one, several during a rotation. */
+export type SigningKeys<K = KeyObject> = {
+  readonly live: readonly [K, ...K[]];
+  readonly test: readonly [K, ...K[]];
+};
 
-/** ML-DSA-44 private keys, per environment. */
-export type MlDsaKeys = { readonly live: MlDsaKey; readonly test: MlDsaKey };
-
-/** Returns the private key of an environment, a proto number. */
-export function signingKeyOf(keys: SigningKeys, environment: number): KeyObject {
+/** Returns the private keys of an environment, a proto number. */
+export function signingKeysOf<K>(keys: SigningKeys<K>, environment: number): readonly [K, ...K[]] {
   return keys[environmentName(environment)];
 }
 
@@ -25,12 +25,12 @@ export function rawEd25519PublicKey(key: KeyObject): Uint8Array {
 /** The secrets of a server process. */
 export type Secrets = {
   readonly secretKeys: KeyRing;
-  /** ECDSA P-256, to sign statements. */
+  /** ECDSA P-256, to sign statements. The first of an environment signs until a rotation. */
   readonly dsse: SigningKeys;
-  /** Ed25519, to sign checkpoints. */
+  /** Ed25519, to sign checkpoints. The first of an environment signs its first log. */
   readonly log: SigningKeys;
   /** ML-DSA-44, to sign checkpoints a second time; undefined if not configured. */
-  readonly logMlDsa: MlDsaKeys | undefined;
+  readonly logMlDsa: SigningKeys<MlDsaKey> | undefined;
   /** The token of the admin API. The admin API is off if undefined. */
   readonly adminToken: string | undefined;
 };

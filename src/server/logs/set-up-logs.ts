@@ -1,11 +1,12 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
-import { rawEd25519PublicKey, type Secrets, signingKeyOf } from '../keys/secrets.js';
+import { rawEd25519PublicKey, type Secrets, signingKeysOf } from '../keys/secrets.js';
 import type { Pool } from '../store/database/connect.js';
 import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs } from '../store/log/logs.js';
 
 /**
- * Creates the first log of each environment if it is missing. Throws if a log exists under another origin or key: both
- * are fixed at the first start. An ML-DSA-44 key may be added later, and is fixed then.
+ * Creates the first log of each environment if it is missing. Throws if a log exists under another origin, or with a
+ * key that this process does not hold: both are fixed when the log is created. An ML-DSA-44 key may be added later, and
+ * is fixed then.
  */
 export async function setUpLogs(
   pool: Pool,
@@ -15,17 +16,17 @@ export async function setUpLogs(
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const origin = `${environmentName(number)}.${logDomain}`;
-    const publicKey = rawEd25519PublicKey(signingKeyOf(keys, number));
+    const held = signingKeysOf(keys, number).map(rawEd25519PublicKey);
     const first = logs.find((log) => log.environment === number && log.epoch === 1);
     if (first === undefined) {
-      await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey });
+      await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey: held[0]! });
     } else if (first.origin !== origin) {
       throw new Error(
         `LOG_DOMAIN cannot change: the log is ${first.origin}, the setting would make it ${origin}`,
       );
     }
     const active = findActiveLog(logs, number);
-    if (active !== undefined && Buffer.compare(active.publicKey, publicKey) !== 0) {
+    if (active !== undefined && !held.some((key) => Buffer.compare(key, active.publicKey) === 0)) {
       throw new Error(`LOG_KEY_FILE does not hold the key that the log ${active.origin} was created with`);
     }
   }
@@ -36,8 +37,10 @@ async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<Secrets['logMlDsa']>
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const active = findActiveLog(logs, number);
-    const { publicKey } = keys[environmentName(number)];
-    if (active !== undefined && !(await ensureMlDsaKey(pool, active.id, publicKey))) {
+    if (active === undefined) continue;
+    const held = signingKeysOf(keys, number).map(({ publicKey }) => publicKey);
+    const published = held.find((key) => Buffer.compare(key, active.mlDsaPublicKey ?? key) === 0) ?? held[0]!;
+    if (!(await ensureMlDsaKey(pool, active.id, published))) {
       throw new Error(`LOG_ML_DSA_KEY_FILE does not hold the key that the log ${active.origin} publishes`);
     }
   }

@@ -9,7 +9,7 @@ import { createRandomSource } from '../core/random.js';
 import { createDestinations } from '../export/destinations.js';
 import { readStoredDestination } from '../export/stored-destination.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
-import { type Secrets, signingKeyOf } from '../keys/secrets.js';
+import { type Secrets, signingKeysOf } from '../keys/secrets.js';
 import { openLogCache } from '../logs/log-cache.js';
 import { createProjectShares } from '../pipeline/exports/project-shares.js';
 import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
@@ -69,7 +69,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     renderLines: createExportLines(pool, await openLogCache(pool)),
     signManifest: (environment, fields) => {
       const statement = manifestStatement(fields);
-      const key = signingKeyOf(secrets.dsse, environment);
+      const key = signingKeysOf(secrets.dsse, environment)[0];
       return manifestEnvelope(
         statement,
         sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key),

@@ -1,26 +1,22 @@
 import { sign } from 'node:crypto';
 import type { LogSigner } from '../../proof/log/log-signature.js';
-import { environmentName } from '../../protocol/environment.js';
-import { rawEd25519PublicKey, type Secrets, signingKeyOf } from '../keys/secrets.js';
+import { rawEd25519PublicKey, type Secrets, signingKeysOf } from '../keys/secrets.js';
 import type { Log } from '../store/log/logs.js';
 
 /**
- * Returns the checkpoint signer of a log. It throws if the log was created with another key than this process holds. The
- * log's ML-DSA-44 key signs as well if this process holds it.
+ * Returns the checkpoint signer of a log. It throws if this process does not hold the log's key. The log's ML-DSA-44 key signs as well if this process holds it.
  */
 export function checkpointSigners({
   log: keys,
   logMlDsa,
 }: Pick<Secrets, 'log' | 'logMlDsa'>): (log: Log) => LogSigner {
   return (log) => {
-    const key = signingKeyOf(keys, log.environment);
-    const publicKey = rawEd25519PublicKey(key);
-    if (Buffer.compare(publicKey, log.publicKey) !== 0) {
-      throw new Error(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
-    }
-    const mlDsa = logMlDsa?.[environmentName(log.environment)];
-    const isPublished = mlDsa !== undefined && isSame(mlDsa.publicKey, log.mlDsaPublicKey);
-    return { publicKey, sign: (data) => sign(null, data, key), ...(isPublished && { mlDsa }) };
+    const { environment, publicKey, mlDsaPublicKey } = log;
+    const key = signingKeysOf(keys, environment).find((one) => isSame(rawEd25519PublicKey(one), publicKey));
+    if (key === undefined) throw new Error(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
+    const held = logMlDsa === undefined ? [] : signingKeysOf(logMlDsa, environment);
+    const mlDsa = held.find((one) => isSame(one.publicKey, mlDsaPublicKey));
+    return { publicKey, sign: (data) => sign(null, data, key), ...(mlDsa && { mlDsa }) };
   };
 }
 

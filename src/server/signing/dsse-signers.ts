@@ -3,7 +3,7 @@ import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { type SigningKeys, signingKeyOf } from '../keys/secrets.js';
+import { type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import type { Pool } from '../store/database/connect.js';
@@ -32,11 +32,11 @@ export async function setUpDsseSigners(
   keys: SigningKeys,
   deps: { logCache: LogCache; hooks: ShutdownHooks; clock: () => number },
 ): Promise<DsseSigners> {
-  const signer = createBatchSigner(ENVIRONMENTS.map((number) => signingKeyOf(keys, number)));
+  const signer = createBatchSigner(ENVIRONMENTS.map((number) => signingKeysOf(keys, number)[0]));
   deps.hooks.add(signer.close);
   const signers: Signer[] = [];
   for (const [place, environment] of ENVIRONMENTS.entries()) {
-    const spki = createPublicKey(signingKeyOf(keys, environment)).export({ type: 'spki', format: 'der' });
+    const spki = createPublicKey(signingKeysOf(keys, environment)[0]).export({ type: 'spki', format: 'der' });
     await ensureDsseKey(pool, environment, spki);
     const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
     if (row === undefined || row.environment !== environment) {

@@ -127,8 +127,8 @@ t.test(
     const made = await openSecrets(dir);
     const again = await openSecrets(dir);
     for (const use of ['dsse', 'log'] as const) {
-      t.ok(made[use].live.equals(again[use].live), use);
-      t.notOk(made[use].live.equals(made[use].test), `${use}: live and test have their own`);
+      t.ok(made[use].live[0].equals(again[use].live[0]), use);
+      t.notOk(made[use].live[0].equals(made[use].test[0]), `${use}: live and test have their own`);
     }
     t.ok(made.secretKeys[0].key.equals(again.secretKeys[0].key));
     t.equal(made.adminToken, again.adminToken);
@@ -154,7 +154,7 @@ t.test('given secrets are not created', async (t) => {
   t.same(await readdir(join(dir, 'secrets')), []);
   const { log, ...rest } = given;
   const opened = await openSecrets(dir, { ...rest, log: undefined });
-  t.notOk(opened.log.live.equals(log.live));
+  t.notOk(opened.log.live[0].equals(log.live[0]));
   t.same((await readdir(join(dir, 'secrets'))).sort(), ['log-live.pem', 'log-test.pem']);
 });
 

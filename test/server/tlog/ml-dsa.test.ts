@@ -54,7 +54,7 @@ t.test('a log with an ML-DSA-44 key signs every checkpoint twice', async (t) => 
   const other = parseMlDsaKey(mlDsaKeyPem(randomBytes(32)));
   const { log } = app.config.secrets;
   await t.rejects(
-    setUpLogs(app.pool, 'log.example.com', { log, logMlDsa: { live: other, test: other } }),
+    setUpLogs(app.pool, 'log.example.com', { log, logMlDsa: { live: [other], test: [other] } }),
     /LOG_ML_DSA_KEY_FILE does not hold the key that the log live\.log\.example\.com publishes/,
   );
   t.ok((await listLogs(app.pool)).every(({ mlDsaPublicKey }) => mlDsaPublicKey?.length === 1312));
