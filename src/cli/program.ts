@@ -16,6 +16,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['audit-log', async () => (await import('./commands/audit-log.js')).addAuditLog],
   ['witnesses', async () => (await import('./commands/witnesses.js')).addWitnesses],
   ['log', async () => (await import('./commands/log.js')).addLog],
+  ['dsse-keys', async () => (await import('./commands/dsse-keys.js')).addDsseKeys],
   ['secret-keys', async () => (await import('./commands/secret-keys.js')).addSecretKeys],
   ['submit', async () => (await import('./commands/submit.js')).addSubmit],
   ['correct', async () => (await import('./commands/correct.js')).addCorrect],

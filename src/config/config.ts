@@ -52,6 +52,7 @@ export type ConfigByCommand = {
   migrate: MigrateConfig;
   log: LogConfig;
   witness: CosignerConfig;
+  'dsse-keys': DatabaseConfig;
   'secret-keys': DatabaseConfig;
 };
 
@@ -65,6 +66,7 @@ const READERS: { [P in keyof ConfigByCommand]: (settings: Settings) => ConfigByC
   }),
   log: readLog,
   witness: readCosignerConfig,
+  'dsse-keys': readDatabase,
   'secret-keys': readDatabase,
 };
 

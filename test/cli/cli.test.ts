@@ -20,6 +20,7 @@ const COMMANDS = [
   'audit-log',
   'witnesses',
   'log',
+  'dsse-keys',
   'secret-keys',
   'submit',
   'correct',
@@ -53,7 +54,16 @@ t.test('each command explains itself, with examples', async (t) => {
 });
 
 t.test('the help of a subcommand has examples of its own, and no others', async (t) => {
-  for (const group of ['projects', 'keys', 'witnesses', 'log', 'secret-keys', 'webhooks', 'exports']) {
+  for (const group of [
+    'projects',
+    'keys',
+    'witnesses',
+    'log',
+    'dsse-keys',
+    'secret-keys',
+    'webhooks',
+    'exports',
+  ]) {
     const { stdout } = await runHere([group, '--help']);
     const listed = stdout.slice(stdout.indexOf('\nCommands:'));
     const names = [...listed.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name!);

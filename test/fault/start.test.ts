@@ -204,34 +204,31 @@ t.test('webhooks are counted by the key that their secret is under', async (t) =
   t.match(JSON.parse(stdout), [{ id: 'k1', webhooks: 3 }]);
 });
 
-t.test(
-  'a process whose DSSE key was replaced signs no more before statements lose their trust',
-  async (t) => {
-    const pool = openDatabase(t);
-    const key = await makeUnlimitedKey(pool);
-    const api = await installation.startApi();
-    const create = async () => {
-      const body = {
-        artifact: { sha256: '0'.repeat(64) },
-        metadata: { schema: 'purl', purl: 'pkg:npm/a@1' },
-      };
-      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-      return fetch(`${api.baseUrl}/v1/attestations`, { method: 'POST', headers, body: JSON.stringify(body) });
+t.test('a process whose DSSE key ends signs no more before statements lose their trust', async (t) => {
+  const pool = openDatabase(t);
+  const key = await makeUnlimitedKey(pool);
+  const api = await installation.startApi();
+  const create = async () => {
+    const body = {
+      artifact: { sha256: '0'.repeat(64) },
+      metadata: { schema: 'purl', purl: 'pkg:npm/a@1' },
     };
-    t.equal((await create()).status, 201);
-    await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 hour'`;
-    await (await installation.startApi()).stop();
-    t.equal((await create()).status, 201, 'within the overlap it may still be started, and signs');
-    await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 minute'`;
-    await until('creates are refused', async () => (await create()).status === 503);
-    const ready = await fetch(`${api.opsUrl}/readyz`);
-    t.equal(ready.status, 503);
-    t.match(await ready.text(), /DSSE_KEY_FILE holds a key for live that was replaced/);
-    await api.stop();
-    const ended = await runProcess(['api', '--ops-port', '0'], { ...installation.env, PORT: '0' });
-    t.match(ended, {
-      code: 1,
-      stderr: /^error: DSSE_KEY_FILE holds a key for live that was replaced and is trusted only until 20/,
-    });
-  },
-);
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    return fetch(`${api.baseUrl}/v1/attestations`, { method: 'POST', headers, body: JSON.stringify(body) });
+  };
+  t.equal((await create()).status, 201);
+  await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 hour'`;
+  await (await installation.startApi()).stop();
+  t.equal((await create()).status, 201, 'until shortly before it may be started, and signs');
+  await pool`UPDATE dsse_key SET valid_to = clock_timestamp() + interval '1 minute'`;
+  await until('creates are refused', async () => (await create()).status === 503);
+  const ready = await fetch(`${api.opsUrl}/readyz`);
+  t.equal(ready.status, 503);
+  t.match(await ready.text(), /the DSSE key \d of live is trusted only until 20.*: rotate to another one/);
+  await api.stop();
+  const ended = await runProcess(['api', '--ops-port', '0'], { ...installation.env, PORT: '0' });
+  t.match(ended, {
+    code: 1,
+    stderr: /^error: the DSSE key \d of live is trusted only until 20/,
+  });
+});

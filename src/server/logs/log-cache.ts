@@ -14,6 +14,8 @@ export type LogCache = {
   /** The ids of an environment's logs, old epochs included. */
   logIds(environment: number): Promise<number[]>;
   getDsseKey(id: number): Promise<DsseKey>;
+  /** All DSSE keys. Reads the tables again if it last did so longer ago than this. */
+  recentDsseKeys(maxAgeMs: number): Promise<readonly DsseKey[]>;
   /**
    * Reads the tables again. If a cached log is missing, this is another database, since logs are never deleted: the
    * cache stays as it is and `unreadyReason` returns why.
@@ -23,17 +25,24 @@ export type LogCache = {
   unreadyReason(): string | undefined;
 };
 
-/** Fills the cache. It reads the tables again on a cache miss; getters throw if the tables lack the id as well. */
-export async function openLogCache(pool: Pool): Promise<LogCache> {
+/**
+ * Fills the cache. It reads the tables again on a cache miss; getters throw if the tables lack the id as well.
+ *
+ * @param monotonicMs monotonic milliseconds
+ */
+export async function openLogCache(pool: Pool, monotonicMs = () => performance.now()): Promise<LogCache> {
+  let readMs = monotonicMs();
   let logs = await listLogs(pool);
   let keys = await listDsseKeys(pool);
   let reason: string | undefined;
   const refresh = async () => {
+    const startedMs = monotonicMs();
     const found = await listLogs(pool);
     reason = findMissing(logs, found);
     if (reason !== undefined) return;
     logs = found;
     keys = await listDsseKeys(pool);
+    readMs = startedMs;
   };
   const get = async <T>(find: () => T | undefined, name: string): Promise<T> => {
     const known = find();
@@ -51,6 +60,10 @@ export async function openLogCache(pool: Pool): Promise<LogCache> {
     activeLogs: async () => logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id),
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
+    recentDsseKeys: async (maxAgeMs) => {
+      if (monotonicMs() - readMs > maxAgeMs) await refresh();
+      return keys;
+    },
     refresh,
     unreadyReason: () => reason,
   };

@@ -85,8 +85,12 @@ export type Exports = {
   destinations: Destinations;
   /** Renders the lines of a batch's matching submissions as they are now, and calls `count` for each. */
   renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<string>;
-  /** Signs a manifest with the DSSE key of the environment, a proto Environment number. @returns the envelope as JSON */
-  signManifest: (environment: number, fields: ManifestFields) => Uint8Array;
+  /**
+   * Signs a manifest with the DSSE key of the environment, a proto Environment number. Rejects if this process lacks it.
+   *
+   * @returns the envelope as JSON
+   */
+  signManifest: (environment: number, fields: ManifestFields) => Promise<Uint8Array>;
   shares: ProjectShares;
   /** The leases of the exports in progress. */
   active: Map<string, HeldLease>;

@@ -18,7 +18,8 @@ import { onKeyChange } from '../queue/broadcast.js';
 import { createStatementClock, type StatementClock } from '../rpc/attestations/statement-clock.js';
 import { createPrincipals } from '../rpc/principals.js';
 import { loadSchemas } from '../schema/registry.js';
-import { setUpDsseSigners } from '../signing/dsse-signers.js';
+import { createDsseSigners, setUpDsseKeys } from '../signing/dsse-signers.js';
+import { openStatementKeys } from '../signing/statement-keys.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession, readDatabaseMs } from '../store/database/session.js';
@@ -61,7 +62,6 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await setUpSecretKeys(pool, config.secrets.secretKeys);
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
   const logCache = await openLogCache(pool);
-  const signers = await setUpDsseSigners(pool, config.secrets.dsse, { logCache, hooks, clock: Date.now });
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
   const jobs = createJobSender({
@@ -82,6 +82,11 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     onClose: guard.onConnectionLost,
   });
   const clock = await openClock(writePool, log);
+  const databaseMs = () => Date.now() - (clock.offsetSeconds() ?? 0) * 1000;
+  const statementKeys = openStatementKeys(config.secrets.dsse, hooks);
+  await setUpDsseKeys(pool, statementKeys, { databaseMs });
+  await logCache.refresh();
+  const signers = createDsseSigners(statementKeys, { logCache, databaseMs });
   refresh(hooks, async () => {
     await logCache.refresh();
     await clock.compare();

@@ -23,7 +23,7 @@ export type AttestationParts = {
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
-  signerOf: (environment: Principal['environment']) => DsseSigner;
+  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
   submissionClock: () => number;
   schemas: SchemaRegistry;
 };

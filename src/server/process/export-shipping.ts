@@ -1,4 +1,3 @@
-import { sign } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import type { Config } from '../../config/config.js';
 import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
@@ -9,14 +8,17 @@ import { createRandomSource } from '../core/random.js';
 import { createDestinations } from '../export/destinations.js';
 import { readStoredDestination } from '../export/stored-destination.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
-import { type Secrets, signingKeysOf } from '../keys/secrets.js';
+import type { Secrets } from '../keys/secrets.js';
 import { openLogCache } from '../logs/log-cache.js';
 import { createProjectShares } from '../pipeline/exports/project-shares.js';
 import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Exports } from '../pipeline/pipeline.js';
 import { createExportLines } from '../rpc/attestations/export-lines.js';
+import { createDsseSigners } from '../signing/dsse-signers.js';
+import { openStatementKeys } from '../signing/statement-keys.js';
 import { connectPool } from '../store/database/connect.js';
+import { readDatabaseMs } from '../store/database/session.js';
 import { renewExportLeases } from '../store/exports/export-leases.js';
 import { type DestinationSettings, destinationOpener } from './destination-opener.js';
 
@@ -62,18 +64,20 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
   const destinations = createDestinations(async (row) =>
     open({ exportId: row.id, projectId: row.projectId, destination: readStoredDestination(keys, row) }),
   );
+  const logCache = await openLogCache(pool);
+  const closing: (() => Promise<unknown>)[] = [];
+  const statementKeys = openStatementKeys(secrets.dsse, { add: (close) => void closing.push(close) });
   const exports: Exports = {
     pool,
     log,
     destinations,
-    renderLines: createExportLines(pool, await openLogCache(pool)),
-    signManifest: (environment, fields) => {
+    renderLines: createExportLines(pool, logCache),
+    signManifest: async (environment, fields) => {
       const statement = manifestStatement(fields);
-      const key = signingKeysOf(secrets.dsse, environment)[0];
-      return manifestEnvelope(
-        statement,
-        sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key),
-      );
+      const nowMs = await readDatabaseMs(pool);
+      const signers = createDsseSigners(statementKeys, { logCache, databaseMs: () => nowMs });
+      const { sign } = await signers.signerOf(environment);
+      return manifestEnvelope(statement, await sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement)));
     },
     shares: createProjectShares(MAX_ACTIVE),
     active: new Map(),
@@ -99,6 +103,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
       aborting.abort();
       await stopRenewing();
       await destinations.close();
+      for (const close of closing) await close();
       await pool.end({ timeout: 5 });
     },
   };

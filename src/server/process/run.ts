@@ -6,6 +6,7 @@ import { aborted, type ShutdownHooks, withShutdownHooks } from '../core/shutdown
 import { openLogDomain } from '../logs/log-domain.js';
 import { type LogManager, logManager } from '../logs/log-manager.js';
 import { openRegister } from '../pipeline/register/open-register.js';
+import { type DsseKeyManager, dsseKeyManager } from '../signing/dsse-key-manager.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated, migrate } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
@@ -86,6 +87,14 @@ export async function withSecretKeys<T>(
   use: (keys: SecretKeyManager) => Promise<T>,
 ): Promise<T> {
   return withDatabase(config, (pool) => use(secretKeyManager(pool)));
+}
+
+/** Opens the database, calls `use` with the manager of the DSSE keys, and closes it. */
+export async function withDsseKeys<T>(
+  config: DatabaseConfig,
+  use: (keys: DsseKeyManager) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, (pool) => use(dsseKeyManager(pool)));
 }
 
 async function withDatabase<T>(config: DatabaseConfig, use: (pool: Pool) => Promise<T>): Promise<T> {

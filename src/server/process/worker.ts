@@ -28,6 +28,7 @@ import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
+import { retireDsseKeys } from '../store/retired-keys.js';
 import { deleteWorker, recordWorker } from '../store/workers.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
@@ -50,6 +51,7 @@ export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
 
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
+const RETIRE_MS = 10_000;
 const SIGN_OF_LIFE_MS = 5_000;
 const WITNESS_TIMEOUT_MS = 30_000;
 /** The longest statement seals a batch: 65,536 leaves take half a second. A server silent for longer than this is unavailable. */
@@ -102,7 +104,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const loops = [
     repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
-    ...keepHouse(pool, config, workerId, repeat),
+    ...keepHouse(pool, options, workerId, repeat),
   ];
   hooks.add(async () => {
     stopping.abort();
@@ -122,8 +124,16 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
 
 type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
 
-function keepHouse(pool: Pool, config: Config, workerId: string, repeat: Repeat): Promise<void>[] {
+function keepHouse(
+  pool: Pool,
+  { config, log }: WorkerOptions,
+  workerId: string,
+  repeat: Repeat,
+): Promise<void>[] {
   return [
+    repeat(RETIRE_MS, 'ending the trust in replaced keys', async () => {
+      for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
+    }),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),
     repeat(SIGN_OF_LIFE_MS, 'recording that this worker runs', () => recordWorker(pool, workerId)),
   ];

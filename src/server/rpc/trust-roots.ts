@@ -189,6 +189,7 @@ function keyMessage(key: DsseKey): MessageInitShape<typeof DsseSigningKeySchema>
     algorithm: 'ecdsa-p256-sha256',
     publicKeyPem: toPem('PUBLIC KEY', key.spki),
     ...validity(key),
+    ...(key.activeFrom && { activeFrom: timestampFromDate(key.activeFrom) }),
   };
 }
 

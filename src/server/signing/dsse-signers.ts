@@ -1,79 +1,106 @@
-import { createPublicKey } from 'node:crypto';
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
-import type { ShutdownHooks } from '../core/shutdown.js';
-import { type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import type { Pool } from '../store/database/connect.js';
-import { type DsseKey, ensureDsseKey, listDsseKeys } from '../store/dsse-keys.js';
-import { createBatchSigner } from './batch-signer.js';
+import { type DsseKey, ensureDsseKey, findActiveKey, listDsseKeys } from '../store/dsse-keys.js';
+import type { HeldKey } from './statement-keys.js';
 
-/** The DSSE keys of a process. They sign on a worker thread until the log cache shows that they were replaced. */
+/** The DSSE signers of a process. Which key signs follows from the tables and the database's time. */
 type DsseSigners = {
-  signerOf(environment: Principal['environment']): DsseSigner;
-  /** Why a key may not sign any more, for `/readyz`. Returns undefined if all may. */
+  /** Throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
+  signerOf(environment: Principal['environment']): Promise<DsseSigner>;
+  /** Why statements cannot be signed, for `/readyz`. Returns undefined if they can. */
   unreadyReason(): Promise<string | undefined>;
 };
 
-/** A statement is trusted if a witness vouches for it before its key expires. Signing stops this long before. */
-const WITNESS_MARGIN_MS = 5 * 60_000;
-const REPLACED_RETRY_SECONDS = 60;
+type Deps = {
+  logCache: Pick<LogCache, 'recentDsseKeys'>;
+  /** Unix milliseconds by the database's clock. */
+  databaseMs: () => number;
+};
 
-type Signer = DsseSigner & { environment: Principal['environment'] };
+/** How long after reading the tables a process may still not know of a rotation. Rotations are announced longer before. */
+const MAX_KEY_AGE_MS = 60_000;
+
+/** A statement is trusted if a witness dates it before its key expires. Signing stops this long before. */
+const WITNESS_MARGIN_MS = 5 * 60_000;
+const RETRY_SECONDS = 60;
 
 /**
- * Stores this process's DSSE keys as the signing keys of their environments. Throws if a key belongs to the other
- * environment, or was replaced by another process and is about to expire.
+ * Publishes the DSSE keys of this process. Throws if one is known as the other environment's, or if the process lacks
+ * the key that signs an environment's statements now.
  */
-export async function setUpDsseSigners(
+export async function setUpDsseKeys(
   pool: Pool,
-  keys: SigningKeys,
-  deps: { logCache: LogCache; hooks: ShutdownHooks; clock: () => number },
-): Promise<DsseSigners> {
-  const signer = createBatchSigner(ENVIRONMENTS.map((number) => signingKeysOf(keys, number)[0]));
-  deps.hooks.add(signer.close);
-  const signers: Signer[] = [];
-  for (const [place, environment] of ENVIRONMENTS.entries()) {
-    const spki = createPublicKey(signingKeysOf(keys, environment)[0]).export({ type: 'spki', format: 'der' });
-    await ensureDsseKey(pool, environment, spki);
-    const row = (await listDsseKeys(pool)).find((key) => Buffer.compare(key.spki, spki) === 0);
-    if (row === undefined || row.environment !== environment) {
+  held: readonly HeldKey[],
+  { databaseMs }: Pick<Deps, 'databaseMs'>,
+): Promise<void> {
+  for (const { environment, spki } of held) await ensureDsseKey(pool, environment, spki);
+  const keys = await listDsseKeys(pool);
+  for (const { environment, spki } of held) {
+    if (!keys.some((key) => isSame(key.spki, spki) && key.environment === environment)) {
       throw new Error(
         `DSSE_KEY_FILE holds the key of another environment for ${environmentName(environment)}`,
       );
     }
-    const problem = replacedReason(row, deps.clock());
-    if (problem !== undefined) throw new Error(problem);
-    signers.push({ environment, keyId: row.id, spki, sign: (data) => signer.sign(place, data) });
   }
-  const findProblemOf = async ({ keyId }: Signer) =>
-    replacedReason(await deps.logCache.getDsseKey(keyId), deps.clock());
+  for (const environment of ENVIRONMENTS) {
+    const problem = findActive(keys, held, environment, databaseMs()).problem;
+    if (problem !== undefined) throw new Error(problem);
+  }
+}
+
+/** The signers over the keys that this process holds. */
+export function createDsseSigners(held: readonly HeldKey[], { logCache, databaseMs }: Deps): DsseSigners {
+  const find = async (environment: number) =>
+    findActive(await logCache.recentDsseKeys(MAX_KEY_AGE_MS), held, environment, databaseMs());
   return {
-    signerOf: (environment) => {
-      const found = signers.find((one) => one.environment === environment);
-      if (found === undefined) throw new Error(`environment ${environment} has no DSSE key`);
-      const sign = async (data: Uint8Array) => {
-        const problem = await findProblemOf(found);
-        if (problem !== undefined)
-          throw unavailable('the signing key of this process was replaced', REPLACED_RETRY_SECONDS);
-        return found.sign(data);
-      };
-      return { keyId: found.keyId, spki: found.spki, sign };
+    signerOf: async (environment) => {
+      const { signer, problem } = await find(environment);
+      if (signer === undefined) {
+        throw unavailable('this process cannot sign statements now', RETRY_SECONDS, new Error(problem));
+      }
+      return signer;
     },
     unreadyReason: async () => {
-      const problems = await Promise.all(signers.map(findProblemOf));
-      return problems.find((problem) => problem !== undefined);
+      const found = await Promise.all(ENVIRONMENTS.map(find));
+      return found.find(({ problem }) => problem !== undefined)?.problem;
     },
   };
 }
 
-function replacedReason({ validTo, environment }: DsseKey, nowMs: number): string | undefined {
-  if (validTo === null || nowMs < validTo.getTime() - WITNESS_MARGIN_MS) return undefined;
+type Found = { signer: DsseSigner; problem?: never } | { signer?: never; problem: string };
+
+function findActive(
+  keys: readonly DsseKey[],
+  held: readonly HeldKey[],
+  environment: number,
+  nowMs: number,
+): Found {
+  const active = findActiveKey(keys, environment, nowMs);
   const name = environmentName(environment);
-  return (
-    `DSSE_KEY_FILE holds a key for ${name} that was replaced and is trusted only until ${validTo.toISOString()}: ` +
-    `start with its replacement, or with a new key`
-  );
+  if (active === undefined) return { problem: `no DSSE key signs the statements of ${name}` };
+  const own = held.find((key) => isSame(key.spki, active.spki));
+  if (own === undefined) {
+    return {
+      problem:
+        `DSSE_KEY_FILE does not hold the key ${active.id}, which signs the statements of ${name} ` +
+        `(attest dsse-keys list): add its file and restart, or rotate to a key that it holds`,
+    };
+  }
+  const { validTo } = active;
+  if (validTo !== null && nowMs >= validTo.getTime() - WITNESS_MARGIN_MS) {
+    return {
+      problem:
+        `the DSSE key ${active.id} of ${name} is trusted only until ${validTo.toISOString()}: ` +
+        `rotate to another one (attest dsse-keys rotate)`,
+    };
+  }
+  return { signer: { keyId: active.id, spki: own.spki, sign: own.sign } };
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
 }

@@ -5,27 +5,69 @@ export type DsseKey = {
   id: number;
   environment: number;
   spki: Uint8Array;
+  /** When it was published. */
   validFrom: Date;
+  /** From when it signs, until another key does. Null while it is only published. */
+  activeFrom: Date | null;
+  /** Set once everything that it has signed is witnessed, or when it was revoked. */
   validTo: Date | null;
 };
 
-/** How long a replaced key stays valid, for processes that still run with it. */
-const OVERLAP = '1 hour';
-
-/** Lists all keys that sign or signed statements, oldest first. */
+/** Lists all keys that sign, signed or will sign statements, oldest first. */
 export async function listDsseKeys(sql: Sql): Promise<DsseKey[]> {
   return sql<DsseKey[]>`
-    SELECT id, environment, spki, valid_from AS "validFrom", valid_to AS "validTo" FROM dsse_key ORDER BY id`;
+    SELECT id, environment, spki, valid_from AS "validFrom", active_from AS "activeFrom", valid_to AS "validTo"
+    FROM dsse_key ORDER BY id`;
 }
 
-/** Makes this the environment's signing key. The key that it replaces stays valid for an hour. */
+/** Returns the key that signs an environment's statements at a time of the database's clock. */
+export function findActiveKey(
+  keys: readonly DsseKey[],
+  environment: number,
+  atMs: number,
+): DsseKey | undefined {
+  return keys
+    .filter((key) => key.environment === environment && key.activeFrom !== null)
+    .filter(({ activeFrom }) => activeFrom!.getTime() <= atMs)
+    .reduce<DsseKey | undefined>((newest, key) => (isNewer(key, newest) ? key : newest), undefined);
+}
+
+function isNewer({ activeFrom, id }: DsseKey, than: DsseKey | undefined): boolean {
+  if (than === undefined) return true;
+  const laterMs = activeFrom!.getTime() - than.activeFrom!.getTime();
+  return laterMs > 0 || (laterMs === 0 && id > than.id);
+}
+
+/** Locks the list of keys until the transaction ends. */
+export async function lockDsseKeys(tx: Sql): Promise<void> {
+  await tx`SELECT pg_advisory_xact_lock(hashtextextended('dsse keys', 0))`;
+}
+
+/** Publishes a key unless it is known. The first of an environment signs at once, others after a rotation. */
 export async function ensureDsseKey(pool: Pool, environment: number, spki: Uint8Array): Promise<void> {
   await pool.begin(async (tx) => {
-    const added = await tx`
-      INSERT INTO dsse_key (environment, spki) VALUES (${environment}, ${spki}) ON CONFLICT (spki) DO NOTHING RETURNING id`;
-    if (added.length === 0) return;
+    await lockDsseKeys(tx);
     await tx`
-      UPDATE dsse_key SET valid_to = greatest(clock_timestamp(), valid_from) + ${OVERLAP}::interval
-      WHERE environment = ${environment} AND spki <> ${spki} AND valid_to IS NULL`;
+      INSERT INTO dsse_key (environment, spki, active_from)
+      SELECT ${environment}, ${spki}, CASE
+        WHEN NOT EXISTS (SELECT FROM dsse_key WHERE environment = ${environment}) THEN clock_timestamp() END
+      ON CONFLICT (spki) DO NOTHING`;
   });
+}
+
+/** Sets when a key begins to sign: so many milliseconds from now, or never. */
+export async function setActiveFrom(tx: Sql, id: number, afterMs: number | undefined): Promise<Date | null> {
+  const [row] = await tx<{ activeFrom: Date | null }[]>`
+    UPDATE dsse_key
+    SET active_from = clock_timestamp() + ${afterMs ?? null}::bigint * interval '1 millisecond'
+    WHERE id = ${id} RETURNING active_from AS "activeFrom"`;
+  return row?.activeFrom ?? null;
+}
+
+/** Ends the trust in a key at a time, or earlier if it ends earlier. @returns when it ends */
+export async function endDsseKey(tx: Sql, id: number, at: Date): Promise<Date | null> {
+  const [row] = await tx<{ validTo: Date }[]>`
+    UPDATE dsse_key SET valid_to = greatest(valid_from, least(valid_to, ${at}::timestamptz))
+    WHERE id = ${id} RETURNING valid_to AS "validTo"`;
+  return row?.validTo ?? null;
 }

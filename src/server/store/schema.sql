@@ -116,6 +116,7 @@ CREATE TABLE dsse_key (
   spki bytea NOT NULL,
   valid_from timestamp with time zone NOT NULL DEFAULT now(),
   valid_to timestamp with time zone,
+  active_from timestamp with time zone DEFAULT clock_timestamp(),
   CONSTRAINT dsse_key_pkey PRIMARY KEY (id),
   CONSTRAINT dsse_key_spki_key UNIQUE (spki)
 );

@@ -32,7 +32,7 @@ export async function writeManifest(
   const ranges = await listManifestRanges(pool, leased.id, day);
   const objects = (await listManifestObjects(pool, leased.id, day)).filter((one) => isWithin(one, ranges));
   const fields = manifestFields(leased, work, { isComplete, ranges, objects });
-  const spooled = spoolBytes(exports.signManifest(leased.environment, fields));
+  const spooled = spoolBytes(await exports.signManifest(leased.environment, fields));
   const object = {
     ...spooled,
     name: manifestName(leased, day),

@@ -40,13 +40,14 @@ import {
   visibleErrors,
 } from './submission-message.js';
 
-/** Signs an environment's statements: the row id of its key, the public key, and the signing on a worker thread. */
+/** Signs an environment's statements: the row id of its key, the public key, and the signing, which does not block. */
 export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
 
 /** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
 export type CreateDeps = {
   schemas: SchemaRegistry;
-  signerOf: (environment: Principal['environment']) => DsseSigner;
+  /** The key that signs now. Throws `service.unavailable` if this process lacks it. */
+  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
   /** Its first key hashes requests that have an idempotency key. */
   idempotency: Idempotency;
   /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
@@ -195,7 +196,7 @@ async function prepareSubmission(
     schema,
     commitment,
   });
-  const signer = deps.signerOf(principal.environment);
+  const signer = await deps.signerOf(principal.environment);
   const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
   const signature = await signer.sign(signed);
   return {

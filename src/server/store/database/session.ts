@@ -1,4 +1,4 @@
-import type { Pool } from './connect.js';
+import type { Pool, Sql } from './connect.js';
 import { type SessionOptions, sessionSettings } from './session-settings.js';
 
 /**
@@ -39,8 +39,8 @@ const UNSAFE_WHEN_OFF: Record<string, string> = {
 };
 
 /** Returns the database's clock in Unix milliseconds. */
-export async function readDatabaseMs(pool: Pool): Promise<number> {
-  const [row] = await pool<{ ms: number }[]>`
+export async function readDatabaseMs(sql: Sql): Promise<number> {
+  const [row] = await sql<{ ms: number }[]>`
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
   if (row === undefined) throw new Error('the database returned no time');
   return row.ms;

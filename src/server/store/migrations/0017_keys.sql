@@ -1,0 +1,5 @@
+-- From when a key signs: the one of its environment with the newest such time in the past does. Null while the key is
+-- only published. Processes of earlier versions sign with a key as soon as they store it.
+ALTER TABLE dsse_key ADD COLUMN active_from timestamptz;
+UPDATE dsse_key SET active_from = valid_from;
+ALTER TABLE dsse_key ALTER COLUMN active_from SET DEFAULT clock_timestamp();
