@@ -2,7 +2,7 @@
 
 import type { Secrets } from '../server/keys/secrets.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
-import { adminToken, mlDsaKeyFiles, secretKey, signingKeyFiles } from './secret-setting-types.js';
+import { adminToken, dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey } from './secret-setting-types.js';
 import {
   type LogLevel,
   readCheckpointRegister,
@@ -114,8 +114,8 @@ function readUp(settings: Settings): UpConfig {
     cacheDir: settings.find('CACHE_DIR', path),
     secrets: {
       secretKeys: settings.find('SECRET_KEY', secretKey),
-      dsse: settings.find('DSSE_KEY_FILE', signingKeyFiles('dsse')),
-      log: settings.find('LOG_KEY_FILE', signingKeyFiles('log')),
+      dsse: settings.find('DSSE_KEY_FILE', dsseKeyFiles),
+      log: settings.find('LOG_KEY_FILE', logKeyFiles),
       logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },
@@ -128,8 +128,8 @@ function readServer(settings: Settings): Config {
     natsUrl: settings.require('NATS_URL', natsUrl),
     secrets: {
       secretKeys: settings.require('SECRET_KEY', secretKey),
-      dsse: settings.require('DSSE_KEY_FILE', signingKeyFiles('dsse')),
-      log: settings.require('LOG_KEY_FILE', signingKeyFiles('log')),
+      dsse: settings.require('DSSE_KEY_FILE', dsseKeyFiles),
+      log: settings.require('LOG_KEY_FILE', logKeyFiles),
       logMlDsa: settings.find('LOG_ML_DSA_KEY_FILE', mlDsaKeyFiles),
       adminToken: settings.find('ADMIN_TOKEN', adminToken),
     },

@@ -1,8 +1,13 @@
 /** Types of settings that hold or name secrets. */
-import type { KeyObject } from 'node:crypto';
+import { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
 import { type MlDsaKey, parseMlDsaKey } from '../server/keys/ml-dsa-key.js';
-import { parseSigningKey, type SigningKeys, type SigningKeyUse } from '../server/keys/secrets.js';
+import {
+  type DsseKeySource,
+  parseSigningKey,
+  type SigningKeys,
+  type SocketKey,
+} from '../server/keys/secrets.js';
 import { readSettingFile } from './setting-files.js';
 import { InvalidValue, type SettingType } from './settings.js';
 
@@ -29,33 +34,50 @@ export const adminToken: SettingType<string> = {
   },
 };
 
-/** `live=<path>,test=<path>`: different private keys in PKCS#8 PEM, at least one and at most 8 for each environment. */
-export function signingKeyFiles(use: SigningKeyUse): SettingType<SigningKeys> {
-  const algorithm = use === 'dsse' ? 'ECDSA P-256' : 'Ed25519';
-  return keyFiles(
-    algorithm,
-    (pem): KeyObject => parseSigningKey(pem, use),
-    (a, b) => a.equals(b),
-  );
-}
+/** `live=<path>,test=<path>`: different Ed25519 keys in PKCS#8 PEM, at least one and at most 8 for each environment. */
+export const logKeyFiles: SettingType<SigningKeys> = keyFiles(
+  'Ed25519',
+  (path) => readKeyFile(path, (pem) => parseSigningKey(pem, 'log')),
+  (a, b) => a.equals(b),
+);
 
 /** The same with ML-DSA-44 keys. */
 export const mlDsaKeyFiles: SettingType<SigningKeys<MlDsaKey>> = keyFiles(
   'ML-DSA-44',
-  parseMlDsaKey,
+  (path) => readKeyFile(path, parseMlDsaKey),
   (a, b) => Buffer.compare(a.publicKey, b.publicKey) === 0,
 );
 
+/** The same with ECDSA P-256 keys. `socket:<path>#<key id>` is a key of another process. */
+export const dsseKeyFiles: SettingType<SigningKeys<DsseKeySource>> = keyFiles<DsseKeySource>(
+  'ECDSA P-256',
+  (path) => parseSocketKey(path) ?? readKeyFile(path, (pem): KeyObject => parseSigningKey(pem, 'dsse')),
+  (a, b) => (a instanceof KeyObject ? b instanceof KeyObject && a.equals(b) : isSameSocketKey(a, b)),
+);
+
+const SOCKET_KEY = /^socket:(\/[^#]{1,100})#([\w.:@/-]{1,128})$/;
+
+function parseSocketKey(text: string): SocketKey | undefined {
+  if (!text.startsWith('socket:')) return undefined;
+  const match = SOCKET_KEY.exec(text);
+  if (match === null) throw new InvalidValue('a key of another process is socket:/<path>#<key id>');
+  return { socketPath: match[1]!, keyId: match[2]! };
+}
+
+function isSameSocketKey(a: SocketKey, b: DsseKeySource): boolean {
+  return !(b instanceof KeyObject) && a.socketPath === b.socketPath && a.keyId === b.keyId;
+}
+
 function keyFiles<K>(
   algorithm: string,
-  parseKey: (pem: string) => K,
+  readKey: (path: string) => K,
   isSame: (a: K, b: K) => boolean,
 ): SettingType<SigningKeys<K>> {
   return {
     expected: `live=<file>,test=<file>, each with an ${algorithm} private key in PKCS#8 PEM`,
     parse: (text) => {
       const named = text.split(',').map(parseNamedKey);
-      const keys = named.map(({ path }) => readKeyFile(path, parseKey));
+      const keys = named.map(({ path }) => readKey(path));
       const twice = keys.findIndex((key, i) => keys.slice(0, i).some((other) => isSame(other, key)));
       if (twice >= 0) throw new InvalidValue(`${named[twice]!.path} has a key that is already named`);
       const of = (environment: string) => keys.filter((_, i) => named[i]!.environment === environment);

@@ -12,6 +12,7 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../../src/server/store/submissions/sequence-submissions.js';
+import { fileKey } from '../support/file-key.js';
 
 const ROWS_PER_CALL = 500;
 const ROWS_PER_STATEMENT = 250_000;
@@ -32,7 +33,7 @@ export async function openLiveLog({
 }: Omit<Target, 'projectId'>): Promise<{ logId: number; keyId: number }> {
   const secrets = await openSecrets(dir);
   await setUpLogs(pool, 'localhost', secrets);
-  const spki = createPublicKey(secrets.dsse.live[0]).export({ type: 'spki', format: 'der' });
+  const spki = createPublicKey(fileKey(secrets.dsse.live[0])).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const key = (await listDsseKeys(pool)).find(({ environment }) => environment === Environment.LIVE);
   const log = findActiveLog(await listLogs(pool), Environment.LIVE);

@@ -7,6 +7,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type ConfigByCommand, publicUrls, readConfig } from '../../src/config/config.js';
 import { ConfigError, type Env } from '../../src/config/settings.js';
 import { createAuthorityKeys } from '../../src/server/timestamp-authority/certificate-authority.js';
+import { fileKey } from '../support/file-key.js';
 
 const pem = (type: 'P-256' | 'P-384' | 'ed25519', form: 'pkcs8' | 'sec1' = 'pkcs8') => {
   const { privateKey } =
@@ -138,6 +139,14 @@ t.test('an environment may have several keys, in their order', async (t) => {
   t.equal(log.test.length, 1);
 });
 
+t.test('a DSSE key may be in another process', async (t) => {
+  const { dir, ...env } = server(t);
+  const DSSE_KEY_FILE = `live=socket:/run/signer.sock#slot-1,${env.DSSE_KEY_FILE}`;
+  const { dsse } = readConfig({ ...env, DSSE_KEY_FILE }, { process: 'api' }).secrets;
+  t.strictSame(dsse.live[0], { socketPath: '/run/signer.sock', keyId: 'slot-1' });
+  t.equal(fileKey(dsse.live[1]!).asymmetricKeyType, 'ec');
+});
+
 t.test('a complete configuration of `api` and `worker` is read', async (t) => {
   const { dir, ...env } = server(t);
   for (const process of ['api', 'worker'] as const) {
@@ -147,7 +156,7 @@ t.test('a complete configuration of `api` and `worker` is read', async (t) => {
     t.equal(config.databaseUrl, SERVER.DATABASE_URL);
     t.equal(config.natsUrl, SERVER.NATS_URL);
     t.equal(config.secrets.secretKeys[0].id, 'k1');
-    t.equal(config.secrets.dsse.live[0].asymmetricKeyType, 'ec');
+    t.equal(fileKey(config.secrets.dsse.live[0]).asymmetricKeyType, 'ec');
     t.equal(config.secrets.log.test[0].asymmetricKeyType, 'ed25519');
     t.equal(config.secrets.adminToken, SERVER.ADMIN_TOKEN);
     t.equal(config.checkpointRegister, join(dir, 'checkpoint-register'));
@@ -284,6 +293,11 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['DSSE_KEY_FILE', `live=${at('p384.pem')},test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=${at('sec1.pem')},test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=${at('broken.pem')},test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=socket:signer.sock#k,test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=socket:/run/signer.sock,test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', `live=socket:/run/signer.sock#a b,test=${at('dsse-test.pem')}`],
+    ['DSSE_KEY_FILE', 'live=socket:/run/signer.sock#a,test=socket:/run/signer.sock#a'],
+    ['LOG_KEY_FILE', `live=socket:/run/signer.sock#a,test=${at('log-test.pem')}`],
     ['LOG_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('log-test.pem')}`],
     ['TLS_CERT_FILE', at('chain.pem')],
     ['TLS_KEY_FILE', at('dsse-live.pem')],

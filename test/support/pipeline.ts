@@ -37,6 +37,7 @@ import {
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
 import type { Acknowledged } from './consistent.js';
+import { fileKey } from './file-key.js';
 
 /** What a witness does when it is asked: `answer` makes it vouch. */
 export type Manner = (answer: () => Promise<Uint8Array>, signal: AbortSignal) => Promise<Uint8Array>;
@@ -131,7 +132,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     quorums: options.quorums ?? [],
     deadlineMs: options.deadlineMs ?? 3_600_000,
   });
-  const spki = createPublicKey(secrets.dsse.live[0]).export({ type: 'spki', format: 'der' });
+  const spki = createPublicKey(fileKey(secrets.dsse.live[0])).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const dsseKeyId = (await listDsseKeys(pool))[0]?.id ?? 0;
   const logId = findActiveLog(await listLogs(pool), Environment.LIVE)?.id ?? 0;
@@ -179,7 +180,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
   };
   const makeRows: TestPipeline['makeRows'] = (count, more) =>
     Array.from({ length: count }, () => ({
-      ...makeRow(secrets.dsse.live[0], dsseKeyId, spki, more),
+      ...makeRow(fileKey(secrets.dsse.live[0]), dsseKeyId, spki, more),
       ...more,
     }));
   return {

@@ -3,6 +3,12 @@ import { environmentName } from '../../protocol/environment.js';
 import type { KeyRing } from './key-ring.js';
 import type { MlDsaKey } from './ml-dsa-key.js';
 
+/** A private key that another process holds: the path of its Unix domain socket, and how it names the key. */
+export type SocketKey = { readonly socketPath: string; readonly keyId: string };
+
+/** Where a key that signs statements is: in this process, or in another one. */
+export type DsseKeySource = KeyObject | SocketKey;
+
 /** The private keys of one use, per environment: at least one, several during a rotation. */
 export type SigningKeys<K = KeyObject> = {
   readonly live: readonly [K, ...K[]];
@@ -17,16 +23,17 @@ export function signingKeysOf<K>(keys: SigningKeys<K>, environment: number): rea
 /** The raw Ed25519 public key is the last part of its SPKI. */
 const RAW_ED25519_BYTES = 32;
 
-/** Returns the public key of an Ed25519 key: 32 raw bytes. */
+/** Returns the public key of an Ed25519 key, private or public: 32 raw bytes. */
 export function rawEd25519PublicKey(key: KeyObject): Uint8Array {
-  return createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-RAW_ED25519_BYTES);
+  const publicKey = key.type === 'public' ? key : createPublicKey(key);
+  return publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_ED25519_BYTES);
 }
 
 /** The secrets of a server process. */
 export type Secrets = {
   readonly secretKeys: KeyRing;
   /** ECDSA P-256, to sign statements. The first of an environment signs until a rotation. */
-  readonly dsse: SigningKeys;
+  readonly dsse: SigningKeys<DsseKeySource>;
   /** Ed25519, to sign checkpoints. The first of an environment signs its first log. */
   readonly log: SigningKeys;
   /** ML-DSA-44, to sign checkpoints a second time; undefined if not configured. */

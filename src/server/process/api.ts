@@ -83,7 +83,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   const clock = await openClock(writePool, log);
   const databaseMs = () => Date.now() - (clock.offsetSeconds() ?? 0) * 1000;
-  const statementKeys = openStatementKeys(config.secrets.dsse, hooks);
+  const statementKeys = await openStatementKeys(config.secrets.dsse, hooks);
   await setUpDsseKeys(pool, statementKeys, { databaseMs });
   await logCache.refresh();
   const signers = createDsseSigners(statementKeys, { logCache, databaseMs });

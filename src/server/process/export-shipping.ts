@@ -66,7 +66,9 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
   );
   const logCache = await openLogCache(pool);
   const closing: (() => Promise<unknown>)[] = [];
-  const statementKeys = openStatementKeys(secrets.dsse, { add: (close) => void closing.push(close) });
+  const openKeys = onceUnlessItFails(() =>
+    openStatementKeys(secrets.dsse, { add: (close) => void closing.push(close) }),
+  );
   const exports: Exports = {
     pool,
     log,
@@ -75,7 +77,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     signManifest: async (environment, fields) => {
       const statement = manifestStatement(fields);
       const nowMs = await readDatabaseMs(pool);
-      const signers = createDsseSigners(statementKeys, { logCache, databaseMs: () => nowMs });
+      const signers = createDsseSigners(await openKeys(), { logCache, databaseMs: () => nowMs });
       const { sign } = await signers.signerOf(environment);
       return manifestEnvelope(statement, await sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement)));
     },
@@ -106,6 +108,18 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
       for (const close of closing) await close();
       await pool.end({ timeout: 5 });
     },
+  };
+}
+
+/** Sealing needs no statement key: a signing process that is away delays manifests only. */
+function onceUnlessItFails<T>(open: () => Promise<T>): () => Promise<T> {
+  let opening: Promise<T> | undefined;
+  return () => {
+    opening ??= open().catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
   };
 }
 

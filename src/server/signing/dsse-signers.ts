@@ -27,6 +27,7 @@ const MAX_KEY_AGE_MS = 60_000;
 /** A statement is trusted if a witness dates it before its key expires. Signing stops this long before. */
 const WITNESS_MARGIN_MS = 5 * 60_000;
 const RETRY_SECONDS = 60;
+const AWAY_RETRY_SECONDS = 2;
 
 /**
  * Publishes the DSSE keys of this process. Throws if one is known as the other environment's, or if the process lacks
@@ -59,19 +60,35 @@ export function createDsseSigners(held: readonly HeldKey[], { logCache, database
   return {
     signerOf: async (environment) => {
       const { signer, problem } = await find(environment);
-      if (signer === undefined) {
-        throw unavailable('this process cannot sign statements now', RETRY_SECONDS, new Error(problem));
-      }
-      return signer;
+      if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
+      const sign = (data: Uint8Array) =>
+        signer.sign(data).catch((error: unknown) => {
+          throw cannotSign(error, AWAY_RETRY_SECONDS);
+        });
+      return { keyId: signer.keyId, spki: signer.spki, sign };
     },
     unreadyReason: async () => {
       const found = await Promise.all(ENVIRONMENTS.map(find));
-      return found.find(({ problem }) => problem !== undefined)?.problem;
+      const problems = await Promise.all(found.map(({ signer, problem }) => problem ?? findAway(signer)));
+      return problems.find((problem) => problem !== undefined);
     },
   };
 }
 
-type Found = { signer: DsseSigner; problem?: never } | { signer?: never; problem: string };
+type Found =
+  | { signer: DsseSigner & Pick<HeldKey, 'check'>; problem?: never }
+  | { signer?: never; problem: string };
+
+function cannotSign(cause: unknown, retrySeconds: number) {
+  return unavailable('this process cannot sign statements now', retrySeconds, cause);
+}
+
+async function findAway({ check }: Pick<HeldKey, 'check'>): Promise<string | undefined> {
+  return check().then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+}
 
 function findActive(
   keys: readonly DsseKey[],
@@ -98,7 +115,7 @@ function findActive(
         `rotate to another one (attest dsse-keys rotate)`,
     };
   }
-  return { signer: { keyId: active.id, spki: own.spki, sign: own.sign } };
+  return { signer: { ...own, keyId: active.id } };
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {

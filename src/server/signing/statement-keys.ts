@@ -1,32 +1,49 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, KeyObject } from 'node:crypto';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { type SigningKeys, signingKeysOf } from '../keys/secrets.js';
+import { type DsseKeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import { createBatchSigner } from './batch-signer.js';
+import { openSocketSigner } from './socket-signer.js';
 
-/** A key that signs statements. The private part may be elsewhere: only these two are ever asked of it. */
+/** A key that signs statements. The private part may be elsewhere: nothing else is ever asked of it. */
 type StatementKey = {
   /** The public key, SPKI in DER. */
   spki: Uint8Array;
   /** ECDSA P-256 with SHA-256 in DER. Rejects if it cannot sign now. */
   sign(data: Uint8Array): Promise<Uint8Array>;
+  /** Rejects, in one line, if it cannot sign now. */
+  check(): Promise<void>;
 };
 
 /** A statement key of an environment, a proto number. */
 export type HeldKey = StatementKey & { environment: number };
 
-/** Opens the DSSE keys of a process. Keys in files sign on one worker thread, in batches. */
-export function openStatementKeys(keys: SigningKeys, hooks: Pick<ShutdownHooks, 'add'>): HeldKey[] {
+/**
+ * Opens the DSSE keys of a process. Keys in files sign on one worker thread, in batches; others in the processes that
+ * hold them. Rejects if one of these is away.
+ */
+export async function openStatementKeys(
+  keys: SigningKeys<DsseKeySource>,
+  hooks: Pick<ShutdownHooks, 'add'>,
+): Promise<HeldKey[]> {
   const held = ENVIRONMENTS.flatMap((environment) =>
     signingKeysOf(keys, environment).map((key) => ({ environment, key })),
   );
-  const signer = createBatchSigner(held.map(({ key }) => key));
+  const files = held.flatMap(({ key }) => (key instanceof KeyObject ? [key] : []));
+  const signer = createBatchSigner(files);
   hooks.add(signer.close);
-  return held.map(({ environment, key }, place) => ({
-    environment,
-    spki: spkiOf(key),
-    sign: (data) => signer.sign(place, data),
-  }));
+  const open = async (key: DsseKeySource): Promise<StatementKey> => {
+    if (key instanceof KeyObject) {
+      const place = files.indexOf(key);
+      return { spki: spkiOf(key), sign: (data) => signer.sign(place, data), check: async () => {} };
+    }
+    const remote = await openSocketSigner(key);
+    hooks.add(remote.close);
+    return remote;
+  };
+  const opened: HeldKey[] = [];
+  for (const { environment, key } of held) opened.push({ environment, ...(await open(key)) });
+  return opened;
 }
 
 function spkiOf(key: KeyObject): Uint8Array {

@@ -1,0 +1,82 @@
+/** Signing with a key that another process holds, such as one in front of an HSM. docs/signing-process.md has the protocol. */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { fromBase64, toBase64 } from '../../proof/bytes/encoding.js';
+import type { SocketKey } from '../keys/secrets.js';
+import { openConnection } from './socket-connection.js';
+import type { Texts } from './socket-frames.js';
+
+/** A key of a signing process. */
+type SocketSigner = {
+  /** SPKI in DER. */
+  spki: Uint8Array;
+  /** ECDSA P-256 with SHA-256 in DER, verified. Rejects, in one line, if the process is away, refuses, or is wrong. */
+  sign(data: Uint8Array): Promise<Uint8Array>;
+  /** Rejects, in one line, if the process is away or has another key by now. */
+  check(): Promise<void>;
+  close(): Promise<void>;
+};
+
+const MAX_REASON = 200;
+
+/**
+ * Asks a signing process for a public key and returns the key's signer. It connects again when it is used after a
+ * failure. Rejects, in one line, if the process is away or lacks the key.
+ */
+export async function openSocketSigner({ socketPath, keyId }: SocketKey): Promise<SocketSigner> {
+  let connection = openConnection(socketPath);
+  const ask = async (request: Texts, member: string): Promise<Uint8Array> => {
+    if (!connection.isOpen()) connection = openConnection(socketPath);
+    const answer = await connection.send({ ...request, key: keyId });
+    if (answer.error !== undefined) throw new Error(`it refuses: ${printable(answer.error)}`);
+    return readBytes(answer, member);
+  };
+  const naming = async <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: Error) => {
+      throw new Error(`the signing process at ${socketPath} cannot sign with ${keyId}: ${error.message}`);
+    });
+  const close = async () => connection.close();
+  try {
+    const spki = await naming(ask({ op: 'public_key' }, 'public_key'));
+    const publicKey = await naming(readPublicKey(spki));
+    const sign = async (data: Uint8Array) => {
+      const signature = await ask({ op: 'sign', data: toBase64(data) }, 'signature');
+      if (verify('sha256', data, { key: publicKey, dsaEncoding: 'der' }, signature)) return signature;
+      throw new Error('its signature is not valid');
+    };
+    const check = async () => {
+      const now = await ask({ op: 'public_key' }, 'public_key');
+      if (Buffer.compare(now, spki) !== 0) throw new Error('it has another key by now');
+    };
+    return { spki, sign: (data) => naming(sign(data)), check: () => naming(check()), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function readBytes(answer: Texts, member: string): Uint8Array {
+  try {
+    return fromBase64(answer[member] ?? '-');
+  } catch {
+    throw new Error(`its answer has no ${member} in base64`);
+  }
+}
+
+async function readPublicKey(spki: Uint8Array): Promise<KeyObject> {
+  const key = tryPublicKey(spki);
+  if (key?.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key;
+  throw new Error('its key is not an ECDSA P-256 key in SPKI');
+}
+
+function tryPublicKey(spki: Uint8Array): KeyObject | undefined {
+  try {
+    return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
+  } catch {
+    return undefined;
+  }
+}
+
+/** What another process says, as a part of one line. */
+function printable(text: string): string {
+  return text.slice(0, MAX_REASON).replace(/[^\x20-\x7e]/g, '?');
+}
