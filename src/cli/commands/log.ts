@@ -1,8 +1,11 @@
+import { createPublicKey } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { readConfig } from '../../config/config.js';
+import { readSettingFile } from '../../config/setting-files.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
+import { rawEd25519PublicKey } from '../../server/keys/secrets.js';
 import type { LogManager, LogStatus } from '../../server/logs/log-manager.js';
-import { type Cli, print } from '../cli.js';
+import { type Cli, print, UsageError } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
 import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';
@@ -13,11 +16,19 @@ const HELP = `
 Uses the database of DATABASE_URL, or that of \`attest up\` in the data directory, and the checkpoint register
 (CHECKPOINT_REGISTER), which records published checkpoints outside the database.
 
+\`new-epoch --key\` rotates the key of a log: add the new file to LOG_KEY_FILE beside the old one and restart every process
+first. Submissions go to a new log from then on; the old one is sealed, witnessed and closed.
+
 A log is frozen if the database is behind the register: it was restored from a backup older than a published checkpoint.
 Restore a newer backup if there is one. If there is none, \`new-epoch\` starts a new log under a new origin; the old one
 stays readable and its bundles still verify.`;
 
-const EXAMPLES = ['attest log status', 'attest log new-epoch --environment live', 'attest log fill-register'];
+const EXAMPLES = [
+  'attest log status',
+  'attest log new-epoch --environment live',
+  'attest log new-epoch --environment live --key log-live-2.pem',
+  'attest log fill-register',
+];
 
 /** `attest log`. */
 export function addLog(program: Command, cli: Cli): void {
@@ -27,15 +38,22 @@ export function addLog(program: Command, cli: Cli): void {
     .description('show size and state of each log')
     .action((flags: Flags) => withLogs(cli, flags, async (logs) => show(cli, flags, await logs.status())));
   addFlags(log.command('new-epoch'))
-    .description('start a new log in place of a frozen one')
+    .description('start a new log in place of a frozen one, or with another key')
     .addOption(
       new Option('--environment <environment>', 'environment of the log')
         .choices(['live', 'test'])
         .makeOptionMandatory(),
     )
-    .action((flags: Flags & { environment: EnvironmentName }) =>
-      withLogs(cli, flags, async (logs) => show(cli, flags, [await logs.newEpoch(flags.environment)])),
-    );
+    .option(
+      '--key <file>',
+      'Ed25519 key of the new log in PEM, private or public (default: the key of the old log)',
+    )
+    .action(({ environment, key, ...flags }: Flags & { environment: EnvironmentName; key?: string }) => {
+      const publicKey = key === undefined ? undefined : readPublicKey(key);
+      return withLogs(cli, flags, async (logs) =>
+        show(cli, flags, [await logs.newEpoch(environment, publicKey)]),
+      );
+    });
   addFlags(log.command('fill-register'))
     .description('restore a lost register from the database')
     .action((flags: Flags) =>
@@ -51,6 +69,16 @@ function addFlags(command: Command): Command {
   return addHelp(command, HELP, EXAMPLES)
     .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
     .option('--json', 'print JSON');
+}
+
+function readPublicKey(path: string): Uint8Array {
+  try {
+    const key = createPublicKey(readSettingFile(path));
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error('it is not an Ed25519 key');
+    return rawEd25519PublicKey(key);
+  } catch (error) {
+    throw new UsageError(`--key ${path}: ${(error as Error).message}`);
+  }
 }
 
 async function withLogs(cli: Cli, flags: Flags, use: (logs: LogManager) => Promise<void>): Promise<void> {

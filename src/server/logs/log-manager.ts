@@ -6,7 +6,7 @@ import type { Pool, Sql } from '../store/database/connect.js';
 import { deleteClaimsFrom } from '../store/idempotency.js';
 import { findNewestPublishedBatch } from '../store/log/batches.js';
 import { readLogSize } from '../store/log/leaves.js';
-import { ensureLog, findActiveLog, type Log, listLogs } from '../store/log/logs.js';
+import { endLog, ensureLog, findActiveLog, type Log, listLogs } from '../store/log/logs.js';
 import { insertAuditEntry } from '../store/projects/audit.js';
 import { ensureWitnessStates, listWitnessStates } from '../store/witnesses/witnesses.js';
 
@@ -25,8 +25,11 @@ export type LogStatus = {
 /** What operators do with logs. */
 export type LogManager = {
   status(): Promise<readonly LogStatus[]>;
-  /** Starts a new epoch of the environment's log under a new origin. Throws unless the log is frozen. */
-  newEpoch(environment: EnvironmentName): Promise<LogStatus>;
+  /**
+   * Starts a new epoch of the environment's log under a new origin, with the key of the log, or another one: 32 raw
+   * bytes. Throws unless the log is frozen or its key changes.
+   */
+  newEpoch(environment: EnvironmentName, publicKey?: Uint8Array): Promise<LogStatus>;
   /** Adds the newest published checkpoint of each log that the register lacks. @returns their origins */
   fillRegister(): Promise<readonly string[]>;
 };
@@ -38,7 +41,7 @@ export function logManager(pool: Pool, register: Register): LogManager {
       const logs = await listLogs(pool);
       return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
     },
-    newEpoch: (environment) => startEpoch(pool, register, environment),
+    newEpoch: (environment, publicKey) => startEpoch(pool, register, environment, publicKey),
     fillRegister: () => fillRegister(pool, register),
   };
 }
@@ -67,25 +70,33 @@ async function readStatus(
 }
 
 /** The first epoch's origin is `<environment>.<domain>`, later ones `<environment>-<n>.<domain>`. */
-async function startEpoch(pool: Pool, register: Register, environment: EnvironmentName): Promise<LogStatus> {
+async function startEpoch(
+  pool: Pool,
+  register: Register,
+  environment: EnvironmentName,
+  wantedKey: Uint8Array | undefined,
+): Promise<LogStatus> {
   const logs = await listLogs(pool);
   const number = environmentNumber(environment);
   const active = findActiveLog(logs, number);
   if (active === undefined)
     throw new Error(`there is no log of environment ${environment}; start the service once`);
-  if (active.frozenAt === null) {
-    throw new Error(`the log ${active.origin} is not frozen; only a frozen log can have a new epoch`);
+  const publicKey = wantedKey ?? active.publicKey;
+  if (active.frozenAt === null && Buffer.compare(publicKey, active.publicKey) === 0) {
+    throw new Error(`the log ${active.origin} is not frozen; a new epoch of it needs another key (--key)`);
   }
   const epoch = active.epoch + 1;
   const domain = active.origin.slice(active.origin.indexOf('.') + 1);
   const origin = `${environment}-${epoch}.${domain}`;
   await pool.begin(async (tx) => {
-    const { publicKey, mlDsaPublicKey } = active;
-    const log = { environment: number, epoch, origin, publicKey, mlDsaPublicKey };
-    if (!(await ensureLog(tx, log))) return;
-    const published = await findNewestPublishedBatch(tx, active.id);
-    // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.
-    await deleteClaimsFrom(tx, active.id, published?.treeSize ?? 0);
+    const { mlDsaPublicKey } = active;
+    if (!(await ensureLog(tx, { environment: number, epoch, origin, publicKey, mlDsaPublicKey }))) return;
+    if (active.frozenAt !== null) {
+      const published = await findNewestPublishedBatch(tx, active.id);
+      // Unpublished submissions of the old log must be submitted again, possibly under the same idempotency keys.
+      await deleteClaimsFrom(tx, active.id, published?.treeSize ?? 0);
+      await endLog(tx, active.id);
+    }
     await recordNewEpoch(tx, origin, active);
   });
   const all = await listLogs(pool);
@@ -109,7 +120,7 @@ async function recordNewEpoch(tx: Sql, origin: string, before: Log): Promise<voi
     action: AuditAction.LOG_NEW_EPOCH,
     resourceId: origin,
     requestId: null,
-    detail: { before: before.origin, reason: before.frozenReason ?? '' },
+    detail: { before: before.origin, reason: before.frozenReason ?? 'another key' },
   });
 }
 

@@ -4,9 +4,9 @@ import type { Pool } from '../store/database/connect.js';
 import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs } from '../store/log/logs.js';
 
 /**
- * Creates the first log of each environment if it is missing. Throws if a log exists under another origin, or with a
- * key that this process does not hold: both are fixed when the log is created. An ML-DSA-44 key may be added later, and
- * is fixed then.
+ * Creates the first log of each environment if it is missing. Throws if a log exists under another origin, or if one
+ * that has not ended has a key that this process does not hold: both are fixed when the log is created. An ML-DSA-44 key
+ * may be added later, and is fixed then.
  */
 export async function setUpLogs(
   pool: Pool,
@@ -25,9 +25,10 @@ export async function setUpLogs(
         `LOG_DOMAIN cannot change: the log is ${first.origin}, the setting would make it ${origin}`,
       );
     }
-    const active = findActiveLog(logs, number);
-    if (active !== undefined && !held.some((key) => Buffer.compare(key, active.publicKey) === 0)) {
-      throw new Error(`LOG_KEY_FILE does not hold the key that the log ${active.origin} was created with`);
+    const signed = logs.filter((log) => log.environment === number && log.endedAt === null);
+    const foreign = signed.find(({ publicKey }) => !held.some((key) => Buffer.compare(key, publicKey) === 0));
+    if (foreign !== undefined) {
+      throw new Error(`LOG_KEY_FILE does not hold the key that the log ${foreign.origin} was created with`);
     }
   }
   if (logMlDsa !== undefined) await setUpMlDsaKeys(pool, logMlDsa);

@@ -11,7 +11,7 @@ type LogGauge = { name: string; help: string; of: (backlog: Backlog) => number |
 const whileOpen =
   (of: (backlog: Backlog) => number | undefined): LogGauge['of'] =>
   (backlog) =>
-    backlog.closed ? undefined : of(backlog);
+    backlog.ended ? undefined : of(backlog);
 
 /** The pipeline's gauges per log, read on each scrape. */
 const GAUGES: readonly LogGauge[] = [
@@ -48,7 +48,7 @@ const GAUGES: readonly LogGauge[] = [
   {
     name: 'attest_log_frozen',
     help: '1 when the log is frozen and no new epoch has taken its place',
-    of: ({ frozen, closed }) => Number(frozen && !closed),
+    of: ({ frozen, ended }) => Number(frozen && !ended),
   },
 ];
 

@@ -28,7 +28,7 @@ import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
-import { retireDsseKeys } from '../store/retired-keys.js';
+import { endReplacedLogs, retireDsseKeys } from '../store/retirement.js';
 import { deleteWorker, recordWorker } from '../store/workers.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
@@ -131,7 +131,8 @@ function keepHouse(
   repeat: Repeat,
 ): Promise<void>[] {
   return [
-    repeat(RETIRE_MS, 'ending the trust in replaced keys', async () => {
+    repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
+      for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
       for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');
     }),
     repeat(PRUNE_MS, 'deleting expired rows', () => prune(pool, config)),

@@ -165,11 +165,11 @@ export function mlDsaVerifierKey({ origin, mlDsaPublicKey }: Log): string | unde
     : encodeVerifierKey(noteKey(origin, Uint8Array.from(mlDsaPublicKey), ML_DSA_44_NOTE_KEY));
 }
 
-/** How long after an epoch was closed witnesses may vouch for its checkpoints: requests may have been in flight. */
+/** How long after the end of a log witnesses may vouch for its checkpoints: requests may have been in flight. */
 const CLOSED_LOG_OVERLAP_MS = 60 * 60_000;
 
-function endOf({ closedAt }: Log): Date | null {
-  return closedAt && new Date(closedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
+function endOf({ endedAt }: Log): Date | null {
+  return endedAt && new Date(endedAt.getTime() + CLOSED_LOG_OVERLAP_MS);
 }
 
 function logUrl(log: Log, verifyUrl: string): string {

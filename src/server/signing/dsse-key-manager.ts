@@ -15,7 +15,7 @@ import {
   setActiveFrom,
 } from '../store/dsse-keys.js';
 import { insertAuditEntry } from '../store/projects/audit.js';
-import { listUndated } from '../store/retired-keys.js';
+import { listUndated } from '../store/retirement.js';
 
 /** `published`: not in use yet; `scheduled`: signs later; `replaced`: trusted until all that it signed is witnessed. */
 type DsseKeyState = 'published' | 'scheduled' | 'active' | 'replaced' | 'ending' | 'ended';

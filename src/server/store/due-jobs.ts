@@ -34,11 +34,11 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
 
 /**
  * The backlog of a log: unsealed leaves, batches not witnessed, those not published either, the age of the oldest of
- * them, and the age of the newest publication (null if there is none). A closed log has a later epoch.
+ * them, and the age of the newest publication (null if there is none). Of an ended log nothing more is to come.
  */
 export type Backlog = {
   origin: string;
-  closed: boolean;
+  ended: boolean;
   frozen: boolean;
   sealed: number;
   unsealed: number;
@@ -52,7 +52,7 @@ export type Backlog = {
 export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
   return sql<Backlog[]>`
     SELECT l.origin, l.frozen_at IS NOT NULL AS frozen,
-      EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) AS closed,
+      l.ended_at IS NOT NULL AS ended,
       coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0) AS sealed,
       (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
        - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,

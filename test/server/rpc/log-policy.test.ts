@@ -17,6 +17,7 @@ const log = {
   mlDsaPublicKey: null,
   createdAt: NOW,
   closedAt: null,
+  endedAt: null,
   frozenAt: null,
   frozenReason: null,
 };

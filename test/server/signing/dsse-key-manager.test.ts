@@ -7,7 +7,7 @@ import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { dsseKeyManager } from '../../../src/server/signing/dsse-key-manager.js';
 import { ensureDsseKey } from '../../../src/server/store/dsse-keys.js';
 import { freezeLog } from '../../../src/server/store/log/logs.js';
-import { retireDsseKeys } from '../../../src/server/store/retired-keys.js';
+import { endReplacedLogs, retireDsseKeys } from '../../../src/server/store/retirement.js';
 import { sequenceSubmissions } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { letPass } from '../../support/database-clock.js';
 import {
@@ -200,5 +200,8 @@ t.test('a frozen log keeps a key trusted until another log has taken its place',
   t.same(await retireDsseKeys(test.pool), []);
   await test.pool`
     INSERT INTO log (environment, epoch, origin, public_key) VALUES (1, 2, 'live-2.log.example.com', '')`;
+  t.same(await endReplacedLogs(test.pool), [], 'the new epoch is young');
+  await letPass(test, HOUR);
+  t.same(await endReplacedLogs(test.pool), ['live.log.example.com']);
   t.same(await retireDsseKeys(test.pool), [1]);
 });

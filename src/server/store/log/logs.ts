@@ -3,7 +3,10 @@ import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v
 import type { Pool, Sql } from '../database/connect.js';
 import { insertAuditEntry } from '../projects/audit.js';
 
-/** A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key; `closedAt` is when the next epoch began. */
+/**
+ * A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key; `closedAt`
+ * is when the next epoch began; `endedAt` is when nothing more was to come of it after that.
+ */
 export type Log = {
   id: number;
   environment: number;
@@ -13,6 +16,7 @@ export type Log = {
   mlDsaPublicKey: Uint8Array | null;
   createdAt: Date;
   closedAt: Date | null;
+  endedAt: Date | null;
   frozenAt: Date | null;
   frozenReason: string | null;
 };
@@ -23,7 +27,8 @@ export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 /** Lists all logs, oldest first. */
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
-    SELECT id, environment, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey", created_at AS "createdAt",
+    SELECT id, environment, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey",
+           created_at AS "createdAt", ended_at AS "endedAt",
            lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
            frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
     FROM log ORDER BY id`;
@@ -39,6 +44,11 @@ export async function getLog(sql: Sql, id: number): Promise<Log> {
 /** Finds the log that an environment writes to: its newest epoch. */
 export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
   return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
+}
+
+/** Records that nothing more is to come of a log, from the time of the transaction on, as for the log that it starts. */
+export async function endLog(sql: Sql, id: number): Promise<void> {
+  await sql`UPDATE log SET ended_at = now() WHERE id = ${id} AND ended_at IS NULL`;
 }
 
 /** Inserts the log of an environment's epoch unless it exists. @returns whether it was inserted */

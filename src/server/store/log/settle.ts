@@ -44,8 +44,8 @@ export async function settleWitnessed(sql: Sql, logId: number, limit: number): P
  * so many missing witnesses failed near the deadline or later that the policy could not be met: an outage of the service
  * itself fails no batch. A witness that the newest policy does not name counts as failed: it is not asked any more. The
  * transition records which needed witnesses had landed and which were missing; a quorum that is met misses none. In a
- * frozen log nothing fails until a later epoch closes it: a
- * newer copy of the database with more evidence may replace this one. In a closed log no witness is asked any more.
+ * frozen log nothing fails until a later epoch ends it: a
+ * newer copy of the database with more evidence may replace this one. In an ended log no witness is asked any more.
  */
 export async function settleOverdue(sql: Sql, logId: number, limit: number): Promise<Transition[]> {
   return sql<Transition[]>`
@@ -99,7 +99,7 @@ function neededWitnesses(sql: Sql, logId: number) {
   return sql`
     SELECT p.version, r.need, r.threshold, r.witness,
       coalesce((SELECT max(e.tree_size) FROM evidence e WHERE e.log_id = l.id AND e.witness = r.witness), 0) AS covers,
-      CASE WHEN EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch) THEN 'infinity'
+      CASE WHEN l.ended_at IS NOT NULL THEN 'infinity'
            WHEN l.frozen_at IS NOT NULL THEN '-infinity'
            WHEN newest.witnesses @> jsonb_build_array(jsonb_build_object('name', r.witness))
            THEN coalesce(w.last_failed_at, '-infinity') ELSE 'infinity' END AS failed_at

@@ -3,3 +3,8 @@
 ALTER TABLE dsse_key ADD COLUMN active_from timestamptz;
 UPDATE dsse_key SET active_from = valid_from;
 ALTER TABLE dsse_key ALTER COLUMN active_from SET DEFAULT clock_timestamp();
+
+-- When nothing more was to come of a log that another has replaced: all that it took was witnessed, or it was frozen.
+ALTER TABLE log ADD COLUMN ended_at timestamptz;
+UPDATE log l SET ended_at = n.created_at
+FROM log n WHERE n.environment = l.environment AND n.epoch = l.epoch + 1;

@@ -19,7 +19,7 @@ type UndatedLog = { origin: string; logIndex: number; since: Date };
 export async function listUndated(sql: Sql, environment: number, before: Date): Promise<UndatedLog[]> {
   return sql<UndatedLog[]>`
     SELECT origin, "logIndex", since FROM (${undatedLeaves(sql)}) undated
-    WHERE environment = ${environment} AND since <= ${before} + ${IN_FLIGHT}::interval ORDER BY origin`;
+    WHERE environment = ${environment} AND since <= ${before}::timestamptz + ${IN_FLIGHT}::interval ORDER BY origin`;
 }
 
 /**
@@ -45,16 +45,47 @@ export async function retireDsseKeys(sql: Sql): Promise<number[]> {
 }
 
 /**
- * Of each log the first leaf without evidence that settles its batch: what follows it is newer. A batch counts as
- * settled by its own policy or by the newest one. Without any evidence nothing proves a time, and no leaf counts. Of a
- * frozen log that another has replaced nothing more will be witnessed.
+ * Ends the logs that another has replaced, once everything that they took is witnessed; a frozen one takes nothing.
+ *
+ * @returns their origins
+ */
+export async function endReplacedLogs(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ origin: string }[]>`
+    UPDATE log SET ended_at = clock_timestamp()
+    FROM (${settledSizes(sql)}) settled
+    WHERE log.id = settled.id AND EXISTS (
+        SELECT FROM log n WHERE n.environment = log.environment AND n.epoch > log.epoch
+          AND n.created_at < clock_timestamp() - ${IN_FLIGHT}::interval)
+      AND (log.frozen_at IS NOT NULL
+        OR NOT EXISTS (SELECT FROM submission s WHERE s.log_id = log.id AND s.log_index = settled.size))
+    RETURNING log.origin`;
+  return rows.map(({ origin }) => origin);
+}
+
+/**
+ * Of each log the first leaf without evidence that settles its batch: what follows it is newer. Without any evidence
+ * nothing proves a time, and no leaf counts.
  */
 function undatedLeaves(sql: Sql) {
   return sql`
-    SELECT l.environment, l.origin, s.log_index AS "logIndex", s.submitted_at AS since
-    FROM log l
+    SELECT settled.environment, settled.origin, s.log_index AS "logIndex", s.submitted_at AS since
+    FROM (${settledSizes(sql)}) settled
     CROSS JOIN LATERAL (
-      SELECT coalesce(max(e.tree_size), 0) AS size FROM evidence e WHERE e.log_id = l.id) proven
+      SELECT coalesce(max(e.tree_size), 0) AS size FROM evidence e WHERE e.log_id = settled.id) proven
+    JOIN submission s ON s.log_id = settled.id AND s.log_index = least(proven.size, settled.size)`;
+}
+
+/**
+ * Of each log that has not ended, how many leaves from its start are settled. A batch counts as settled by its own
+ * policy or by the newest one.
+ */
+function settledSizes(sql: Sql) {
+  return sql`
+    SELECT l.id, l.environment, l.origin, coalesce(
+      (SELECT b.first_index FROM batch b
+       WHERE b.log_id = l.id AND b.status <> 2 AND b.tree_size > covered.size ORDER BY b.tree_size LIMIT 1),
+      (SELECT max(b.tree_size) FROM batch b WHERE b.log_id = l.id), 0) AS size
+    FROM log l
     CROSS JOIN LATERAL (
       SELECT p.* FROM policy p WHERE p.environment = l.environment ORDER BY p.version DESC LIMIT 1) newest
     CROSS JOIN LATERAL (
@@ -64,12 +95,5 @@ function undatedLeaves(sql: Sql) {
           SELECT coalesce(max(e.tree_size), 0) AS size FROM evidence e
           WHERE e.log_id = l.id AND e.witness = n.witness) c
         GROUP BY n.need, n.threshold) needs) covered
-    CROSS JOIN LATERAL (
-      SELECT least(proven.size, coalesce(
-        (SELECT b.first_index FROM batch b
-         WHERE b.log_id = l.id AND b.status <> 2 AND b.tree_size > covered.size ORDER BY b.tree_size LIMIT 1),
-        (SELECT max(b.tree_size) FROM batch b WHERE b.log_id = l.id), 0)) AS index) first
-    JOIN submission s ON s.log_id = l.id AND s.log_index = first.index
-    WHERE NOT (l.frozen_at IS NOT NULL
-      AND EXISTS (SELECT FROM log n WHERE n.environment = l.environment AND n.epoch > l.epoch))`;
+    WHERE l.ended_at IS NULL`;
 }
