@@ -26,6 +26,11 @@ export * from '../../gen/attestation/v1/exports_pb.js';
 export * from '../../gen/attestation/v1/service_pb.js';
 export * from '../../gen/attestation/v1/webhooks_pb.js';
 export { type Verification, type VerifyOptions, verifyBundle } from '../proof/verify/verify.js';
+export {
+  type ReceiptOptions,
+  type ReceiptVerification,
+  verifyReceipt,
+} from '../proof/verify/verify-receipt.js';
 export type { CallOptions } from './call.js';
 export type { ClientOptions } from './caller.js';
 export { AttestationError } from './error.js';

@@ -124,7 +124,7 @@ t.test('what is called wrongly ends with 2 and one readable line', async (t) => 
     [['keys', 'revoke'], "error: missing required argument 'id'"],
     [
       ['bundle', 'sub_1', '--format', 'pdf'],
-      "error: option '--format <format>' argument 'pdf' is invalid. Allowed choices are json, sigstore.json, tlog-proof, ots.",
+      "error: option '--format <format>' argument 'pdf' is invalid. Allowed choices are json, sigstore.json, tlog-proof, ots, cose.",
     ],
     [['migrate'], 'error: One setting is wrong:'],
     [['api', '--port', 'http'], 'error: 6 settings are wrong:'],

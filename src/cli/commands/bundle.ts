@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { type Cli, printError, UsageError } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
 
-const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots'] as const;
+const FORMATS = ['json', 'sigstore.json', 'tlog-proof', 'ots', 'cose'] as const;
 
 type Flags = ClientFlags & {
   format: (typeof FORMATS)[number];
@@ -13,7 +13,8 @@ type Flags = ClientFlags & {
 
 const HELP = `
 Formats: json is the bundle for \`attest verify\`; sigstore.json the Sigstore bundle in it, for cosign and other tools;
-tlog-proof a C2SP tlog-proof; ots an OpenTimestamps proof of the submission's leaf_sha256, once a Bitcoin block has it.
+tlog-proof a C2SP tlog-proof; ots an OpenTimestamps proof of the submission's leaf_sha256, once a Bitcoin block has it;
+cose a COSE receipt (RFC 9942), once the log has two submissions.
 ${CLIENT_HELP}
 
 Examples:

@@ -25,9 +25,11 @@ type Flags = BitcoinFlags & {
   metadata?: string;
   metadataSalt?: string;
   evmRpc?: string[];
+  receipt?: string;
   json?: boolean;
 };
 
+const MAX_RECEIPT_BYTES = 1024 * 1024;
 const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
 
@@ -80,6 +82,7 @@ export function addVerify(program: Command, cli: Cli): void {
     .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
     .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
     .addOption(evmRpcFlag())
+    .option('--receipt <file>', 'COSE receipt of the same submission, to be verified as well')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
     .action((file: string | undefined, flags: Flags) => runCheck(cli, flags, () => run(cli, file, flags)));
@@ -122,6 +125,9 @@ async function verify(cli: Cli, file: string, flags: Flags & { bundle: string })
     trustRoots: trustRoots.document,
     bitcoinHeaders: await readBitcoinHeaders(flags),
     ...openEvmRpcs(cli.env, flags.evmRpc),
+    ...(flags.receipt !== undefined && {
+      receipt: await readInputFile(flags.receipt, 'a receipt', MAX_RECEIPT_BYTES),
+    }),
     now: cli.now(),
   });
   printVerification(cli, verification, trustRoots.origin, flags);

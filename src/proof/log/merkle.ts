@@ -67,13 +67,21 @@ interface InclusionClaim {
 
 /** Whether `proof` (sibling hashes, leaf to root) proves the claim (RFC 9162, section 2.1.3.2). Malformed input is false. */
 export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Array[]): boolean {
-  const { index, size } = claim;
-  if (!isSize(index) || !isSize(size) || index >= size || !areHashes(proof)) return false;
+  const root = findRoot(claim, proof);
+  return root !== undefined && equalBytes(root, claim.root);
+}
+
+/** The root that `proof` leads to from the leaf. Returns undefined if its length is not that of the leaf's path. */
+export function findRoot(
+  { leafHash: leaf, index, size }: Omit<InclusionClaim, 'root'>,
+  proof: readonly Uint8Array[],
+): Uint8Array | undefined {
+  if (!isSize(index) || !isSize(size) || index >= size || !areHashes(proof)) return undefined;
   let fn = index;
   let sn = size - 1;
-  let hash = claim.leafHash;
+  let hash = leaf;
   for (const sibling of proof) {
-    if (sn === 0) return false;
+    if (sn === 0) return undefined;
     if (fn % 2 === 1 || fn === sn) {
       hash = nodeHash(sibling, hash);
       while (fn % 2 === 0 && fn !== 0) [fn, sn] = [half(fn), half(sn)];
@@ -82,7 +90,7 @@ export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Arra
     }
     [fn, sn] = [half(fn), half(sn)];
   }
-  return sn === 0 && equalBytes(hash, claim.root);
+  return sn === 0 ? hash : undefined;
 }
 
 /** The claim of a consistency proof: the tree of `oldSize` leaves is a prefix of the tree of `newSize` leaves. */

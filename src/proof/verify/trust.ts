@@ -40,11 +40,15 @@ export type TrustedTimestampAuthority = Validity & {
   readonly chain: readonly Uint8Array[];
 };
 
-/** `url` is where the log is served, if the trust roots name it; `mlDsaKey` is its second key, if it has one. */
+/**
+ * `url` is where the log is served, if the trust roots name it; `mlDsaKey` is its second key, if it has one;
+ * `receiptKey` that of its COSE receipts, SPKI in DER.
+ */
 export type TrustedLog = Validity & {
   readonly environment: Environment;
   readonly key: NoteKey;
   readonly mlDsaKey?: NoteKey;
+  readonly receiptKey?: Uint8Array;
   readonly url: string;
 };
 
@@ -163,7 +167,9 @@ function trustedLog(log: TransparencyLog): TrustedLog {
     throw new FormatError('verifier_key and public_key_pem are different keys');
   }
   const mlDsaKey = log.mlDsaVerifierKey && noteKeyOf(log.mlDsaVerifierKey, [ML_DSA_44_NOTE_KEY], origin);
-  return { environment, url, key, ...(mlDsaKey && { mlDsaKey }), ...validity(log) };
+  const { receiptPublicKeyPem: pem } = log;
+  const receiptKey = pem === '' ? {} : { receiptKey: fromPem('PUBLIC KEY', pem) };
+  return { environment, url, key, ...(mlDsaKey && { mlDsaKey }), ...receiptKey, ...validity(log) };
 }
 
 function trustedContract(contract: EvmContract): TrustedContract {

@@ -3,6 +3,7 @@
  * nodes of chains are parameters, and nothing in the bundle is trusted.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
+import { leafHash } from '../log/merkle.js';
 import type { StatementFields } from '../statement/statement.js';
 import type { EvidenceSources, Finding } from './evidence.js';
 import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
@@ -25,6 +26,7 @@ import { checkLeaf, checkSignature } from './signature-step.js';
 import { type Asked, checkStatement, remarkSubmittedAt } from './statement-step.js';
 import { summarize } from './summary.js';
 import { readTrust, type Trust } from './trust.js';
+import { checkReceipt } from './verify-receipt.js';
 import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
 /** What bundles are checked against. */
@@ -39,7 +41,11 @@ export type TrustOptions = EvidenceSources & {
 };
 
 /** What to check the bundle against. */
-export type VerifyOptions = Omit<Asked, 'environment'> & TrustOptions;
+export type VerifyOptions = Omit<Asked, 'environment'> &
+  TrustOptions & {
+    /** A COSE receipt of the same submission, to be checked as well. */
+    readonly receipt?: Uint8Array | undefined;
+  };
 
 /** `could_not_check`: no check failed, but a check that the verdict needs was not possible. */
 export type Verdict = 'verified' | 'not_verified' | 'could_not_check';
@@ -74,7 +80,10 @@ export async function verifyBundle(bundle: unknown, options: VerifyOptions): Pro
 }
 
 /** Verifies a bundle as read, about what is expected of it. Throws only what reading `asked` throws. */
-type BundleVerifier = (read: ReadBundle, asked: Omit<Asked, 'environment'>) => Promise<Verification>;
+type BundleVerifier = (
+  read: ReadBundle,
+  asked: Omit<Asked, 'environment'> & Pick<VerifyOptions, 'receipt'>,
+) => Promise<Verification>;
 
 /**
  * Creates a verifier of many bundles against the same trust roots. It reads these once, and remembers the results of the
@@ -95,6 +104,7 @@ export function createBundleVerifier(options: TrustOptions): BundleVerifier {
 const MAX_MEMO = 4 * 1024 * 1024;
 
 type Options = Asked & {
+  readonly receipt?: Uint8Array | undefined;
   readonly now: Date;
   readonly policy: Policy | undefined;
   readonly sources: EvidenceSources;
@@ -137,7 +147,10 @@ async function verifyParsedBundle(
 ): Promise<Verification> {
   const { environment, now } = options;
   const { checks, statement } = checkStatement(parsed, options);
-  const inclusion = step('inclusion', checkInclusion(parsed));
+  const inclusion = step('inclusion', [
+    ...checkInclusion(parsed),
+    ...(await checkBesideBundle(parsed, trust, options)),
+  ]);
   const signed = await checkCheckpoints(parsed, { trust, environment, memo: options.checkpoints });
   const { sources, witnesses: memo } = options;
   const witnesses = await checkWitnesses(parsed, { trust, sources, memo }, signed.signedSizes);
@@ -155,6 +168,16 @@ async function verifyParsedBundle(
     step('policy', checkPolicies(policies, parsed, witnesses, [inclusion, checkpoint])),
   ];
   return report(steps, witnesses, { ...(statement && { statement }), ...(existedBy && { existedBy }) });
+}
+
+async function checkBesideBundle(
+  { entry, submission }: ParsedBundle,
+  trust: Trust,
+  { receipt, environment, now }: Options,
+): Promise<Check[]> {
+  if (receipt === undefined) return [];
+  const asked = { leafHash: leafHash(entry.body), submissionId: submission.id, environment, now };
+  return [(await checkReceipt(receipt, trust, asked)).check];
 }
 
 /** Completes the report: steps that were not reached are `not_checked` for the given reason. */

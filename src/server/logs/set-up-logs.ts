@@ -1,7 +1,8 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
+import { deriveReceiptKey } from '../keys/receipt-key.js';
 import { rawEd25519PublicKey, type Secrets, signingKeysOf } from '../keys/secrets.js';
 import type { Pool } from '../store/database/connect.js';
-import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs } from '../store/log/logs.js';
+import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs, publishReceiptKey } from '../store/log/logs.js';
 
 /**
  * Creates the first log of each environment if it is missing. Throws if a log exists under another origin, or if one
@@ -31,7 +32,16 @@ export async function setUpLogs(
       throw new Error(`LOG_KEY_FILE does not hold the key that the log ${foreign.origin} was created with`);
     }
   }
+  await publishReceiptKeys(pool, keys);
   if (logMlDsa !== undefined) await setUpMlDsaKeys(pool, logMlDsa);
+}
+
+async function publishReceiptKeys(pool: Pool, keys: Secrets['log']): Promise<void> {
+  for (const { id, environment, origin, publicKey, receiptSpki } of await listLogs(pool)) {
+    const held = signingKeysOf(keys, environment);
+    const key = held.find((one) => Buffer.compare(rawEd25519PublicKey(one), publicKey) === 0);
+    if (receiptSpki === null && key) await publishReceiptKey(pool, id, deriveReceiptKey(key, origin).spki);
+  }
 }
 
 async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<Secrets['logMlDsa']>): Promise<void> {

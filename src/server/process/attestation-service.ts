@@ -8,9 +8,11 @@ import type { LogCache } from '../logs/log-cache.js';
 import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
 import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
+import { createProofTiles } from '../rpc/attestations/proof-tiles.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
 import { openIdempotency } from '../rpc/idempotency.js';
 import type { SchemaRegistry } from '../schema/registry.js';
+import { receiptSigners } from '../signing/receipt-signers.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
@@ -46,6 +48,9 @@ export function attestationService(
     ...shared,
     listPool,
     logCache,
+    pool,
+    tiles: createProofTiles(pool),
+    receiptSignerOf: receiptSigners(pool, config.secrets),
     sequencerOf: sequencers.of,
     findSubmission,
     reader: createSubmissionReader({

@@ -154,6 +154,7 @@ function logMessage(log: Log, verifyUrl: string): MessageInitShape<typeof Transp
     mlDsaVerifierKey: mlDsaVerifierKey(log) ?? '',
     publicKeyPem: toPem('PUBLIC KEY', ed25519Spki(log.publicKey)),
     url: logUrl(log, verifyUrl),
+    receiptPublicKeyPem: log.receiptSpki === null ? '' : toPem('PUBLIC KEY', log.receiptSpki),
     ...validity({ validFrom: log.createdAt, validTo: endOf(log) }),
   };
 }

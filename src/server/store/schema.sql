@@ -248,6 +248,7 @@ CREATE TABLE log (
   frozen_reason text,
   ml_dsa_public_key bytea,
   ended_at timestamp with time zone,
+  receipt_spki bytea,
   CONSTRAINT log_pkey PRIMARY KEY (id),
   CONSTRAINT log_environment_epoch_key UNIQUE (environment, epoch),
   CONSTRAINT log_origin_key UNIQUE (origin)

@@ -13,7 +13,7 @@ const surfaces = app.surfaces();
 const live = await newKey(app);
 const { downloadBundle, getBundle } = AttestationService.method;
 const FORMATS = ['bundle.json', 'bundle.sigstore.json', 'bundle.tlog-proof'];
-const ALL_FORMATS = [...FORMATS, 'bundle.ots'];
+const ALL_FORMATS = [...FORMATS, 'bundle.ots', 'bundle.cose'];
 
 t.test('a bundle that is not ready is not found, and says when to ask again', async (t) => {
   app.witnesses[0]!.hold();
@@ -45,13 +45,13 @@ t.test('an unknown submission has no bundle of any format, and no submission one
       t.notOk('retry-after' in outcome.headers);
     }
     if (name === 'REST') continue;
-    for (const format of ['', 'bundle', 'bundle.cose', 'BUNDLE.JSON', 'bundle.json\0', '../bundle.json']) {
+    for (const format of ['', 'bundle', 'bundle.cbor', 'BUNDLE.JSON', 'bundle.json\0', '../bundle.json']) {
       const outcome = await call(downloadBundle, { id, format }, live.key);
       t.match(outcome, { code: 'request.invalid', details: { errors: [{ path: '/format' }] } }, name);
     }
   }
   for (const path of [
-    'bundle.cose',
+    'bundle.cbor',
     'bundle.',
     'bundles',
     'bundle/',

@@ -15,6 +15,7 @@ const log = {
   origin: grown.origin,
   publicKey: grown.key.publicKey,
   mlDsaPublicKey: null,
+  receiptSpki: null,
   createdAt: NOW,
   closedAt: null,
   endedAt: null,

@@ -25,12 +25,14 @@ import { pageReader } from '../list-page.js';
 import type { SerializedBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { type CreateDeps, createAttestation } from './create-attestation.js';
+import { createReceipt, type ReceiptDeps } from './receipts.js';
 import { type SubmissionView, submissionJson, submissionMessage } from './submission-message.js';
 import type { SubmissionReader } from './submission-reader.js';
 
 /** Dependencies of the handlers of AttestationService. `clock`: Unix milliseconds. */
 export type AttestationDeps = CreateDeps &
-  ChangeDeps & {
+  ChangeDeps &
+  ReceiptDeps & {
     listPool: Pool;
     logCache: LogCache;
     reader: SubmissionReader;
@@ -51,13 +53,20 @@ export function attestationHandlers(deps: AttestationDeps): Handlers<typeof Atte
     listAttestations: (request, call) => listAttestations(deps, request, getPrincipal(call)),
     getBundle: ({ id }, call) => deps.reader.readBundle(id, getPrincipal(call)),
     downloadBundle: async ({ id, format }, call) => {
-      const body = renderBundle(await deps.reader.readBundle(id, getPrincipal(call)), format);
+      const bundle = await deps.reader.readBundle(id, getPrincipal(call));
+      const body =
+        format === 'bundle.cose' ? await renderReceipt(deps, id, bundle) : renderBundle(bundle, format);
       // OpenTimestamps clients take the name without `.ots` for that of the file whose digest it is.
       const name = format === 'bundle.ots' ? `${id}.ots` : `${id}.${format}`;
       call.responseHeaders.set('content-disposition', `attachment; filename="${name}"`);
       return create(HttpBodySchema, body);
     },
   };
+}
+
+async function renderReceipt(deps: AttestationDeps, id: string, bundle: SerializedBundle) {
+  const data = await createReceipt(deps, id, bundle);
+  return { contentType: 'application/cose; cose-type="cose-sign1"', data };
 }
 
 function renderBundle(bundle: SerializedBundle, format: string) {

@@ -4,8 +4,8 @@ import type { Pool, Sql } from '../database/connect.js';
 import { insertAuditEntry } from '../projects/audit.js';
 
 /**
- * A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key; `closedAt`
- * is when the next epoch began; `endedAt` is when nothing more was to come of it after that.
+ * A log of one environment and epoch. `publicKey` is the raw Ed25519 key, `mlDsaPublicKey` the ML-DSA-44 key,
+ * `receiptSpki` the ES256 key of its receipts in DER. `closedAt` is when the next epoch began; `endedAt` is when nothing more was to come of it after that.
  */
 export type Log = {
   id: number;
@@ -14,6 +14,7 @@ export type Log = {
   origin: string;
   publicKey: Uint8Array;
   mlDsaPublicKey: Uint8Array | null;
+  receiptSpki: Uint8Array | null;
   createdAt: Date;
   closedAt: Date | null;
   endedAt: Date | null;
@@ -28,6 +29,7 @@ export const LogLock = { WRITE: 1, SEAL: 2 } as const;
 export async function listLogs(sql: Sql): Promise<Log[]> {
   return sql<Log[]>`
     SELECT id, environment, epoch, origin, public_key AS "publicKey", ml_dsa_public_key AS "mlDsaPublicKey",
+           receipt_spki AS "receiptSpki",
            created_at AS "createdAt", ended_at AS "endedAt",
            lead(created_at) OVER (PARTITION BY environment ORDER BY epoch) AS "closedAt",
            frozen_at AS "frozenAt", frozen_reason AS "frozenReason"
@@ -61,6 +63,11 @@ export async function ensureLog(
     VALUES (${log.environment}, ${log.epoch}, ${log.origin}, ${log.publicKey}, ${log.mlDsaPublicKey ?? null})
     ON CONFLICT DO NOTHING RETURNING id`;
   return added.length > 0;
+}
+
+/** Publishes the key of a log's receipts. It follows from the log's key and never changes. */
+export async function publishReceiptKey(sql: Sql, id: number, spki: Uint8Array): Promise<void> {
+  await sql`UPDATE log SET receipt_spki = ${spki} WHERE id = ${id} AND receipt_spki IS NULL`;
 }
 
 /** Makes this the ML-DSA-44 key of a log unless it has one. @returns whether it is the log's key */

@@ -8,3 +8,6 @@ ALTER TABLE dsse_key ALTER COLUMN active_from SET DEFAULT clock_timestamp();
 ALTER TABLE log ADD COLUMN ended_at timestamptz;
 UPDATE log l SET ended_at = n.created_at
 FROM log n WHERE n.environment = l.environment AND n.epoch = l.epoch + 1;
+
+-- The key of the log's COSE receipts, SPKI in DER; null until a process that holds the log's key has published it.
+ALTER TABLE log ADD COLUMN receipt_spki bytea;

@@ -1,0 +1,100 @@
+import { type EnvironmentName, environmentNumber } from '../../protocol/environment.js';
+import { derInteger, derSequence } from '../asn1/der-write.js';
+import { equalBytes, sha256, verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
+import { parseReceipt, type Receipt, receiptToSign } from '../cose/receipt.js';
+import { findRoot } from '../log/merkle.js';
+import { problemOf } from './read-json.js';
+import { type Check, failed, passed } from './report.js';
+import { isValidAt, readTrust, type Trust, type TrustedLog } from './trust.js';
+
+/** What a receipt is checked against, beside the trust roots. */
+type ReceiptAsked = {
+  /** Hash of the leaf that it should be about: `leaf_sha256` of the submission. */
+  readonly leafHash: Uint8Array;
+  /** The submission that it should be about, if that matters. */
+  readonly submissionId?: string;
+  /** The expected environment; `live` by default. */
+  readonly environment?: EnvironmentName;
+  readonly now: Date;
+};
+
+/** What a receipt is checked against. `trustRoots` is the parsed trust_roots.json document. */
+export type ReceiptOptions = ReceiptAsked & { readonly trustRoots: unknown };
+
+/** The check, and the tree that holds the leaf if it passed. */
+export type ReceiptVerification = {
+  readonly check: Check;
+  readonly origin?: string;
+  readonly logIndex?: number;
+  readonly treeSize?: number;
+};
+
+/**
+ * Verifies a COSE receipt: the log signed a tree that holds the leaf at the receipt's index. Nothing proves when it was
+ * signed, so the log must still be open; of a log that has ended only the bundle proves something. Never throws.
+ */
+export async function verifyReceipt(
+  bytes: Uint8Array,
+  options: ReceiptOptions,
+): Promise<ReceiptVerification> {
+  const { trust, problems } = readTrust(options.trustRoots);
+  if (trust === undefined) {
+    return { check: failed('receipt.no_trust', `the trust roots cannot be read: ${problems[0]?.message}`) };
+  }
+  return checkReceipt(bytes, trust, options);
+}
+
+/** Does the same with trust roots that were read. */
+export async function checkReceipt(
+  bytes: Uint8Array,
+  trust: Trust,
+  asked: ReceiptAsked,
+): Promise<ReceiptVerification> {
+  try {
+    return await check(parseReceipt(bytes), trust, asked);
+  } catch (error) {
+    return { check: failed('receipt.malformed', `it is not a receipt: ${problemOf(error)}`) };
+  }
+}
+
+async function check(receipt: Receipt, trust: Trust, asked: ReceiptAsked): Promise<ReceiptVerification> {
+  const { issuer, subject, index, size, path, protectedHeader, signature } = receipt;
+  const { leafHash, submissionId, environment = 'live', now } = asked;
+  if (submissionId !== undefined && subject !== submissionId) {
+    return { check: failed('receipt.other_submission', `the receipt is about ${subject}`) };
+  }
+  const log = findLog(receipt, trust);
+  if (log?.receiptKey === undefined) {
+    return { check: failed('receipt.unknown_key', 'the trust roots have no such receipt key of this log') };
+  }
+  if (log.environment !== environmentNumber(environment)) {
+    return { check: failed('receipt.wrong_environment', 'the log is of the other environment') };
+  }
+  if (!isValidAt(log, now)) {
+    return {
+      check: failed('receipt.log_ended', 'the log has ended, and nothing proves when this was signed'),
+    };
+  }
+  const root = findRoot({ leafHash, index, size }, path);
+  const isSigned =
+    root !== undefined &&
+    (await verifyEcdsaP256Sha256(log.receiptKey, receiptToSign(protectedHeader, root), toDer(signature)));
+  if (!isSigned) {
+    return { check: failed('receipt.invalid', 'the log has not signed a tree with this leaf at this place') };
+  }
+  const message = `the log ${issuer} signed a tree of ${size} leaves that holds the leaf`;
+  return { check: passed('receipt.valid', message), origin: issuer, logIndex: index, treeSize: size };
+}
+
+function findLog({ issuer, keyId }: Receipt, trust: Trust): TrustedLog | undefined {
+  return trust.logs.find(
+    ({ key, receiptKey }) =>
+      key.name === issuer && receiptKey !== undefined && equalBytes(sha256(receiptKey), keyId),
+  );
+}
+
+/** r and s, of 32 bytes each, as an ECDSA-Sig-Value. */
+function toDer(signature: Uint8Array): Uint8Array {
+  const half = signature.length / 2;
+  return derSequence(derInteger(signature.subarray(0, half)), derInteger(signature.subarray(half)));
+}

@@ -1,0 +1,69 @@
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import {
+  encodeReceipt,
+  encodeReceiptHeader,
+  type Inclusion,
+  receiptToSign,
+} from '../../../proof/cose/receipt.js';
+import { parseCheckpoint } from '../../../proof/log/checkpoint.js';
+import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
+import { ApiError } from '../../core/errors.js';
+import type { LogCache } from '../../logs/log-cache.js';
+import type { Pool } from '../../store/database/connect.js';
+import { findNewestPublishedBatch } from '../../store/log/batches.js';
+import type { Log } from '../../store/log/logs.js';
+import type { SerializedBundle } from './bundles.js';
+import type { ProofTiles } from './proof-tiles.js';
+
+/** Signs receipts of a log: the id of its key, SHA-256 of the SPKI, and ES256 with r and s of 32 bytes each. */
+export type ReceiptSigner = { keyId: Uint8Array; sign: (data: Uint8Array) => Uint8Array };
+
+/** Dependencies of {@link createReceipt}. */
+export type ReceiptDeps = {
+  pool: Pool;
+  logCache: Pick<LogCache, 'allLogs'>;
+  tiles: ProofTiles;
+  /** Throws if this process does not hold the log's key. The key is published before it signs. */
+  receiptSignerOf: (log: Log) => Promise<ReceiptSigner>;
+};
+
+type SignedTree = Inclusion & { root: Uint8Array };
+
+/**
+ * Makes a COSE receipt of a submission, over the checkpoint of its batch. A tree of one leaf has no path, which the format
+ * requires: there it is over the newest tree. Throws `bundle.not_ready` while the log has one leaf.
+ */
+export async function createReceipt(
+  deps: ReceiptDeps,
+  id: string,
+  bundle: SerializedBundle,
+): Promise<Uint8Array> {
+  const [checkpoint] = bundle.message().checkpoints;
+  const { origin, size, rootHash } = parseCheckpoint(checkpoint?.note ?? '');
+  const log = deps.logCache.allLogs().find((one) => one.origin === origin);
+  if (log === undefined) throw new Error(`there is no log ${origin}`);
+  const index = bundle.logIndex;
+  const tree: SignedTree =
+    size > 1
+      ? { size, index, path: checkpoint?.inclusionProof ?? [], root: rootHash }
+      : await newestTree(deps, log, index);
+  const signer = await deps.receiptSignerOf(log);
+  const protectedHeader = encodeReceiptHeader({
+    issuer: origin,
+    subject: id,
+    size: tree.size,
+    keyId: signer.keyId,
+  });
+  const signature = signer.sign(receiptToSign(protectedHeader, tree.root));
+  return encodeReceipt({ ...tree, protectedHeader, signature });
+}
+
+async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number): Promise<SignedTree> {
+  const newest = await findNewestPublishedBatch(pool, log.id);
+  if (newest === undefined || newest.treeSize < 2) {
+    throw new ApiError(ErrorCode.BUNDLE_NOT_READY, 'a COSE receipt needs a second submission in the log');
+  }
+  const { treeSize: size, rootHash: root } = newest;
+  const readTile = await tiles.load(log.id, tilesForInclusion(index, size));
+  return { size, index, path: inclusionProof(index, size, readTile), root };
+}
