@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
+import { checkReceipts } from './receipt-checks.js';
 import { type Row, tableOf } from './rows.js';
 import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
@@ -53,6 +54,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkClient,
       checkExports,
       checkWitnesses,
+      checkReceipts,
     ];
     for (const check of checks) rows.push(...(await check(scene)));
     return rows;

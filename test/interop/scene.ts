@@ -12,6 +12,7 @@ import { attest, startUp, type Up } from '../support/up.js';
 
 /** A bundle as the API answers it, as far as it is looked at here. */
 export type Bundle = {
+  submission: { id: string };
   sigstore_bundle: SigstoreBundle;
   checkpoints: { tree_size: number }[];
   witnesses: { name: string; tree_size: number }[];

@@ -3,7 +3,7 @@ import { concatBytes, fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 
 /** An item with a tag. */
-export type Tagged = { readonly tag: number; readonly value: CborValue };
+type Tagged = { readonly tag: number; readonly value: CborValue };
 
 /** Integers, byte and text strings, arrays, maps with integers as keys, null, and tagged items. */
 export type CborValue =

@@ -7,7 +7,7 @@ const SCALAR_BYTES = 32;
 const ED25519_SEED_BYTES = 32;
 
 /** A P-256 key that signs receipts; `spki` is its public part in DER. */
-export type ReceiptKey = { readonly privateKey: KeyObject; readonly spki: Uint8Array };
+type ReceiptKey = { readonly privateKey: KeyObject; readonly spki: Uint8Array };
 
 /**
  * Derives the key of a log's COSE receipts from the log's Ed25519 key, by HKDF with the origin (FIPS 186-5, A.2.1). COSE

@@ -82,11 +82,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     onClose: guard.onConnectionLost,
   });
   const clock = await openClock(writePool, log);
-  const databaseMs = () => Date.now() - (clock.offsetSeconds() ?? 0) * 1000;
-  const statementKeys = await openStatementKeys(config.secrets.dsse, hooks);
-  await setUpDsseKeys(pool, statementKeys, { databaseMs });
-  await logCache.refresh();
-  const signers = createDsseSigners(statementKeys, { logCache, databaseMs });
+  const signers = await openSigners({ config, pool, logCache, clock }, hooks);
   refresh(hooks, async () => {
     await logCache.refresh();
     await clock.compare();
@@ -123,6 +119,23 @@ function openPool(
   const pool = connectPool({ ...options, url: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   hooks.add(() => pool.end({ timeout: 5 }));
   return pool;
+}
+
+/** Publishes the DSSE keys of this process. They sign from when the tables say, by the database's clock. */
+async function openSigners(
+  {
+    config,
+    pool,
+    logCache,
+    clock,
+  }: { config: Config; pool: Pool; logCache: LogCache; clock: StatementClock },
+  hooks: ShutdownHooks,
+): Promise<ReturnType<typeof createDsseSigners>> {
+  const databaseMs = () => Date.now() - (clock.offsetSeconds() ?? 0) * 1000;
+  const held = await openStatementKeys(config.secrets.dsse, hooks);
+  await setUpDsseKeys(pool, held, { databaseMs });
+  await logCache.refresh();
+  return createDsseSigners(held, { logCache, databaseMs });
 }
 
 async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {

@@ -1,7 +1,5 @@
 import { tmpdir } from 'node:os';
 import type { Config } from '../../config/config.js';
-import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog } from '../core/outage-log.js';
 import { createRandomSource } from '../core/random.js';
@@ -15,12 +13,10 @@ import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Exports } from '../pipeline/pipeline.js';
 import { createExportLines } from '../rpc/attestations/export-lines.js';
-import { createDsseSigners } from '../signing/dsse-signers.js';
-import { openStatementKeys } from '../signing/statement-keys.js';
 import { connectPool } from '../store/database/connect.js';
-import { readDatabaseMs } from '../store/database/session.js';
 import { renewExportLeases } from '../store/exports/export-leases.js';
 import { type DestinationSettings, destinationOpener } from './destination-opener.js';
+import { createManifestSigner } from './manifest-signing.js';
 
 /** The options of shipping exports. */
 export type ExportsOptions = {
@@ -65,22 +61,13 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     open({ exportId: row.id, projectId: row.projectId, destination: readStoredDestination(keys, row) }),
   );
   const logCache = await openLogCache(pool);
-  const closing: (() => Promise<unknown>)[] = [];
-  const openKeys = onceUnlessItFails(() =>
-    openStatementKeys(secrets.dsse, { add: (close) => void closing.push(close) }),
-  );
+  const manifests = createManifestSigner(pool, logCache, secrets.dsse);
   const exports: Exports = {
     pool,
     log,
     destinations,
     renderLines: createExportLines(pool, logCache),
-    signManifest: async (environment, fields) => {
-      const statement = manifestStatement(fields);
-      const nowMs = await readDatabaseMs(pool);
-      const signers = createDsseSigners(await openKeys(), { logCache, databaseMs: () => nowMs });
-      const { sign } = await signers.signerOf(environment);
-      return manifestEnvelope(statement, await sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement)));
-    },
+    signManifest: manifests.sign,
     shares: createProjectShares(MAX_ACTIVE),
     active: new Map(),
     stopping: stopping.signal,
@@ -105,21 +92,9 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
       aborting.abort();
       await stopRenewing();
       await destinations.close();
-      for (const close of closing) await close();
+      await manifests.close();
       await pool.end({ timeout: 5 });
     },
-  };
-}
-
-/** Sealing needs no statement key: a signing process that is away delays manifests only. */
-function onceUnlessItFails<T>(open: () => Promise<T>): () => Promise<T> {
-  let opening: Promise<T> | undefined;
-  return () => {
-    opening ??= open().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
   };
 }
 

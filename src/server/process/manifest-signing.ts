@@ -1,0 +1,45 @@
+import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
+import type { Secrets } from '../keys/secrets.js';
+import type { LogCache } from '../logs/log-cache.js';
+import type { Exports } from '../pipeline/pipeline.js';
+import { createDsseSigners } from '../signing/dsse-signers.js';
+import { type HeldKey, openStatementKeys } from '../signing/statement-keys.js';
+import type { Pool } from '../store/database/connect.js';
+import { readDatabaseMs } from '../store/database/session.js';
+
+/** Signs the manifests of exports, with the keys that sign statements. */
+type ManifestSigner = { sign: Exports['signManifest']; close(): Promise<void> };
+
+/** A signer that opens the keys when it is first used: a signing process that is away delays manifests only. */
+export function createManifestSigner(
+  pool: Pool,
+  logCache: LogCache,
+  dsseKeys: Secrets['dsse'],
+): ManifestSigner {
+  const stops: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const stop of stops.splice(0)) await stop();
+  };
+  let opening: Promise<HeldKey[]> | undefined;
+  const open = () => {
+    opening ??= openStatementKeys(dsseKeys, { add: (stop) => void stops.push(stop) }).catch(
+      async (error: unknown) => {
+        opening = undefined;
+        await close();
+        throw error;
+      },
+    );
+    return opening;
+  };
+  return {
+    sign: async (environment, fields) => {
+      const statement = manifestStatement(fields);
+      const nowMs = await readDatabaseMs(pool);
+      const signers = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
+      const { sign } = await signers.signerOf(environment);
+      return manifestEnvelope(statement, await sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement)));
+    },
+    close,
+  };
+}
