@@ -1,11 +1,11 @@
 /** Configuration, read from the environment and validated once at startup. The only file that reads `process.env`. */
 
 import type { Secrets } from '../server/keys/secrets.js';
+import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { type CosignerConfig, readCosignerConfig } from './cosigner-settings.js';
 import { adminToken, dsseKeyFiles, logKeyFiles, mlDsaKeyFiles, secretKey } from './secret-setting-types.js';
 import {
   type LogLevel,
-  readCheckpointRegister,
   readDataDir,
   readLogLevel,
   readServerSettings,
@@ -40,8 +40,7 @@ export type DatabaseConfig = { readonly databaseUrl: string | undefined; readonl
 
 /** Configuration of `attest log`. */
 export type LogConfig = DatabaseConfig & {
-  /** Absolute path of the checkpoint register's directory. */
-  readonly checkpointRegister: string;
+  readonly checkpointRegister: RegisterConfig;
 };
 
 /** Configuration types of the commands that start a server or open its database. */
@@ -152,5 +151,5 @@ function readDatabase(settings: Settings): DatabaseConfig {
 
 function readLog(settings: Settings): LogConfig {
   const database = readDatabase(settings);
-  return { ...database, checkpointRegister: readCheckpointRegister(settings, database.dataDir) };
+  return { ...database, checkpointRegister: readRegisterConfig(settings, database.dataDir) };
 }

@@ -1,5 +1,6 @@
 /** Settings that all server processes share. */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
+import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { directory } from './setting-files.js';
 import {
   bindAddress,
@@ -42,8 +43,7 @@ export type ServerSettings = Listeners & {
   readonly verifyUrl: string | undefined;
   /** Domain of the logs' origins; may be undefined if the database already has logs. */
   readonly logDomain: string | undefined;
-  /** Absolute path of the checkpoint register's directory. */
-  readonly checkpointRegister: string;
+  readonly checkpointRegister: RegisterConfig;
   /** External witnesses, without those that `attest up` embeds. */
   readonly witnesses: readonly WitnessConfig[];
   /** Quorums of these witnesses that a batch needs. */
@@ -110,7 +110,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),
     logDomain: settings.find('LOG_DOMAIN', hostName),
-    checkpointRegister: readCheckpointRegister(settings, dataDir),
+    checkpointRegister: readRegisterConfig(settings, dataDir),
     witnesses,
     witnessPolicy,
     witnessDeadlineMs,
@@ -172,11 +172,6 @@ export function readOpenLimits(settings: Settings): OpenLimits {
     maxRequestsPerPeer: settings.get('MAX_PEER_REQUESTS', count, 1_000),
     trustedProxies: settings.get('TRUSTED_PROXIES', cidrRanges, ['127.0.0.0/8', '::1']),
   };
-}
-
-/** Absolute path of the checkpoint register's directory. */
-export function readCheckpointRegister(settings: Settings, dataDir: string): string {
-  return resolve(settings.get('CHECKPOINT_REGISTER', path, join(dataDir, 'checkpoint-register')));
 }
 
 /** Absolute path of the data directory. */

@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { originHash } from '../../src/proof/log/add-checkpoint.js';
 import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { verifyCosignature } from '../../src/proof/log/cosignature.js';
 import { parseVerifierKey } from '../../src/proof/log/note.js';
 import { parsePolicy } from '../../src/proof/log/tlog-policy.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
-import { originHash } from '../../src/server/cosigner/history.js';
 import { creation } from '../server/rpc/samples.js';
 import { type App, startApp } from '../support/app.js';
 import { findFreePort } from '../support/free-port.js';

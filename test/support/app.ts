@@ -130,7 +130,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     verifyUrl: `${baseUrl}/verify`,
     pool,
     queuePrefix,
-    register: config.checkpointRegister,
+    register: folderOf(config),
     witnesses: running.names,
     recorder,
     databaseProxy: proxy,
@@ -149,6 +149,12 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
     holdSealing: () => holdSealing(pool),
   };
   return app;
+}
+
+/** The register's folder. */
+function folderOf({ checkpointRegister }: Config): string {
+  if (typeof checkpointRegister !== 'string') throw new Error('the register of this app is no folder');
+  return checkpointRegister;
 }
 
 type Shared = {

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Test } from 'tap';
+import { monitoringPath } from '../../src/proof/log/add-checkpoint.js';
 import { cosign } from '../../src/proof/log/cosignature.js';
 import {
   COSIGNATURE_V1_KEY,
@@ -28,6 +29,8 @@ export type C2spWitness = {
   keys: readonly NoteKey[];
   verifierKeys: readonly string[];
   behaviour: Behaviour;
+  /** What it does with a request for a checkpoint, of which it has this note. */
+  monitored: (note: string | undefined) => Answer | 'hang' | undefined;
   /** Its cosignatures over a body that it has checked nothing of. */
   sign(body: string): string;
   /** The bodies of all requests. */
@@ -49,10 +52,20 @@ export async function startC2spWitness(test: Test, logs: readonly KnownLog[]): P
   const history = await openHistory(test.testdir());
   const log = createLogger({ level: 'silent' });
   const honest = createCosigner({ logs, cosigners, history, nowMs: Date.now, log });
+  const monitor = async (url: string) => {
+    const known = logs.find(({ origin }) => monitoringPath(origin) === url.split('?')[0]);
+    const note = known && (await history.findNote(known.origin));
+    return (
+      witness.monitored(note) ?? { status: note ? 200 : 404, contentType: 'text/plain', body: note ?? '' }
+    );
+  };
+  const cosignIt = async (body: string) => {
+    witness.requests.push(body);
+    return (await witness.behaviour(body)) ?? (await honest(body));
+  };
   const server = createServer((request: IncomingMessage, response) => {
     void text(request).then(async (body) => {
-      witness.requests.push(body);
-      const answer = (await witness.behaviour(body)) ?? (await honest(body));
+      const answer = await (request.method === 'GET' ? monitor(request.url ?? '') : cosignIt(body));
       if (answer === 'hang') return;
       response.writeHead(answer.status, { 'content-type': answer.contentType }).end(answer.body);
     });
@@ -68,6 +81,7 @@ export async function startC2spWitness(test: Test, logs: readonly KnownLog[]): P
     keys,
     verifierKeys: keys.map(encodeVerifierKey),
     behaviour: () => undefined,
+    monitored: () => undefined,
     sign: (body) =>
       cosigners.map((one) => encodeSignatureLine(cosign(body, Math.floor(Date.now() / 1000), one))).join(''),
     requests: [],

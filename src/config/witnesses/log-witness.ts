@@ -27,7 +27,8 @@ const MEMBERS = [...COMMON_MEMBERS, 'url', 'verifier_key'];
 
 const MAX_KEYS = 8;
 
-const cosignerKey: SettingType<NoteKey> = {
+/** The verifier key of a witness. */
+export const cosignerKey: SettingType<NoteKey> = {
   expected: 'a verifier key of cosignatures, <name>+<key id>+<base64>, as its operator publishes it',
   parse: (text) => {
     const key = parseKey(text);

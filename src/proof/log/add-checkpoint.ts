@@ -1,11 +1,22 @@
 /** The request by which a log, or who feeds for it, has a witness cosign a checkpoint (C2SP tlog-witness, add-checkpoint). */
-import { fromBase64, toBase64 } from '../bytes/encoding.js';
+import { fromBase64, toBase64, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
+import { sha256 } from '../bytes/primitives.js';
 import { HASH_BYTES } from './merkle.js';
 import { MAX_NOTE_BYTES } from './note.js';
 
 /** The path below a witness's submission prefix. */
 export const ADD_CHECKPOINT_PATH = '/add-checkpoint';
+
+/** The name of a log in the paths of a witness's monitoring interface: hex SHA-256 of its origin. */
+export function originHash(origin: string): string {
+  return toHex(sha256(utf8(origin)));
+}
+
+/** The path, below a witness's monitoring prefix, of the newest checkpoint of a log that it has cosigned. */
+export function monitoringPath(origin: string): string {
+  return `/${originHash(origin)}/checkpoint`;
+}
 
 /** The content type of a 409: the tree size that the witness knows, in decimal, and a newline. */
 export const TLOG_SIZE_TYPE = 'text/x.tlog.size';

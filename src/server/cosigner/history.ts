@@ -5,8 +5,9 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { toHex, utf8 } from '../../proof/bytes/encoding.js';
+import { utf8 } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
+import { originHash } from '../../proof/log/add-checkpoint.js';
 import { type Checkpoint, parseExtensibleBody } from '../../proof/log/checkpoint.js';
 import { parseNote } from '../../proof/log/note.js';
 import { readOptionalFile } from '../core/read-optional-file.js';
@@ -29,11 +30,6 @@ export type History = {
   /** Stores a cosigned note, unless there is one of a larger checkpoint. */
   storeNote(note: string): Promise<void>;
 };
-
-/** The name of a log in files and in the paths of the monitoring interface: hex SHA-256 of its origin. */
-export function originHash(origin: string): string {
-  return toHex(sha256(utf8(origin)));
-}
 
 /** Opens the history in a folder, which is created if it is missing. */
 export async function openHistory(folder: string): Promise<History> {

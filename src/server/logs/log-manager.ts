@@ -129,7 +129,7 @@ async function fillRegister(pool: Pool, register: Register): Promise<string[]> {
   for (const log of await listLogs(pool)) {
     const published = await findNewestPublishedBatch(pool, log.id);
     if (published === undefined || (await register.read(log.origin)) !== undefined) continue;
-    if (await register.replace(undefined, registerEntry(log, published))) filled.push(log.origin);
+    if (await register.replace(undefined, registerEntry(pool, log, published))) filled.push(log.origin);
   }
   return filled;
 }

@@ -155,7 +155,7 @@ async function registerNewest({ pool, register }: LogPipeline, log: Log): Promis
     const { comparison, newest } = found;
     if (comparison.state !== 'consistent') return undefined;
     if (newest === undefined || newest.registeredAt !== null) return undefined;
-    if (await register.replace(comparison.entry, registerEntry(log, newest))) return newest;
+    if (await register.replace(comparison.entry, registerEntry(pool, log, newest))) return newest;
   }
   return undefined;
 }

@@ -5,13 +5,10 @@
  * A crash leaves: a lease that expires within seconds; then another worker retries.
  */
 import { checkpointBody } from '../../proof/log/checkpoint.js';
-import { readFrom } from '../../proof/log/tile.js';
-import { consistencyProof, tilesForConsistency } from '../../proof/log/tile-proof.js';
 import { DONE, type Outcome } from '../queue/outcome.js';
 import { retryWhileUnavailable } from '../store/database/database-errors.js';
 import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js';
 import { getLog, type Log } from '../store/log/logs.js';
-import { findTiles } from '../store/log/tiles.js';
 import {
   endBackoff,
   leaseWitness,
@@ -25,6 +22,7 @@ import type { WitnessAnswer, WitnessedCheckpoint } from '../witness/witness.js';
 import { settleJob } from './jobs/job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
+import { proveConsistency } from './prove-consistency.js';
 import { backoffMs } from './witnesses/backoff.js';
 import { callWitness, reasonOf } from './witnesses/call-witness.js';
 import { pollRequests } from './witnesses/poll.js';
@@ -129,10 +127,7 @@ async function checkpointToAsk(
     body: Buffer.from(checkpointBody({ origin, size: treeSize, rootHash })),
     note,
     coveredSize: coversTreeSize,
-    proveConsistency: async (fromSize) => {
-      const places = tilesForConsistency(fromSize, treeSize).map((ref) => ({ ...ref, logId }));
-      return consistencyProof(fromSize, treeSize, readFrom(await findTiles(pool, places)));
-    },
+    proveConsistency: (fromSize) => proveConsistency(pool, logId, fromSize, treeSize),
   };
 }
 

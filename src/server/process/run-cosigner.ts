@@ -1,11 +1,12 @@
 /** The process of `attest witness`. */
 import type { CosignerConfig } from '../../config/cosigner-settings.js';
+import { originHash } from '../../proof/log/add-checkpoint.js';
 import type { NoteKey } from '../../proof/log/note.js';
 import { createLogger, flushLogger, type Logger } from '../core/logger.js';
 import { aborted, withShutdownHooks } from '../core/shutdown.js';
 import { createCosigner, type KnownLog } from '../cosigner/cosigner.js';
 import { type CosignerServer, createCosignerServer } from '../cosigner/cosigner-server.js';
-import { type History, openHistory, originHash } from '../cosigner/history.js';
+import { type History, openHistory } from '../cosigner/history.js';
 import { addCosignedSizes } from '../ops/cosigner-gauges.js';
 import { createMetrics, type GaugeValue, type Metrics } from '../ops/metrics.js';
 import { createOps } from '../ops/ops-listener.js';

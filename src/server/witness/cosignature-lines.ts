@@ -30,7 +30,7 @@ export async function readCosignatures(
   const times = await Promise.all(own.map(({ key, line }) => verifyCosignature(body, line, key)));
   const earliest = Math.min(...times.map((time) => time ?? Number.NaN));
   if (!(earliest * 1000 <= MAX_DATE_MS)) {
-    throw badAnswer('a cosignature by its verifier_key is not valid over the checkpoint that was sent');
+    throw badAnswer('a cosignature by its verifier_key is not valid over the checkpoint');
   }
   return {
     evidence: utf8(own.map(({ line }) => encodeSignatureLine(line)).join('')),

@@ -1,11 +1,11 @@
 import { connect } from 'node:http2';
 import t, { type Test } from 'tap';
+import { originHash } from '../../../src/proof/log/add-checkpoint.js';
 import { createLogger } from '../../../src/server/core/logger.js';
 import {
   type CosignerServerDeps,
   createCosignerServer,
 } from '../../../src/server/cosigner/cosigner-server.js';
-import { originHash } from '../../../src/server/cosigner/history.js';
 import { growLog } from '../../support/grown-log.js';
 import { exchangeRaw } from '../../support/raw-http.js';
 import { until } from '../../support/until.js';

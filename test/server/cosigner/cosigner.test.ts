@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { sha256 } from '../../../src/proof/bytes/primitives.js';
-import { encodeAddCheckpoint } from '../../../src/proof/log/add-checkpoint.js';
+import { encodeAddCheckpoint, originHash } from '../../../src/proof/log/add-checkpoint.js';
 import { signCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { cosign, verifyCosignature } from '../../../src/proof/log/cosignature.js';
 import {
@@ -15,7 +15,7 @@ import {
 } from '../../../src/proof/log/note.js';
 import { createLogger } from '../../../src/server/core/logger.js';
 import { createCosigner } from '../../../src/server/cosigner/cosigner.js';
-import { openHistory, originHash } from '../../../src/server/cosigner/history.js';
+import { openHistory } from '../../../src/server/cosigner/history.js';
 import { RegisterError } from '../../../src/server/pipeline/register/register.js';
 import { newCosigner } from '../../support/c2sp-witness.js';
 import { FUZZ } from '../../support/fuzz.js';

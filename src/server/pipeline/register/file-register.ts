@@ -14,6 +14,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { syncDirectory } from '../../core/write-file-atomic.js';
 import { type Register, type RegisterEntry, RegisterError } from './register.js';
 
+/** A register that stores size and root alone, of any entry. */
+type FileRegister = Omit<Register, 'replace'> & {
+  replace(standing: RegisterEntry | undefined, next: RegisterEntry): Promise<boolean>;
+};
+
 /** The current entry and its file name; `file` is undefined for an entry of the earlier format. */
 type StoredEntry = { entry: RegisterEntry; file: string | undefined };
 
@@ -27,7 +32,7 @@ const LISTING_PAUSE_MS = 20;
 export function openFileRegister(
   folder: string,
   sync: (path: string) => Promise<void> = syncDirectory,
-): Register {
+): FileRegister {
   const location = (origin: string) => join(folder, `${origin}.checkpoint`);
   const earlier = (origin: string) => join(folder, origin);
   const find = async (origin: string): Promise<StoredEntry | undefined> => {

@@ -1,9 +1,12 @@
 import { mkdir } from 'node:fs/promises';
+import type { RegisterConfig } from '../../../config/checkpoint-register.js';
 import { openFileRegister } from './file-register.js';
 import type { Register } from './register.js';
+import { openWitnessRegister } from './witness-register.js';
 
-/** Opens the file register and creates its folder if it is missing. */
-export async function openRegister(folder: string): Promise<Register> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  return openFileRegister(folder);
+/** Opens the register: a folder, which is created if it is missing, or a witness. */
+export async function openRegister(config: RegisterConfig): Promise<Register> {
+  if (typeof config !== 'string') return openWitnessRegister({}, config);
+  await mkdir(config, { recursive: true, mode: 0o700 });
+  return openFileRegister(config);
 }

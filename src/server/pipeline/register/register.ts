@@ -3,6 +3,8 @@
  * database that lacks them was restored from an older backup; signing on from there would fork the log.
  */
 import { createHash } from 'node:crypto';
+import { verifyNoteSignature } from '../../../proof/log/checkpoint.js';
+import { noteKey, parseNote } from '../../../proof/log/note.js';
 import type { Logger } from '../../core/logger.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import {
@@ -12,16 +14,26 @@ import {
   findNewestPublishedBatch,
 } from '../../store/log/batches.js';
 import { freezeLog, type Log } from '../../store/log/logs.js';
+import { proveConsistency } from '../prove-consistency.js';
 
 /**
  * A tree size of a log and its root hash. `keyHash` is the SHA-256 of the log's raw 32-byte public key; it distinguishes
- * installations that share a folder and an origin. Entries of earlier releases lack it.
+ * installations that share a register and an origin. Entries of earlier releases and of witnesses lack it; those of
+ * witnesses have the checkpoint's `note`, with the log's signatures.
  */
 export type RegisterEntry = {
   origin: string;
   size: number;
   rootHash: Uint8Array;
   keyHash: Uint8Array | undefined;
+  note?: string;
+};
+
+/** An entry to store: a signed checkpoint, and the RFC 6962 consistency proofs from smaller sizes to it. */
+export type NewRegisterEntry = RegisterEntry & {
+  note: string;
+  /** Throws FormatError if `fromSize` is larger than the entry's. */
+  proveConsistency(fromSize: number): Promise<Uint8Array[]>;
 };
 
 /** The register cannot be read or written, or its content is malformed. */
@@ -36,20 +48,28 @@ export type Register = {
   /** Returns a log's entry, or undefined if it has none. Throws RegisterError if reading fails. */
   read(origin: string): Promise<RegisterEntry | undefined>;
   /**
-   * Compare-and-swap: stores `next` if the current entry equals `standing` (undefined: none). Throws RegisterError if the
-   * outcome is unknown.
+   * Compare-and-swap: stores `next` if the current entry equals `standing` (undefined: none), or is one that `next`
+   * provably continues. Throws RegisterError if the outcome is unknown.
    *
    * @returns true once `next` is durable, false if the entry was another one
    */
-  replace(standing: RegisterEntry | undefined, next: RegisterEntry): Promise<boolean>;
+  replace(standing: RegisterEntry | undefined, next: NewRegisterEntry): Promise<boolean>;
 };
 
-/** The register entry of a log at one of its tree sizes. */
+/** The register entry of one of a log's batches. Its proofs are read from the tables when they are wanted. */
 export function registerEntry(
+  sql: Sql,
   log: Log,
-  { treeSize, rootHash }: Pick<BatchRow, 'treeSize' | 'rootHash'>,
-): RegisterEntry {
-  return { origin: log.origin, size: treeSize, rootHash, keyHash: keyHashOf(log) };
+  { treeSize, rootHash, note }: Pick<BatchRow, 'treeSize' | 'rootHash' | 'note'>,
+): NewRegisterEntry {
+  return {
+    origin: log.origin,
+    size: treeSize,
+    rootHash,
+    keyHash: keyHashOf(log),
+    note,
+    proveConsistency: (fromSize) => proveConsistency(sql, log.id, fromSize, treeSize),
+  };
 }
 
 function keyHashOf({ publicKey }: Log): Uint8Array {
@@ -89,7 +109,7 @@ export async function compareWithRegister(sql: Sql, register: Register, log: Log
 }
 
 async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEntry): Promise<Comparison> {
-  if (entry.keyHash !== undefined && Buffer.compare(entry.keyHash, keyHashOf(log)) !== 0) {
+  if (!(await isOfLog(entry, log))) {
     return { state: 'missing', reason: otherInstallationReason(register.location(log.origin), log) };
   }
   const newest = await findNewestBatch(sql, log.id);
@@ -107,8 +127,14 @@ async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEn
   return { state: 'consistent', entry };
 }
 
+/** Whether the entry was written by an installation with this log's key. */
+async function isOfLog({ keyHash, note }: RegisterEntry, log: Log): Promise<boolean> {
+  if (keyHash !== undefined) return Buffer.compare(keyHash, keyHashOf(log)) === 0;
+  return note === undefined || verifyNoteSignature(parseNote(note), noteKey(log.origin, log.publicKey));
+}
+
 function otherInstallationReason(place: string, { origin }: Log): string {
-  return `the checkpoint register has the log ${origin} of another installation, with another log key (${place}): two installations share CHECKPOINT_REGISTER and LOG_DOMAIN; give this one a folder of its own`;
+  return `the checkpoint register has the log ${origin} of another installation, with another log key (${place}): two installations share CHECKPOINT_REGISTER and LOG_DOMAIN; give this one a register of its own`;
 }
 
 /**

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import t from 'tap';
 import { syncDirectory } from '../../../../src/server/core/write-file-atomic.js';
 import { openFileRegister } from '../../../../src/server/pipeline/register/file-register.js';
-import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { RegisterEntry } from '../../../../src/server/pipeline/register/register.js';
 import { entryPlace, readEntry } from '../../../support/register.js';
 
@@ -19,7 +18,7 @@ const hex = (byte: number) => Buffer.alloc(32, byte).toString('hex');
 
 t.test('an entry takes the place of exactly the one that was compared with', async (t) => {
   const folder = t.testdir();
-  const register = await openRegister(folder);
+  const register = openFileRegister(folder);
   t.equal(await register.read(ORIGIN), undefined);
   t.equal(await register.replace(entry(1), entry(2)), false, 'there is none');
   t.equal(await register.replace(undefined, entry(2)), true);
@@ -40,7 +39,7 @@ t.test('an entry takes the place of exactly the one that was compared with', asy
 
 t.test('of many who compared with the same entry one replaces it', async (t) => {
   const folder = t.testdir();
-  const registers = await Promise.all(Array.from({ length: 8 }, () => openRegister(folder)));
+  const registers = Array.from({ length: 8 }, () => openFileRegister(folder));
   for (let size = 0; size < 20; size++) {
     const standing = size === 0 ? undefined : await registers[0]!.read(ORIGIN);
     const wanted = registers.map((_, i) => entry(size + 1, 10 * (size + 1) + i));
@@ -52,7 +51,7 @@ t.test('of many who compared with the same entry one replaces it', async (t) => 
 
 t.test('one that is held up undoes nothing, before its step or after it', async (t) => {
   const folder = t.testdir();
-  const prompt = await openRegister(folder);
+  const prompt = openFileRegister(folder);
   await prompt.replace(undefined, entry(1));
   let replaced = false;
   const late = openFileRegister(folder, async (path) => {
@@ -71,7 +70,7 @@ t.test('one that is held up undoes nothing, before its step or after it', async 
 
 t.test('the entry of an earlier release is read, counts, and is replaced', async (t) => {
   const folder = t.testdir();
-  const register = await openRegister(folder);
+  const register = openFileRegister(folder);
   const former = (size: number) => writeFile(join(folder, ORIGIN), `${size} ${hex(size)}\n`);
   await former(4);
   const standing = await register.read(ORIGIN);
@@ -91,7 +90,7 @@ t.test('the entry of an earlier release is read, counts, and is replaced', async
 
 t.test('what no register holds is refused, and the message names the place', async (t) => {
   const folder = t.testdir();
-  const register = await openRegister(folder);
+  const register = openFileRegister(folder);
   const place = entryPlace(folder, ORIGIN);
   const refused = async (why: RegExp) => {
     for (const run of [() => register.read(ORIGIN), () => register.replace(undefined, entry(1))]) {
@@ -117,7 +116,7 @@ t.test('what no register holds is refused, and the message names the place', asy
 
 t.test('the first entry is whole or not there', async (t) => {
   const folder = t.testdir();
-  const register = await openRegister(folder);
+  const register = openFileRegister(folder);
   await Promise.all([register.replace(undefined, entry(1)), register.replace(undefined, entry(2))]);
   t.match(readEntry(folder, ORIGIN), /^[12] /);
   t.same(await readdir(folder), [`${ORIGIN}.checkpoint`], 'nothing else is left');
