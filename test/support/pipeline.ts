@@ -48,6 +48,7 @@ export type TestWitness = { name: string; setup: WitnessSetup; manner: Manner; a
 export type TestPipeline = {
   pipeline: Pipeline;
   pool: Pool;
+  databaseUrl: string;
   /** The live log. */
   logId: number;
   register: string;
@@ -186,6 +187,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
   return {
     pipeline,
     pool,
+    databaseUrl: options.databaseUrl,
     logId,
     register,
     secretKeys: secrets.secretKeys,

@@ -1,16 +1,18 @@
-/** Two writable databases and one register, as after a failover that fenced nothing: one history is published. */
+/** Two writable databases and one register of either kind, as after a failover that fenced nothing: one history is published. */
 import t, { type Test } from 'tap';
+import { noteKey } from '../../../../src/proof/log/note.js';
 import { syncDirectory } from '../../../../src/server/core/write-file-atomic.js';
 import { sealJob } from '../../../../src/server/pipeline/jobs/job.js';
 import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { openFileRegister } from '../../../../src/server/pipeline/register/file-register.js';
+import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { Register } from '../../../../src/server/pipeline/register/register.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { connectPool, type Pool } from '../../../../src/server/store/database/connect.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
 import { sequenceSubmissions } from '../../../../src/server/store/submissions/sequence-submissions.js';
+import { startC2spWitness } from '../../../support/c2sp-witness.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { readEntry } from '../../../support/register.js';
 import { copyDatabase, testDatabase } from '../../../support/servers.js';
 import { until } from '../../../support/until.js';
 
@@ -19,13 +21,27 @@ const ORIGIN = 'live.log.example.com';
 type Side = { pool: Pool; pipeline: Pipeline };
 type Scene = TestPipeline & { a: Side; b: Side };
 
-/** A log of two leaves, published, and then two databases with different leaves behind those. */
-async function open(t: Test): Promise<Scene> {
+const KINDS = ['folder', 'witness'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A pipeline over a database of its own and a register of that kind. */
+async function openPipeline(t: Test, kind: Kind): Promise<TestPipeline> {
   const databaseUrl = await testDatabase(t);
   const test = await makePipeline(t, { databaseUrl, witnesses: [await makeWitness(t, 'one')] });
+  if (kind === 'folder') return test;
+  const { publicKey } = await getLog(test.pool, test.logId);
+  const known = { origin: ORIGIN, keys: [noteKey(ORIGIN, publicKey)] };
+  const register = await openRegister(await startC2spWitness(t, [known]));
+  const another: TestPipeline['another'] = (change) => test.another({ register, ...change });
+  return { ...test, pipeline: another(), another };
+}
+
+/** A log of two leaves, published, and then two databases with different leaves behind those. */
+async function open(t: Test, kind: Kind): Promise<Scene> {
+  const test = await openPipeline(t, kind);
   await test.submit(2);
   await drain(test.pipeline);
-  const url = await copyDatabase(t, databaseUrl);
+  const url = await copyDatabase(t, test.databaseUrl);
   const pool = connectPool({ url, name: 'copy', max: 4, statementTimeoutMs: 10_000 });
   t.teardown(() => pool.end({ timeout: 1 }));
   await until('the first database is back', async () => (await test.pool`SELECT 1`).length === 1);
@@ -40,6 +56,12 @@ const store = ({ logId, makeRows }: TestPipeline, { pool }: Side, count: number)
   sequenceSubmissions(pool, logId, makeRows(count), false, 86_400_000);
 const seal = ({ logId }: TestPipeline, { pipeline }: Side) => runJob(pipeline, sealJob(logId));
 
+/** `<size> <root>` of the register's entry. */
+async function registered({ pipeline }: TestPipeline): Promise<string> {
+  const entry = await pipeline.register.read(ORIGIN);
+  return `${entry?.size} ${Buffer.from(entry?.rootHash ?? []).toString('hex')}`;
+}
+
 async function published({ pool }: Side): Promise<string[]> {
   const rows = await pool<{ entry: string }[]>`
     SELECT tree_size || ' ' || encode(root_hash, 'hex') AS entry FROM batch
@@ -49,11 +71,7 @@ async function published({ pool }: Side): Promise<string[]> {
 
 /** One side published all it has, the other nothing new, which is frozen. */
 async function oneWentOn(t: Test, scene: Scene, went: Side, stayed: Side): Promise<void> {
-  t.equal(
-    (await published(went)).at(-1),
-    readEntry(scene.register, ORIGIN),
-    'the register has what one published',
-  );
+  t.equal((await published(went)).at(-1), await registered(scene), 'the register has what one published');
   t.equal((await published(stayed)).length, 1, 'the other published nothing more');
   const { pipeline } = stayed;
   await seal(scene, stayed);
@@ -61,28 +79,41 @@ async function oneWentOn(t: Test, scene: Scene, went: Side, stayed: Side): Promi
   t.equal((await getLog(went.pool, scene.logId)).frozenAt, null);
   await store(scene, went, 2);
   await seal(scene, went);
-  t.equal((await published(went)).at(-1), readEntry(scene.register, ORIGIN));
+  t.equal((await published(went)).at(-1), await registered(scene));
 }
 
+type Between = () => Promise<unknown>;
+
 /** A register of which one writer is held up: what `between` does happens in the middle of its step. */
-const heldUp = {
-  'before its entry is replaced': (register: Register, _folder: string, between: () => Promise<unknown>) => ({
+const heldUp: Record<string, (register: Register, folder: string, between: Between) => Register> = {
+  'before its entry is replaced': (register, _, between) => ({
     ...register,
-    replace: async (...entries: Parameters<Register['replace']>) => {
+    replace: async (...entries) => {
       await between();
       return register.replace(...entries);
     },
   }),
-  'while its entry is made durable': (_: Register, folder: string, between: () => Promise<unknown>) =>
+  'while its entry is made durable': (_, folder, between) =>
     openFileRegister(folder, async (path) => {
       await between();
       await syncDirectory(path);
     }),
+  'after its entry was replaced': (register, _, between) => ({
+    ...register,
+    replace: async (...entries) => {
+      const isDone = await register.replace(...entries);
+      await between();
+      return isDone;
+    },
+  }),
 };
 
-for (const [when, hold] of Object.entries(heldUp)) {
-  t.test(`with one held up ${when}, one history is published`, async (t) => {
-    const scene = await open(t);
+for (const [kind, when] of KINDS.flatMap((kind) =>
+  Object.keys(heldUp).map((when) => [kind, when] as const),
+)) {
+  if (kind === 'witness' && when === 'while its entry is made durable') continue;
+  t.test(`${kind}: with one held up ${when}, one history is published`, async (t) => {
+    const scene = await open(t, kind);
     const { a, b } = scene;
     let once = false;
     const between = async () => {
@@ -90,52 +121,69 @@ for (const [when, hold] of Object.entries(heldUp)) {
       once = true;
       await seal(scene, b);
     };
-    const register = hold(scene.pipeline.register, scene.register, between);
+    const register = heldUp[when]!(scene.pipeline.register, scene.register, between);
     await seal(scene, { ...a, pipeline: scene.another({ register }) });
     const isFirst = when !== 'before its entry is replaced';
     await (isFirst ? oneWentOn(t, scene, a, b) : oneWentOn(t, scene, b, a));
   });
 }
 
-t.test('both at once, again and again: one history is published', async (t) => {
-  const scene = await open(t);
-  const { a, b } = scene;
-  for (let round = 0; round < 5; round++) {
-    await Promise.allSettled([seal(scene, a), seal(scene, b), seal(scene, a), seal(scene, b)]);
-  }
-  const counts = [(await published(a)).length, (await published(b)).length];
-  t.same(counts.sort(), [1, 2]);
-});
+for (const kind of KINDS) {
+  t.test(`${kind}: killed after its entry was replaced, the next run publishes`, async (t) => {
+    const scene = await open(t, kind);
+    const { a } = scene;
+    const register = heldUp['after its entry was replaced']!(scene.pipeline.register, '', async () => {
+      throw new Error('killed');
+    });
+    const killed = seal(scene, { ...a, pipeline: scene.another({ register }) });
+    await t.rejects(killed, /killed/);
+    t.equal((await published(a)).length, 1);
+    t.match(await registered(scene), /^5 /);
+    await seal(scene, a);
+    t.equal((await published(a)).at(-1), await registered(scene));
+    t.equal((await getLog(a.pool, scene.logId)).frozenAt, null);
+  });
 
-t.test('workers of one database publish at once and agree', async (t) => {
-  const { a, ...scene } = await open(t);
-  for (let round = 0; round < 10; round++) {
-    await store(scene, a, 3);
-    await Promise.all([1, 2, 3].map(() => seal(scene, a)));
-  }
-  await drain(a.pipeline);
-  t.equal((await published(a)).at(-1), readEntry(scene.register, ORIGIN));
-  t.equal((await getLog(a.pool, scene.logId)).frozenAt, null);
-});
+  t.test(`${kind}: both at once, again and again: one history is published`, async (t) => {
+    const scene = await open(t, kind);
+    const { a, b } = scene;
+    for (let round = 0; round < 5; round++) {
+      await Promise.allSettled([seal(scene, a), seal(scene, b), seal(scene, a), seal(scene, b)]);
+    }
+    const counts = [(await published(a)).length, (await published(b)).length];
+    t.same(counts.sort(), [1, 2]);
+  });
 
-t.test('a stranger that shares the folder and the origin is told so, and freezes nobody', async (t) => {
-  const ours = await open(t);
-  const stranger = await makePipeline(t, { databaseUrl: await testDatabase(t), witnesses: [] });
-  const pipeline = stranger.another({ register: ours.pipeline.register });
-  const before = readEntry(ours.register, ORIGIN);
-  for (let round = 0; round < 2; round++) {
-    await stranger.submit(9);
-    t.match(await runJob(pipeline, sealJob(stranger.logId)), { type: 'retry' });
-  }
-  t.equal((await getLog(stranger.pool, stranger.logId)).frozenAt, null);
-  const said = stranger.lines.filter(
-    ({ msg }) => msg === 'nothing is sealed without the checkpoint register',
-  );
-  t.match(
-    said[0]?.reason,
-    /has the log live\.log\.example\.com of another installation, with another log key \(.*CHECKPOINT_REGISTER/,
-  );
-  t.equal(readEntry(ours.register, ORIGIN), before);
-  await seal(ours, ours.a);
-  t.equal((await published(ours.a)).at(-1), readEntry(ours.register, ORIGIN), 'the first goes on');
-});
+  t.test(`${kind}: workers of one database publish at once and agree`, async (t) => {
+    const { a, ...scene } = await open(t, kind);
+    for (let round = 0; round < 10; round++) {
+      await store(scene, a, 3);
+      await Promise.all([1, 2, 3].map(() => seal(scene, a)));
+    }
+    await drain(a.pipeline);
+    t.equal((await published(a)).at(-1), await registered(scene));
+    t.equal((await getLog(a.pool, scene.logId)).frozenAt, null);
+  });
+
+  t.test(`${kind}: a stranger that shares it and the origin gets an error, and freezes nobody`, async (t) => {
+    const ours = await open(t, kind);
+    const stranger = await makePipeline(t, { databaseUrl: await testDatabase(t), witnesses: [] });
+    const pipeline = stranger.another({ register: ours.pipeline.register });
+    const before = await registered(ours);
+    for (let round = 0; round < 2; round++) {
+      await stranger.submit(9);
+      t.match(await runJob(pipeline, sealJob(stranger.logId)), { type: 'retry' });
+    }
+    t.equal((await getLog(stranger.pool, stranger.logId)).frozenAt, null);
+    const said = stranger.lines.filter(
+      ({ msg }) => msg === 'nothing is sealed without the checkpoint register',
+    );
+    t.match(
+      said[0]?.reason,
+      /has the log live\.log\.example\.com of another installation, with another log key \(.*CHECKPOINT_REGISTER/,
+    );
+    t.equal(await registered(ours), before);
+    await seal(ours, ours.a);
+    t.equal((await published(ours.a)).at(-1), await registered(ours), 'the first goes on');
+  });
+}
