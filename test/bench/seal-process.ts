@@ -42,6 +42,7 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     newBatchId: () => `btc_${ulid()}`,
     aborting: new AbortController().signal,
     random: Math.random,
+    observeAlarm: () => {},
     send: () => {},
   };
   const leaves = (await readLogSize(pool, logId)) - (sealed?.size ?? 0);

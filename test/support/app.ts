@@ -232,6 +232,7 @@ function startTestWorker(
     register,
     witnesses,
     log,
+    observeAlarm: () => {},
     observeAttempts: () => {},
     observeShipments: () => {},
   };

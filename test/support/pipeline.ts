@@ -177,6 +177,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
+    observeAlarm: () => {},
     send: () => {},
   };
   const makeRows: TestPipeline['makeRows'] = (count, more) =>

@@ -57,3 +57,17 @@ export function addWitnessGauges(metrics: Metrics, pool: Pool): void {
     });
   }
 }
+
+/** Adds the counter of answers that contradict a log. @returns what counts one, by the name of its witness */
+export function alarmCounter(
+  metrics: Metrics,
+  witnesses: readonly { readonly witness: { readonly name: string } }[],
+): (witness: string) => void {
+  const alarms = metrics.addCounter(
+    'attest_witness_alarms_total',
+    'Answers of a witness that contradict the log: a second history, or lost leaves',
+    ['witness'],
+  );
+  for (const { witness } of witnesses) alarms.add(0, { witness: witness.name });
+  return (witness) => alarms.add(1, { witness });
+}

@@ -67,6 +67,8 @@ export type LogPipeline = {
   /** Aborts shortly after shutdown begins and ends requests to witnesses. */
   aborting: AbortSignal;
   random: () => number;
+  /** Counts answers of a witness, by its name, that contradict a log. */
+  observeAlarm: (witness: string) => void;
   /** Sends a job without waiting. The reconciler finds lost jobs again. */
   send: (job: Job) => void;
 };

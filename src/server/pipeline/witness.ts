@@ -23,8 +23,9 @@ import { settleJob } from './jobs/job.js';
 import { keepRenewing, LEASE_MS } from './lease.js';
 import type { ConfiguredWitness, LogPipeline } from './pipeline.js';
 import { proveConsistency } from './prove-consistency.js';
+import { judgeFailure } from './witnesses/alarm.js';
 import { backoffMs } from './witnesses/backoff.js';
-import { callWitness, reasonOf } from './witnesses/call-witness.js';
+import { callWitness } from './witnesses/call-witness.js';
 import { pollRequests } from './witnesses/poll.js';
 
 /** Asks one witness to vouch for the newest published checkpoint, unless it already has or is not due. */
@@ -145,19 +146,22 @@ async function recordFailure(
   failures: number,
   error: unknown,
 ): Promise<void> {
-  const message = reasonOf(error);
+  const { reason, isAlarm } = await judgeFailure(pipeline.pool, log.id, error);
   const random = pipeline.random();
   const retryAfterMs = await recordWitnessFailure(pipeline.pool, {
     logId: log.id,
     witness: name,
     attempt,
-    error: message,
+    error: reason,
     backoffMs: backoffMs(failures, false, random),
     backoffAfterDeadlineMs: backoffMs(failures, true, random),
   });
-  pipeline.log.warn(
-    { origin: log.origin, witness: name, attempt, retryAfterMs, reason: message },
-    'the witness did not vouch',
-  );
+  const failure = { origin: log.origin, witness: name, attempt, retryAfterMs, reason };
+  if (isAlarm) {
+    pipeline.log.fatal(failure, 'ALARM: the witness contradicts the log');
+    pipeline.observeAlarm(name);
+  } else {
+    pipeline.log.warn(failure, 'the witness did not vouch');
+  }
   pipeline.send(settleJob(log.id));
 }

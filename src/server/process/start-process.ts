@@ -9,7 +9,7 @@ import { createMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';
 import { addApiGauges, addProcessGauges } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
-import { addWitnessGauges } from '../ops/witness-gauges.js';
+import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
 
@@ -72,6 +72,7 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
     const options = {
       ...shared,
       witnesses,
+      observeAlarm: alarmCounter(metrics, witnesses),
       observeAttempts: attemptCounters(metrics),
       observeShipments: shipmentCounters(metrics),
     };

@@ -13,7 +13,7 @@ import { consumeStages, STAGES } from '../pipeline/jobs/consumers.js';
 import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
 import { createLocalRunner } from '../pipeline/jobs/reconcile.js';
 import { createReconcilers } from '../pipeline/jobs/reconciler.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { LogPipeline, Pipeline } from '../pipeline/pipeline.js';
 import { type MonitoredRegister, monitorWrites } from '../pipeline/register/monitored-register.js';
 import type { Register } from '../pipeline/register/register.js';
 import {
@@ -44,6 +44,7 @@ export type WorkerOptions = WebhooksOptions &
     register: Register;
     /** The witnesses of the configuration, and an embedded one. */
     witnesses: readonly WitnessSetup[];
+    observeAlarm: LogPipeline['observeAlarm'];
   };
 
 /** A running worker. */
@@ -95,6 +96,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
     random: Math.random,
+    observeAlarm: options.observeAlarm,
     send: (job) => (jobs.queue() === undefined ? local.run(job) : jobs.send(job)),
   };
   const local = createLocalRunner(pipeline, outageLogs);

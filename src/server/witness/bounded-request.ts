@@ -3,7 +3,8 @@ import { type Dispatcher, request } from 'undici';
 
 /**
  * - `timeout`, `aborted`, `network`: no complete response; `too_large`: over the limit
- * - `conflict`, `larger_log`: a C2SP witness knows another size of the log than we do
+ * - `conflict`, `larger_log`: a C2SP witness knows another size of the log than we do, or a larger one: `knownSize`
+ * - `inconsistent`: a C2SP witness has cosigned what the checkpoint does not continue
  * - the others: an invalid response
  */
 type WitnessRequestErrorCode =
@@ -16,18 +17,21 @@ type WitnessRequestErrorCode =
   | 'bad_answer'
   | 'conflict'
   | 'larger_log'
+  | 'inconsistent'
   | 'malformed';
 
 /** A failed request to a witness. The message is one short line without the URL's credentials or query. */
 export class WitnessRequestError extends Error {
   override readonly name = 'WitnessRequestError';
+  readonly knownSize: number | undefined;
 
   constructor(
     readonly code: WitnessRequestErrorCode,
     message: string,
-    options?: ErrorOptions,
+    options?: ErrorOptions & { readonly knownSize?: number },
   ) {
     super(message, options);
+    this.knownSize = options?.knownSize;
   }
 }
 

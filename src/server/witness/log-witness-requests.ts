@@ -95,6 +95,7 @@ export function refusal(
       return refused(
         answer,
         `ALARM: what it has cosigned of ${origin} at size ${oldSize} is inconsistent with the checkpoint of size ${treeSize}: compare the checkpoint that it serves with ours before anything else is published`,
+        'inconsistent',
       );
     case 429:
       return refused(answer, 'it limits the rate of requests: set a longer "every"');
@@ -109,15 +110,16 @@ export function refusal(
 const MAX_QUOTED = 120;
 
 /** Quotes the beginning of the answer: witnesses say in it what is wrong. */
-function refused({ status, body }: BoundedAnswer, reason: string): WitnessRequestError {
+function refused(
+  { status, body }: BoundedAnswer,
+  reason: string,
+  code: WitnessRequestError['code'] = 'http_status',
+): WitnessRequestError {
   const [line = ''] = Buffer.from(body.subarray(0, 4 * MAX_QUOTED))
     .toString()
     .trim()
     .split('\n', 1);
   const said = line.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_QUOTED);
   const quoted = said === '' ? '' : ` (${JSON.stringify(said)})`;
-  return new WitnessRequestError(
-    'http_status',
-    `the witness answered with status ${status}${quoted}: ${reason}`,
-  );
+  return new WitnessRequestError(code, `the witness answered with status ${status}${quoted}: ${reason}`);
 }

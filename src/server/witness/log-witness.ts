@@ -57,7 +57,8 @@ function knownSize(
   if (size > treeSize) {
     throw new WitnessRequestError(
       'larger_log',
-      `ALARM: the witness has cosigned ${origin} at size ${size}, beyond this checkpoint of size ${treeSize}: unless a newer one has been published meanwhile, the database lost leaves, or someone else signs with the log's key`,
+      `the witness has cosigned ${origin} at size ${size}, beyond this checkpoint of size ${treeSize}`,
+      { knownSize: size },
     );
   }
   return size;
