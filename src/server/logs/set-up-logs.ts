@@ -1,4 +1,5 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
+import type { Logger } from '../core/logger.js';
 import { deriveReceiptKey } from '../keys/receipt-key.js';
 import { rawEd25519PublicKey, type Secrets, signingKeysOf } from '../keys/secrets.js';
 import type { Pool } from '../store/database/connect.js';
@@ -54,5 +55,20 @@ async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<Secrets['logMlDsa']>
     if (!(await ensureMlDsaKey(pool, active.id, published))) {
       throw new Error(`LOG_ML_DSA_KEY_FILE does not hold the key that the log ${active.origin} publishes`);
     }
+  }
+}
+
+/** Warns, for a process that signs checkpoints, of active logs that publish an ML-DSA-44 key which it does not have. */
+export async function warnOfMissingMlDsaKey(
+  { pool, log }: { pool: Pool; log: Logger },
+  { logMlDsa }: Pick<Secrets, 'logMlDsa'>,
+): Promise<void> {
+  if (logMlDsa !== undefined) return;
+  const logs = await listLogs(pool);
+  for (const number of ENVIRONMENTS) {
+    const active = findActiveLog(logs, number);
+    if (active === undefined || active.mlDsaPublicKey === null) continue;
+    const { origin } = active;
+    log.warn({ origin }, 'checkpoints lack the ML-DSA-44 signature: set LOG_ML_DSA_KEY_FILE and restart');
   }
 }

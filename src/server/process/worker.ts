@@ -5,7 +5,7 @@ import type { Logger } from '../core/logger.js';
 import { createOutageLogs } from '../core/outage-log.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { getLogDomain } from '../logs/log-domain.js';
-import { setUpLogs } from '../logs/set-up-logs.js';
+import { setUpLogs, warnOfMissingMlDsaKey } from '../logs/set-up-logs.js';
 import { setUpWitnesses, type WitnessSetup } from '../logs/set-up-witnesses.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
@@ -153,6 +153,7 @@ async function setUp(
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
   await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
+  await warnOfMissingMlDsaKey({ pool, log }, config.secrets);
   await setUpWitnesses(pool, witnesses, {
     quorums: config.witnessPolicy,
     deadlineMs: config.witnessDeadlineMs,

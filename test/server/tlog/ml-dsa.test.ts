@@ -5,8 +5,12 @@ import t from 'tap';
 import { checkLogSignature } from '../../../src/proof/log/log-signature.js';
 import { parseNote, parseVerifierKey } from '../../../src/proof/log/note.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
+import { createLogger } from '../../../src/server/core/logger.js';
+import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { mlDsaKeyPem, parseMlDsaKey } from '../../../src/server/keys/ml-dsa-key.js';
 import { setUpLogs } from '../../../src/server/logs/set-up-logs.js';
+import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
+import { startWorker } from '../../../src/server/process/worker.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/test-keys.js';
@@ -58,4 +62,38 @@ t.test('a log with an ML-DSA-44 key signs every checkpoint twice', async (t) => 
     /LOG_ML_DSA_KEY_FILE does not hold the key that the log live\.log\.example\.com publishes/,
   );
   t.ok((await listLogs(app.pool)).every(({ mlDsaPublicKey }) => mlDsaPublicKey?.length === 1312));
+});
+
+t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) => {
+  const app = await startApp(t, { env });
+  const { secrets } = app.config;
+  const linesOf = async (config: typeof app.config) => {
+    const lines: Record<string, unknown>[] = [];
+    const hooks = createShutdownHooks();
+    const options = {
+      config,
+      baseUrl: () => app.baseUrl,
+      queuePrefix: app.queuePrefix,
+      register: await openRegister(app.register),
+      witnesses: [],
+      log: createLogger({
+        level: 'warn',
+        destination: { write: (line) => void lines.push(JSON.parse(line)) },
+      }),
+      observeAlarm: () => {},
+      observeAttempts: () => {},
+      observeShipments: () => {},
+    };
+    await startWorker(options, hooks).finally(hooks.run);
+    return lines.filter(({ msg }) => String(msg).includes('ML-DSA'));
+  };
+  t.same(await linesOf(app.config), []);
+  t.match(
+    await linesOf({ ...app.config, secrets: { ...secrets, logMlDsa: undefined } }),
+    ['live', 'test'].map((environment) => ({
+      level: 'warn',
+      origin: `${environment}.log.example.com`,
+      msg: 'checkpoints lack the ML-DSA-44 signature: set LOG_ML_DSA_KEY_FILE and restart',
+    })),
+  );
 });
