@@ -86,7 +86,7 @@ t.test('a witness that knows another size tells it, and is asked once more from 
   );
   t.equal(
     (await asked.ask(checkpoint(25, 300), never).catch(String)).toString(),
-    "WitnessRequestError: the witness has cosigned live.log.example at size 30, beyond this checkpoint of size 25",
+    'WitnessRequestError: the witness has cosigned live.log.example at size 30, beyond this checkpoint of size 25',
   );
 });
 
