@@ -112,12 +112,14 @@ export type TestPipelineOptions = {
   observeAttempts?: (counts: AttemptCounts) => void;
   /** How rows are stored. Default: as this version does. */
   accept?: typeof sequenceSubmissions;
+  /** The folder of secrets and register, of several pipelines of one installation. Default: a new one. */
+  dir?: string;
 };
 
 /** Sets the tables up as a worker and an API do at their start. */
 export async function makePipeline(test: Owner, options: TestPipelineOptions): Promise<TestPipeline> {
   const { accept = sequenceSubmissions } = options;
-  const dir = await temporaryDir(test);
+  const dir = options.dir ?? (await temporaryDir(test));
   const secrets = await openSecrets(dir);
   const register = join(dir, 'register');
   const pool = connectPool({

@@ -1,5 +1,6 @@
 /** Upgrades of databases of released versions: their data is kept, and their processes keep working. */
 import { readdirSync, readFileSync } from 'node:fs';
+import type { JSONValue } from 'postgres';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
 import { byteaArray, connectPool, type Pool } from '../../../src/server/store/database/connect.js';
@@ -12,7 +13,7 @@ import {
   sequenceSubmissions,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { assertConsistent } from '../../support/consistent.js';
-import { drain, makePipeline, makeWitness } from '../../support/pipeline.js';
+import { acknowledge, drain, makePipeline, makeWitness, type TestWitness } from '../../support/pipeline.js';
 import { keyed } from '../../support/sequencer.js';
 import { testDatabase } from '../../support/servers.js';
 
@@ -32,6 +33,35 @@ async function openReleased(t: Test, newest: string): Promise<{ url: string; poo
     await pool`INSERT INTO migration (name) VALUES (${name})`;
   }
   return { url, pool };
+}
+
+/** What a starting process puts into the tables. */
+const SET_UP = ['log', 'policy', 'dsse_key', 'timestamp_authority', 'witness_state'];
+
+/**
+ * A database as a release left it after its processes had started, and what makes rows for it. This version sets up a
+ * database of its own; the rows are copied, without the columns that the release did not have.
+ */
+async function installReleased(t: Test, release: string, witnesses: readonly TestWitness[] = []) {
+  const { url, pool } = await openReleased(t, release);
+  const dir = t.testdir();
+  const scene = await makePipeline(t, { databaseUrl: await testDatabase(t), witnesses, dir });
+  for (const table of SET_UP) {
+    const known = await pool<{ name: string }[]>`
+      SELECT column_name AS name FROM information_schema.columns
+      WHERE table_schema = 'public' AND table_name = ${table}`;
+    const names = known.map(({ name }) => name);
+    const rows = await scene.pool<
+      { row: JSONValue }[]
+    >`SELECT to_jsonb(s) AS row FROM ${scene.pool(table)} s`;
+    for (const { row } of rows) {
+      await pool`
+        INSERT INTO ${pool(table)} (${pool(names)}) OVERRIDING SYSTEM VALUE
+        SELECT ${pool(names)} FROM jsonb_populate_record(NULL::${pool(table)}, ${pool.json(row)})`;
+    }
+  }
+  const open = () => makePipeline(t, { databaseUrl: url, witnesses, dir, accept: acceptReleased });
+  return { url, pool, scene, open };
 }
 
 /** The outcomes of `accept_submissions`, by number. */
@@ -90,26 +120,23 @@ async function describe(pool: Pool) {
 
 for (const release of RELEASED) {
   t.test(`submissions made under ${release} are witnessed after the upgrade`, async (t) => {
-    const { url, pool } = await openReleased(t, release);
-    const before = await makePipeline(t, {
-      databaseUrl: url,
-      accept: acceptReleased,
-      witnesses: [await makeWitness(t, 'tsa')],
-    });
-    const acknowledged = await before.submit(20);
+    const { pool, scene, open } = await installReleased(t, release, [await makeWitness(t, 'tsa')]);
+    const rows = scene.makeRows(20);
+    const stored = await acceptReleased(pool, scene.logId, rows, false, 86_400_000);
+    const acknowledged = rows.map((row, i) => acknowledge(row, stored[i]?.logIndex ?? -1));
     const ran = await migrate(pool);
     t.not(ran.length, 0);
-    acknowledged.push(...(await before.submit(20)));
-    await drain(before.pipeline);
-    const seen = await assertConsistent(t, { pool, acknowledged, register: before.register });
+    const upgraded = await open();
+    acknowledged.push(...(await upgraded.submit(20)));
+    await drain(upgraded.pipeline);
+    const seen = await assertConsistent(t, { pool, acknowledged, register: upgraded.register });
     t.match(seen, { leaves: 40, verified: 40 });
   });
 
   t.test(
     `processes of ${release} get the same outcomes after the upgrade, beside those of this version`,
     async (t) => {
-      const { url, pool } = await openReleased(t, release);
-      const scene = await makePipeline(t, { databaseUrl: url, witnesses: [] });
+      const { url, pool, scene } = await installReleased(t, release);
       const rows = [
         ...scene.makeRows(1, keyed('first')),
         ...scene.makeRows(1, { ...keyed('held'), apiKeyId: 'key_other' }),
@@ -156,9 +183,8 @@ for (const release of RELEASED) {
 }
 
 t.test('planner statistics of metadata are deleted, and not collected any more', async (t) => {
-  const { url, pool } = await openReleased(t, '0001_log.sql');
-  const old = await makePipeline(t, { databaseUrl: url, witnesses: [], accept: acceptReleased });
-  await old.submit(20);
+  const { pool, scene } = await installReleased(t, '0001_log.sql');
+  await acceptReleased(pool, scene.logId, scene.makeRows(20), false, 86_400_000);
   const known = async () => {
     await pool`ANALYZE submission`;
     return (
