@@ -7,7 +7,7 @@ import { type Block, startCalendar } from '../support/opentimestamps/calendar.js
 import type { Break } from '../support/proxy.js';
 import { commitOf, type Matching, statement } from '../support/statement-matchers.js';
 import { until } from '../support/until.js';
-import { untilGone, WORKERS } from '../support/wait-for-idle.js';
+import { letLeasesRunOut, untilGone, WORKERS } from '../support/wait-for-idle.js';
 
 const calendar = await startCalendar(t);
 
@@ -127,6 +127,7 @@ for (const [what, when, matching] of POINTS) {
     await held;
     await doomed.kill();
     await untilGone(pool, WORKERS);
+    await letLeasesRunOut(pool);
     await servers.nats.forget();
     const next = await installation.startWorker();
     await untilCovered();

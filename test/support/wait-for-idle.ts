@@ -33,6 +33,7 @@ export async function letWitnessesBeAsked(pool: Pool): Promise<void> {
 /** Makes it later for what waits: leases of workers that died run out, and witnesses that failed are due again. */
 export async function letLeasesRunOut(pool: Pool): Promise<void> {
   await letWitnessesBeAsked(pool);
+  await pool`UPDATE witness_request SET leased_until = NULL, next_poll_at = clock_timestamp()`;
   await pool`UPDATE webhook_delivery SET next_attempt_at = clock_timestamp() WHERE status = 1`;
   await pool`UPDATE webhook SET leased_until = NULL, due_at = clock_timestamp()`;
 }

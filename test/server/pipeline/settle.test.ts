@@ -4,7 +4,7 @@ import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import { ensureLog, freezeLog, getLog } from '../../../src/server/store/log/logs.js';
+import { endLog, ensureLog, freezeLog, getLog } from '../../../src/server/store/log/logs.js';
 import { assertConsistent } from '../../support/consistent.js';
 import { letPass } from '../../support/database-clock.js';
 import { drain, makePipeline, makeWitness, unwilling, willing } from '../../support/pipeline.js';
@@ -159,6 +159,7 @@ t.test(
       origin: 'live-2.log.example.com',
       publicKey,
     });
+    await endLog(test.pool, test.logId);
     await drain(test.pipeline);
     t.same(await statuses(test), [WITNESSED, FAILED]);
     t.same(await history(test), ['2:2', '4:4'], 'what was not sealed stays so');
