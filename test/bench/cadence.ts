@@ -1,11 +1,12 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
+import { migrate } from '../../src/server/store/database/migrate.js';
 import { simulate, TEN_WITNESSES_QUORUMS, tenWitnesses } from '../support/cadence.js';
 import { installClock } from '../support/database-clock.js';
 import { makePipeline } from '../support/pipeline.js';
 import type { Options } from './options.js';
-import type { Services } from './services.js';
+import { openPool, type Services } from './services.js';
 
 /** The calls of ten witnesses in a simulated time. */
 export type CadenceMeasurement = {
@@ -25,6 +26,7 @@ export async function measureCadence(
 ): Promise<CadenceMeasurement> {
   return withShutdownHooks(async (hooks) => {
     const databaseUrl = await createDatabase('cadence');
+    await migrate(openPool(databaseUrl, hooks));
     await installClock(databaseUrl);
     const owner: Pick<Test, 'teardown'> = { teardown: (stop) => hooks.add(async () => void (await stop())) };
     const witnesses = tenWitnesses();
