@@ -10,7 +10,7 @@ function readSources(folder = 'src'): Sources {
   let root = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(root, 'package.json'))) root = dirname(root);
   const paths = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
   return Object.fromEntries(
     paths.map((path) => [relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')]),

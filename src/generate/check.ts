@@ -9,12 +9,17 @@ import { ERRORS_PAGE, errorsPage } from './errors-page.js';
 import { type Finding, findProblem } from './finding.js';
 import { type Check, runChecks } from './run-checks.js';
 import { writeThirdPartyProtos } from './third-party-protos.js';
+import { PAGES } from './web-page.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const LINT = ['--import', 'tsx', 'src/generate/lint-openapi.ts'];
 
 const CHECKS: readonly Check[] = [
+  ...PAGES.map(({ name }) => ({
+    name: `the page ${name} compiles`,
+    run: () => ({ problem: findProblem(root, 'node_modules/.bin/tsc', ['-p', `src/web/${name}`]) }),
+  })),
   ...MODULES.map((folder) => ({
     name: `${folder} is formatted`,
     run: () => ({ problem: buf(root, 'format', '--diff', '--exit-code', folder) }),

@@ -9,7 +9,7 @@ const MAX_LINES = 250;
 const MAX_FUNCTION_LINES = 60;
 
 /** What nobody imports because it is run, or taken in the place of another file. */
-const ENTRIES = /^src\/(?:main\.ts|generate\/.*|proof\/bytes\/primitives-web\.ts)$/;
+const ENTRIES = /^src\/(?:main\.ts|web\/[^/]+\/main\.tsx|generate\/.*|proof\/bytes\/primitives-web\.ts)$/;
 
 const BASE = ['protocol', 'server/core', 'server/keys', 'config'];
 const PURE = ['proof', 'server/schema', 'server/json', 'server/net'];
@@ -34,6 +34,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ['proof', ['protocol']],
   ...['server/schema', 'server/json', 'server/net'].map((room) => [room, [...BASE, 'proof']] as const),
   ['client', ['protocol', 'proof']],
+  ['web', ['protocol', 'proof', 'client']],
   ...OUTER.map((room) => [room, [...BASE, ...PURE]] as const),
   ['server/pipeline', [...BASE, ...PURE, ...OUTER]],
   ['server/logs', STAGES],

@@ -15,7 +15,7 @@ const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as c
  */
 export function stageServer({ root, out }: { root: string; out: string }): void {
   const manifest = readRootManifest(root);
-  for (const file of ['dist/src', 'dist/gen'].flatMap((folder) => filesIn(join(root, folder)))) {
+  for (const file of ['dist/src', 'dist/gen', 'dist/web'].flatMap((folder) => filesIn(join(root, folder)))) {
     const path = relative(root, file);
     if (LEFT_OUT.test(path)) continue;
     if (path.endsWith('.js')) writeFile(join(out, path), readFileSync(file, 'utf8'));

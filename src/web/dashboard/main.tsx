@@ -1,0 +1,3 @@
+import { createRoot } from 'react-dom/client';
+
+createRoot(document.querySelector('#page')!).render(<h1>Dashboard</h1>);
