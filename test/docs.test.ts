@@ -109,7 +109,7 @@ t.test('docs/operating.md names every metric, and none that does not exist', asy
 
 /** git leaves empty folders behind where files were moved. */
 function hasSources(folder: string): boolean {
-  return readdirSync(folder, { recursive: true }).some((name) => String(name).endsWith('.ts'));
+  return readdirSync(folder, { recursive: true }).some((name) => /\.tsx?$/.test(String(name)));
 }
 
 t.test('docs/architecture.md has every room, and none that does not exist', async (t) => {

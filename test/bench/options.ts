@@ -50,7 +50,7 @@ export const HELP = `npm run bench -- [options]
                     hostile runs attacks and prints what they cost; audit reads a log of as many rows;
                     files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
-  --program <path>  attack this dist/src/main.js of another version
+  --program <path>  attack this main.js of another version
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 5 by default

@@ -14,7 +14,7 @@ export type NodeProcess = {
 };
 
 /** The program itself. */
-export const ATTEST = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+export const ATTEST = fileURLToPath(new URL('../../attest/main.js', import.meta.url));
 
 const STOP_MS = 20_000;
 /** What the program says to whoever stops it. */

