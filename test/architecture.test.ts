@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { findOrphans, findViolations, type Sources } from './support/architecture.js';
-import { findOrphanExports } from './support/orphan-exports.js';
+import { findOrphans, findViolations, type Sources } from './support/source/architecture.js';
+import { findOrphanExports } from './support/source/orphan-exports.js';
 
 /** The sources below a folder of the repository, whether this runs from them or from what was compiled of them. */
 function readSources(folder = 'src'): Sources {

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
-import { codeBlocks, findAnchors, findLinks, findPaths, withoutBlocks } from './support/pages.js';
+import { codeBlocks, findAnchors, findLinks, findPaths, withoutBlocks } from './support/source/pages.js';
 
 const PAGES = [
   'README.md',
@@ -122,6 +122,8 @@ t.test('docs/architecture.md has every room, and none that does not exist', asyn
 });
 
 t.test('test/support/README.md names every helper, and none that does not exist', async (t) => {
-  const helpers = readdirSync('test/support').filter((name) => /(?<!\.test)\.ts$/.test(name));
+  const rooms = readdirSync('test/support', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const files = ['', ...rooms.map(({ name }) => name)].flatMap((room) => readdirSync(`test/support/${room}`));
+  const helpers = files.filter((name) => /(?<!\.test)\.ts$/.test(name));
   t.strictSame(findNames(['test/support/README.md'], /`([\w-]+\.ts)`/g), helpers.sort());
 });

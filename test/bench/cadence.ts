@@ -2,9 +2,9 @@ import type { Test } from 'tap';
 import { BatchStatus } from '../../gen/attestation/v1/batches_pb.js';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { migrate } from '../../src/server/store/database/migrate.js';
-import { simulate, TEN_WITNESSES_QUORUMS, tenWitnesses } from '../support/cadence.js';
-import { installClock } from '../support/database-clock.js';
+import { installClock } from '../support/breaking/database-clock.js';
 import { makePipeline } from '../support/pipeline.js';
+import { simulate, TEN_WITNESSES_QUORUMS, tenWitnesses } from '../support/witnesses/cadence.js';
 import type { Options } from './options.js';
 import { openPool, type Services } from './services.js';
 

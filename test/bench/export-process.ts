@@ -8,7 +8,7 @@ import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { ship } from '../../src/server/pipeline/exports/ship.js';
 import { openExports } from '../../src/server/process/export-shipping.js';
-import { BUCKET, OWNER } from '../support/s3/fixture.js';
+import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
 import { peakMib } from './process.js';
 
 /** What the process did and used. `idleMib`: before it began, with its code loaded and its connections open. */

@@ -1,6 +1,6 @@
 // An S3-compatible store on disk, in a process of its own. Prints its URL.
-import { BUCKET, OWNER } from '../support/s3/fixture.js';
-import { startS3Server } from '../support/s3/s3-server.js';
+import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
+import { startS3Server } from '../support/exports/s3/s3-server.js';
 
 const { accessKeyId, secretAccessKey } = OWNER;
 const server = await startS3Server({

@@ -8,7 +8,7 @@ import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { deriveKeyRing } from '../../src/server/keys/key-ring.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { makeExport } from '../support/exports/exports.js';
-import { BUCKET, OWNER } from '../support/s3/fixture.js';
+import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
 import type { ExportResult, ExportTask } from './export-process.js';
 import { waitUntilWitnessed } from './fill.js';
 import type { Options } from './options.js';

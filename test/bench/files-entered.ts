@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
-import { findFreePort } from '../support/free-port.js';
+import { findFreePort } from '../support/servers/free-port.js';
 import { type CoverageSession, openCoverage, runCovered } from './coverage.js';
 import { pickIds } from './fill.js';
 import type { Options } from './options.js';

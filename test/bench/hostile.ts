@@ -6,7 +6,7 @@ import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { makeKey } from '../../src/server/process/first-keys.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
-import { findFreePort } from '../support/free-port.js';
+import { findFreePort } from '../support/servers/free-port.js';
 import type { Attack, Target } from './attack.js';
 import type { Options } from './options.js';
 import { postgresCpuMs } from './postgres-cpu.js';

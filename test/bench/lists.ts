@@ -6,7 +6,7 @@ import {
   listSubmissions,
   type SubmissionQuery,
 } from '../../src/server/store/submissions/submission-lists.js';
-import { openPlanner, type Plan } from '../support/plans.js';
+import { openPlanner, type Plan } from '../support/judging/plans.js';
 import { RARE_SCHEMA } from './prefill.js';
 import { openPool, type Services } from './services.js';
 

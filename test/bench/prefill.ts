@@ -12,7 +12,7 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../../src/server/store/submissions/sequence-submissions.js';
-import { fileKey } from '../support/file-key.js';
+import { fileKey } from '../support/certificates/file-key.js';
 
 const ROWS_PER_CALL = 500;
 const ROWS_PER_STATEMENT = 250_000;

@@ -12,7 +12,7 @@ import { makeKey, makeProject } from '../../src/server/process/first-keys.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
-import { startLocalServers } from '../support/local-servers.js';
+import { startLocalServers } from '../support/servers/local-servers.js';
 import { ATTEST, type NodeProcess, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */

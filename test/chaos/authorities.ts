@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { certificatePem } from '../../src/server/timestamp-authority/authority-file.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
-import { makeOpensslTsa, serve } from '../support/openssl-tsa.js';
+import { makeOpensslTsa, serve } from '../support/witnesses/openssl-tsa.js';
 
 /** `repeats` answers with a stamp that somebody else was given: in order, but over another digest and nonce. */
 export type AuthorityMood = 'answers' | 'fails' | 'hangs' | 'is slow' | 'talks rubbish' | 'repeats';

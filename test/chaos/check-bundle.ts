@@ -2,7 +2,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import type { EnvironmentName } from '../../src/protocol/environment.js';
-import { verifyWithOpenssl, verifyWithSigstore } from '../support/foreign-verifiers.js';
+import { verifyWithOpenssl, verifyWithSigstore } from '../support/judging/foreign-verifiers.js';
 import { readCheckpoint } from './checkpoint.js';
 import { followPath, hashLeaf } from './merkle.js';
 import { knownLog, type Roots } from './observe.js';

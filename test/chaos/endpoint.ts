@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { serve } from '../support/openssl-tsa.js';
+import { serve } from '../support/witnesses/openssl-tsa.js';
 import type { RecordWriter } from './record.js';
 
 export type EndpointMood = 'takes' | 'fails' | 'hangs' | 'is slow' | 'resets';

@@ -2,7 +2,7 @@
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { type LogLine, type ServiceProcess, startService } from '../support/service.js';
+import { type LogLine, type ServiceProcess, startService } from '../support/servers/installation.js';
 
 export type Role = 'api' | 'worker';
 

@@ -7,7 +7,7 @@ import type { EnvironmentName } from '../../src/protocol/environment.js';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { migrate } from '../../src/server/store/database/migrate.js';
-import { makeInstallation, makeUnlimitedKey } from '../support/service.js';
+import { makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
 import { type Authority, openAuthorities } from './authorities.js';
 import { type Disks, openDisks } from './disks.js';
 import { type Endpoint, openEndpoint } from './endpoint.js';

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { adminOf } from '../support/admin.js';
 import { startApp } from '../support/app.js';
-import { assertNoLeaks } from '../support/recorder.js';
-import { runHere } from '../support/run-cli.js';
+import { adminOf } from '../support/calling/admin.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { assertNoLeaks } from '../support/judging/recorder.js';
 
 const app = await startApp(t);
 const { token } = adminOf(app);

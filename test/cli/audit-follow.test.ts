@@ -6,9 +6,9 @@ import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { formatSecret } from '../../src/server/pipeline/webhooks/sign.js';
 import { restJson } from '../proof/rest-json.js';
 import { makeService, makeTrustRoots } from '../proof/sample.js';
-import { answering, startReceiver } from '../support/receiver.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { until } from '../support/until.js';
+import { answering, startReceiver } from '../support/webhooks/receiver.js';
 import { follow } from './following.js';
 import { entry, publishLog } from './published-log.js';
 

@@ -14,10 +14,10 @@ import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { encodeEntries } from '../../src/proof/log/entries.js';
 import { makeService } from '../proof/sample.js';
-import { findFreePort } from '../support/free-port.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { FUZZ } from '../support/fuzz.js';
-import { listen } from '../support/rpc-server.js';
-import { runHere } from '../support/run-cli.js';
+import { findFreePort } from '../support/servers/free-port.js';
+import { listen } from '../support/servers/rpc-server.js';
 import { entry, publishLog, treeFiles } from './published-log.js';
 
 const service = await makeService(join(t.testdir(), 'service'));

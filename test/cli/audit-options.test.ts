@@ -10,8 +10,8 @@ import {
 } from '../../src/proof/log/note.js';
 import { restJson } from '../proof/rest-json.js';
 import { makeService } from '../proof/sample.js';
-import { findFreePort } from '../support/free-port.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { findFreePort } from '../support/servers/free-port.js';
 import { entry, noteOver, publishLog } from './published-log.js';
 
 const dir = t.testdir();

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { creation } from '../server/rpc/samples.js';
 import { startApp } from '../support/app.js';
-import { runHere } from '../support/run-cli.js';
-import { newKey } from '../support/test-keys.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { newKey } from '../support/calling/test-keys.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
 
 /** The parts of a bundle that are forged. */

@@ -7,7 +7,7 @@ import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { verifyConsistency } from '../../src/proof/log/merkle.js';
 import { noteKey, parseVerifierKey } from '../../src/proof/log/note.js';
 import { makeService } from '../proof/sample.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { entry, type NoteOptions, noteOver, type PublishedLog, publishLog } from './published-log.js';
 
 const dir = t.testdir();

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { encodeEntries } from '../../src/proof/log/entries.js';
 import { makeService } from '../proof/sample.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { entry, publishLog } from './published-log.js';
 
 const dir = t.testdir();

@@ -4,7 +4,7 @@ import { UsageError } from '../../src/cli/cli.js';
 import { readBitcoinHeaders } from '../../src/cli/input/bitcoin-headers.js';
 import { toHex } from '../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../src/proof/bytes/primitives.js';
-import { mineHeader } from '../support/opentimestamps/block.js';
+import { mineHeader } from '../support/witnesses/opentimestamps/block.js';
 
 const [first, second] = [1, 2].map((n) => mineHeader(sha256(Uint8Array.of(n)), n));
 const [firstHex, secondHex] = [toHex(first!), toHex(second!)];

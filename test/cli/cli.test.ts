@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 import type { Cli } from '../../src/cli/cli.js';
 import { runServer } from '../../src/cli/run-server.js';
-import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
+import { PROGRAM, runHere, runProcess } from '../support/calling/run-cli.js';
 
 const COMMANDS = [
   'up',

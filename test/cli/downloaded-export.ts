@@ -8,7 +8,7 @@ import { type Batch, describeObject, makeBatches, objectBytes } from '../proof/e
 import { EXPORT_ID, manifestFields, signManifest } from '../proof/export/manifest-sample.js';
 import { makeService, NOW } from '../proof/sample.js';
 import { rootsOf } from '../proof/verifying.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
 
 export const OTHER_PROJECT = 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZ0';
 export const service = await makeService(t.testdir());

@@ -4,9 +4,9 @@ import t, { type Test } from 'tap';
 import { ANCHOR_RUNTIME } from '../../gen/contracts/anchor.js';
 import { makeEvmSample } from '../proof/evm-sample.js';
 import { ARTIFACT } from '../proof/sample.js';
-import { startAnvil } from '../support/evm/anvil.js';
-import { ETHER, evmScene } from '../support/evm/scene.js';
-import { runHere, runProcess } from '../support/run-cli.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { startAnvil } from '../support/witnesses/evm/anvil.js';
+import { ETHER, evmScene } from '../support/witnesses/evm/scene.js';
 
 /** The example of EIP-155. */
 const KEY = '4646464646464646464646464646464646464646464646464646464646464646';

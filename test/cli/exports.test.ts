@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import t from 'tap';
 import { submit } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
-import { assertNoLeaks } from '../support/recorder.js';
-import { runHere } from '../support/run-cli.js';
-import { BUCKET, OWNER, startStore } from '../support/s3/fixture.js';
-import { newKey } from '../support/test-keys.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
+import { assertNoLeaks } from '../support/judging/recorder.js';
 
 const app = await startApp(t);
 const store = await startStore(t);

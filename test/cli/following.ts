@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
-import { PROGRAM } from '../support/run-cli.js';
+import { PROGRAM } from '../support/calling/run-cli.js';
 import { until } from '../support/until.js';
 
 /** An event as it is printed. */

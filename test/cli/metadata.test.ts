@@ -12,8 +12,8 @@ import {
 } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { createApiKey } from '../../src/server/keys/api-key.js';
-import { serveRpc, serviceError } from '../support/rpc-server.js';
-import { runHere, runProcess } from '../support/run-cli.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
 
 const ID = 'sub_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T';
 const PURL = { schema: 'purl', purl: 'pkg:npm/acme@1.0.0' };

@@ -15,7 +15,7 @@ import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement
 import { leafOf } from '../../src/proof/statement/leaf.js';
 import { restJson } from '../proof/rest-json.js';
 import { makeTrustRoots, type Service } from '../proof/sample.js';
-import { listen } from '../support/rpc-server.js';
+import { listen } from '../support/servers/rpc-server.js';
 
 /** An entry by a service. */
 export function entry(by: Service, i: number): Uint8Array {

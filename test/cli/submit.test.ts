@@ -18,8 +18,8 @@ import { reportRetry } from '../../src/cli/flags/client-flags.js';
 import { formatBar } from '../../src/cli/output/progress.js';
 import { AttestationError } from '../../src/client/error.js';
 import { createApiKey } from '../../src/server/keys/api-key.js';
-import { serveRpc, serviceError } from '../support/rpc-server.js';
-import { runHere, runProcess } from '../support/run-cli.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
 
 const KEYS = {
   live: createApiKey(Environment.LIVE, randomBytes),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import { PROGRAM, runHere, runProcess } from '../support/run-cli.js';
+import { PROGRAM, runHere, runProcess } from '../support/calling/run-cli.js';
 
 const UP = ['up', '--port', '0', '--ops-port', '0'];
 

@@ -7,7 +7,7 @@ import { createGzip, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { objectBytes } from '../proof/export/export-sample.js';
 import { EXPORT_ID } from '../proof/export/manifest-sample.js';
-import { runHere, runProcess } from '../support/run-cli.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
 import { until } from '../support/until.js';
 import { download, folderOf, fourth, OTHER_PROJECT, PATHS, third } from './downloaded-export.js';
 

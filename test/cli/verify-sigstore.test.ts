@@ -6,8 +6,8 @@ import { toHex } from '../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, sample, service } from '../proof/verifying.js';
-import { runHere, runProcess } from '../support/run-cli.js';
-import { makeSigner, messageBundle } from '../support/sigstore-log.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { makeSigner, messageBundle } from '../support/witnesses/sigstore-log.js';
 
 const DIGEST = `sha256:${toHex(sha256(ARTIFACT))}`;
 const ROOT = trustedRoot([{ origin: service.origin, publicKey: service.log.publicKey }], []);

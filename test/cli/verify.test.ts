@@ -10,8 +10,8 @@ import { createApiKey } from '../../src/server/keys/api-key.js';
 import { restJson } from '../proof/rest-json.js';
 import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../proof/sample.js';
 import { changed, good, rootsOf, STEPS, sample, trustRoots } from '../proof/verifying.js';
-import { listen } from '../support/rpc-server.js';
-import { runHere, runProcess } from '../support/run-cli.js';
+import { runHere, runProcess } from '../support/calling/run-cli.js';
+import { listen } from '../support/servers/rpc-server.js';
 
 const DIGEST = `sha256:${toHex(sha256(ARTIFACT))}`;
 

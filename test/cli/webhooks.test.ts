@@ -4,11 +4,11 @@ import { createInterface } from 'node:readline';
 import t from 'tap';
 import { submit } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
-import { answering, startReceiver } from '../support/receiver.js';
-import { PROGRAM, runHere } from '../support/run-cli.js';
-import { BUCKET, OWNER, startStore } from '../support/s3/fixture.js';
-import { newKey } from '../support/test-keys.js';
+import { PROGRAM, runHere } from '../support/calling/run-cli.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
 import { until } from '../support/until.js';
+import { answering, startReceiver } from '../support/webhooks/receiver.js';
 
 const app = await startApp(t);
 const owner = await newKey(app);

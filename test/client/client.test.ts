@@ -14,7 +14,7 @@ import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../gen/attestation/v1/service_pb.js';
 import { AttestationError, type ClientOptions, createClient, verifyBundle } from '../../src/client/client.js';
 import { hashArtifact } from '../../src/client/hash.js';
-import { listen, serveRpc, serviceError } from '../support/rpc-server.js';
+import { listen, serveRpc, serviceError } from '../support/servers/rpc-server.js';
 
 const KEY = 'svc_test_key';
 const SHA256 = 'a'.repeat(64);

@@ -15,11 +15,11 @@ import {
   verifyWebhook,
 } from '../../src/client/client.js';
 import { startApp } from '../support/app.js';
+import { startProxy } from '../support/breaking/proxy.js';
+import { newKey } from '../support/calling/test-keys.js';
 import { withinOneHour } from '../support/fixed-clock.js';
-import { startProxy } from '../support/proxy.js';
-import { startReceiver } from '../support/receiver.js';
-import { newKey } from '../support/test-keys.js';
 import { until } from '../support/until.js';
+import { startReceiver } from '../support/webhooks/receiver.js';
 
 const app = await startApp(t, { isProxied: true });
 const owner = await newKey(app);

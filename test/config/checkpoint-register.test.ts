@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { readConfig } from '../../src/config/config.js';
 import { encodeVerifierKey, parseVerifierKey } from '../../src/proof/log/note.js';
-import { newCosigner } from '../support/c2sp-witness.js';
-import { growLog } from '../support/grown-log.js';
+import { newCosigner } from '../support/witnesses/c2sp-witness.js';
+import { growLog } from '../support/witnesses/grown-log.js';
 
 function messageOf(run: () => unknown): string {
   try {

@@ -7,7 +7,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type ConfigByCommand, publicUrls, readConfig } from '../../src/config/config.js';
 import { ConfigError, type Env } from '../../src/config/settings.js';
 import { createAuthorityKeys } from '../../src/server/timestamp-authority/certificate-authority.js';
-import { fileKey } from '../support/file-key.js';
+import { fileKey } from '../support/certificates/file-key.js';
 
 const pem = (type: 'P-256' | 'P-384' | 'ed25519', form: 'pkcs8' | 'sec1' = 'pkcs8') => {
   const { privateKey } =

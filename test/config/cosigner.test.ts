@@ -8,9 +8,9 @@ import { ConfigError } from '../../src/config/settings.js';
 import { encodeVerifierKey } from '../../src/proof/log/note.js';
 import { newCosignerKeyPem, parseCosignerKey } from '../../src/server/keys/cosigner-key.js';
 import { mlDsaKeyPem } from '../../src/server/keys/ml-dsa-key.js';
-import { newCosigner } from '../support/c2sp-witness.js';
-import { growLog } from '../support/grown-log.js';
-import { runHere } from '../support/run-cli.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { newCosigner } from '../support/witnesses/c2sp-witness.js';
+import { growLog } from '../support/witnesses/grown-log.js';
 
 const dir = t.testdir();
 

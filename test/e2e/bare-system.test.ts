@@ -8,10 +8,10 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import type { Credentials } from '../../src/server/process/up.js';
-import { newCreation, send } from '../support/load.js';
-import { PROGRAM } from '../support/run-cli.js';
-import { testDatabase, testServers } from '../support/servers.js';
-import { makeInstallation } from '../support/service.js';
+import { newCreation, send } from '../support/calling/load.js';
+import { PROGRAM } from '../support/calling/run-cli.js';
+import { makeInstallation } from '../support/servers/installation.js';
+import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 type Ended = { code: number | null; stderr: string };

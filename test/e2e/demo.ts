@@ -7,8 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { verifyWithOpenssl, verifyWithSigstore } from '../support/foreign-verifiers.js';
-import { attest, startUp } from '../support/up.js';
+import { verifyWithOpenssl, verifyWithSigstore } from '../support/judging/foreign-verifiers.js';
+import { attest, startUp } from '../support/servers/up.js';
 
 const FILES = ['package.json', 'README.md', 'LICENSE'].map((name) =>
   fileURLToPath(new URL(`../../../${name}`, import.meta.url)),

@@ -17,17 +17,17 @@ import type { Pool } from '../../src/server/store/database/connect.js';
 import { insertExport } from '../../src/server/store/exports/exports.js';
 import { submit } from '../server/rpc/submitting.js';
 import { type App, startApp } from '../support/app.js';
-import { startAzurite } from '../support/azurite.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { startAzurite } from '../support/exports/azurite.js';
 import { objectsOf } from '../support/exports/exports.js';
-import { BUCKET as GCS_BUCKET, makeGcsContext, setGcsScene } from '../support/gcs/open-bucket.js';
-import { GOOD_TOKEN, startGitHttps } from '../support/git/https-server.js';
-import { makeRepositoriesDirectory, makeRepository } from '../support/git/repositories.js';
+import { BUCKET as GCS_BUCKET, makeGcsContext, setGcsScene } from '../support/exports/gcs/open-bucket.js';
+import { GOOD_TOKEN, startGitHttps } from '../support/exports/git/https-server.js';
+import { makeRepositoriesDirectory, makeRepository } from '../support/exports/git/repositories.js';
+import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
 import { drain, makeWitness } from '../support/pipeline.js';
 import { openPipeline } from '../support/pipeline-state.js';
-import { runHere } from '../support/run-cli.js';
-import { BUCKET, OWNER, startStore } from '../support/s3/fixture.js';
-import { newKey } from '../support/test-keys.js';
-import { submitFor } from '../support/webhooks.js';
+import { submitFor } from '../support/webhooks/webhooks.js';
 
 const run = promisify(execFile);
 

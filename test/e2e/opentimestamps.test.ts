@@ -9,11 +9,11 @@ import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { makeWitnessDue } from '../../src/server/store/witnesses/witness-leases.js';
 import { submit } from '../server/rpc/submitting.js';
 import { type App, startApp } from '../support/app.js';
-import { type Block, type Calendar, startCalendar } from '../support/opentimestamps/calendar.js';
-import { runForeign } from '../support/opentimestamps/foreign.js';
-import { runHere } from '../support/run-cli.js';
-import { newKey, type TestKey } from '../support/test-keys.js';
+import { runHere } from '../support/calling/run-cli.js';
+import { newKey, type TestKey } from '../support/calling/test-keys.js';
 import { until } from '../support/until.js';
+import { type Block, type Calendar, startCalendar } from '../support/witnesses/opentimestamps/calendar.js';
+import { runForeign } from '../support/witnesses/opentimestamps/foreign.js';
 
 type Scene = { app: App; owner: TestKey; calendars: [Calendar, Calendar] };
 

@@ -8,9 +8,9 @@ import t from 'tap';
 import { stageClient } from '../../src/generate/packages/stage-client.js';
 import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { startApp } from '../support/app.js';
-import { findFreePort } from '../support/free-port.js';
-import { codeBlocks, compile } from '../support/pages.js';
-import { newKey } from '../support/test-keys.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { findFreePort } from '../support/servers/free-port.js';
+import { codeBlocks, compile } from '../support/source/pages.js';
 import { until } from '../support/until.js';
 
 const execute = promisify(execFile);

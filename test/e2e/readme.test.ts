@@ -5,9 +5,9 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { startApp } from '../support/app.js';
-import { codeBlocks } from '../support/pages.js';
-import { PROGRAM } from '../support/run-cli.js';
-import { newKey } from '../support/test-keys.js';
+import { PROGRAM } from '../support/calling/run-cli.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { codeBlocks } from '../support/source/pages.js';
 
 const [, submit = '', fetchBundle = '', command = ''] = await codeBlocks('README.md', 'sh');
 

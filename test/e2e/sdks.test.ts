@@ -12,10 +12,10 @@ import { ProofBundleSchema } from '../../gen/attestation/v1/bundle_pb.js';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { startApp } from '../support/app.js';
-import { runBuf } from '../support/buf.js';
-import { codeBlocks, compile } from '../support/pages.js';
-import { openPython } from '../support/python-grpc.js';
-import { newKey } from '../support/test-keys.js';
+import { runBuf } from '../support/calling/buf.js';
+import { openPython } from '../support/calling/python-grpc.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { codeBlocks, compile } from '../support/source/pages.js';
 
 const execute = promisify(execFile);
 const app = await startApp(t);

@@ -9,9 +9,13 @@ import { parsePolicy } from '../../src/proof/log/tlog-policy.js';
 import { verifyBundle } from '../../src/proof/verify/verify.js';
 import { creation } from '../server/rpc/samples.js';
 import { type App, startApp } from '../support/app.js';
-import { findFreePort } from '../support/free-port.js';
-import { newKey } from '../support/test-keys.js';
-import { startWitnessProcess, type WitnessProcess, writeWitnessKeys } from '../support/witness-process.js';
+import { newKey } from '../support/calling/test-keys.js';
+import { findFreePort } from '../support/servers/free-port.js';
+import {
+  startWitnessProcess,
+  type WitnessProcess,
+  writeWitnessKeys,
+} from '../support/servers/witness-process.js';
 
 /** A deployment: its service, and the witness that it runs for others. */
 type Deployment = { name: string; port: number; settings: Record<string, string>; verifierKeys: string[] };

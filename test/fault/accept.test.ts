@@ -3,10 +3,10 @@ import t from 'tap';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';
 import { SubmissionOutcome } from '../../src/server/store/submissions/sequence-submissions.js';
-import { assertConsistent } from '../support/consistent.js';
+import type { Break } from '../support/breaking/proxy.js';
+import { assertConsistent } from '../support/judging/consistent.js';
 import { drain } from '../support/pipeline.js';
-import type { Break } from '../support/proxy.js';
-import { finish, keyed, openSequencer, outcomes, type SequencerScene } from '../support/sequencer.js';
+import { finish, keyed, openSequencer, outcomes, type SequencerScene } from '../support/servers/sequencer.js';
 import { until } from '../support/until.js';
 
 for (const when of ['before the request arrives', 'before the answer arrives'] as Break[]) {

@@ -1,10 +1,10 @@
 /** This machine's clock and the database's part: no statement is dated by a clock that is wrong. */
 import t from 'tap';
 import { connectPool } from '../../src/server/store/database/connect.js';
-import { installClock, letPass } from '../support/database-clock.js';
-import { newCreation, send } from '../support/load.js';
-import { testDatabase, testServers } from '../support/servers.js';
-import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
+import { installClock, letPass } from '../support/breaking/database-clock.js';
+import { newCreation, send } from '../support/calling/load.js';
+import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
+import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 const HOUR_MS = 3_600_000;

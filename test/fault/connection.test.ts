@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
 import { connectPool, type Pool, type Sql } from '../../src/server/store/database/connect.js';
 import { errorCode, isConnectionLost } from '../../src/server/store/database/database-errors.js';
-import { type Break, startProxy } from '../support/proxy.js';
-import { testDatabase } from '../support/servers.js';
+import { type Break, startProxy } from '../support/breaking/proxy.js';
+import { testDatabase } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 const databaseUrl = new URL(await testDatabase(t, { empty: true }));

@@ -1,11 +1,11 @@
 /** The database is replaced by one that lacks what was acknowledged, or a process is alone on the wrong one. */
 import t, { type Test } from 'tap';
 import { connectPool } from '../../src/server/store/database/connect.js';
+import { newCreation, send } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
-import { newCreation, send } from '../support/load.js';
-import { backUp } from '../support/private-servers.js';
-import { copyDatabase, testDatabase, testServers } from '../support/servers.js';
-import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
+import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
+import { backUp } from '../support/servers/private-servers.js';
+import { copyDatabase, testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
 

@@ -10,12 +10,12 @@ import { lockDataDir } from '../../src/server/embedded/data-dir.js';
 import { startPostgres } from '../../src/server/embedded/postgres.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { isConnectionLost } from '../../src/server/store/database/database-errors.js';
-import type { Acknowledged } from '../support/consistent.js';
+import { startProxy } from '../support/breaking/proxy.js';
+import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
-import { acknowledgement, newCreation, send } from '../support/load.js';
-import type { PrivateServer } from '../support/private-servers.js';
-import { startProxy } from '../support/proxy.js';
-import type { ServiceProcess } from '../support/service.js';
+import type { Acknowledged } from '../support/judging/consistent.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
+import type { PrivateServer } from '../support/servers/private-servers.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
 

@@ -9,9 +9,9 @@ import t, { type Test } from 'tap';
 import { AttestationService, ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
 import { EventType, WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
 import { formatSecretKey } from '../../src/server/keys/key-ring.js';
+import { type Surface, surfacesOf } from '../support/calling/rpc-clients.js';
 import { setScene } from '../support/fault-fixture.js';
-import { type Surface, surfacesOf } from '../support/rpc-clients.js';
-import type { ServiceProcess } from '../support/service.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
 import { until } from '../support/until.js';
 import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
 

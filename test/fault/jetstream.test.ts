@@ -2,8 +2,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { startLoad } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
-import { startLoad } from '../support/load.js';
 import { until } from '../support/until.js';
 import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
 

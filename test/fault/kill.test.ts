@@ -1,8 +1,8 @@
 /** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved, or there twice. */
 import t from 'tap';
+import { startLoad } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
-import { startLoad } from '../support/load.js';
-import type { ServiceProcess } from '../support/service.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
 import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
 
 const scene = await setScene(t);

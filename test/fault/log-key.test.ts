@@ -4,13 +4,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Verification, verifyBundle } from '../../src/proof/verify/verify.js';
-import type { Acknowledged } from '../support/consistent.js';
+import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { setScene } from '../support/fault-fixture.js';
-import { startFaultTsa } from '../support/fault-tsa.js';
-import { acknowledgement, newCreation, send, startLoad } from '../support/load.js';
-import { runHere } from '../support/run-cli.js';
+import type { Acknowledged } from '../support/judging/consistent.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked } from '../support/wait-for-idle.js';
+import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
 
 const scene = await setScene(t);
 const { installation, pool, tsa, apiKey } = scene;

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
 import { auditOf } from '../server/rpc/auditing.js';
+import type { Break } from '../support/breaking/proxy.js';
+import { commitOf } from '../support/breaking/statement-matchers.js';
 import { setScene } from '../support/fault-fixture.js';
-import type { Break } from '../support/proxy.js';
-import type { ServiceProcess } from '../support/service.js';
-import { commitOf } from '../support/statement-matchers.js';
-import { findTraces, readFiles } from '../support/traces.js';
+import { findTraces, readFiles } from '../support/judging/traces.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
 import { PROCESSES, untilGone, untilWitnessed } from '../support/wait-for-idle.js';
 
 const scene = await setScene(t, { env: { LOG_LEVEL: 'trace' } });

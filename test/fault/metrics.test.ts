@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import t from 'tap';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { readPoolUse } from '../../src/server/store/database/pool-use.js';
+import { startLoad } from '../support/calling/load.js';
+import { makeServerTls } from '../support/certificates/server-tls.js';
 import { setScene } from '../support/fault-fixture.js';
-import { startLoad } from '../support/load.js';
-import { checkMetrics } from '../support/promtool.js';
-import { makeServerTls } from '../support/server-tls.js';
-import type { ServiceProcess } from '../support/service.js';
+import { checkMetrics } from '../support/judging/promtool.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';
 

@@ -4,10 +4,10 @@ import t from 'tap';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { creation } from '../server/rpc/samples.js';
+import { surfacesOf } from '../support/calling/rpc-clients.js';
 import { setScene } from '../support/fault-fixture.js';
 import { withinOneHour } from '../support/fixed-clock.js';
-import { surfacesOf } from '../support/rpc-clients.js';
-import { makeUnlimitedKey, type ServiceProcess } from '../support/service.js';
+import { makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
 
 const LIMIT = 40;
 const REQUESTS = 160;

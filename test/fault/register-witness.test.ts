@@ -4,13 +4,13 @@ import t, { type Test } from 'tap';
 import { originHash } from '../../src/proof/log/add-checkpoint.js';
 import { encodeVerifierKey, noteKey } from '../../src/proof/log/note.js';
 import { listLogs } from '../../src/server/store/log/logs.js';
+import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { type Scene, setScene } from '../support/fault-fixture.js';
-import { findFreePort } from '../support/free-port.js';
-import { acknowledgement, newCreation, send } from '../support/load.js';
-import type { ServiceProcess } from '../support/service.js';
+import { findFreePort } from '../support/servers/free-port.js';
+import type { ServiceProcess } from '../support/servers/installation.js';
+import { startWitnessProcess, writeWitnessKeys } from '../support/servers/witness-process.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
-import { startWitnessProcess, writeWitnessKeys } from '../support/witness-process.js';
 
 const ORIGIN = 'live.log.example.com';
 

@@ -8,11 +8,11 @@ import { sealJob, settleJob, witnessJob } from '../../src/server/pipeline/jobs/j
 import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../src/server/pipeline/stages.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
-import { assertConsistent } from '../support/consistent.js';
+import { type Break, startProxy, type TcpProxy } from '../support/breaking/proxy.js';
+import { assertConsistent } from '../support/judging/consistent.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../support/pipeline.js';
 import { history } from '../support/pipeline-state.js';
-import { type Break, startProxy, type TcpProxy } from '../support/proxy.js';
-import { testDatabase } from '../support/servers.js';
+import { testDatabase } from '../support/servers/shared-servers.js';
 import { letLeasesRunOut } from '../support/wait-for-idle.js';
 
 /** A worker whose way to the database is a proxy, beside one that has a way of its own. */

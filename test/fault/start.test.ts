@@ -9,9 +9,9 @@ import { deriveKeyRing, formatSecretKey } from '../../src/server/keys/key-ring.j
 import { makeProject } from '../../src/server/process/first-keys.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { insertExport, stopExport } from '../../src/server/store/exports/exports.js';
-import { runProcess } from '../support/run-cli.js';
-import { testDatabase, testServers } from '../support/servers.js';
-import { makeInstallation, makeUnlimitedKey } from '../support/service.js';
+import { runProcess } from '../support/calling/run-cli.js';
+import { makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
+import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 const databaseUrl = await testDatabase(t);

@@ -1,8 +1,8 @@
 /** What each program is given, and what it has to make of it. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runBuf } from '../support/buf.js';
-import { codeBlocks } from '../support/pages.js';
+import { runBuf } from '../support/calling/buf.js';
+import { codeBlocks } from '../support/source/pages.js';
 import { run } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';

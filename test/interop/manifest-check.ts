@@ -5,7 +5,7 @@ import { toPem } from '../../src/proof/asn1/pem.js';
 import { describeObject, makeBatches, objectBytes } from '../proof/export/export-sample.js';
 import { manifestFields, signManifest } from '../proof/export/manifest-sample.js';
 import { makeService } from '../proof/sample.js';
-import { codeBlocks } from '../support/pages.js';
+import { codeBlocks } from '../support/source/pages.js';
 import { accepting, type Row, refusing } from './rows.js';
 import { CHECKOUT, paste } from './tools.js';
 

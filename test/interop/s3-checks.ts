@@ -3,8 +3,15 @@ import { spawn } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OpenDestination } from '../../src/server/export/destination.js';
-import { findFreePort } from '../support/free-port.js';
-import { BUCKET, OWNER, objectOf, openBucket, randomContent, writing } from '../support/s3/fixture.js';
+import {
+  BUCKET,
+  OWNER,
+  objectOf,
+  openBucket,
+  randomContent,
+  writing,
+} from '../support/exports/s3/fixture.js';
+import { findFreePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import { accepting, type Row, refusing } from './rows.js';
 import { tool } from './tools.js';

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { SigstoreBundle } from '../../src/proof/bundle/sigstore-bundle.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
+import { attest, startUp, type Up } from '../support/servers/up.js';
 import { until } from '../support/until.js';
-import { attest, startUp, type Up } from '../support/up.js';
 
 /** A bundle as the API answers it, as far as it is looked at here. */
 export type Bundle = {

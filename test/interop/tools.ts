@@ -2,8 +2,8 @@
 import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { codeBlocks } from '../support/pages.js';
-import { PROGRAM } from '../support/run-cli.js';
+import { PROGRAM } from '../support/calling/run-cli.js';
+import { codeBlocks } from '../support/source/pages.js';
 import { run, runOrThrow, type Said } from './command.js';
 
 /** This checkout. */

@@ -1,7 +1,7 @@
 /** Values that fit a schema of the document, values that may not, and requests made of both. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import type { Contract, Operation, Parameter } from '../support/contract.js';
+import type { Contract, Operation, Parameter } from '../support/judging/contract.js';
 
 /** A request of an operation as it is sent. */
 export type FuzzRequest = {

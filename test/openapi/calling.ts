@@ -4,9 +4,9 @@ import { httpBindings, patternOf, type Template } from '../../src/server/http/re
 
 import { type Known, sampleOf } from '../server/rpc/samples.js';
 import type { App } from '../support/app.js';
-import type { Operation } from '../support/contract.js';
-import type { RestAnswer, RestOptions } from '../support/rpc-clients.js';
-import { publicMethods, restRequest } from '../support/rpcs.js';
+import type { RestAnswer, RestOptions } from '../support/calling/rpc-clients.js';
+import { publicMethods, restRequest } from '../support/calling/rpcs.js';
+import type { Operation } from '../support/judging/contract.js';
 
 /** An operation of the document with the RPC that it is, and what its path sets by itself. */
 export type Callable = { operation: Operation; method: DescMethodUnary; literals: Record<string, string> };

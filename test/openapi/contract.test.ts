@@ -3,14 +3,14 @@ import { makeWitnessDue } from '../../src/server/store/witnesses/witness-leases.
 import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
-import { type Contract, openContract } from '../support/contract.js';
-import { assertEnvelope, assertStatus, CATALOGUE } from '../support/envelope.js';
-import { startCalendar } from '../support/opentimestamps/calendar.js';
-import { assertNoLeaks } from '../support/recorder.js';
-import type { RestAnswer } from '../support/rpc-clients.js';
-import { restRequest } from '../support/rpcs.js';
-import { newKey, type TestKey } from '../support/test-keys.js';
+import type { RestAnswer } from '../support/calling/rpc-clients.js';
+import { restRequest } from '../support/calling/rpcs.js';
+import { newKey, type TestKey } from '../support/calling/test-keys.js';
+import { type Contract, openContract } from '../support/judging/contract.js';
+import { assertEnvelope, assertStatus, CATALOGUE } from '../support/judging/envelope.js';
+import { assertNoLeaks } from '../support/judging/recorder.js';
 import { until } from '../support/until.js';
+import { startCalendar } from '../support/witnesses/opentimestamps/calendar.js';
 import {
   type Attempt,
   type Callable,

@@ -4,11 +4,11 @@ import t from 'tap';
 import { type Known, makeChangeable, makeExports, makeWebhooks, NOTHING } from '../server/rpc/samples.js';
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
-import { type Operation, openContract } from '../support/contract.js';
+import type { RestAnswer } from '../support/calling/rpc-clients.js';
+import { newKey } from '../support/calling/test-keys.js';
 import { FUZZ } from '../support/fuzz.js';
-import { assertNoLeaks } from '../support/recorder.js';
-import type { RestAnswer } from '../support/rpc-clients.js';
-import { newKey } from '../support/test-keys.js';
+import { type Operation, openContract } from '../support/judging/contract.js';
+import { assertNoLeaks } from '../support/judging/recorder.js';
 import { arbitraryRequest, type FuzzRequest } from './arbitrary.js';
 
 const app = await startApp(t);

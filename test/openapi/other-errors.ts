@@ -6,13 +6,13 @@ import { WitnessService } from '../../gen/attestation/admin/v1/witnesses_pb.js';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { BatchService } from '../../gen/attestation/v1/batches_pb.js';
 import { creation } from '../server/rpc/samples.js';
-import { adminOf } from '../support/admin.js';
-import { KEYS, startApiServer } from '../support/api-server.js';
 import { type App, startApp } from '../support/app.js';
-import type { ErrorAnswer } from '../support/envelope.js';
-import { exchangeRaw, parseRaw } from '../support/raw-http.js';
-import { callers, type Outcome } from '../support/surfaces.js';
-import { newKey } from '../support/test-keys.js';
+import { adminOf } from '../support/calling/admin.js';
+import { exchangeRaw, parseRaw } from '../support/calling/raw-http.js';
+import { callers, type Outcome } from '../support/calling/surfaces.js';
+import { newKey } from '../support/calling/test-keys.js';
+import type { ErrorAnswer } from '../support/judging/envelope.js';
+import { KEYS, startApiServer } from '../support/servers/api-server.js';
 
 /** Answers by REST and outcomes elsewhere, each of the same error. */
 export type Provoked = { rest: ErrorAnswer[]; outcomes: { name: string; outcome: Outcome }[] };

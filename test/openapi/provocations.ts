@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { INVALID, invalidCreation, type Known, METADATA, NOTHING } from '../server/rpc/samples.js';
 import { submit } from '../server/rpc/submitting.js';
 import type { App } from '../support/app.js';
-import { BUCKET, OWNER } from '../support/s3/fixture.js';
-import { startS3Server } from '../support/s3/s3-server.js';
-import { newKey, type TestKey } from '../support/test-keys.js';
+import { newKey, type TestKey } from '../support/calling/test-keys.js';
+import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
+import { startS3Server } from '../support/exports/s3/s3-server.js';
 import type { Attempt } from './calling.js';
 
 /** What provocations work with: a project that has one of everything. */

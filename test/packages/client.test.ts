@@ -9,7 +9,7 @@ import { filesIn } from '../../src/generate/files-in.js';
 import { formatSecret, signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
-import { codeBlocks } from '../support/pages.js';
+import { codeBlocks } from '../support/source/pages.js';
 import { type Ended, installPackage, type Project } from './install.js';
 
 const PRIMITIVES = 'node_modules/@attestation-service/client/src/proof/bytes/primitives';

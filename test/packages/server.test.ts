@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { ARTIFACT } from '../proof/sample.js';
 import { good, trustRoots } from '../proof/verifying.js';
-import { testDatabase } from '../support/servers.js';
+import { testDatabase } from '../support/servers/shared-servers.js';
 import { type Ended, installPackage, type Project } from './install.js';
 
 let project: Project;

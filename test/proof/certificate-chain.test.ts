@@ -2,12 +2,27 @@
 import t from 'tap';
 import { derElement, derObjectIdentifier, derSequence, derSetOf } from '../../src/proof/asn1/der-write.js';
 import { utf8 } from '../../src/proof/bytes/encoding.js';
-import { chainVerdict, issueAuthority, issueChain, issueLeaf, reissue } from '../support/chain-forge.js';
-import { sigstoreAcceptsChain } from '../support/foreign-verifiers.js';
-import { type ChainAlgorithm, makeOpensslChain, opensslAccepts } from '../support/openssl-chain.js';
-import { caExtensions, GEN_TIME, leafExtensions } from '../support/timestamp-forge.js';
-import { unauthorisedChains, unprocessedExtensions } from '../support/wrong-authorities.js';
-import { expiredChains, misnamedChains, misshapenChains, missignedChains } from '../support/wrong-chains.js';
+import {
+  chainVerdict,
+  issueAuthority,
+  issueChain,
+  issueLeaf,
+  reissue,
+} from '../support/certificates/chain-forge.js';
+import {
+  type ChainAlgorithm,
+  makeOpensslChain,
+  opensslAccepts,
+} from '../support/certificates/openssl-chain.js';
+import { caExtensions, GEN_TIME, leafExtensions } from '../support/certificates/timestamp-forge.js';
+import { unauthorisedChains, unprocessedExtensions } from '../support/certificates/wrong-authorities.js';
+import {
+  expiredChains,
+  misnamedChains,
+  misshapenChains,
+  missignedChains,
+} from '../support/certificates/wrong-chains.js';
+import { sigstoreAcceptsChain } from '../support/judging/foreign-verifiers.js';
 
 const RSA = ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048'];
 const ec = (curve: string, ...options: string[]) => {

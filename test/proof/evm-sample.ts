@@ -5,8 +5,8 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { toBase64, utf8 } from '../../src/proof/bytes/encoding.js';
 import { decodeEvmEvidence, type EvmEvidence } from '../../src/proof/evm/evidence.js';
 import { parseCheckpoint } from '../../src/proof/log/checkpoint.js';
-import type { Anvil } from '../support/evm/anvil.js';
-import { ask, checkpointOf, evmScene, pollUntilLanded } from '../support/evm/scene.js';
+import type { Anvil } from '../support/witnesses/evm/anvil.js';
+import { ask, checkpointOf, evmScene, pollUntilLanded } from '../support/witnesses/evm/scene.js';
 import { LATER_SIZE } from './sample.js';
 import { type Bundle, changed, good, rootsOf, service } from './verifying.js';
 

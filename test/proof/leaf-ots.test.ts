@@ -5,7 +5,7 @@ import { leafOts } from '../../src/proof/bundle/leaf-ots.js';
 import { fromHex, toHex } from '../../src/proof/bytes/encoding.js';
 import { encodeOts, parseOtsOf } from '../../src/proof/opentimestamps/detached-file.js';
 import { attestationsOf } from '../../src/proof/opentimestamps/timestamp.js';
-import { runForeign } from '../support/opentimestamps/foreign.js';
+import { runForeign } from '../support/witnesses/opentimestamps/foreign.js';
 import { bitcoinEvidence, HEIGHT, MINED_AT, timestampOver } from './opentimestamps/bitcoin-evidence.js';
 import { LOG_INDEX, makeSample } from './sample.js';
 import { service } from './verifying.js';

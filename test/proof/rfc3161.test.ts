@@ -6,7 +6,6 @@ import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { TimestampError, type TimestampErrorCode } from '../../src/proof/rfc3161/error.js';
 import { type TimestampExpectation, verifyTimestamp } from '../../src/proof/rfc3161/verify-timestamp.js';
 import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
-import { makeOpensslTsa, type OpensslTsaOptions } from '../support/openssl-tsa.js';
 import {
   bits,
   type CaChanges,
@@ -18,8 +17,9 @@ import {
   leafExtensions,
   POLICY,
   VALIDITY,
-} from '../support/timestamp-forge.js';
-import { withByte, wrongTimestamps } from '../support/wrong-timestamps.js';
+} from '../support/certificates/timestamp-forge.js';
+import { withByte, wrongTimestamps } from '../support/certificates/wrong-timestamps.js';
+import { makeOpensslTsa, type OpensslTsaOptions } from '../support/witnesses/openssl-tsa.js';
 
 const digest = sha256(utf8('checkpoint'));
 const stamped = { digest };

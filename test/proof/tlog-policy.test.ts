@@ -2,8 +2,8 @@ import t from 'tap';
 import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { COSIGNATURE_V1_KEY, encodeVerifierKey, noteKey } from '../../src/proof/log/note.js';
 import { encodePolicy, parsePolicy, type TlogPolicy } from '../../src/proof/log/tlog-policy.js';
-import { newCosigner } from '../support/c2sp-witness.js';
-import { growLog } from '../support/grown-log.js';
+import { newCosigner } from '../support/witnesses/c2sp-witness.js';
+import { growLog } from '../support/witnesses/grown-log.js';
 
 const log = growLog('log.example');
 const [x1, x2, y1] = ['x1', 'x2', 'y1'].map((name) => newCosigner(`${name}.example`, 'ed25519'));

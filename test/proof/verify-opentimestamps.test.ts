@@ -8,7 +8,7 @@ import { encodeOts } from '../../src/proof/opentimestamps/detached-file.js';
 import { makeTimestamp } from '../../src/proof/opentimestamps/timestamp.js';
 import type { VerifyOptions } from '../../src/proof/verify/verify.js';
 import { FUZZ } from '../support/fuzz.js';
-import { mineHeader } from '../support/opentimestamps/block.js';
+import { mineHeader } from '../support/witnesses/opentimestamps/block.js';
 import { bitcoinEvidence, HEIGHT, MINED_AT, timestampOver } from './opentimestamps/bitcoin-evidence.js';
 import { restJson } from './rest-json.js';
 import { makeSample } from './sample.js';

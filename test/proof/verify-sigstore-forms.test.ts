@@ -11,8 +11,8 @@ import {
   verifySigstoreBundle,
 } from '../../src/proof/verify-sigstore/verify-sigstore.js';
 import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
-import { makeOpensslTsa, type OpensslTsa } from '../support/openssl-tsa.js';
-import { hashedRekordSpec, makeLog, makeSigner, messageBundle } from '../support/sigstore-log.js';
+import { makeOpensslTsa, type OpensslTsa } from '../support/witnesses/openssl-tsa.js';
+import { hashedRekordSpec, makeLog, makeSigner, messageBundle } from '../support/witnesses/sigstore-log.js';
 import { ARTIFACT } from './sample.js';
 import { sample, service } from './verifying.js';
 

@@ -9,7 +9,7 @@ import {
   verifySigstoreBundle,
 } from '../../src/proof/verify-sigstore/verify-sigstore.js';
 import { timestampRequest } from '../../src/server/witness/timestamp-request.js';
-import { makeOpensslTsa, type OpensslTsa } from '../support/openssl-tsa.js';
+import { makeOpensslTsa, type OpensslTsa } from '../support/witnesses/openssl-tsa.js';
 import {
   type BundleJson,
   digestOf,
@@ -20,7 +20,7 @@ import {
   makeSigner,
   messageBundle,
   statementBundle,
-} from '../support/sigstore-log.js';
+} from '../support/witnesses/sigstore-log.js';
 import { ARTIFACT } from './sample.js';
 import { sample, service } from './verifying.js';
 

@@ -23,10 +23,10 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { LogLock, listLogs } from '../../src/server/store/log/logs.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
-import { startProxy, type TcpProxy } from './proxy.js';
-import { createRecorder, type Recorder } from './recorder.js';
-import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './rpc-clients.js';
-import { testDatabase, testNatsPrefix, testServers } from './servers.js';
+import { startProxy, type TcpProxy } from './breaking/proxy.js';
+import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './calling/rpc-clients.js';
+import { createRecorder, type Recorder } from './judging/recorder.js';
+import { testDatabase, testNatsPrefix, testServers } from './servers/shared-servers.js';
 
 /** The address that events of the worker speak of. */
 const EVENT_BASE_URL = 'https://api.example.com';

@@ -1,10 +1,10 @@
 /** The usual scene of a fault test: private servers, a foreign authority, an installation, a key. */
 import type { Test } from 'tap';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
-import { assertConsistent, type Consistency } from './consistent.js';
-import { type FaultTsa, startFaultTsa } from './fault-tsa.js';
-import { type PrivateServers, type ServerDirs, startPrivateServers } from './private-servers.js';
-import { type Installation, makeInstallation, makeUnlimitedKey } from './service.js';
+import { assertConsistent, type Consistency } from './judging/consistent.js';
+import { type Installation, makeInstallation, makeUnlimitedKey } from './servers/installation.js';
+import { type PrivateServers, type ServerDirs, startPrivateServers } from './servers/private-servers.js';
+import { type FaultTsa, startFaultTsa } from './witnesses/fault-tsa.js';
 
 export type Scene = {
   servers: PrivateServers;

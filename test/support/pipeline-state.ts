@@ -1,8 +1,8 @@
 /** A test pipeline's tables: what they say. */
 import type { Test } from 'tap';
-import { installClock } from './database-clock.js';
+import { installClock } from './breaking/database-clock.js';
 import { makePipeline, type TestPipeline, type TestPipelineOptions, type TestWitness } from './pipeline.js';
-import { testDatabase } from './servers.js';
+import { testDatabase } from './servers/shared-servers.js';
 
 /** A pipeline over a database of its own, whose time the test lets pass. */
 export async function openPipeline(

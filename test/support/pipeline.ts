@@ -36,8 +36,8 @@ import {
 } from '../../src/server/store/submissions/sequence-submissions.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
-import type { Acknowledged } from './consistent.js';
-import { fileKey } from './file-key.js';
+import { fileKey } from './certificates/file-key.js';
+import type { Acknowledged } from './judging/consistent.js';
 
 /** What a witness does when it is asked: `answer` makes it vouch. */
 export type Manner = (answer: () => Promise<Uint8Array>, signal: AbortSignal) => Promise<Uint8Array>;

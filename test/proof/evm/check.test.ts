@@ -9,8 +9,8 @@ import { checkOnChain } from '../../../src/proof/evm/check.js';
 import { recordingCall, recordingTopics } from '../../../src/proof/evm/contract.js';
 import { decodeEvmEvidence, type EvmEvidence, encodeEvmEvidence } from '../../../src/proof/evm/evidence.js';
 import type { JsonRpc } from '../../../src/proof/evm/json-rpc.js';
-import { ask, evmScene, pollUntilLanded } from '../../support/evm/scene.js';
 import { FUZZ } from '../../support/fuzz.js';
+import { ask, evmScene, pollUntilLanded } from '../../support/witnesses/evm/scene.js';
 
 const scene = await evmScene(t);
 const witness = scene.witness();

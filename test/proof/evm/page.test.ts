@@ -7,8 +7,8 @@ import t from 'tap';
 import { toHex } from '../../../src/proof/bytes/encoding.js';
 import { recordingTopics } from '../../../src/proof/evm/contract.js';
 import { decodeEvmEvidence } from '../../../src/proof/evm/evidence.js';
-import { ask, checkpointOf, evmScene, pollUntilLanded } from '../../support/evm/scene.js';
-import { codeBlocks } from '../../support/pages.js';
+import { codeBlocks } from '../../support/source/pages.js';
+import { ask, checkpointOf, evmScene, pollUntilLanded } from '../../support/witnesses/evm/scene.js';
 
 t.test('curl shows the event, its block and the time', async (t) => {
   const { anvil, contract, witness } = await evmScene(t);

@@ -13,7 +13,7 @@ import { verifyManifest } from '../../../src/proof/export/verify-manifest.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
 import { statementBytes } from '../../../src/proof/statement/statement.js';
 import { readTrust } from '../../../src/proof/verify/trust.js';
-import { verifyEnvelopeWithSigstore } from '../../support/foreign-verifiers.js';
+import { verifyEnvelopeWithSigstore } from '../../support/judging/foreign-verifiers.js';
 import { makeService, NOW, PROJECT } from '../sample.js';
 import {
   type Bundle,

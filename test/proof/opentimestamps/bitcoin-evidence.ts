@@ -15,7 +15,7 @@ import {
   type Timestamp,
   timestampAfter,
 } from '../../../src/proof/opentimestamps/timestamp.js';
-import { mineHeader } from '../../support/opentimestamps/block.js';
+import { mineHeader } from '../../support/witnesses/opentimestamps/block.js';
 
 export const HEIGHT = 850_000;
 export const MINED_AT = new Date('2025-06-07T14:00:00.000Z');

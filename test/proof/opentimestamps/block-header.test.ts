@@ -7,7 +7,7 @@ import {
   parseBlockHeader,
   toDisplayHex,
 } from '../../../src/proof/opentimestamps/block-header.js';
-import { mineHeader } from '../../support/opentimestamps/block.js';
+import { mineHeader } from '../../support/witnesses/opentimestamps/block.js';
 
 /** Block 0 of Bitcoin. */
 const GENESIS = fromHex(

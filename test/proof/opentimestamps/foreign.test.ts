@@ -14,8 +14,8 @@ import {
 } from '../../../src/proof/opentimestamps/timestamp.js';
 import { encodeTimestamp } from '../../../src/proof/opentimestamps/timestamp-codec.js';
 import { FUZZ } from '../../support/fuzz.js';
-import { mineHeader } from '../../support/opentimestamps/block.js';
-import { type ForeignAttestation, runForeign } from '../../support/opentimestamps/foreign.js';
+import { mineHeader } from '../../support/witnesses/opentimestamps/block.js';
+import { type ForeignAttestation, runForeign } from '../../support/witnesses/opentimestamps/foreign.js';
 import { timestampOf } from './arbitrary.js';
 
 const DIGEST = sha256(Buffer.from('a file'));

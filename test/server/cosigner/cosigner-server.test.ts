@@ -6,9 +6,9 @@ import {
   type CosignerServerDeps,
   createCosignerServer,
 } from '../../../src/server/cosigner/cosigner-server.js';
-import { growLog } from '../../support/grown-log.js';
-import { exchangeRaw } from '../../support/raw-http.js';
+import { exchangeRaw } from '../../support/calling/raw-http.js';
 import { until } from '../../support/until.js';
+import { growLog } from '../../support/witnesses/grown-log.js';
 
 const log = growLog('example.com/log42');
 const OK = { status: 200, contentType: 'text/plain; charset=utf-8', body: 'cosigned\n' };

@@ -17,9 +17,9 @@ import { createLogger } from '../../../src/server/core/logger.js';
 import { createCosigner } from '../../../src/server/cosigner/cosigner.js';
 import { openHistory } from '../../../src/server/cosigner/history.js';
 import { RegisterError } from '../../../src/server/pipeline/register/register.js';
-import { newCosigner } from '../../support/c2sp-witness.js';
 import { FUZZ } from '../../support/fuzz.js';
-import { growLog } from '../../support/grown-log.js';
+import { newCosigner } from '../../support/witnesses/c2sp-witness.js';
+import { growLog } from '../../support/witnesses/grown-log.js';
 
 const log = growLog('example.com/log42');
 const NOW_MS = 1_800_000_000_000;

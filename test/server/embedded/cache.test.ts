@@ -6,7 +6,7 @@ import { cached, openCacheDir } from '../../../src/server/embedded/cache.js';
 import { fetchDebianPackage } from '../../../src/server/embedded/debian-package.js';
 import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binaries.js';
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
-import { closedHome } from '../../support/embedded-process.js';
+import { closedHome } from '../../support/servers/embedded-process.js';
 
 t.test('an entry is built once for all who want it, and not at all by a build that fails', async (t) => {
   const cacheDir = await openCacheDir(join(closedHome(t), 'cache'));

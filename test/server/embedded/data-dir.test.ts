@@ -16,7 +16,7 @@ import t from 'tap';
 import { writeFileAtomic } from '../../../src/server/core/write-file-atomic.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { findFileLock } from '../../../src/server/embedded/file-lock.js';
-import { closedHome, startEmbeddedProcess } from '../../support/embedded-process.js';
+import { closedHome, startEmbeddedProcess } from '../../support/servers/embedded-process.js';
 
 t.test('a data directory is made closed to others, with its parents', async (t) => {
   const home = closedHome(t);

@@ -13,7 +13,7 @@ import {
   closedHome,
   findOrdinaryUser,
   startEmbeddedProcess,
-} from '../../support/embedded-process.js';
+} from '../../support/servers/embedded-process.js';
 
 const log = { debug: () => {}, warn: () => {}, error: () => {} };
 

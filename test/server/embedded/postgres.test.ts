@@ -19,7 +19,11 @@ import t, { type Test } from 'tap';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { type LocalServer, startPostgres } from '../../../src/server/embedded/postgres.js';
 import { findProcessesIn } from '../../../src/server/embedded/process-table.js';
-import { closedHome, findOrdinaryUser, startEmbeddedProcess } from '../../support/embedded-process.js';
+import {
+  closedHome,
+  findOrdinaryUser,
+  startEmbeddedProcess,
+} from '../../support/servers/embedded-process.js';
 
 const log = { debug: () => {}, warn: () => {}, error: () => {} };
 

@@ -1,7 +1,7 @@
 import { connect } from 'nats';
 import postgres from 'postgres';
 import t from 'tap';
-import { testDatabase, testNatsPrefix, testServers } from '../../support/servers.js';
+import { testDatabase, testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
 
 t.test('a test gets a migrated database of its own', async (t) => {
   const [first, second] = await Promise.all([testDatabase(t), testDatabase(t)]);

@@ -5,11 +5,11 @@ import { openAzureBlobWith } from '../../../src/server/export/azure/open-azure-b
 import { createTransport } from '../../../src/server/export/azure/transport.js';
 import { createHttpClient, HTTP_LIMITS } from '../../../src/server/export/http-client.js';
 import { guardedAgents } from '../../../src/server/net/destination.js';
-import { makeAzureContext, setAzureScene } from '../../support/azure-container.js';
-import { AZURITE_ACCOUNT, startAzurite } from '../../support/azurite.js';
-import { makeCertificate } from '../../support/certificates.js';
-import { control, textObject } from '../../support/export-objects.js';
-import { assertLine } from '../../support/store-faults.js';
+import { makeCertificate } from '../../support/certificates/certificates.js';
+import { makeAzureContext, setAzureScene } from '../../support/exports/azure-container.js';
+import { AZURITE_ACCOUNT, startAzurite } from '../../support/exports/azurite.js';
+import { control, textObject } from '../../support/exports/export-objects.js';
+import { assertLine } from '../../support/exports/store-faults.js';
 
 const azurite = await startAzurite(t);
 const NAME = 'copies/a.jsonl';

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { makeAzureStore } from '../../support/azure-container.js';
-import { startAzurite } from '../../support/azurite.js';
-import { testFaults } from '../../support/store-faults.js';
+import { makeAzureStore } from '../../support/exports/azure-container.js';
+import { startAzurite } from '../../support/exports/azurite.js';
+import { testFaults } from '../../support/exports/store-faults.js';
 
 const azurite = await startAzurite(t);
 

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { makeAzureStore } from '../../support/azure-container.js';
-import { startAzurite } from '../../support/azurite.js';
-import { testStore } from '../../support/store-cases.js';
+import { makeAzureStore } from '../../support/exports/azure-container.js';
+import { startAzurite } from '../../support/exports/azurite.js';
+import { testStore } from '../../support/exports/store-cases.js';
 
 const azurite = await startAzurite(t);
 

@@ -1,11 +1,11 @@
 import t from 'tap';
 import { openGcs } from '../../../src/server/export/gcs/open-gcs.js';
-import { control, largeObject, textObject } from '../../support/export-objects.js';
-import { isMethod, refuse } from '../../support/fault-proxy.js';
-import { startGcsServer } from '../../support/gcs/gcs-server.js';
-import { ACCOUNT, BUCKET, makeGcsContext, setGcsScene } from '../../support/gcs/open-bucket.js';
-import { OPERATOR, SUBJECT_TOKEN } from '../../support/gcs/tokens.js';
-import { assertLine } from '../../support/store-faults.js';
+import { isMethod, refuse } from '../../support/breaking/fault-proxy.js';
+import { control, largeObject, textObject } from '../../support/exports/export-objects.js';
+import { startGcsServer } from '../../support/exports/gcs/gcs-server.js';
+import { ACCOUNT, BUCKET, makeGcsContext, setGcsScene } from '../../support/exports/gcs/open-bucket.js';
+import { OPERATOR, SUBJECT_TOKEN } from '../../support/exports/gcs/tokens.js';
+import { assertLine } from '../../support/exports/store-faults.js';
 
 const NAME = 'copies/a.jsonl';
 const MINUTE = 60_000;

@@ -4,7 +4,7 @@ import {
   toGcsError,
   toImpersonationError,
 } from '../../../src/server/export/gcs/gcs-error.js';
-import { failed } from '../../support/gcs/answer.js';
+import { failed } from '../../support/exports/gcs/answer.js';
 
 const subject = { bucket: 'mine', account: 'a@b.iam.gserviceaccount.com' };
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { makeGcsStore } from '../../support/gcs/open-bucket.js';
-import { testFaults } from '../../support/store-faults.js';
+import { makeGcsStore } from '../../support/exports/gcs/open-bucket.js';
+import { testFaults } from '../../support/exports/store-faults.js';
 
 testFaults(t, makeGcsStore);

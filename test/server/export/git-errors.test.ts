@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openGit } from '../../../src/server/export/git/git.js';
-import { makeObject, write } from '../../support/git/destination.js';
-import { startHttpsScene } from '../../support/git/https-scene.js';
-import { EXPIRED_TOKEN, GOOD_TOKEN } from '../../support/git/https-server.js';
-import { MAY_MOUNT, mountSmallDisk } from '../../support/small-disk.js';
+import { MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
+import { makeObject, write } from '../../support/exports/git/destination.js';
+import { startHttpsScene } from '../../support/exports/git/https-scene.js';
+import { EXPIRED_TOKEN, GOOD_TOKEN } from '../../support/exports/git/https-server.js';
 
 const { server, setUp } = await startHttpsScene(t);
 const OBJECT = makeObject('p/1.jsonl', 'line\n');

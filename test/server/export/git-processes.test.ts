@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { openGit } from '../../../src/server/export/git/git.js';
-import { makeObject, openGitUntil, write } from '../../support/git/destination.js';
-import { startHttpsScene } from '../../support/git/https-scene.js';
-import { GOOD_TOKEN } from '../../support/git/https-server.js';
-import { findProcessesIn } from '../../support/git/processes.js';
+import { makeObject, openGitUntil, write } from '../../support/exports/git/destination.js';
+import { startHttpsScene } from '../../support/exports/git/https-scene.js';
+import { GOOD_TOKEN } from '../../support/exports/git/https-server.js';
+import { findProcessesIn } from '../../support/exports/git/processes.js';
 import { until } from '../../support/until.js';
 
 const { server, setUp } = await startHttpsScene(t);
 const OBJECT = makeObject('p/1.jsonl', 'line\n');
-const CHILD = fileURLToPath(new URL('../../support/git/writing-child.js', import.meta.url));
+const CHILD = fileURLToPath(new URL('../../support/exports/git/writing-child.js', import.meta.url));
 t.afterEach(() => server.intercept(undefined));
 
 /** Lets the server never answer a push. Resolves when one has begun. */

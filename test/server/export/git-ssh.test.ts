@@ -2,9 +2,9 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openGit } from '../../../src/server/export/git/git.js';
-import { gitContext, makeObject, openGitUntil, write } from '../../support/git/destination.js';
-import { makeRepositoriesDirectory, makeRepository } from '../../support/git/repositories.js';
-import { startGitSsh } from '../../support/git/ssh-server.js';
+import { gitContext, makeObject, openGitUntil, write } from '../../support/exports/git/destination.js';
+import { makeRepositoriesDirectory, makeRepository } from '../../support/exports/git/repositories.js';
+import { startGitSsh } from '../../support/exports/git/ssh-server.js';
 
 const root = await makeRepositoriesDirectory(t);
 const server = await startGitSsh(t);

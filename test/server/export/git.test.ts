@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import t from 'tap';
-import { EXPORT_ID, makeObject, write } from '../../support/git/destination.js';
-import { startHttpsScene } from '../../support/git/https-scene.js';
-import { READ_ONLY_TOKEN } from '../../support/git/https-server.js';
-import { data } from '../../support/git/repositories.js';
+import { EXPORT_ID, makeObject, write } from '../../support/exports/git/destination.js';
+import { startHttpsScene } from '../../support/exports/git/https-scene.js';
+import { READ_ONLY_TOKEN } from '../../support/exports/git/https-server.js';
+import { data } from '../../support/exports/git/repositories.js';
 
 const { setUp } = await startHttpsScene(t);
 const WRITTEN = { outcome: 'written' };

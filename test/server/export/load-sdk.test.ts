@@ -1,6 +1,6 @@
 import t from 'tap';
 import { loadSdk } from '../../../src/server/export/load-sdk.js';
-import { resolvedBy, runProgram } from '../../support/loaded-modules.js';
+import { resolvedBy, runProgram } from '../../support/source/loaded-modules.js';
 
 t.test('a package that is not installed is named to the operator', async (t) => {
   const name: string = '@example/not-installed';
@@ -30,7 +30,7 @@ t.test('no SDK is loaded before a destination of its kind is opened', async (t) 
 t.test('the SDK of AWS warns of no version of Node, and other warnings are shown', async (t) => {
   const at = (path: string) => new URL(`../../${path}`, import.meta.url).href;
   const { stderr } = await runProgram(`
-    import { contextOf, OWNER } from '${at('support/s3/fixture.js')}';
+    import { contextOf, OWNER } from '${at('support/exports/s3/fixture.js')}';
     import { openS3 } from '${at('../src/server/export/s3/s3.js')}';
     await openS3(contextOf({ endpoint: 'http://localhost:1', ...OWNER }));
     await openS3(contextOf({ roleArn: 'arn:aws:iam::123456789012:role/a' }));

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import type { S3Options as OpenOptions } from '../../../src/server/export/s3/s3.js';
-import { type Fault, FULL } from '../../support/s3/faults.js';
+import { type Fault, FULL } from '../../support/exports/s3/faults.js';
 import {
   BUCKET,
   OWNER,
@@ -9,7 +9,7 @@ import {
   randomContent,
   startStore,
   writing,
-} from '../../support/s3/fixture.js';
+} from '../../support/exports/s3/fixture.js';
 
 const MIB = 1024 * 1024;
 const { signal } = new AbortController();

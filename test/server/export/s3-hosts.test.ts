@@ -2,8 +2,15 @@ import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
 import { type S3Options as OpenOptions, openS3 } from '../../../src/server/export/s3/s3.js';
-import { contextOf, OWNER, objectOf, openBucket, startStore, writing } from '../../support/s3/fixture.js';
-import { makeServerTls } from '../../support/server-tls.js';
+import { makeServerTls } from '../../support/certificates/server-tls.js';
+import {
+  contextOf,
+  OWNER,
+  objectOf,
+  openBucket,
+  startStore,
+  writing,
+} from '../../support/exports/s3/fixture.js';
 
 const { signal } = new AbortController();
 const { tls, caFile } = await makeServerTls(t, 'DNS:store.example');

@@ -13,8 +13,8 @@ import {
   randomContent,
   startStore,
   writing,
-} from '../../support/s3/fixture.js';
-import { readObject } from '../../support/s3/store.js';
+} from '../../support/exports/s3/fixture.js';
+import { readObject } from '../../support/exports/s3/store.js';
 
 const MIB = 1024 * 1024;
 const SMALL_PARTS = { multipartBytes: 100_000, partBytes: 50_000 };

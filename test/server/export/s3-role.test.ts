@@ -11,9 +11,9 @@ import {
   PROJECT_ID,
   startStore,
   writing,
-} from '../../support/s3/fixture.js';
-import type { AccessKeys } from '../../support/s3/keys.js';
-import { startStsServer } from '../../support/s3/sts-server.js';
+} from '../../support/exports/s3/fixture.js';
+import type { AccessKeys } from '../../support/exports/s3/keys.js';
+import { startStsServer } from '../../support/exports/s3/sts-server.js';
 
 const OPERATOR = { accessKeyId: 'AKIAOPERATOR', secretAccessKey: 'operator+secret/key' };
 const ROLE = 'arn:aws:iam::123456789012:role/attestations';

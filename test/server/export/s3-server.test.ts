@@ -16,8 +16,8 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import t, { type Test } from 'tap';
-import { startChecksum } from '../../support/s3/checksums.js';
-import { BUCKET, OWNER, randomContent, startStore } from '../../support/s3/fixture.js';
+import { startChecksum } from '../../support/exports/s3/checksums.js';
+import { BUCKET, OWNER, randomContent, startStore } from '../../support/exports/s3/fixture.js';
 
 /** A store, and the bare SDK as it comes. */
 async function setUp(t: Test, config: S3ClientConfig = {}) {

@@ -1,7 +1,7 @@
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import t from 'tap';
 import type { ExportObject } from '../../../src/server/export/destination.js';
-import type { Fault } from '../../support/s3/faults.js';
+import type { Fault } from '../../support/exports/s3/faults.js';
 import {
   BUCKET,
   EXPORT_ID,
@@ -10,7 +10,7 @@ import {
   openBucket,
   startStore,
   writing,
-} from '../../support/s3/fixture.js';
+} from '../../support/exports/s3/fixture.js';
 
 const { signal } = new AbortController();
 

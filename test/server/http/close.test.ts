@@ -3,9 +3,9 @@ import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import t from 'tap';
 import { Client } from 'undici';
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
-import { KEYS, startApiServer, type TestServer } from '../../support/api-server.js';
-import { openSocket, readToClose } from '../../support/raw-http.js';
-import { callers } from '../../support/surfaces.js';
+import { openSocket, readToClose } from '../../support/calling/raw-http.js';
+import { callers } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
 
 const { getBatch } = BatchService.method;
 const HEADERS = { authorization: `Bearer ${KEYS.all}` };

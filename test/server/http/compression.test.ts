@@ -13,7 +13,7 @@ import { request } from 'undici';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { BatchSchema, BatchService, GetBatchRequestSchema } from '../../../gen/attestation/v1/batches_pb.js';
 import { InfoService, TrustRootsSchema } from '../../../gen/attestation/v1/service_pb.js';
-import { KEYS, startApiServer } from '../../support/api-server.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 
 const HEADERS = { authorization: `Bearer ${KEYS.all}` };
 const LARGE = '/v1/batches/btc_large';

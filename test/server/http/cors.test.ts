@@ -3,9 +3,9 @@ import t from 'tap';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { httpBindings } from '../../../src/server/http/rest/http-rule.js';
 import { startApp } from '../../support/app.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { callers } from '../../support/surfaces.js';
-import { newKey } from '../../support/test-keys.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { callers } from '../../support/calling/surfaces.js';
+import { newKey } from '../../support/calling/test-keys.js';
 
 const ORIGIN = 'https://app.example';
 const OTHER = 'https://other.example';

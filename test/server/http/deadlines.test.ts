@@ -6,8 +6,8 @@ import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { findActiveLog, LogLock, listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 

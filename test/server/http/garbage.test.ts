@@ -3,9 +3,9 @@ import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { request } from 'undici';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
-import { KEYS, startApiServer } from '../../support/api-server.js';
-import { enveloped } from '../../support/raw-http.js';
-import { callers, livesOn } from '../../support/surfaces.js';
+import { enveloped } from '../../support/calling/raw-http.js';
+import { callers, livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 
 const { createAttestation } = AttestationService.method;
 const AUTHORIZATION = `Bearer ${KEYS.all}`;

@@ -9,9 +9,8 @@ import { GoogleError } from 'google-gax';
 import t, { type Test } from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { startApp } from '../../support/app.js';
-import { runBuf } from '../../support/buf.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, publicServices } from '../../support/rpcs.js';
+import { runBuf } from '../../support/calling/buf.js';
+import { publicMethods, publicServices } from '../../support/calling/rpcs.js';
 import {
   definitionOf,
   describeByReflection,
@@ -21,8 +20,9 @@ import {
   reflect,
   servicesOf,
   stockClient,
-} from '../../support/stock-grpc.js';
-import { newKey } from '../../support/test-keys.js';
+} from '../../support/calling/stock-grpc.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { creation } from '../rpc/samples.js';
 import { submit } from '../rpc/submitting.js';
 

@@ -4,8 +4,8 @@ import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { errorRules } from '../../../src/protocol/error-rules.js';
-import { KEYS, NOW_MS, SECRET_FAILURE, startApiServer } from '../../support/api-server.js';
-import { type Caller, callers, type Outcome } from '../../support/surfaces.js';
+import { type Caller, callers, type Outcome } from '../../support/calling/surfaces.js';
+import { KEYS, NOW_MS, SECRET_FAILURE, startApiServer } from '../../support/servers/api-server.js';
 
 const { getHealth } = InfoService.method;
 const { getBatch, listBatches } = BatchService.method;

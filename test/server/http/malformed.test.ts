@@ -3,7 +3,6 @@ import { connect as connectHttp2, constants } from 'node:http2';
 import t from 'tap';
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
-import { KEYS, startApiServer } from '../../support/api-server.js';
 import {
   enveloped,
   exchangeRaw,
@@ -11,8 +10,9 @@ import {
   openSocket,
   parseRaw,
   readToClose,
-} from '../../support/raw-http.js';
-import { callers, livesOn } from '../../support/surfaces.js';
+} from '../../support/calling/raw-http.js';
+import { callers, livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 
 const { getHealth } = InfoService.method;
 const AUTHORIZATION = `Bearer ${KEYS.all}`;

@@ -3,9 +3,15 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import t from 'tap';
 import type { Observation } from '../../../src/server/http/socket/requests.js';
-import { KEYS, startApiServer } from '../../support/api-server.js';
-import { exchangeRaw, isEnvelope, openSocket, parseRaw, readToClose } from '../../support/raw-http.js';
-import { livesOn } from '../../support/surfaces.js';
+import {
+  exchangeRaw,
+  isEnvelope,
+  openSocket,
+  parseRaw,
+  readToClose,
+} from '../../support/calling/raw-http.js';
+import { livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 
 const AUTHORIZATION = `Bearer ${KEYS.all}`;

@@ -11,10 +11,10 @@ import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { ApiError } from '../../../src/server/core/errors.js';
-import { KEYS, startApiServer, type TestServer } from '../../support/api-server.js';
-import { runBuf } from '../../support/buf.js';
-import { enveloped, exchangeRaw, openSocket, peekTls, readToClose } from '../../support/raw-http.js';
-import { callers, livesOn } from '../../support/surfaces.js';
+import { runBuf } from '../../support/calling/buf.js';
+import { enveloped, exchangeRaw, openSocket, peekTls, readToClose } from '../../support/calling/raw-http.js';
+import { callers, livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 
 const { getHealth } = InfoService.method;

@@ -20,9 +20,9 @@ import {
 } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
 import type { Limits } from '../../../src/server/http/socket/limits.js';
 import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
-import { KEYS, startApiServer, type TestServer } from '../../support/api-server.js';
-import { enveloped } from '../../support/raw-http.js';
-import { livesOn } from '../../support/surfaces.js';
+import { enveloped } from '../../support/calling/raw-http.js';
+import { livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 
 /** A server with health and reflection. */

@@ -11,12 +11,12 @@ import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
 import type { TlsFiles } from '../../../src/config/tls-files.js';
 import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
-import { KEYS, startApiServer, type TestServer } from '../../support/api-server.js';
-import { install, makeCertificate } from '../../support/certificates.js';
-import { openSocket, peekTls, readToClose } from '../../support/raw-http.js';
-import { runProcess } from '../../support/run-cli.js';
-import { testDatabase, testServers } from '../../support/servers.js';
-import { makeInstallation } from '../../support/service.js';
+import { openSocket, peekTls, readToClose } from '../../support/calling/raw-http.js';
+import { runProcess } from '../../support/calling/run-cli.js';
+import { install, makeCertificate } from '../../support/certificates/certificates.js';
+import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
+import { makeInstallation } from '../../support/servers/installation.js';
+import { testDatabase, testServers } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
 const HEADERS = { authorization: `Bearer ${KEYS.all}` };

@@ -6,9 +6,9 @@ import t from 'tap';
 import { BatchService, GetBatchRequestSchema } from '../../../gen/attestation/v1/batches_pb.js';
 import { ServerReflectionRequestSchema } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
 import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
-import { KEYS, startApiServer } from '../../support/api-server.js';
-import { enveloped, exchangeRaw, isEnvelope, openSocket, parseRaw } from '../../support/raw-http.js';
-import { livesOn } from '../../support/surfaces.js';
+import { enveloped, exchangeRaw, isEnvelope, openSocket, parseRaw } from '../../support/calling/raw-http.js';
+import { livesOn } from '../../support/calling/surfaces.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 
 /** Room for one answer of a key, and for two of all without a key. */

@@ -16,7 +16,7 @@ import {
   parseKeyRing,
 } from '../../../src/server/keys/key-ring.js';
 import { parseSigningKey } from '../../../src/server/keys/secrets.js';
-import { fileKey } from '../../support/file-key.js';
+import { fileKey } from '../../support/certificates/file-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

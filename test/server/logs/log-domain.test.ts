@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { openLogDomain } from '../../../src/server/logs/log-domain.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const pool = connectPool({
   url: await testDatabase(t),

@@ -1,8 +1,13 @@
 /** How often witnesses are called, whatever the traffic. */
 import t from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
-import { countedWitness, simulate, TEN_WITNESSES_QUORUMS, tenWitnesses } from '../../support/cadence.js';
 import { openPipeline } from '../../support/pipeline-state.js';
+import {
+  countedWitness,
+  simulate,
+  TEN_WITNESSES_QUORUMS,
+  tenWitnesses,
+} from '../../support/witnesses/cadence.js';
 
 const MINUTE_MS = 60_000;
 

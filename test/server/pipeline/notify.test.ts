@@ -8,10 +8,10 @@ import { findDueJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { makeProject } from '../../../src/server/process/first-keys.js';
 import { updateWebhook } from '../../../src/server/store/webhooks/webhooks.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline, unwilling, willing } from '../../support/pipeline.js';
 import { openPipeline } from '../../support/pipeline-state.js';
-import { startReceiver } from '../../support/receiver.js';
+import { startReceiver } from '../../support/webhooks/receiver.js';
 import {
   deliveriesOf,
   NOBODY,
@@ -19,7 +19,7 @@ import {
   submitAndDrain,
   submitFor,
   subscribe,
-} from '../../support/webhooks.js';
+} from '../../support/webhooks/webhooks.js';
 
 const MINUTE_MS = 60_000;
 const { ATTESTATION_WITNESSED, ATTESTATION_PARTIAL, ATTESTATION_FAILED } = EventType;

@@ -10,7 +10,7 @@ import { makeWitnessDue } from '../../../src/server/store/witnesses/witness-leas
 import { leaseDueRequest, listRequests } from '../../../src/server/store/witnesses/witness-requests.js';
 import { listWitnessStates } from '../../../src/server/store/witnesses/witnesses.js';
 import type { PendingRequest, PollAnswer, WitnessAnswer } from '../../../src/server/witness/witness.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
 import { drain, type TestWitness } from '../../support/pipeline.js';
 import { openPipeline, statuses } from '../../support/pipeline-state.js';
 

@@ -3,8 +3,8 @@ import t, { type Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { listPolicies } from '../../../src/server/store/witnesses/policies.js';
-import { assertConsistent } from '../../support/consistent.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
 import { drain, makeWitness, type TestWitness, unwilling, willing } from '../../support/pipeline.js';
 import { history, openPipeline, statuses } from '../../support/pipeline-state.js';
 

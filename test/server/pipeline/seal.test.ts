@@ -7,11 +7,11 @@ import { compareWithRegister, RegisterError } from '../../../src/server/pipeline
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { getLog } from '../../../src/server/store/log/logs.js';
-import { assertConsistent } from '../../support/consistent.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
+import { entryPlace, setEarlierEntry } from '../../support/breaking/register.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
 import { drain, makeWitness, type TestPipeline } from '../../support/pipeline.js';
 import { openPipeline } from '../../support/pipeline-state.js';
-import { entryPlace, setEarlierEntry } from '../../support/register.js';
 
 const ORIGIN = 'live.log.example.com';
 const HOUR_MS = 3_600_000;

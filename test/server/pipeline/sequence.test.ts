@@ -5,7 +5,7 @@ import {
   type NewSubmission,
   SubmissionOutcome,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { finish, keyed, openSequencer, outcomes } from '../../support/sequencer.js';
+import { finish, keyed, openSequencer, outcomes } from '../../support/servers/sequencer.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
   const scene = await openSequencer(t);

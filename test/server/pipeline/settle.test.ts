@@ -5,11 +5,11 @@ import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { endLog, ensureLog, freezeLog, getLog } from '../../../src/server/store/log/logs.js';
-import { assertConsistent } from '../../support/consistent.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
 import { drain, makePipeline, makeWitness, unwilling, willing } from '../../support/pipeline.js';
 import { history, openPipeline, statuses } from '../../support/pipeline-state.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const MINUTE_MS = 60_000;
 const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;

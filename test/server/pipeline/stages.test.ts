@@ -2,8 +2,8 @@ import { rename } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import type { Sql } from '../../../src/server/store/database/connect.js';
 import { type App, startApp } from '../../support/app.js';
-import { entryPlace } from '../../support/register.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { entryPlace } from '../../support/breaking/register.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 

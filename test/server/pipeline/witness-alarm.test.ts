@@ -11,9 +11,9 @@ import { sealJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { getLog } from '../../../src/server/store/log/logs.js';
 import { logWitness } from '../../../src/server/witness/log-witness.js';
-import { type Behaviour, startC2spWitness } from '../../support/c2sp-witness.js';
 import { drain, type TestPipeline } from '../../support/pipeline.js';
 import { openPipeline } from '../../support/pipeline-state.js';
+import { type Behaviour, startC2spWitness } from '../../support/witnesses/c2sp-witness.js';
 
 const text = (status: number): Answer => ({ status, contentType: 'text/plain', body: '' });
 const size = (body: string): Answer => ({ status: 409, contentType: 'text/x.tlog.size', body });

@@ -3,7 +3,7 @@ import t from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { sealJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline, unwilling, willing } from '../../support/pipeline.js';
 import { history, nextAttemptMs, openPipeline, statuses } from '../../support/pipeline-state.js';
 

@@ -10,12 +10,18 @@ import { runJob } from '../../../src/server/pipeline/stages.js';
 import { openWebhookSender } from '../../../src/server/pipeline/webhooks/send.js';
 import { leaseWebhook } from '../../../src/server/store/webhooks/webhook-leases.js';
 import { leaseWitness } from '../../../src/server/store/witnesses/witness-leases.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline } from '../../support/pipeline.js';
 import { openPipeline, statuses } from '../../support/pipeline-state.js';
-import { startReceiver } from '../../support/receiver.js';
 import { until } from '../../support/until.js';
-import { notifyAll, statusesOf, submissionsIn, submitFor, subscribe } from '../../support/webhooks.js';
+import { startReceiver } from '../../support/webhooks/receiver.js';
+import {
+  notifyAll,
+  statusesOf,
+  submissionsIn,
+  submitFor,
+  subscribe,
+} from '../../support/webhooks/webhooks.js';
 
 const { SEALED, WITNESSED } = BatchStatus;
 const { DELIVERED } = DeliveryStatus;

@@ -1,10 +1,10 @@
 /** The admin API on a listener of its own, in a process of its own, over real sockets. */
 import t from 'tap';
-import { ADMIN_METHODS } from '../../support/admin.js';
-import { runProcess } from '../../support/run-cli.js';
-import { testDatabase, testServers } from '../../support/servers.js';
-import { makeInstallation } from '../../support/service.js';
-import { REFLECTION_VERSIONS, reflect, servicesOf } from '../../support/stock-grpc.js';
+import { ADMIN_METHODS } from '../../support/calling/admin.js';
+import { runProcess } from '../../support/calling/run-cli.js';
+import { REFLECTION_VERSIONS, reflect, servicesOf } from '../../support/calling/stock-grpc.js';
+import { makeInstallation } from '../../support/servers/installation.js';
+import { testDatabase, testServers } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
 const { natsUrl } = await testServers();

@@ -9,12 +9,12 @@ import { readConfig } from '../../../src/config/config.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { evmAccount } from '../../../src/server/witness/evm/account.js';
 import { startApp } from '../../support/app.js';
-import { startAnvil } from '../../support/evm/anvil.js';
-import { deployFor } from '../../support/evm/contracts.js';
-import { ETHER } from '../../support/evm/scene.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
+import { startAnvil } from '../../support/witnesses/evm/anvil.js';
+import { deployFor } from '../../support/witnesses/evm/contracts.js';
+import { ETHER } from '../../support/witnesses/evm/scene.js';
 import { submit } from '../rpc/submitting.js';
 
 const KEY = randomBytes(32).toString('hex');

@@ -2,7 +2,7 @@
 import { connect, type JetStreamManager, NatsError, RetentionPolicy } from 'nats';
 import t, { type Test } from 'tap';
 import { ensureConsumer, ensureStream, type StreamWish } from '../../../src/server/queue/stream.js';
-import { testNatsPrefix, testServers } from '../../support/servers.js';
+import { testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
 
 async function open(test: Test): Promise<{ manager: JetStreamManager; wish: StreamWish }> {
   const { host, username, password } = new URL((await testServers()).natsUrl);

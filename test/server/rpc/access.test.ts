@@ -10,9 +10,9 @@ import { SCOPES } from '../../../src/server/process/first-keys.js';
 import { createPrincipals } from '../../../src/server/rpc/principals.js';
 import { revokeApiKey } from '../../../src/server/store/projects/api-keys.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { announceChange, expiredKey, newKey, revokedKey } from '../../support/test-keys.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { announceChange, expiredKey, newKey, revokedKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { NOTHING, sampleOf } from './samples.js';
 

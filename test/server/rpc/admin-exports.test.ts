@@ -1,12 +1,12 @@
 /** The operator sees the exports of all projects, and which of them fail. */
 import t from 'tap';
 import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
-import { adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { runHere } from '../../support/run-cli.js';
-import { BUCKET, OWNER, startStore } from '../../support/s3/fixture.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { adminOf } from '../../support/calling/admin.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 
 const { listProjectExports } = ProjectExportService.method;
 const app = await startApp(t);

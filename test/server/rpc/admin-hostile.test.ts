@@ -1,9 +1,9 @@
 import t from 'tap';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
-import { ADMIN_METHODS, adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { rpcName } from '../../support/rpcs.js';
+import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
+import { rpcName } from '../../support/calling/rpcs.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { openSender, sendHostileBodies, sendHostileMessages } from './hostile-calls.js';
 
 const app = await startApp(t);

@@ -7,11 +7,11 @@ import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService, UsageWindow } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import { ADMIN_METHODS, adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { rpcName } from '../../support/rpcs.js';
-import { newKey } from '../../support/test-keys.js';
+import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
+import { rpcName } from '../../support/calling/rpcs.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { submit } from './submitting.js';
 

@@ -7,11 +7,11 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { deriveKeyRing } from '../../../src/server/keys/key-ring.js';
 import { createPrincipals } from '../../../src/server/rpc/principals.js';
-import { type Admin, adminOf } from '../../support/admin.js';
 import { type App, startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import type { Surface } from '../../support/rpc-clients.js';
-import { announceChange } from '../../support/test-keys.js';
+import { type Admin, adminOf } from '../../support/calling/admin.js';
+import type { Surface } from '../../support/calling/rpc-clients.js';
+import { announceChange } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { creation } from './samples.js';
 

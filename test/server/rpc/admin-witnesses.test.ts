@@ -2,10 +2,10 @@
 import t from 'tap';
 import { AuditAction, AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
-import { adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { runHere } from '../../support/run-cli.js';
-import { newKey } from '../../support/test-keys.js';
+import { adminOf } from '../../support/calling/admin.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { submitWitnessed } from './submitting.js';
 

@@ -10,12 +10,12 @@ import {
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { SCOPES } from '../../../src/server/process/first-keys.js';
-import { ADMIN_METHODS, adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import type { Outcome } from '../../support/surfaces.js';
-import { newKey } from '../../support/test-keys.js';
+import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import type { Outcome } from '../../support/calling/surfaces.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { NOTHING, sampleOf } from './samples.js';
 

@@ -10,9 +10,9 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 import { httpBindings } from '../../../src/server/http/rest/http-rule.js';
 import { startApp } from '../../support/app.js';
-import { enveloped } from '../../support/raw-http.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { newKey } from '../../support/test-keys.js';
+import { enveloped } from '../../support/calling/raw-http.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { newKey } from '../../support/calling/test-keys.js';
 
 const app = await startApp(t);
 const owner = await newKey(app);

@@ -2,10 +2,10 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { AuditAction, AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
-import { adminOf } from '../../support/admin.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks, CANARY } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { adminOf } from '../../support/calling/admin.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks, CANARY } from '../../support/judging/recorder.js';
 import { INVALID, invalidCreation, METADATA } from './samples.js';
 
 const app = await startApp(t);

@@ -7,9 +7,9 @@ import { verifyInclusion } from '../../../src/proof/log/merkle.js';
 import { parseVerifierKey } from '../../../src/proof/log/note.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { startApp } from '../../support/app.js';
-import { verifyWithOpenssl, verifyWithSigstore } from '../../support/foreign-verifiers.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { verifyWithOpenssl, verifyWithSigstore } from '../../support/judging/foreign-verifiers.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { METADATA } from './samples.js';
 import { type Made, submitWitnessed } from './submitting.js';
 

@@ -3,8 +3,8 @@ import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { NOTHING } from './samples.js';
 import { submit, submitWitnessed } from './submitting.js';
 

@@ -3,9 +3,9 @@ import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { jcs } from '../../../src/proof/bytes/jcs.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import type { RestAnswer } from '../../support/rpc-clients.js';
-import { newKey } from '../../support/test-keys.js';
+import type { RestAnswer } from '../../support/calling/rpc-clients.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { creation, METADATA } from './samples.js';
 
 const app = await startApp(t);

@@ -3,9 +3,9 @@ import t from 'tap';
 import { AttestationService, ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks, CANARY } from '../../support/recorder.js';
-import type { RestAnswer } from '../../support/rpc-clients.js';
-import { newKey } from '../../support/test-keys.js';
+import type { RestAnswer } from '../../support/calling/rpc-clients.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks, CANARY } from '../../support/judging/recorder.js';
 import { creation, METADATA } from './samples.js';
 
 const app = await startApp(t);

@@ -5,7 +5,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { createLineVerifier } from '../../../src/proof/export/verify-line.js';
 import { startApp } from '../../support/app.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { invalidCreation, METADATA } from './samples.js';
 import { submit } from './submitting.js';
 

@@ -2,9 +2,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Test } from 'tap';
 import { type App, type AppOptions, startApp } from '../../support/app.js';
-import { BUCKET, OWNER, startStore } from '../../support/s3/fixture.js';
-import type { S3Server } from '../../support/s3/s3-server.js';
-import type { TestKey } from '../../support/test-keys.js';
+import type { TestKey } from '../../support/calling/test-keys.js';
+import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
+import type { S3Server } from '../../support/exports/s3/s3-server.js';
 
 /** The secret of the store's owner, which no answer and no log line may contain. */
 export const SECRET = OWNER.secretAccessKey;

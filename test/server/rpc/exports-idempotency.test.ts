@@ -1,6 +1,6 @@
 import t from 'tap';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { type Json, setExportScene } from './exporting.js';
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { SECRET, setExportScene } from './exporting.js';
 
 const scene = await setExportScene(t, {

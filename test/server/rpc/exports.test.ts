@@ -10,10 +10,10 @@ import {
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { decryptSecret } from '../../../src/server/keys/encryption.js';
 import { deriveKeyRing } from '../../../src/server/keys/key-ring.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { linesOf, objectsOf } from '../../support/exports/exports.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { BUCKET, OWNER } from '../../support/s3/fixture.js';
-import { newKey } from '../../support/test-keys.js';
+import { BUCKET, OWNER } from '../../support/exports/s3/fixture.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { auditOf } from './auditing.js';
 import { type Json, SECRET, setExportScene } from './exporting.js';
 import { NOTHING } from './samples.js';

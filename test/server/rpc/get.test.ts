@@ -7,8 +7,8 @@ import { utf8 } from '../../../src/proof/bytes/encoding.js';
 import { jcs } from '../../../src/proof/bytes/jcs.js';
 import { metadataCommitment, parseStatement } from '../../../src/proof/statement/statement.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { creation, NOTHING } from './samples.js';
 

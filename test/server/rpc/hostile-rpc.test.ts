@@ -8,9 +8,9 @@ import {
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { findBound } from '../../../src/server/json/bound.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { newKey } from '../../support/test-keys.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { openSender, sendHostileBodies, sendHostileMessages } from './hostile-calls.js';
 import { creation } from './samples.js';
 

@@ -5,9 +5,9 @@ import { type ErrorCode, ErrorCodeSchema } from '../../../gen/attestation/v1/err
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { errorRules } from '../../../src/protocol/error-rules.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods } from '../../support/rpcs.js';
-import { newKey } from '../../support/test-keys.js';
+import { publicMethods } from '../../support/calling/rpcs.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { type Hostile, hostileRequests, objectAt, routesOf } from './hostile-requests.js';
 
 const app = await startApp(t);

@@ -4,10 +4,10 @@ import t from 'tap';
 import { rules } from '../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService, ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
 import { startApp } from '../../support/app.js';
-import { exchangeRaw, isEnvelope } from '../../support/raw-http.js';
-import { assertNoLeaks, CANARY } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { exchangeRaw, isEnvelope } from '../../support/calling/raw-http.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks, CANARY } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import {
   creation,

@@ -10,7 +10,7 @@ import { deriveKeyRing, parseKeyRing } from '../../../src/server/keys/key-ring.j
 import { type Idempotency, runIdempotently } from '../../../src/server/rpc/idempotency.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { pruneIdempotencyKeys } from '../../../src/server/store/idempotency.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
 const OLD = `old:${Buffer.alloc(32, 1).toString('base64')}`;

@@ -12,10 +12,10 @@ import { SCOPES } from '../../../src/server/process/first-keys.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { deleteWorker, recordWorker } from '../../../src/server/store/workers.js';
 import { startApp } from '../../support/app.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { withinOneHour } from '../../support/fixed-clock.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { testDatabase } from '../../support/servers.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 import { submit } from './submitting.js';
 

@@ -5,10 +5,10 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import type { Outcome } from '../../support/surfaces.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import type { Outcome } from '../../support/calling/surfaces.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import {
   creation,
   type Known,

@@ -5,7 +5,7 @@ import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { canonicalJson } from '../../../src/proof/bytes/jcs.js';
 import { startApp } from '../../support/app.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { creation } from './samples.js';
 
 const PAGE_BYTES = 512 * 1024;

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { startApp } from '../../support/app.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 
 const app = await startApp(t);

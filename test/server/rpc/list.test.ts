@@ -9,8 +9,8 @@ import {
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { testResult } from '../schema/samples.js';
 import { creation, METADATA } from './samples.js';
 

@@ -3,8 +3,8 @@ import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { encodeVerifierKey } from '../../../src/proof/log/note.js';
 import { parsePolicy } from '../../../src/proof/log/tlog-policy.js';
 import { logPolicy } from '../../../src/server/rpc/log-policy.js';
-import { newCosigner } from '../../support/c2sp-witness.js';
-import { growLog } from '../../support/grown-log.js';
+import { newCosigner } from '../../support/witnesses/c2sp-witness.js';
+import { growLog } from '../../support/witnesses/grown-log.js';
 
 const NOW = new Date('2026-01-02T03:04:05Z');
 const grown = growLog('live.log.example');

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { startApp } from '../../support/app.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import { newKey } from '../../support/test-keys.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { type Known, makeChangeable, makeExports, makeWebhooks, sampleOf } from './samples.js';
 import { submitWitnessed } from './submitting.js';

@@ -3,7 +3,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { type Verification, verifyBundle } from '../../../src/proof/verify/verify.js';
 import { startApp } from '../../support/app.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { submit } from './submitting.js';
 

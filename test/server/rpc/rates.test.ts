@@ -5,10 +5,10 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { startApp } from '../../support/app.js';
+import type { Outcome } from '../../support/calling/surfaces.js';
+import { announceChange, newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { withinOneHour } from '../../support/fixed-clock.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import type { Outcome } from '../../support/surfaces.js';
-import { announceChange, newKey, type TestKey } from '../../support/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { creation, NOTHING } from './samples.js';
 import { submitWitnessed } from './submitting.js';

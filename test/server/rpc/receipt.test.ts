@@ -6,8 +6,8 @@ import { fromHex } from '../../../src/proof/bytes/encoding.js';
 import { parseReceipt } from '../../../src/proof/cose/receipt.js';
 import { verifyReceipt } from '../../../src/proof/verify/verify-receipt.js';
 import { startApp } from '../../support/app.js';
-import { runHere } from '../../support/run-cli.js';
-import { newKey } from '../../support/test-keys.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { type Made, submit } from './submitting.js';
 
 const app = await startApp(t);

@@ -9,10 +9,10 @@ import {
 } from '../../../gen/attestation/v1/attestations_pb.js';
 import { DestinationKind, ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
-import { CANARY } from '../../support/recorder.js';
-import type { Surface } from '../../support/rpc-clients.js';
-import { rpcName } from '../../support/rpcs.js';
-import { BUCKET, OWNER, startStore } from '../../support/s3/fixture.js';
+import type { Surface } from '../../support/calling/rpc-clients.js';
+import { rpcName } from '../../support/calling/rpcs.js';
+import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
+import { CANARY } from '../../support/judging/recorder.js';
 
 /** What requests name. */
 export type Known = {

@@ -1,7 +1,7 @@
 /** Submissions of a test, by REST, and what came of them. */
 import { randomBytes } from 'node:crypto';
 import type { App } from '../../support/app.js';
-import type { TestKey } from '../../support/test-keys.js';
+import type { TestKey } from '../../support/calling/test-keys.js';
 import { creation, METADATA } from './samples.js';
 
 /** What a creation was answered with. */

@@ -11,11 +11,11 @@ import { methodRules } from '../../../src/server/http/services.js';
 import { createReadLimits } from '../../../src/server/limits/read-limits.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { startApp } from '../../support/app.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import type { Outcome } from '../../support/calling/surfaces.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { withinOneHour } from '../../support/fixed-clock.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
-import type { Outcome } from '../../support/surfaces.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import {
   creation,

@@ -4,9 +4,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t, { type Test } from 'tap';
 import { DeliveryStatus, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
-import { answering, type Receiver, startReceiver } from '../../support/receiver.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
+import { answering, type Receiver, startReceiver } from '../../support/webhooks/receiver.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();

@@ -6,9 +6,9 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { EventType, WebhookService, WebhookStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { listAuditEntries } from '../../../src/server/store/projects/audit.js';
 import { startApp } from '../../support/app.js';
-import { startReceiver } from '../../support/receiver.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
+import { startReceiver } from '../../support/webhooks/receiver.js';
 import { auditOf } from './auditing.js';
 import { NOTHING } from './samples.js';
 

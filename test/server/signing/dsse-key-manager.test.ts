@@ -9,7 +9,7 @@ import { ensureDsseKey } from '../../../src/server/store/dsse-keys.js';
 import { freezeLog } from '../../../src/server/store/log/logs.js';
 import { endReplacedLogs, retireDsseKeys } from '../../../src/server/store/retirement.js';
 import { sequenceSubmissions } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { letPass } from '../../support/database-clock.js';
+import { letPass } from '../../support/breaking/database-clock.js';
 import {
   drain,
   makeWitness,

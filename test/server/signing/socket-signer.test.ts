@@ -3,8 +3,8 @@ import { generateKeyPairSync, randomBytes, verify } from 'node:crypto';
 import t from 'tap';
 import { openSocketSigner } from '../../../src/server/signing/socket-signer.js';
 import { startApp } from '../../support/app.js';
-import { frame, startSigningProcess } from '../../support/signing-process.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
+import { frame, startSigningProcess } from '../../support/servers/signing-process.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 

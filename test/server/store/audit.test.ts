@@ -11,7 +11,7 @@ import {
   listAuditEntries,
   type NewAuditEntry,
 } from '../../../src/server/store/projects/audit.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 async function openPool(t: Test): Promise<Pool> {
   const pool = connectPool({ url: await testDatabase(t), name: 'test', max: 2, statementTimeoutMs: 30_000 });

@@ -4,8 +4,8 @@ import { hasExportChanges, markChanges } from '../../../src/server/store/exports
 import { findDueExports, leaseExport } from '../../../src/server/store/exports/export-leases.js';
 import { isDayComplete, listManifestRanges } from '../../../src/server/store/exports/export-manifests.js';
 import { claimExportWork, releaseExport } from '../../../src/server/store/exports/export-work.js';
-import { openPlanner } from '../../support/plans.js';
-import { testDatabase } from '../../support/servers.js';
+import { openPlanner } from '../../support/judging/plans.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const EXPORTS = 50;
 /** Exports of other projects, which have shipped nothing. */

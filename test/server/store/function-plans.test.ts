@@ -10,7 +10,7 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const url = await testDatabase(t);
 

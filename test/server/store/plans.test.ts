@@ -4,8 +4,8 @@ import {
   listSubmissions,
   type SubmissionQuery,
 } from '../../../src/server/store/submissions/submission-lists.js';
-import { openPlanner } from '../../support/plans.js';
-import { testDatabase } from '../../support/servers.js';
+import { openPlanner } from '../../support/judging/plans.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 /** Leaves. Every project and every schema but the first has few. */
 const LEAVES = 150_000;

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { dumpSchema } from '../../../src/generate/dump-schema.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 async function openDatabase(t: Test, options: { empty?: boolean } = {}): Promise<Pool> {
   const pool = connectPool({

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { SubmissionOutcome } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const MAX_LINES = 60;
 

@@ -5,8 +5,8 @@ import {
   type SubmissionQuery,
 } from '../../../src/server/store/submissions/submission-lists.js';
 import { writeTailTimes } from '../../../src/server/store/submissions/tail-times.js';
-import { openPlanner } from '../../support/plans.js';
-import { testDatabase } from '../../support/servers.js';
+import { openPlanner } from '../../support/judging/plans.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const LEAVES = 160_000;
 const SEALED = 3_000;

@@ -12,10 +12,10 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { assertConsistent } from '../../support/consistent.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
 import { acknowledge, drain, makePipeline, makeWitness, type TestWitness } from '../../support/pipeline.js';
-import { keyed } from '../../support/sequencer.js';
-import { testDatabase } from '../../support/servers.js';
+import { keyed } from '../../support/servers/sequencer.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 /** The newest migration of each release. */
 const RELEASED = ['0001_log.sql', '0005_webhooks.sql'];

@@ -9,7 +9,7 @@ import {
   rollUpUsage,
   type UsageSpan,
 } from '../../../src/server/store/projects/usage.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const READS = 1;
 const SUBMISSIONS = 2;

@@ -5,8 +5,8 @@ import { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { isConnectionLost } from '../../../src/server/store/database/database-errors.js';
-import { makeServerTls } from '../../support/server-tls.js';
-import { testDatabase } from '../../support/servers.js';
+import { makeServerTls } from '../../support/certificates/server-tls.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
 const databaseUrl = new URL(await testDatabase(t, { empty: true }));

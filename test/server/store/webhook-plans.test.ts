@@ -1,8 +1,8 @@
 import t from 'tap';
 import { ulid } from 'ulid';
 import { pruneDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
-import { openPlanner } from '../../support/plans.js';
-import { testDatabase } from '../../support/servers.js';
+import { openPlanner } from '../../support/judging/plans.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const WEBHOOKS = 20;
 const DAYS = 30;

@@ -22,8 +22,8 @@ import {
   openTimestampAuthority,
 } from '../../../src/server/timestamp-authority/timestamp-authority.js';
 import { timestampRequest } from '../../../src/server/witness/timestamp-request.js';
-import { openssl } from '../../support/openssl-tsa.js';
-import { derImprint } from '../../support/timestamp-forge.js';
+import { derImprint } from '../../support/certificates/timestamp-forge.js';
+import { openssl } from '../../support/witnesses/openssl-tsa.js';
 
 const NOW = new Date('2026-05-04T03:02:01.987Z');
 const SHA256 = '2.16.840.1.101.3.4.2.1';

@@ -10,8 +10,8 @@ import { logManager } from '../../../src/server/logs/log-manager.js';
 import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
 import { freezeLog, listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
-import { runHere } from '../../support/run-cli.js';
-import { newKey } from '../../support/test-keys.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 

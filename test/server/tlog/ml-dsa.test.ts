@@ -13,7 +13,7 @@ import { openRegister } from '../../../src/server/pipeline/register/open-registe
 import { startWorker } from '../../../src/server/process/worker.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
-import { newKey } from '../../support/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { creation } from '../rpc/samples.js';
 
 const dir = t.testdir();

@@ -4,7 +4,7 @@ import t from 'tap';
 import { decodeEntries } from '../../../src/proof/log/entries.js';
 import { readLeafRows } from '../../../src/server/store/log/leaves.js';
 import { startApp } from '../../support/app.js';
-import { openPlanner } from '../../support/plans.js';
+import { openPlanner } from '../../support/judging/plans.js';
 import { until } from '../../support/until.js';
 
 const FULL = 80;

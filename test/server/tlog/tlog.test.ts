@@ -6,11 +6,11 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { openCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { parseVerifierKey } from '../../../src/proof/log/note.js';
 import { startApp } from '../../support/app.js';
-import { exchangeRaw, parseRaw } from '../../support/raw-http.js';
-import { assertNoLeaks } from '../../support/recorder.js';
-import type { RestAnswer } from '../../support/rpc-clients.js';
-import { http2Exchange } from '../../support/surfaces.js';
-import { newKey, type TestKey } from '../../support/test-keys.js';
+import { exchangeRaw, parseRaw } from '../../support/calling/raw-http.js';
+import type { RestAnswer } from '../../support/calling/rpc-clients.js';
+import { http2Exchange } from '../../support/calling/surfaces.js';
+import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { creation } from '../rpc/samples.js';
 
 const app = await startApp(t);

@@ -3,7 +3,7 @@ import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { startApp } from '../../support/app.js';
-import { publicMethods, rpcName } from '../../support/rpcs.js';
+import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
 
 const app = await startApp(t);
 const PATHS = ['/openapi.json', '/descriptor.binpb', '/docs', '/docs/reference.css'];

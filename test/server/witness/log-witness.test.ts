@@ -11,8 +11,8 @@ import {
   type C2spWitness,
   newCosigner,
   startC2spWitness,
-} from '../../support/c2sp-witness.js';
-import { growLog, type History } from '../../support/grown-log.js';
+} from '../../support/witnesses/c2sp-witness.js';
+import { growLog, type History } from '../../support/witnesses/grown-log.js';
 
 const log = growLog('live.log.example');
 const never = new AbortController().signal;

@@ -9,10 +9,10 @@ import { parseOtsOf } from '../../../src/proof/opentimestamps/detached-file.js';
 import { attestationsOf } from '../../../src/proof/opentimestamps/timestamp.js';
 import { openTimestampsWitness } from '../../../src/server/witness/opentimestamps.js';
 import type { PendingRequest, PollAnswer } from '../../../src/server/witness/witness.js';
-import { mineHeader } from '../../support/opentimestamps/block.js';
-import { type Calendar, startCalendar } from '../../support/opentimestamps/calendar.js';
-import { startExplorer } from '../../support/opentimestamps/explorer.js';
-import { runForeign } from '../../support/opentimestamps/foreign.js';
+import { mineHeader } from '../../support/witnesses/opentimestamps/block.js';
+import { type Calendar, startCalendar } from '../../support/witnesses/opentimestamps/calendar.js';
+import { startExplorer } from '../../support/witnesses/opentimestamps/explorer.js';
+import { runForeign } from '../../support/witnesses/opentimestamps/foreign.js';
 
 const body = utf8('live.example.org\n7\nq83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=\n');
 const rootHash = 'abcdef1234567890abcdef1234567890abcdef1234567890abcdef1234567890';

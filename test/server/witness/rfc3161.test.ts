@@ -19,8 +19,8 @@ import {
   rfc3161Witness,
 } from '../../../src/server/witness/rfc3161.js';
 import { timestampRequest } from '../../../src/server/witness/timestamp-request.js';
-import { makeOpensslTsa, openssl, serve, serveTsa } from '../../support/openssl-tsa.js';
-import { derImprint } from '../../support/timestamp-forge.js';
+import { derImprint } from '../../support/certificates/timestamp-forge.js';
+import { makeOpensslTsa, openssl, serve, serveTsa } from '../../support/witnesses/openssl-tsa.js';
 
 const body = utf8('live.example.org\n7\nq83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=\n');
 const checkpoint = {

@@ -15,9 +15,9 @@ import type { KeyRing } from '../../../src/server/keys/key-ring.js';
 import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { insertExport } from '../../../src/server/store/exports/exports.js';
-import { BUCKET, OWNER } from '../s3/fixture.js';
-import type { S3Server } from '../s3/s3-server.js';
-import { readObject } from '../s3/store.js';
+import { BUCKET, OWNER } from './s3/fixture.js';
+import type { S3Server } from './s3/s3-server.js';
+import { readObject } from './s3/store.js';
 
 /** A line of an object. */
 export type Line = { submission: JsonObject & { id: string }; bundle: JsonObject };

@@ -12,10 +12,10 @@ import { createTrustRootsReader } from '../../../src/server/rpc/trust-roots.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { drain, makeWitness, type TestPipelineOptions } from '../pipeline.js';
 import { openPipeline } from '../pipeline-state.js';
-import { BUCKET, startStore } from '../s3/fixture.js';
-import type { S3Server } from '../s3/s3-server.js';
-import { submitFor } from '../webhooks.js';
+import { submitFor } from '../webhooks/webhooks.js';
 import { linesOf, makeExport, objectsOf } from './exports.js';
+import { BUCKET, startStore } from './s3/fixture.js';
+import type { S3Server } from './s3/s3-server.js';
 
 /** What the tests need of an export of the scene. */
 export type SceneExport = { id: string; projectId: string; schema: string | null };

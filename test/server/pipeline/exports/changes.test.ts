@@ -6,11 +6,11 @@ import type { Exports, Pipeline } from '../../../../src/server/pipeline/pipeline
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import type { Sql } from '../../../../src/server/store/database/connect.js';
 import { correctMetadata, redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { assertExported, type SceneExport, setExportScene } from '../../../support/exports/scene.js';
 import { drain, unwilling, willing } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
-import { submitFor } from '../../../support/webhooks.js';
+import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const HOUR_MS = 3_600_000;
 const scene = await setExportScene(t);

@@ -8,7 +8,7 @@ import { openRegister } from '../../../../src/server/pipeline/register/open-regi
 import { readExportProgress } from '../../../../src/server/store/exports/export-status.js';
 import { findActiveLog, listLogs } from '../../../../src/server/store/log/logs.js';
 import { redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { linesOf, objectsOf } from '../../../support/exports/exports.js';
 import {
   assertExported,
@@ -17,7 +17,7 @@ import {
   verifyStored,
 } from '../../../support/exports/scene.js';
 import { drain } from '../../../support/pipeline.js';
-import { submitFor } from '../../../support/webhooks.js';
+import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const EARLIER = 300;
 const MINUTE_MS = 60_000;

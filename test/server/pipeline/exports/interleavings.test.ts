@@ -7,11 +7,11 @@ import { leaseExport, recordExportFailure } from '../../../../src/server/store/e
 import { claimExportWork, releaseExport } from '../../../../src/server/store/exports/export-work.js';
 import { recordShipment } from '../../../../src/server/store/exports/shipments.js';
 import { correctMetadata, redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { assertExported, setExportScene } from '../../../support/exports/scene.js';
 import { drain, unwilling, willing } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
-import { submitFor } from '../../../support/webhooks.js';
+import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const LEASE_MS = 5_000;
 const scene = await setExportScene(t);

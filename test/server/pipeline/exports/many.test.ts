@@ -2,9 +2,9 @@
 import t from 'tap';
 import { deriveKeyRing } from '../../../../src/server/keys/key-ring.js';
 import { startApp } from '../../../support/app.js';
+import { newKey } from '../../../support/calling/test-keys.js';
 import { linesOf, makeExport, objectsOf } from '../../../support/exports/exports.js';
-import { startStore } from '../../../support/s3/fixture.js';
-import { newKey } from '../../../support/test-keys.js';
+import { startStore } from '../../../support/exports/s3/fixture.js';
 import { until } from '../../../support/until.js';
 
 const MANY = 199;

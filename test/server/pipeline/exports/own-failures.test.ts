@@ -1,7 +1,7 @@
 /** What fails without the destination's fault, or by its malice: how it is counted, logged and repeated. */
 import t from 'tap';
 import { createSpoolBudget } from '../../../../src/server/pipeline/exports/spool-budget.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { exportsLog } from '../../../support/exports/exports.js';
 import { assertExported, setExportScene } from '../../../support/exports/scene.js';
 import { drain } from '../../../support/pipeline.js';

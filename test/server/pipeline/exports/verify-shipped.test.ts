@@ -7,13 +7,13 @@ import { deriveKeyRing } from '../../../../src/server/keys/key-ring.js';
 import { makeProject } from '../../../../src/server/process/first-keys.js';
 import { createTrustRootsReader } from '../../../../src/server/rpc/trust-roots.js';
 import { redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
+import { runHere } from '../../../support/calling/run-cli.js';
 import { makeExport, objectsOf } from '../../../support/exports/exports.js';
+import { startStore } from '../../../support/exports/s3/fixture.js';
 import { drain, makeWitness } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { runHere } from '../../../support/run-cli.js';
-import { startStore } from '../../../support/s3/fixture.js';
-import { submitFor } from '../../../support/webhooks.js';
+import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

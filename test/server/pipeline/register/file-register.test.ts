@@ -5,7 +5,7 @@ import t from 'tap';
 import { syncDirectory } from '../../../../src/server/core/write-file-atomic.js';
 import { openFileRegister } from '../../../../src/server/pipeline/register/file-register.js';
 import type { RegisterEntry } from '../../../../src/server/pipeline/register/register.js';
-import { entryPlace, readEntry } from '../../../support/register.js';
+import { entryPlace, readEntry } from '../../../support/breaking/register.js';
 
 const ORIGIN = 'live.log.example.com';
 const entry = (size: number, root = size): RegisterEntry => ({

@@ -9,8 +9,8 @@ import { openRegister } from '../../../../src/server/pipeline/register/open-regi
 import { findRegisterProblems } from '../../../../src/server/pipeline/register/register-check.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
-import { startC2spWitness } from '../../../support/c2sp-witness.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
+import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
 
 const ORIGIN = 'live.log.example.com';
 const text = (status: number, body = ''): Answer => ({ status, contentType: 'text/plain', body });

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { NewRegisterEntry, Register } from '../../../../src/server/pipeline/register/register.js';
-import { startC2spWitness } from '../../../support/c2sp-witness.js';
-import { growLog, type History } from '../../../support/grown-log.js';
+import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
+import { growLog, type History } from '../../../support/witnesses/grown-log.js';
 
 const log = growLog('live.log.example.com', 40);
 const { origin } = log;

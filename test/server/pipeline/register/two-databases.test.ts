@@ -11,10 +11,10 @@ import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { connectPool, type Pool } from '../../../../src/server/store/database/connect.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
 import { sequenceSubmissions } from '../../../../src/server/store/submissions/sequence-submissions.js';
-import { startC2spWitness } from '../../../support/c2sp-witness.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { copyDatabase, testDatabase } from '../../../support/servers.js';
+import { copyDatabase, testDatabase } from '../../../support/servers/shared-servers.js';
 import { until } from '../../../support/until.js';
+import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
 
 const ORIGIN = 'live.log.example.com';
 

@@ -6,8 +6,8 @@ import { encodeNote, encodeSignatureLine, parseNote } from '../../../../src/proo
 import type { Answer } from '../../../../src/server/cosigner/cosigner.js';
 import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { NewRegisterEntry } from '../../../../src/server/pipeline/register/register.js';
-import { newCosigner, startC2spWitness } from '../../../support/c2sp-witness.js';
-import { growLog, type History } from '../../../support/grown-log.js';
+import { newCosigner, startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
+import { growLog, type History } from '../../../support/witnesses/grown-log.js';
 
 const log = growLog('live.log.example.com', 40);
 const { origin } = log;

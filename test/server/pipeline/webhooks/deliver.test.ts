@@ -11,11 +11,11 @@ import {
   redeliverFailed,
   requestRedelivery,
 } from '../../../../src/server/store/webhooks/webhook-deliveries.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { answering, startReceiver } from '../../../support/receiver.js';
 import { until } from '../../../support/until.js';
+import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import {
   attemptsOf,
   deliveriesOf,
@@ -27,7 +27,7 @@ import {
   subscribe,
   type TestWebhook,
   webhookOf,
-} from '../../../support/webhooks.js';
+} from '../../../support/webhooks/webhooks.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -10,10 +10,10 @@ import {
   pruneWebhooks,
   updateWebhook,
 } from '../../../../src/server/store/webhooks/webhooks.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { answering, startReceiver } from '../../../support/receiver.js';
+import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import {
   attemptsOf,
   nextAttemptsMs,
@@ -24,7 +24,7 @@ import {
   subscribe,
   type TestWebhook,
   webhookOf,
-} from '../../../support/webhooks.js';
+} from '../../../support/webhooks/webhooks.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -13,14 +13,14 @@ import {
   formatSecret,
   signatureHeaders,
 } from '../../../../src/server/pipeline/webhooks/sign.js';
+import { makeServerTls } from '../../../support/certificates/server-tls.js';
 import {
   answering,
   type Behaviour,
   startReceiver as openReceiver,
   type Received,
   verdicts,
-} from '../../../support/receiver.js';
-import { makeServerTls } from '../../../support/server-tls.js';
+} from '../../../support/webhooks/receiver.js';
 
 const NOW_MS = Math.floor(Date.now() / 1000) * 1000 + 250;
 const SECRETS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)].map(formatSecret);

@@ -9,11 +9,16 @@ import {
   rotateWebhookSecret,
   updateWebhook,
 } from '../../../../src/server/store/webhooks/webhooks.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { answering, type Behaviour, type Receiver, startReceiver } from '../../../support/receiver.js';
 import { until } from '../../../support/until.js';
+import {
+  answering,
+  type Behaviour,
+  type Receiver,
+  startReceiver,
+} from '../../../support/webhooks/receiver.js';
 import {
   statusesOf,
   submissionsIn,
@@ -21,7 +26,7 @@ import {
   subscribe,
   type TestWebhook,
   webhookOf,
-} from '../../../support/webhooks.js';
+} from '../../../support/webhooks/webhooks.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -6,12 +6,18 @@ import { guardedConnector } from '../../../../src/server/net/destination.js';
 import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { openWebhookSender } from '../../../../src/server/pipeline/webhooks/send.js';
+import { makeServerTls } from '../../../support/certificates/server-tls.js';
 import { makeWitness, type TestPipeline } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { answering, type Behaviour, startReceiver } from '../../../support/receiver.js';
-import { makeServerTls } from '../../../support/server-tls.js';
 import { until } from '../../../support/until.js';
-import { notifyAll, statusesOf, submitFor, subscribe, type TestWebhook } from '../../../support/webhooks.js';
+import { answering, type Behaviour, startReceiver } from '../../../support/webhooks/receiver.js';
+import {
+  notifyAll,
+  statusesOf,
+  submitFor,
+  subscribe,
+  type TestWebhook,
+} from '../../../support/webhooks/webhooks.js';
 
 const { PENDING, DELIVERED } = DeliveryStatus;
 const { tls, caFile } = await makeServerTls(t);

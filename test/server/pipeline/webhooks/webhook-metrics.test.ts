@@ -2,11 +2,11 @@
 import t from 'tap';
 import { addPipelineGauges, attemptCounters } from '../../../../src/server/ops/gauges.js';
 import { createMetrics } from '../../../../src/server/ops/metrics.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { drain, makeWitness } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { answering, startReceiver } from '../../../support/receiver.js';
-import { notifyAll, submitAndDrain, submitFor, subscribe } from '../../../support/webhooks.js';
+import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
+import { notifyAll, submitAndDrain, submitFor, subscribe } from '../../../support/webhooks/webhooks.js';
 
 t.test('the backlog of deliveries, what attempts came to, and who was disabled can be watched', async (t) => {
   const metrics = createMetrics();

@@ -2,11 +2,11 @@
 import t, { type Test } from 'tap';
 import { encryptSecret } from '../../../../src/server/keys/encryption.js';
 import { rotateWebhookSecret } from '../../../../src/server/store/webhooks/webhooks.js';
-import { letPass } from '../../../support/database-clock.js';
+import { letPass } from '../../../support/breaking/database-clock.js';
 import { makeWitness } from '../../../support/pipeline.js';
 import { openPipeline } from '../../../support/pipeline-state.js';
-import { type Received, startReceiver, verdicts } from '../../../support/receiver.js';
-import { submitAndDrain, subscribe } from '../../../support/webhooks.js';
+import { type Received, startReceiver, verdicts } from '../../../support/webhooks/receiver.js';
+import { submitAndDrain, subscribe } from '../../../support/webhooks/webhooks.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { inspect } from 'node:util';
 import t from 'tap';
 import { evmAccount } from '../../../../src/server/witness/evm/account.js';
-import { resolvedBy } from '../../../support/loaded-modules.js';
+import { resolvedBy } from '../../../support/source/loaded-modules.js';
 
 /** The first example of EIP-155's key, whose address is in many documents. */
 const KEY = '4646464646464646464646464646464646464646464646464646464646464646';

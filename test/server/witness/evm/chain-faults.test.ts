@@ -4,7 +4,7 @@ import { decodeEvmEvidence } from '../../../../src/proof/evm/evidence.js';
 import type { JsonRpc } from '../../../../src/proof/evm/json-rpc.js';
 import { JsonRpcError } from '../../../../src/server/witness/evm/json-rpc.js';
 import { signNext } from '../../../../src/server/witness/evm/prepare.js';
-import { deployWrong } from '../../../support/evm/contracts.js';
+import { deployWrong } from '../../../support/witnesses/evm/contracts.js';
 import {
   ask,
   checkpointOf,
@@ -15,7 +15,7 @@ import {
   poll,
   pollPending,
   pollUntilLanded,
-} from '../../../support/evm/scene.js';
+} from '../../../support/witnesses/evm/scene.js';
 
 t.test('a transaction that a reorganisation drops is sent again', async (t) => {
   const scene = await evmScene(t);

@@ -14,7 +14,7 @@ import {
   poll,
   pollPending,
   pollUntilLanded,
-} from '../../../support/evm/scene.js';
+} from '../../../support/witnesses/evm/scene.js';
 
 for (const method of ['anchor', 'eas'] as const) {
   t.test(`a checkpoint is recorded by method ${method}, and lands after its confirmations`, async (t) => {

@@ -4,21 +4,21 @@ import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { jsonRpcClient } from '../../../../src/server/witness/evm/json-rpc.js';
 import {
-  ask,
-  countTransactions,
-  evmScene,
-  poll,
-  pollPending,
-  pollUntilLanded,
-} from '../../../support/evm/scene.js';
-import {
   answerRaw,
   hang,
   isMethod,
   loseAnswer,
   refuse,
   startFaultProxy,
-} from '../../../support/fault-proxy.js';
+} from '../../../support/breaking/fault-proxy.js';
+import {
+  ask,
+  countTransactions,
+  evmScene,
+  poll,
+  pollPending,
+  pollUntilLanded,
+} from '../../../support/witnesses/evm/scene.js';
 
 const KEY = 'k3y-0123456789abcdef';
 const JSON_TYPE = { 'content-type': 'application/json' };

@@ -1,0 +1,66 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DataDir, lockDataDir } from '../../../src/server/embedded/data-dir.js';
+import { startNats } from '../../../src/server/embedded/nats.js';
+import { startPostgres } from '../../../src/server/embedded/postgres.js';
+import type { ServerLog } from '../../../src/server/embedded/server-process.js';
+import { stopLeftovers } from '../../../src/server/embedded/stop-process.js';
+
+export interface LocalServers {
+  databaseUrl: string;
+  natsUrl: string;
+  /** Stops both and removes their data. */
+  stop(): Promise<void>;
+}
+
+const PREFIX = 'attest-test-';
+const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
+
+/** Starts a Postgres and a nats-server over a new directory below the system's temporary one. */
+export async function startLocalServers(): Promise<LocalServers> {
+  const dataDir = await lockDataDir({ path: await mkdtemp(join(tmpdir(), PREFIX)) });
+  const options = { dataDir, log: SILENT };
+  const started = await Promise.allSettled([startPostgres(options), startNats(options)]);
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const stop = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await dataDir.release();
+    await rm(dataDir.path, { recursive: true });
+  };
+  const failed = started.find((result) => result.status === 'rejected');
+  if (failed !== undefined) {
+    await stop();
+    throw failed.reason;
+  }
+  for (const server of servers) {
+    void server.exited.then((exit) => {
+      if (!exit.expected) console.error('# a local server died:', exit);
+    });
+  }
+  return { databaseUrl: servers[0]!.url, natsUrl: servers[1]!.url, stop };
+}
+
+/** Stops servers and removes directories that killed runs left behind. */
+export async function clearAbandoned(): Promise<void> {
+  for (const entry of await readdir(tmpdir())) {
+    const path = join(tmpdir(), entry);
+    if (!entry.startsWith(PREFIX) || (await isNewOrForeign(path))) continue;
+    const dataDir = await lockDataDir({ path }).catch(() => undefined);
+    if (dataDir !== undefined) await clear(dataDir);
+  }
+}
+
+/** A new one may be between being made and being locked. */
+async function isNewOrForeign(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.uid !== process.geteuid?.() || Date.now() - Number(found?.mtimeMs) < 60_000;
+}
+
+async function clear(dataDir: DataDir): Promise<void> {
+  const steps = [{ signal: 'SIGKILL', waitMs: 10_000 }] as const;
+  await stopLeftovers({ log: SILENT }, join(dataDir.path, 'postgres'), 'postgres', steps);
+  await stopLeftovers({ log: SILENT }, join(dataDir.path, 'nats'), 'nats-server', steps);
+  await dataDir.release();
+  await rm(dataDir.path, { recursive: true, force: true });
+}
