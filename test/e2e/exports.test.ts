@@ -25,8 +25,7 @@ import { BUCKET as GCS_BUCKET, makeGcsContext, setGcsScene } from '../support/ex
 import { GOOD_TOKEN, startGitHttps } from '../support/exports/git/https-server.js';
 import { makeRepositoriesDirectory, makeRepository } from '../support/exports/git/repositories.js';
 import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
-import { drain, makeWitness } from '../support/pipeline.js';
-import { openPipeline } from '../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline } from '../support/pipeline.js';
 import { submitFor } from '../support/webhooks/webhooks.js';
 
 const run = promisify(execFile);

@@ -9,9 +9,9 @@ import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../src/server/pipeline/stages.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { type Break, startProxy, type TcpProxy } from '../support/breaking/proxy.js';
+import { history } from '../support/judging/batch-states.js';
 import { assertConsistent } from '../support/judging/consistent.js';
 import { drain, makePipeline, makeWitness, type TestPipeline } from '../support/pipeline.js';
-import { history } from '../support/pipeline-state.js';
 import { testDatabase } from '../support/servers/shared-servers.js';
 import { letLeasesRunOut } from '../support/wait-for-idle.js';
 

@@ -1,18 +1,13 @@
 /** The pipeline in the test's own process, over a database of its own, with witnesses that do as the test says. */
-import { createPublicKey, randomBytes, sign } from 'node:crypto';
+import { createPublicKey, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { ulid } from 'ulid';
-import { MetadataState } from '../../gen/attestation/v1/attestations_pb.js';
 import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import type { QuorumConfig } from '../../src/config/witnesses/witness-policy.js';
-import { fromHex, toHex } from '../../src/proof/bytes/encoding.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement/dsse.js';
-import { rebuildLeaf } from '../../src/proof/statement/leaf.js';
-import { metadataCommitment, statementBytes } from '../../src/proof/statement/statement.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import type { KeyRing } from '../../src/server/keys/key-ring.js';
@@ -36,8 +31,11 @@ import {
 } from '../../src/server/store/submissions/sequence-submissions.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
+import { installClock } from './breaking/database-clock.js';
 import { fileKey } from './certificates/file-key.js';
 import type { Acknowledged } from './judging/consistent.js';
+import { testDatabase } from './servers/shared-servers.js';
+import { acknowledge, makeRow } from './servers/submission-rows.js';
 
 /** What a witness does when it is asked: `answer` makes it vouch. */
 export type Manner = (answer: () => Promise<Uint8Array>, signal: AbortSignal) => Promise<Uint8Array>;
@@ -115,6 +113,17 @@ export type TestPipelineOptions = {
   /** The folder of secrets and register, of several pipelines of one installation. Default: a new one. */
   dir?: string;
 };
+
+/** A pipeline over a database of its own, whose clock the test moves on with `letPass`. */
+export async function openPipeline(
+  t: Test,
+  witnesses: readonly TestWitness[],
+  more?: Partial<TestPipelineOptions>,
+): Promise<TestPipeline> {
+  const databaseUrl = await testDatabase(t);
+  await installClock(databaseUrl);
+  return makePipeline(t, { databaseUrl, witnesses, ...more });
+}
 
 /** Sets the tables up as a worker and an API do at their start. */
 export async function makePipeline(test: Owner, options: TestPipelineOptions): Promise<TestPipeline> {
@@ -205,17 +214,6 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
   };
 }
 
-/** What a client is told of a stored row. */
-export function acknowledge(row: NewSubmission, logIndex: number): Acknowledged {
-  return {
-    id: row.id,
-    logIndex,
-    leafSha256: toHex(row.leafHash),
-    artifactSha256: toHex(row.artifactSha256),
-    ...(row.idempotency === undefined ? {} : { idempotencyKey: row.idempotency.key }),
-  };
-}
-
 /** Runs what is due until that changes nothing any more; a job that fails is run again by the next round. */
 export async function drain(pipeline: Pipeline): Promise<void> {
   for (let before = ''; ; ) {
@@ -238,50 +236,6 @@ async function fingerprint(pool: Pool): Promise<string> {
            (SELECT sum(lease) FROM export) AS exports, (SELECT count(*) FROM export_change) AS changes,
            (SELECT count(*) FROM batch_transition WHERE notified) AS notified`;
   return JSON.stringify(row);
-}
-
-type DsseKey = Parameters<typeof sign>[2];
-
-function makeRow(
-  key: DsseKey,
-  dsseKeyId: number,
-  spki: Uint8Array,
-  { projectId = 'prj_test', schema = 'purl' }: Partial<NewSubmission> = {},
-): NewSubmission {
-  const submittedAtMs = Date.now();
-  const id = `sub_${ulid(submittedAtMs)}`;
-  const metadata = `{"purl":"pkg:npm/${id.toLowerCase()}@1.0.0","schema":"${schema}"}`;
-  const salt = randomBytes(32);
-  const commitment = metadataCommitment(salt, Buffer.from(metadata));
-  const artifactSha256 = randomBytes(32);
-  const statement = statementBytes({
-    artifactSha256: toHex(artifactSha256),
-    submissionId: id,
-    project: projectId,
-    submittedAt: new Date(submittedAtMs).toISOString(),
-    environment: 'live',
-    schema,
-    commitment,
-  });
-  const signature = sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key);
-  return {
-    id,
-    projectId,
-    apiKeyId: 'key_test',
-    submittedAtMs,
-    artifactSha256,
-    schema,
-    metadata,
-    metadataState: MetadataState.VALID,
-    metadataErrors: null,
-    salt,
-    commitment: fromHex(commitment),
-    dsseKeyId,
-    signature,
-    leafHash: rebuildLeaf(statement, signature, spki).hash,
-    idempotency: undefined,
-    limits: { perSecond: 1_000_000, perHour: 1_000_000, perDay: 1_000_000 },
-  };
 }
 
 async function temporaryDir(test: Owner): Promise<string> {

@@ -1,7 +1,7 @@
 /** How often witnesses are called, whatever the traffic. */
 import t from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
-import { openPipeline } from '../../support/pipeline-state.js';
+import { openPipeline } from '../../support/pipeline.js';
 import {
   countedWitness,
   simulate,

@@ -9,8 +9,14 @@ import { runJob } from '../../../src/server/pipeline/stages.js';
 import { makeProject } from '../../../src/server/process/first-keys.js';
 import { updateWebhook } from '../../../src/server/store/webhooks/webhooks.js';
 import { letPass } from '../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline, unwilling, willing } from '../../support/pipeline.js';
-import { openPipeline } from '../../support/pipeline-state.js';
+import {
+  drain,
+  makeWitness,
+  openPipeline,
+  type TestPipeline,
+  unwilling,
+  willing,
+} from '../../support/pipeline.js';
 import { startReceiver } from '../../support/webhooks/receiver.js';
 import {
   deliveriesOf,

@@ -11,8 +11,8 @@ import { leaseDueRequest, listRequests } from '../../../src/server/store/witness
 import { listWitnessStates } from '../../../src/server/store/witnesses/witnesses.js';
 import type { PendingRequest, PollAnswer, WitnessAnswer } from '../../../src/server/witness/witness.js';
 import { letPass } from '../../support/breaking/database-clock.js';
-import { drain, type TestWitness } from '../../support/pipeline.js';
-import { openPipeline, statuses } from '../../support/pipeline-state.js';
+import { statuses } from '../../support/judging/batch-states.js';
+import { drain, openPipeline, type TestWitness } from '../../support/pipeline.js';
 
 const MINUTE_MS = 60_000;
 const { SEALED, WITNESSED } = BatchStatus;

@@ -4,9 +4,16 @@ import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { listPolicies } from '../../../src/server/store/witnesses/policies.js';
 import { letPass } from '../../support/breaking/database-clock.js';
+import { history, statuses } from '../../support/judging/batch-states.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
-import { drain, makeWitness, type TestWitness, unwilling, willing } from '../../support/pipeline.js';
-import { history, openPipeline, statuses } from '../../support/pipeline-state.js';
+import {
+  drain,
+  makeWitness,
+  openPipeline,
+  type TestWitness,
+  unwilling,
+  willing,
+} from '../../support/pipeline.js';
 
 const MINUTE_MS = 60_000;
 const { SEALED, WITNESSED, PARTIAL, FAILED } = BatchStatus;

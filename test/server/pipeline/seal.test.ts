@@ -10,8 +10,7 @@ import { getLog } from '../../../src/server/store/log/logs.js';
 import { letPass } from '../../support/breaking/database-clock.js';
 import { entryPlace, setEarlierEntry } from '../../support/breaking/register.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
-import { drain, makeWitness, type TestPipeline } from '../../support/pipeline.js';
-import { openPipeline } from '../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, type TestPipeline } from '../../support/pipeline.js';
 
 const ORIGIN = 'live.log.example.com';
 const HOUR_MS = 3_600_000;

@@ -6,9 +6,16 @@ import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/job
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { endLog, ensureLog, freezeLog, getLog } from '../../../src/server/store/log/logs.js';
 import { letPass } from '../../support/breaking/database-clock.js';
+import { history, statuses } from '../../support/judging/batch-states.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
-import { drain, makePipeline, makeWitness, unwilling, willing } from '../../support/pipeline.js';
-import { history, openPipeline, statuses } from '../../support/pipeline-state.js';
+import {
+  drain,
+  makePipeline,
+  makeWitness,
+  openPipeline,
+  unwilling,
+  willing,
+} from '../../support/pipeline.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const MINUTE_MS = 60_000;

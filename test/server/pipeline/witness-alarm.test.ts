@@ -11,8 +11,7 @@ import { sealJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { getLog } from '../../../src/server/store/log/logs.js';
 import { logWitness } from '../../../src/server/witness/log-witness.js';
-import { drain, type TestPipeline } from '../../support/pipeline.js';
-import { openPipeline } from '../../support/pipeline-state.js';
+import { drain, openPipeline, type TestPipeline } from '../../support/pipeline.js';
 import { type Behaviour, startC2spWitness } from '../../support/witnesses/c2sp-witness.js';
 
 const text = (status: number): Answer => ({ status, contentType: 'text/plain', body: '' });

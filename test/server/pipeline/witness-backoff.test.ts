@@ -4,8 +4,15 @@ import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { sealJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { letPass } from '../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline, unwilling, willing } from '../../support/pipeline.js';
-import { history, nextAttemptMs, openPipeline, statuses } from '../../support/pipeline-state.js';
+import { history, nextAttemptMs, statuses } from '../../support/judging/batch-states.js';
+import {
+  drain,
+  makeWitness,
+  openPipeline,
+  type TestPipeline,
+  unwilling,
+  willing,
+} from '../../support/pipeline.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -11,8 +11,8 @@ import { openWebhookSender } from '../../../src/server/pipeline/webhooks/send.js
 import { leaseWebhook } from '../../../src/server/store/webhooks/webhook-leases.js';
 import { leaseWitness } from '../../../src/server/store/witnesses/witness-leases.js';
 import { letPass } from '../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline } from '../../support/pipeline.js';
-import { openPipeline, statuses } from '../../support/pipeline-state.js';
+import { statuses } from '../../support/judging/batch-states.js';
+import { drain, makeWitness, openPipeline, type TestPipeline } from '../../support/pipeline.js';
 import { until } from '../../support/until.js';
 import { startReceiver } from '../../support/webhooks/receiver.js';
 import {

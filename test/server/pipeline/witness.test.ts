@@ -6,9 +6,9 @@ import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/job
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import { backoffMs } from '../../../src/server/pipeline/witnesses/backoff.js';
 import { letPass } from '../../support/breaking/database-clock.js';
+import { nextAttemptMs, statuses } from '../../support/judging/batch-states.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
-import { drain, makeWitness, unwilling, willing } from '../../support/pipeline.js';
-import { nextAttemptMs, openPipeline, statuses } from '../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, unwilling, willing } from '../../support/pipeline.js';
 import { until } from '../../support/until.js';
 
 const MINUTE_MS = 60_000;

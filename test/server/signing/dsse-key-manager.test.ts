@@ -13,12 +13,12 @@ import { letPass } from '../../support/breaking/database-clock.js';
 import {
   drain,
   makeWitness,
+  openPipeline,
   type TestPipeline,
   type TestWitness,
   unwilling,
   willing,
 } from '../../support/pipeline.js';
-import { openPipeline } from '../../support/pipeline-state.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

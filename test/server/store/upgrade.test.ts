@@ -13,9 +13,10 @@ import {
   sequenceSubmissions,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { assertConsistent } from '../../support/judging/consistent.js';
-import { acknowledge, drain, makePipeline, makeWitness, type TestWitness } from '../../support/pipeline.js';
+import { drain, makePipeline, makeWitness, type TestWitness } from '../../support/pipeline.js';
 import { keyed } from '../../support/servers/sequencer.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
+import { acknowledge } from '../../support/servers/submission-rows.js';
 
 /** The newest migration of each release. */
 const RELEASED = ['0001_log.sql', '0005_webhooks.sql'];

@@ -16,8 +16,9 @@ import {
 } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { startProxy, type TcpProxy } from '../breaking/proxy.js';
 import { type Acknowledged, assertConsistent } from '../judging/consistent.js';
-import { acknowledge, drain, makePipeline, makeWitness, type TestPipeline } from '../pipeline.js';
+import { drain, makePipeline, makeWitness, type TestPipeline } from '../pipeline.js';
 import { testDatabase } from './shared-servers.js';
+import { acknowledge } from './submission-rows.js';
 
 export type SequencerScene = TestPipeline & {
   proxy: TcpProxy;

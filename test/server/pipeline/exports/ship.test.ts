@@ -8,8 +8,7 @@ import { redactMetadata } from '../../../../src/server/store/submissions/metadat
 import { letPass } from '../../../support/breaking/database-clock.js';
 import { linesOf, makeExport, objectsOf } from '../../../support/exports/exports.js';
 import { startStore } from '../../../support/exports/s3/fixture.js';
-import { drain, makeWitness, unwilling, willing } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, unwilling, willing } from '../../../support/pipeline.js';
 import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const MINUTE_MS = 60_000;

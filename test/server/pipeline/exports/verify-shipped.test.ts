@@ -11,8 +11,7 @@ import { letPass } from '../../../support/breaking/database-clock.js';
 import { runHere } from '../../../support/calling/run-cli.js';
 import { makeExport, objectsOf } from '../../../support/exports/exports.js';
 import { startStore } from '../../../support/exports/s3/fixture.js';
-import { drain, makeWitness } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline } from '../../../support/pipeline.js';
 import { submitFor } from '../../../support/webhooks/webhooks.js';
 
 const MINUTE_MS = 60_000;

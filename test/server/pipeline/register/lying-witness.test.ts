@@ -9,7 +9,7 @@ import { openRegister } from '../../../../src/server/pipeline/register/open-regi
 import { findRegisterProblems } from '../../../../src/server/pipeline/register/register-check.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { openPipeline } from '../../../support/pipeline.js';
 import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
 
 const ORIGIN = 'live.log.example.com';

@@ -12,8 +12,7 @@ import {
   requestRedelivery,
 } from '../../../../src/server/store/webhooks/webhook-deliveries.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, type TestPipeline } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
 import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import {

@@ -11,8 +11,7 @@ import {
   updateWebhook,
 } from '../../../../src/server/store/webhooks/webhooks.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, type TestPipeline } from '../../../support/pipeline.js';
 import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import {
   attemptsOf,

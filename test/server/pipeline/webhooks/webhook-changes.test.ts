@@ -10,8 +10,7 @@ import {
   updateWebhook,
 } from '../../../../src/server/store/webhooks/webhooks.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { drain, makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline, type TestPipeline } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
 import {
   answering,

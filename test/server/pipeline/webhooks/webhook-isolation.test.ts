@@ -7,8 +7,7 @@ import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { openWebhookSender } from '../../../../src/server/pipeline/webhooks/send.js';
 import { makeServerTls } from '../../../support/certificates/server-tls.js';
-import { makeWitness, type TestPipeline } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { makeWitness, openPipeline, type TestPipeline } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
 import { answering, type Behaviour, startReceiver } from '../../../support/webhooks/receiver.js';
 import {

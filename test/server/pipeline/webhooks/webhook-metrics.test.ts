@@ -3,8 +3,7 @@ import t from 'tap';
 import { addPipelineGauges, attemptCounters } from '../../../../src/server/ops/gauges.js';
 import { createMetrics } from '../../../../src/server/ops/metrics.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { drain, makeWitness } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, makeWitness, openPipeline } from '../../../support/pipeline.js';
 import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import { notifyAll, submitAndDrain, submitFor, subscribe } from '../../../support/webhooks/webhooks.js';
 

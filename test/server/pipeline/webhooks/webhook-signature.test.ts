@@ -3,8 +3,7 @@ import t, { type Test } from 'tap';
 import { encryptSecret } from '../../../../src/server/keys/encryption.js';
 import { rotateWebhookSecret } from '../../../../src/server/store/webhooks/webhooks.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { makeWitness } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { makeWitness, openPipeline } from '../../../support/pipeline.js';
 import { type Received, startReceiver, verdicts } from '../../../support/webhooks/receiver.js';
 import { submitAndDrain, subscribe } from '../../../support/webhooks/webhooks.js';
 

@@ -1,19 +1,5 @@
-/** A test pipeline's tables: what they say. */
-import type { Test } from 'tap';
-import { installClock } from './breaking/database-clock.js';
-import { makePipeline, type TestPipeline, type TestPipelineOptions, type TestWitness } from './pipeline.js';
-import { testDatabase } from './servers/shared-servers.js';
-
-/** A pipeline over a database of its own, whose time the test lets pass. */
-export async function openPipeline(
-  t: Test,
-  witnesses: readonly TestWitness[],
-  more?: Partial<TestPipelineOptions>,
-): Promise<TestPipeline> {
-  const databaseUrl = await testDatabase(t);
-  await installClock(databaseUrl);
-  return makePipeline(t, { databaseUrl, witnesses, ...more });
-}
+/** What the tables say of batches and witnesses. */
+import type { TestPipeline } from '../pipeline.js';
 
 /** How long until the witness may be asked again, about. */
 export async function nextAttemptMs({ pool }: TestPipeline, witness: string): Promise<number> {

@@ -1,0 +1,66 @@
+/** Rows of submissions, made as a handler makes them: checked, signed and hashed. */
+import { randomBytes, sign } from 'node:crypto';
+import { ulid } from 'ulid';
+import { MetadataState } from '../../../gen/attestation/v1/attestations_pb.js';
+import { fromHex, toHex } from '../../../src/proof/bytes/encoding.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
+import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
+import { metadataCommitment, statementBytes } from '../../../src/proof/statement/statement.js';
+import type { NewSubmission } from '../../../src/server/store/submissions/sequence-submissions.js';
+import type { Acknowledged } from '../judging/consistent.js';
+
+type DsseKey = Parameters<typeof sign>[2];
+
+/** A row of the live environment, signed with a key whose SubjectPublicKeyInfo is `spki`. */
+export function makeRow(
+  key: DsseKey,
+  dsseKeyId: number,
+  spki: Uint8Array,
+  { projectId = 'prj_test', schema = 'purl' }: Partial<NewSubmission> = {},
+): NewSubmission {
+  const submittedAtMs = Date.now();
+  const id = `sub_${ulid(submittedAtMs)}`;
+  const metadata = `{"purl":"pkg:npm/${id.toLowerCase()}@1.0.0","schema":"${schema}"}`;
+  const salt = randomBytes(32);
+  const commitment = metadataCommitment(salt, Buffer.from(metadata));
+  const artifactSha256 = randomBytes(32);
+  const statement = statementBytes({
+    artifactSha256: toHex(artifactSha256),
+    submissionId: id,
+    project: projectId,
+    submittedAt: new Date(submittedAtMs).toISOString(),
+    environment: 'live',
+    schema,
+    commitment,
+  });
+  const signature = sign('sha256', preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement), key);
+  return {
+    id,
+    projectId,
+    apiKeyId: 'key_test',
+    submittedAtMs,
+    artifactSha256,
+    schema,
+    metadata,
+    metadataState: MetadataState.VALID,
+    metadataErrors: null,
+    salt,
+    commitment: fromHex(commitment),
+    dsseKeyId,
+    signature,
+    leafHash: rebuildLeaf(statement, signature, spki).hash,
+    idempotency: undefined,
+    limits: { perSecond: 1_000_000, perHour: 1_000_000, perDay: 1_000_000 },
+  };
+}
+
+/** The response that a client gets for a stored row. */
+export function acknowledge(row: NewSubmission, logIndex: number): Acknowledged {
+  return {
+    id: row.id,
+    logIndex,
+    leafSha256: toHex(row.leafHash),
+    artifactSha256: toHex(row.artifactSha256),
+    ...(row.idempotency === undefined ? {} : { idempotencyKey: row.idempotency.key }),
+  };
+}
