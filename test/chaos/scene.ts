@@ -123,11 +123,13 @@ async function prepare(
   mkdirSync(register, { mode: 0o700 });
   const { env } = await makeInstallation(
     { teardown: (stop: () => Promise<unknown>) => hooks.add(stop) },
-    { databaseUrl: database.url(), natsUrl: '' },
     {
-      ...SETTINGS,
-      CHECKPOINT_REGISTER: register,
-      WITNESSES: JSON.stringify(authorities.map(({ setting }) => setting)),
+      servers: { databaseUrl: database.url(), natsUrl: '' },
+      env: {
+        ...SETTINGS,
+        CHECKPOINT_REGISTER: register,
+        WITNESSES: JSON.stringify(authorities.map(({ setting }) => setting)),
+      },
     },
   );
   return env;

@@ -11,7 +11,7 @@ import type { Credentials } from '../../src/server/process/up.js';
 import { newCreation, send } from '../support/calling/load.js';
 import { PROGRAM } from '../support/calling/run-cli.js';
 import { makeInstallation } from '../support/servers/installation.js';
-import { testDatabase, testServers } from '../support/servers/shared-servers.js';
+import { testDatabase } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 type Ended = { code: number | null; stderr: string };
@@ -93,8 +93,7 @@ t.test('without the optional packages api and worker run, and up says what is mi
   const { code, stderr } = await up.ended;
   t.equal(code, 1);
   t.match(stderr, /^error: There is no Postgres in node_modules .*npm ci.*DATABASE_URL\.\n$/);
-  const servers = { databaseUrl: await testDatabase(t), natsUrl: (await testServers()).natsUrl };
-  const { env } = await makeInstallation(t, servers);
+  const { env } = await makeInstallation(t);
   for (const role of ['worker', 'api']) {
     const ports = [...(role === 'api' ? ['--port', '0'] : []), '--ops-port', '0'];
     const server = run(t, [main, role, ...ports], { PATH: process.env.PATH ?? '', ...env });

@@ -1,10 +1,8 @@
 /** This machine's clock and the database's part: no statement is dated by a clock that is wrong. */
 import t from 'tap';
-import { connectPool } from '../../src/server/store/database/connect.js';
 import { installClock, letPass } from '../support/breaking/database-clock.js';
 import { newCreation, send } from '../support/calling/load.js';
 import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
-import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
 const HOUR_MS = 3_600_000;
@@ -15,11 +13,9 @@ async function offset({ opsUrl }: ServiceProcess): Promise<number> {
 }
 
 t.test('submissions are refused while the clocks are apart, and operators see it', async (t) => {
-  const databaseUrl = await testDatabase(t);
-  await installClock(databaseUrl);
-  const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
-  const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
-  t.teardown(() => pool.end({ timeout: 1 }));
+  const installation = await makeInstallation(t);
+  await installClock(installation.databaseUrl);
+  const pool = installation.openPool();
   const apiKey = await makeUnlimitedKey(pool);
   const api = await installation.startApi();
   const create = async () => (await send(api.baseUrl, apiKey, newCreation())).status;

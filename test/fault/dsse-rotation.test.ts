@@ -4,26 +4,19 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { type Verification, verifyBundle } from '../../src/proof/verify/verify.js';
-import { connectPool } from '../../src/server/store/database/connect.js';
 import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
 import { runProcess } from '../support/calling/run-cli.js';
 import type { Acknowledged } from '../support/judging/consistent.js';
 import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
-import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';
 import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
 
-const databaseUrl = await testDatabase(t);
 const tsa = await startFaultTsa(t);
-const { natsUrl } = await testServers();
-const installation = await makeInstallation(
-  t,
-  { databaseUrl, natsUrl },
-  { WITNESSES: JSON.stringify([tsa.setting('tsa')]) },
-);
-const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 60_000 });
-t.teardown(() => pool.end({ timeout: 1 }));
+const installation = await makeInstallation(t, {
+  env: { WITNESSES: JSON.stringify([tsa.setting('tsa')]) },
+});
+const pool = installation.openPool();
 const apiKey = await makeUnlimitedKey(pool);
 
 const dir = t.testdir();

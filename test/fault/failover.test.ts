@@ -1,11 +1,10 @@
 /** The database is replaced by one that lacks what was acknowledged, or a process is alone on the wrong one. */
 import t, { type Test } from 'tap';
-import { connectPool } from '../../src/server/store/database/connect.js';
 import { newCreation, send } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
 import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
 import { backUp } from '../support/servers/private-servers.js';
-import { copyDatabase, testDatabase, testServers } from '../support/servers/shared-servers.js';
+import { copyDatabase } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
 
@@ -86,13 +85,11 @@ t.test('indexes that another process gave away meanwhile are noticed by their le
 });
 
 t.test('a process that is alone on the wrong database notices that the others have gone on', async (t) => {
-  const databaseUrl = await testDatabase(t);
-  const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
-  const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
-  t.teardown(() => pool.end({ timeout: 1 }));
+  const installation = await makeInstallation(t);
+  const pool = installation.openPool();
   const apiKey = await makeUnlimitedKey(pool);
   const alone = await installation.startApi();
-  installation.env.DATABASE_URL = await copyDatabase(t, databaseUrl);
+  installation.env.DATABASE_URL = await copyDatabase(t, installation.databaseUrl);
   const api = await installation.startApi();
   await installation.startWorker();
   t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 201);

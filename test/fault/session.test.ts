@@ -5,14 +5,13 @@ import { getPostgresBinaries } from '../../src/server/embedded/postgres-binaries
 import { dataDirArgument } from '../../src/server/embedded/postgres-cluster.js';
 import { findPostgresUser } from '../../src/server/embedded/postgres-user.js';
 import { startServerProcess } from '../../src/server/embedded/server-process.js';
-import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { runProcess } from '../support/calling/run-cli.js';
 import { setScene } from '../support/fault-fixture.js';
 import { assertConsistent } from '../support/judging/consistent.js';
 import { findFreePort } from '../support/servers/free-port.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
-import { testDatabase, testServers } from '../support/servers/shared-servers.js';
 import { startStartupStripper } from '../support/servers/startup-stripper.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
@@ -39,11 +38,9 @@ const SETTINGS = {
 type Scene = { installation: Installation; pool: Pool; apiKey: string; databaseUrl: string };
 
 async function open(t: Test): Promise<Scene> {
-  const databaseUrl = await testDatabase(t);
-  const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
-  const pool = connectPool({ url: databaseUrl, name: 'test', max: 2, statementTimeoutMs: 10_000 });
-  t.teardown(() => pool.end({ timeout: 1 }));
-  return { installation, pool, databaseUrl, apiKey: await makeUnlimitedKey(pool) };
+  const installation = await makeInstallation(t);
+  const pool = installation.openPool();
+  return { installation, pool, databaseUrl: installation.databaseUrl, apiKey: await makeUnlimitedKey(pool) };
 }
 
 async function set({ pool, databaseUrl }: Scene, name: string, value: string): Promise<void> {

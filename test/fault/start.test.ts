@@ -11,11 +11,11 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { insertExport, stopExport } from '../../src/server/store/exports/exports.js';
 import { runProcess } from '../support/calling/run-cli.js';
 import { makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
-import { testDatabase, testServers } from '../support/servers/shared-servers.js';
+import { testDatabase } from '../support/servers/shared-servers.js';
 import { until } from '../support/until.js';
 
-const databaseUrl = await testDatabase(t);
-const installation = await makeInstallation(t, { databaseUrl, natsUrl: (await testServers()).natsUrl });
+const installation = await makeInstallation(t);
+const { databaseUrl } = installation;
 await (await installation.startWorker()).stop();
 const dir = t.testdir();
 

@@ -1,6 +1,6 @@
 /** The usual scene of a fault test: private servers, a foreign authority, an installation, a key. */
 import type { Test } from 'tap';
-import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
+import type { Pool } from '../../src/server/store/database/connect.js';
 import { assertConsistent, type Consistency } from './judging/consistent.js';
 import { type Installation, makeInstallation, makeUnlimitedKey } from './servers/installation.js';
 import { type PrivateServers, type ServerDirs, startPrivateServers } from './servers/private-servers.js';
@@ -23,14 +23,12 @@ export async function setScene(
 ): Promise<Scene> {
   const servers = await startPrivateServers(test, dirs);
   const tsa = await startFaultTsa(test);
-  const installation = await makeInstallation(
-    test,
-    { databaseUrl: servers.postgres.url, natsUrl: servers.nats.url },
-    { WITNESSES: JSON.stringify([tsa.setting('foreign')]), ...env },
-  );
+  const installation = await makeInstallation(test, {
+    servers: { databaseUrl: servers.postgres.url, natsUrl: servers.nats.url },
+    env: { WITNESSES: JSON.stringify([tsa.setting('foreign')]), ...env },
+  });
   const verified = new Set<string>();
-  const pool = testPool(servers.postgres.url);
-  test.teardown(() => pool.end({ timeout: 1 }));
+  const pool = installation.openPool();
   return {
     servers,
     tsa,
@@ -40,8 +38,4 @@ export async function setScene(
     assertConsistent: (t, acknowledged) =>
       assertConsistent(t, { pool, acknowledged, register: installation.register, verified }),
   };
-}
-
-function testPool(url: string): Pool {
-  return connectPool({ url, name: 'test', max: 4, statementTimeoutMs: 60_000 });
 }

@@ -16,7 +16,6 @@ import { runProcess } from '../../support/calling/run-cli.js';
 import { install, makeCertificate } from '../../support/certificates/certificates.js';
 import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';
 import { makeInstallation } from '../../support/servers/installation.js';
-import { testDatabase, testServers } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
 const HEADERS = { authorization: `Bearer ${KEYS.all}` };
@@ -169,12 +168,11 @@ t.test('what speaks no TLS is cut off, and what asks for another protocol is ref
 t.test(
   'a process takes a renewed certificate up on SIGHUP, keeps the old one when it cannot, and says so',
   async (t) => {
-    const { natsUrl } = await testServers();
     const own = t.testdir({});
     const files = { certFile: join(own, 'cert.pem'), keyFile: join(own, 'key.pem') };
     await install(first, files);
     const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile };
-    const installation = await makeInstallation(t, { databaseUrl: await testDatabase(t), natsUrl }, env);
+    const installation = await makeInstallation(t, { env });
     const api = await installation.startApi();
     const port = Number(new URL(api.baseUrl).port);
     const said = (level: string, text: RegExp) =>

@@ -4,12 +4,9 @@ import { ADMIN_METHODS } from '../../support/calling/admin.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { REFLECTION_VERSIONS, reflect, servicesOf } from '../../support/calling/stock-grpc.js';
 import { makeInstallation } from '../../support/servers/installation.js';
-import { testDatabase, testServers } from '../../support/servers/shared-servers.js';
 import { until } from '../../support/until.js';
 
-const { natsUrl } = await testServers();
-const installation = await makeInstallation(t, { databaseUrl: await testDatabase(t), natsUrl });
-installation.env.ADMIN_PORT = '0';
+const installation = await makeInstallation(t, { env: { ADMIN_PORT: '0' } });
 const token = installation.env.ADMIN_TOKEN ?? '';
 const api = await installation.startApi();
 

@@ -11,7 +11,7 @@ import type { Principal } from '../../../src/server/core/principal.js';
 import { openSecrets } from '../../../src/server/embedded/secrets.js';
 import { formatSecretKey, parseKeyRing } from '../../../src/server/keys/key-ring.js';
 import { makeKey, makeProject } from '../../../src/server/process/first-keys.js';
-import type { Pool } from '../../../src/server/store/database/connect.js';
+import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { PROGRAM } from '../calling/run-cli.js';
 
 /** How a process ended. */
@@ -45,8 +45,11 @@ export type LogLine = Record<string, unknown> & { level: string; msg: string };
 export type Installation = {
   /** Folder of the checkpoint register. */
   register: string;
-  /** More settings, for what is started from now on. */
+  databaseUrl: string;
+  /** Settings of what is started from now on. */
   env: Record<string, string>;
+  /** The test's own connections to the database, past the processes. */
+  openPool(): Pool;
   startApi(): Promise<ServiceProcess>;
   startWorker(): Promise<ServiceProcess>;
 };
@@ -54,22 +57,32 @@ export type Installation = {
 /** The same for every installation, so that API keys can be made without one. */
 const SECRET_KEY = formatSecretKey('k1', Buffer.alloc(32, 7));
 
-/** Keys, secrets and a register for processes over these servers; what it started is killed when the test ends. */
+/** `env` adds settings. */
+export type InstallationOptions = {
+  servers?: { databaseUrl: string; natsUrl: string };
+  env?: Record<string, string>;
+};
+
+/**
+ * Keys, secrets and a register for processes over these servers; by default over the run's NATS and a new database of the
+ * run's Postgres. What it started is killed when the test ends.
+ */
 export async function makeInstallation(
   test: Pick<Test, 'teardown'>,
-  servers: { databaseUrl: string; natsUrl: string },
-  env: Record<string, string> = {},
+  { servers, env = {} }: InstallationOptions = {},
 ): Promise<Installation> {
+  const { databaseUrl, natsUrl } = servers ?? (await runServers(test));
   const dir = await mkdtemp(join(tmpdir(), 'attest-service-'));
   test.teardown(() => rm(dir, { recursive: true, force: true }));
   await openSecrets(dir);
   const keyFiles = (use: string) =>
     ['live', 'test'].map((name) => `${name}=${join(dir, 'secrets', `${use}-${name}.pem`)}`).join(',');
   const installation: Installation = {
+    databaseUrl,
     register: env.CHECKPOINT_REGISTER ?? join(dir, 'register'),
     env: {
-      DATABASE_URL: servers.databaseUrl,
-      NATS_URL: servers.natsUrl,
+      DATABASE_URL: databaseUrl,
+      NATS_URL: natsUrl,
       DATA_DIR: dir,
       CHECKPOINT_REGISTER: join(dir, 'register'),
       SECRET_KEY,
@@ -81,10 +94,21 @@ export async function makeInstallation(
       BATCH_INTERVAL: '50ms',
       ...env,
     },
+    openPool: () => {
+      const pool = connectPool({ url: databaseUrl, name: 'test', max: 4, statementTimeoutMs: 60_000 });
+      test.teardown(() => pool.end({ timeout: 1 }));
+      return pool;
+    },
     startApi: () => startService(test, 'api', installation.env),
     startWorker: () => startService(test, 'worker', installation.env),
   };
   return installation;
+}
+
+/** Imported when needed: it brings tap, which prints a report in a program that is no test. */
+async function runServers(test: Pick<Test, 'teardown'>): Promise<{ databaseUrl: string; natsUrl: string }> {
+  const { testDatabase, testServers } = await import('./shared-servers.js');
+  return { databaseUrl: await testDatabase(test), natsUrl: (await testServers()).natsUrl };
 }
 
 const running = new Set<ChildProcess>();

@@ -29,7 +29,7 @@ export function testServers(): Promise<TestServers> {
  * Makes a database for this test, migrated unless `empty`, and returns its URL. It is dropped when the test ends,
  * whatever is still connected to it.
  */
-export async function testDatabase(test: Test, { empty = false } = {}): Promise<string> {
+export async function testDatabase(test: Pick<Test, 'teardown'>, { empty = false } = {}): Promise<string> {
   const { databaseUrl } = await testServers();
   const name = `test_${randomBytes(8).toString('hex')}`;
   await withConnection(databaseUrl, async (sql) => {
