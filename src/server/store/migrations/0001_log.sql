@@ -7,7 +7,7 @@ CREATE TABLE project (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- A key is found by its keyed hash; the key itself is shown once and never stored.
+-- A key is looked up by its HMAC; the key itself is shown once and never stored.
 CREATE TABLE api_key (
   id text COLLATE "C" PRIMARY KEY,
   project_id text COLLATE "C" NOT NULL REFERENCES project,
@@ -28,7 +28,7 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_by_project ON api_key (project_id, id);
 
--- Keys that sign statements; retired ones stay, verifiers need them.
+-- Keys that sign statements. Retired keys are kept because verifiers need them.
 CREATE TABLE dsse_key (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   environment smallint NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE dsse_key (
   valid_to timestamptz
 );
 
--- One log per environment and epoch; the newest epoch is the one written to. A frozen log takes no writes and signs
+-- One log per environment and epoch; only the newest epoch is written. A frozen log accepts no writes and signs
 -- nothing.
 CREATE TABLE log (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -51,7 +51,7 @@ CREATE TABLE log (
   UNIQUE (environment, epoch)
 );
 
--- One leaf. Written once, at its final index. Only redaction and correction touch a row later, and only its metadata.
+-- One leaf, written once at its final index. Later only redaction and correction update it, and only its metadata.
 -- `metadata` is JCS text. `attested_schema` and `attested_metadata` are set by a correction.
 CREATE TABLE submission (
   log_id integer NOT NULL,
@@ -75,11 +75,11 @@ CREATE TABLE submission (
   redacted_at timestamptz,
   PRIMARY KEY (log_id, log_index)
 );
--- ULIDs grow with time, so this index grows at its right edge; a random key here would halve the write rate.
+-- ULIDs increase with time, so inserts go to this index's rightmost page; a random key would halve the write rate.
 CREATE UNIQUE INDEX submission_id ON submission (id);
 CREATE INDEX submission_by_project ON submission (project_id, log_id, log_index);
 
--- Which witnesses a batch needs; a batch names the version it was sealed under.
+-- The witnesses of a batch; a batch references the version it was sealed under.
 -- `witnesses`: [{"name", "kind", "required"}].
 CREATE TABLE policy (
   environment smallint NOT NULL,
@@ -90,8 +90,8 @@ CREATE TABLE policy (
   PRIMARY KEY (environment, version)
 );
 
--- A stretch of a log, [first_index, tree_size), and the signed checkpoint at its end. Published, and visible to
--- readers, from `registered_at` on: the moment its root stands in the register outside this database.
+-- A range of a log, [first_index, tree_size), and the signed checkpoint at its end. Published and visible to readers
+-- since `registered_at`, when its root was written to the register outside this database.
 CREATE TABLE batch (
   log_id integer NOT NULL REFERENCES log,
   tree_size bigint NOT NULL,
@@ -112,7 +112,8 @@ CREATE TABLE batch (
 CREATE INDEX batch_unsettled ON batch (log_id, tree_size) WHERE status <> 2;
 CREATE INDEX batch_unregistered ON batch (log_id, tree_size) WHERE registered_at IS NULL;
 
--- What a batch holds of each project and schema, so that lists, events and exports never scan submissions.
+-- Number and index range of a batch's submissions by project and schema, so that lists, events and exports never scan
+-- submissions.
 CREATE TABLE batch_content (
   log_id integer NOT NULL,
   tree_size bigint NOT NULL,
@@ -124,7 +125,7 @@ CREATE TABLE batch_content (
   PRIMARY KEY (project_id, log_id, tree_size, schema)
 );
 
--- Each change of a batch's status, once.
+-- Status transitions of batches; a batch enters a status at most once.
 CREATE TABLE batch_transition (
   log_id integer NOT NULL,
   tree_size bigint NOT NULL,
@@ -145,8 +146,7 @@ CREATE TABLE tile (
 -- Hashes do not compress.
 ALTER TABLE tile ALTER COLUMN hashes SET STORAGE EXTERNAL;
 
--- The asking of one witness about one log. `attempt` fences: a worker whose attempt is no longer the newest changes
--- nothing.
+-- Requests to one witness for one log. `attempt` is a fencing token: a worker with an older attempt changes nothing.
 CREATE TABLE witness_state (
   log_id integer NOT NULL REFERENCES log,
   witness text COLLATE "C" NOT NULL,
@@ -160,7 +160,7 @@ CREATE TABLE witness_state (
   PRIMARY KEY (log_id, witness)
 );
 
--- What a witness handed over about the checkpoint at `tree_size`; it covers every batch up to there.
+-- A witness's evidence for the checkpoint at `tree_size`; it covers every batch up to that size.
 CREATE TABLE evidence (
   log_id integer NOT NULL REFERENCES log,
   witness text COLLATE "C" NOT NULL,
@@ -172,7 +172,7 @@ CREATE TABLE evidence (
   PRIMARY KEY (log_id, witness, tree_size)
 );
 
--- Certificate chains of time-stamping authorities, leaf first; retired ones stay, verifiers need them.
+-- Certificate chains of time-stamping authorities, leaf first. Retired chains are kept because verifiers need them.
 CREATE TABLE timestamp_authority (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text NOT NULL,
@@ -184,7 +184,7 @@ CREATE TABLE timestamp_authority (
 );
 CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority (name) WHERE valid_to IS NULL;
 
--- `request_hash` is a keyed hash of the RPC's name and message; a request is never stored.
+-- `request_hash` is an HMAC of the RPC's name and message; requests are never stored.
 CREATE TABLE idempotency_key (
   api_key_id text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
@@ -195,8 +195,8 @@ CREATE TABLE idempotency_key (
 );
 CREATE INDEX idempotency_key_by_age ON idempotency_key (created_at);
 
--- What a key has used in the second, hour and UTC day of `second` (seconds since the epoch), up to and including that
--- second. A new row a second keeps the chain of dead row versions short while a long snapshot holds vacuum back.
+-- Calls of a key in the second, hour and UTC day of `second` (seconds since the epoch), up to and including that
+-- second. One row per second keeps chains of dead row versions short while a long-running snapshot prevents vacuum.
 CREATE TABLE rate_counter (
   api_key_id text COLLATE "C" NOT NULL,
   bucket smallint NOT NULL,
@@ -207,9 +207,9 @@ CREATE TABLE rate_counter (
   PRIMARY KEY (api_key_id, bucket, second)
 ) WITH (fillfactor = 70);
 
--- Counts up to `p_wanted` calls of a key in one bucket, as far as its three windows have room, and says what was
--- granted. The caller's transaction holds the key's lock until it commits, so the count is exact over all processes.
--- A NULL limit does not bind. `left_ms`: how long the window of `second` still lasts.
+-- Counts up to `p_wanted` calls of a key in one bucket within the limits of three windows; returns the number granted.
+-- Locks the key until the caller's transaction ends, so the count is exact across processes. A NULL limit is no limit.
+-- `left_ms`: remaining time of the window of `second`.
 CREATE FUNCTION take_tokens(
   p_api_key_id text, p_bucket smallint, p_wanted bigint,
   p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint,
@@ -242,17 +242,16 @@ BEGIN
   END IF;
 END $$;
 
--- The gathered, sequenced write. One element of each array is one submission, in order of arrival. In this order:
--- idempotency keys are claimed without waiting, what is there already is read back, the rate windows are counted, and
--- last and shortest the log's lock is taken and the rows are placed behind its highest index. So indexes have no gaps
--- and readers always see a prefix.
+-- Appends a batch of submissions, one per element of each array, in order of arrival. Claims idempotency keys without
+-- waiting, reads back existing rows, takes rate tokens, then locks the log and appends after its highest index. Indexes
+-- therefore have no gaps, and readers always see a prefix.
 --
--- Locks: claims never wait; rate locks are taken in the order of API key ids, then the log's; so no two calls can
--- deadlock. A claim that another call holds makes its row `busy`, and nothing else.
+-- Locks: idempotency keys (never waits), rate counters in the order of API key ids, the log; so calls cannot deadlock.
+-- A row whose idempotency key another call holds is `busy`; other rows are unaffected.
 --
--- `p_again`: an earlier call with the same ids may have committed; those rows are read back.
--- outcome: 0 stored (or found stored), 1 replayed, 2 key reused, 3 busy, 4 over the limit.
--- Raises ATFRZ when the log is frozen.
+-- `p_again`: an earlier call with the same ids may have committed; its rows are read back.
+-- outcome: 0 stored (or already stored), 1 replayed, 2 key reused, 3 busy, 4 over the limit.
+-- Raises ATFRZ if the log is frozen.
 CREATE FUNCTION accept_submissions(
   p_log_id integer, p_again boolean, p_retention_ms bigint,
   p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[],
@@ -369,13 +368,13 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
 END $$;
 
--- The names of the witnesses that a policy requires, save the log itself (kind 1), which always lands.
+-- Names of the witnesses that a policy requires, except the log itself (kind 1), whose signature is always present.
 CREATE FUNCTION required_witness(p policy) RETURNS SETOF text LANGUAGE sql IMMUTABLE AS $$
   SELECT w ->> 'name' FROM jsonb_array_elements(p.witnesses) w
   WHERE (w ->> 'required')::boolean AND (w ->> 'kind')::int <> 1
 $$;
 
--- Whether a witness has vouched for a checkpoint of this size or a later one.
+-- Whether there is evidence of a witness for a checkpoint of at least this size.
 CREATE FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT EXISTS (SELECT FROM evidence e
                  WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)

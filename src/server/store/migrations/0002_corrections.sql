@@ -1,14 +1,14 @@
--- Statistics hold values of a column, and outlive their rows until the next ANALYZE: redaction would miss that copy.
--- Setting the type, which it is already, drops the statistics there are.
+-- Statistics contain column values until the next ANALYZE, so redacted values would remain there. Setting a column's
+-- present type again drops its existing statistics.
 ALTER TABLE submission
   ALTER COLUMN metadata TYPE text, ALTER COLUMN metadata SET STATISTICS 0,
   ALTER COLUMN metadata_errors TYPE text, ALTER COLUMN metadata_errors SET STATISTICS 0,
   ALTER COLUMN attested_metadata TYPE text, ALTER COLUMN attested_metadata SET STATISTICS 0,
   ALTER COLUMN salt TYPE bytea, ALTER COLUMN salt SET STATISTICS 0;
 
--- What was done, by whom and when. Written in the transaction that does it, and never changed. `project_id` is NULL
--- for what concerns the whole installation. No foreign keys: an entry outlives what it speaks of. `detail` holds no
--- metadata and no secret; `at` is as exact as it is shown. `actor_kind` and `action` are the numbers of proto enums
+-- Audit log. An entry is written in the transaction of its action and never changes. `project_id` is NULL for actions
+-- on the whole installation. No foreign keys: entries outlive their resources. `detail` contains no metadata and no
+-- secrets; `at` has the precision that is shown. `actor_kind` and `action` are numbers of proto enums
 -- (attestation.admin.v1).
 CREATE TABLE audit_entry (
   id text COLLATE "C" PRIMARY KEY,

@@ -1,9 +1,9 @@
--- The key that was made of this one by rotation.
+-- The key that replaced this one in a rotation.
 ALTER TABLE api_key ADD COLUMN successor_id text COLLATE "C";
 
--- What a key has used of a bucket in each hour and UTC day (`window_seconds` 3600 or 86400), `started` in seconds since
--- the epoch. A worker moves it here from `rate_counter`, which keeps the last minutes and each key's newest row; the
--- larger of both tables' figures for a window is the window's.
+-- Calls of a key in a bucket by hour and UTC day (`window_seconds` 3600 or 86400); `started` in seconds since the
+-- epoch. A worker copies them from `rate_counter`, which keeps the last minutes and each key's newest row. If both
+-- tables have a count for a window, the larger one is right.
 CREATE TABLE usage_counter (
   api_key_id text COLLATE "C" NOT NULL,
   window_seconds integer NOT NULL,

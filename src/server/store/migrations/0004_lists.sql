@@ -1,13 +1,13 @@
--- What lists read by, so that a page costs the same whatever the tables hold. Nothing here has a random key.
+-- Indexes for lists: the cost of a page does not depend on the size of the tables. No index has a random key.
 
--- They begin with columns that no other index begins with, so that none of those can stand in for them, sorting.
--- (A correction may change a row's schema, which `batch_content` does not follow.)
+-- No other index starts with their first columns, so the planner cannot choose another index and sort. (A correction
+-- may change a row's schema without changing `batch_content`.)
 CREATE INDEX submission_by_schema ON submission (schema, project_id, log_id, log_index);
 CREATE INDEX batch_by_status ON batch (status, log_id, tree_size);
 
--- Which stretch of a log holds the times of a window. Indexes follow times only nearly: clocks differ and writes
--- overlap. So each stretch of at most 256 leaves of a batch has bounds that hold without exception and never fall
--- along the log: `latest` is of all leaves up to its end, `earliest` of all sealed ones from its start on.
+-- Bounds of submission times for ranges of at most 256 leaves of a batch. Log order is only nearly time order, because
+-- clocks differ and writes overlap; these bounds are exact and non-decreasing along the log: `latest` is the maximum of
+-- all leaves up to the range's end, `earliest` the minimum of all sealed leaves from its start.
 CREATE TABLE log_time (
   log_id integer NOT NULL,
   end_index bigint NOT NULL,
@@ -21,7 +21,7 @@ CREATE TABLE log_time (
 CREATE INDEX log_time_by_earliest ON log_time (log_id, earliest, end_index);
 CREATE INDEX log_time_by_latest ON log_time (log_id, latest, end_index);
 
--- A trigger, because a worker of the version before seals without knowing of times.
+-- A trigger, because workers of the previous version seal batches without writing times.
 CREATE FUNCTION add_log_times() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   v_latest timestamptz := coalesce((SELECT t.latest FROM log_time t WHERE t.log_id = NEW.log_id
@@ -51,9 +51,9 @@ FROM batch b
 JOIN submission s ON s.log_id = b.log_id AND s.log_index >= b.first_index AND s.log_index < b.tree_size
 GROUP BY s.log_id, b.tree_size, (s.log_index - b.first_index) / 256;
 
--- The stretches of a log below `p_end` whose batches have a status, newest first. There are few: a batch's status
--- follows from how far each witness has covered the log. Comparisons of whole rows leave the planner one index to
--- choose, whatever its statistics say of a status that hardly any batch has.
+-- Ranges of a log below `p_end` whose batches have a status, newest first. They are few, because a batch's status
+-- depends on the tree size that each witness covers. Row comparisons leave the planner a single index to choose, even
+-- if its statistics underestimate a rare status.
 CREATE FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint)
 RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 AS $$
   WITH RECURSIVE stretch AS (
@@ -88,8 +88,8 @@ RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 
   SELECT stretch.first_index, stretch.end_index FROM stretch WHERE stretch.first_index < stretch.end_index
 $$;
 
--- The stretches of a log below `p_end` outside of which nothing was submitted after `p_after` and before `p_before`,
--- either of which may be NULL. What is not sealed yet is always among them.
+-- Ranges of a log below `p_end` that contain every submission after `p_after` and before `p_before`; either may be
+-- NULL. Unsealed leaves are always included.
 CREATE FUNCTION time_stretches(p_log_id integer, p_after timestamptz, p_before timestamptz, p_end bigint)
 RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 AS $$
   WITH sealed AS (
@@ -110,8 +110,8 @@ RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 
   SELECT b.size, p_end FROM bound b WHERE b.size < p_end
 $$;
 
--- Where below `p_end` a log can hold leaves of this submission status (NULL: any), submitted in this window: disjoint,
--- in no order. Outside of them there are none; inside all have the status, and nearly all the time.
+-- Ranges of a log below `p_end` that contain every leaf with this submission status (NULL: any) and a time in this
+-- window; disjoint, unordered. All leaves in them have the status, and nearly all have a time in the window.
 CREATE FUNCTION leaf_stretches(
   p_log_id integer, p_status smallint, p_after timestamptz, p_before timestamptz, p_end bigint
 ) RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 AS $$

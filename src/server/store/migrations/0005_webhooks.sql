@@ -1,19 +1,19 @@
--- Subscriptions, and events on their way to them. An event is never stored as such: it follows from a submission and a
--- transition of its batch. What waits for a subscription is a few ranges of log indexes; a row of its own is made for a
--- delivery when the project's token for its first attempt is granted.
+-- Webhooks and their deliveries. Events are not stored: they are derived from a submission and a transition of its
+-- batch. A webhook's pending events are a few ranges of log indexes; a delivery gets a row when its first attempt gets
+-- a token of the project.
 
--- The deliveries a project may attempt: so many a second, and so many at once after a pause.
+-- Rate limit of a project's delivery attempts (token bucket): rate per second and burst.
 ALTER TABLE project ADD COLUMN webhook_deliveries_per_second bigint NOT NULL DEFAULT 100;
 ALTER TABLE project ADD COLUMN webhook_deliveries_burst bigint NOT NULL DEFAULT 1000;
 
--- What a project has left of its tokens at a time; a project without a row has all of them.
+-- A project's remaining tokens at a time; a project without a row has a full bucket.
 CREATE TABLE webhook_tokens (
   project_id text COLLATE "C" PRIMARY KEY,
   tokens double precision NOT NULL,
   at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
--- A transition whose events are not on their way yet; those from before this migration are not sent. `landed` and
+-- `notified`: the transition's events are queued; transitions before this migration are not sent. `landed` and
 -- `missing` are the required witnesses of a batch that became partial.
 ALTER TABLE batch_transition ADD COLUMN notified boolean NOT NULL DEFAULT true;
 ALTER TABLE batch_transition ALTER COLUMN notified SET DEFAULT false;
@@ -21,9 +21,9 @@ ALTER TABLE batch_transition ADD COLUMN landed text[];
 ALTER TABLE batch_transition ADD COLUMN missing text[];
 CREATE INDEX batch_transition_not_notified ON batch_transition (log_id, tree_size) WHERE NOT notified;
 
--- `secret` and `previous_secret` are encrypted. `active_since`: transitions from before are not sent. `due_at`: when
--- something of it is due, null when nothing is; whoever makes something due sets it in the same transaction.
--- `lease` fences: of several workers one sends at a time. `number` orders lists.
+-- `secret` and `previous_secret` are encrypted. `active_since`: earlier transitions are not sent. `due_at`: when the
+-- next delivery is due, NULL if there is none; set in the transaction that adds a delivery. `lease` is a fencing token:
+-- one worker at a time sends. `number` is the order of lists.
 CREATE TABLE webhook (
   id text COLLATE "C" PRIMARY KEY,
   number bigint GENERATED ALWAYS AS IDENTITY,
@@ -48,8 +48,8 @@ CREATE TABLE webhook (
 CREATE INDEX webhook_by_project ON webhook (project_id, environment, number) WHERE status <> 3;
 CREATE INDEX webhook_due ON webhook (due_at) WHERE due_at IS NOT NULL;
 
--- Submissions of the subscription's project in a batch, from `next_index` on, whose event for a transition is to be
--- sent. `transition` is a batch status.
+-- Submissions of the webhook's project in a batch, from `next_index`, whose events for a transition are pending.
+-- `transition` is a batch status.
 CREATE TABLE webhook_range (
   webhook_id text COLLATE "C" NOT NULL,
   log_id integer NOT NULL,
@@ -62,9 +62,9 @@ CREATE TABLE webhook_range (
 );
 CREATE INDEX webhook_range_by_age ON webhook_range USING brin (created_at);
 
--- One event on its way to one subscription. `transition` is a batch status; null for a test, which belongs to no
--- submission. `attempt` counts attempts and fences; `step` counts failures in the present retry schedule. While an
--- attempt is under way `next_attempt_at` is when it is given up for lost.
+-- Delivery of one event to one webhook. `transition` is a batch status; NULL for a test, which has no submission.
+-- `attempt` counts attempts and is a fencing token; `step` counts failures in the current retry schedule. During an
+-- attempt `next_attempt_at` is its expiry.
 CREATE TABLE webhook_delivery (
   webhook_id text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -84,7 +84,7 @@ CREATE INDEX webhook_delivery_pending ON webhook_delivery (webhook_id, next_atte
 CREATE INDEX webhook_delivery_failed ON webhook_delivery (webhook_id, id) WHERE status = 3;
 CREATE INDEX webhook_delivery_by_age ON webhook_delivery USING brin (created_at);
 
--- What came of each attempt. `answer` is the first 2 KiB of the receiver's answer.
+-- Results of attempts. `answer` is the first 2 KiB of the response body.
 CREATE TABLE webhook_attempt (
   delivery_id text COLLATE "C" NOT NULL,
   number integer NOT NULL,
@@ -96,13 +96,13 @@ CREATE TABLE webhook_attempt (
   PRIMARY KEY (delivery_id, number)
 );
 
--- Takes up to `p_max` deliveries of a subscription that are due, as far as the project has tokens: first those that
--- wait for another attempt, then new ones, whose rows it makes under the ids given, from the subscription's ranges. Each
--- is due again after `p_visible_ms`, unless its attempt is recorded before. Extends the lease; raises nothing and
--- returns nothing when the lease is no longer `p_lease` or the subscription is gone. Of a disabled one only tests are due.
+-- Claims up to `p_max` due deliveries of a webhook, limited by its project's tokens: first retries, then new
+-- deliveries, which it inserts from the webhook's ranges with the given ids. A claim expires after `p_visible_ms`
+-- unless its attempt is recorded. Extends the lease; returns no rows if the lease is not `p_lease` any more or the
+-- webhook was deleted. For a disabled webhook only test deliveries are due.
 --
--- Locks: the subscription, then the project's tokens; of deliveries only those that nobody holds. The commit is not
--- waited for: a claim that is lost with the server is made again, and the record of an attempt flushes it.
+-- Locks: the webhook, then the project's tokens; skips locked deliveries. Commits asynchronously: a claim lost in a
+-- crash is repeated, and recording an attempt flushes it.
 CREATE FUNCTION claim_webhook_deliveries(
   p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[]
 ) RETURNS SETOF webhook_delivery LANGUAGE plpgsql AS $$
@@ -180,9 +180,9 @@ BEGIN
   UPDATE webhook_tokens t SET tokens = v_tokens, at = v_now WHERE t.project_id = v_webhook.project_id;
 END $$;
 
--- Ends a lease and says in how many milliseconds something of the subscription is due; null when nothing is. What is
--- due at once but for the project's tokens is due when there is one. The lock comes first, so that what others make
--- due meanwhile is either seen or sets `due_at` after this.
+-- Releases a lease and returns the milliseconds until the webhook's next delivery is due, or NULL if there is none. A
+-- delivery that waits for the project's tokens is due when there is a token. Locks first, so deliveries that others add
+-- concurrently are either seen here or set `due_at` afterwards.
 CREATE FUNCTION release_webhook(p_webhook_id text, p_lease bigint) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
   v_webhook webhook;

@@ -1,5 +1,5 @@
--- The keys of SECRET_KEY that the processes over this database have worked with, by their ids. A fingerprint is derived
--- from its key and tells nothing of it; a process whose keys do not fit does not start.
+-- Fingerprints of the keys in SECRET_KEY that this database was used with, by key id. A fingerprint is derived from its
+-- key and reveals nothing about it. A process whose keys have other fingerprints does not start.
 CREATE TABLE secret_key (
   id text PRIMARY KEY,
   fingerprint bytea NOT NULL,

@@ -1,21 +1,21 @@
--- Secrets before the previous one that still sign: what was promised a day signs for a day, however often the secret is
--- rotated meanwhile. Encrypted, as `secret` is; each with its own end.
+-- Secrets older than the previous one that still sign: a replaced secret signs for its full overlap, even if the
+-- webhook is rotated again. Encrypted like `secret`; each has its own expiry.
 ALTER TABLE webhook ADD COLUMN older_secrets bytea[] NOT NULL DEFAULT '{}';
 ALTER TABLE webhook ADD COLUMN older_secrets_until timestamptz[] NOT NULL DEFAULT '{}';
 
--- History is pruned by subscription, through the primary key: once rows take the place of pruned ones, an index of
--- block ranges by age leads to the whole table.
+-- History is pruned by webhook through the primary key: once new rows reuse the space of pruned ones, a BRIN index by
+-- age matches the whole table.
 DROP INDEX webhook_delivery_by_age;
 DROP INDEX webhook_range_by_age;
 
--- Takes up to `p_max` deliveries of a subscription that are due, as far as the project has tokens: first those that
--- wait for another attempt, then new ones, whose rows it makes under the ids given, from the subscription's ranges. Each
--- is due again after `p_visible_ms`, unless its attempt is recorded before. Extends the lease; raises nothing and
--- returns nothing when the lease is no longer `p_lease` or the subscription is gone. Of a disabled one only tests are due.
--- A clock that steps back brings no tokens, and none are missed for it later.
+-- Claims up to `p_max` due deliveries of a webhook, limited by its project's tokens: first retries, then new
+-- deliveries, which it inserts from the webhook's ranges with the given ids. A claim expires after `p_visible_ms`
+-- unless its attempt is recorded. Extends the lease; returns no rows if the lease is not `p_lease` any more or the
+-- webhook was deleted. For a disabled webhook only test deliveries are due. While the clock is set back, no tokens are
+-- added; afterwards none are missing.
 --
--- Locks: the subscription, then the project's tokens; of deliveries only those that nobody holds. The commit is not
--- waited for: a claim that is lost with the server is made again, and the record of an attempt flushes it.
+-- Locks: the webhook, then the project's tokens; skips locked deliveries. Commits asynchronously: a claim lost in a
+-- crash is repeated, and recording an attempt flushes it.
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(
   p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[]
 ) RETURNS SETOF webhook_delivery LANGUAGE plpgsql AS $$
@@ -96,9 +96,9 @@ BEGIN
   UPDATE webhook_tokens t SET tokens = v_tokens, at = v_now WHERE t.project_id = v_webhook.project_id;
 END $$;
 
--- Ends a lease and says in how many milliseconds something of the subscription is due; null when nothing is. What is
--- due at once but for the project's tokens is due when there is one. The lock comes first, so that what others make
--- due meanwhile is either seen or sets `due_at` after this.
+-- Releases a lease and returns the milliseconds until the webhook's next delivery is due, or NULL if there is none. A
+-- delivery that waits for the project's tokens is due when there is a token. Locks first, so deliveries that others add
+-- concurrently are either seen here or set `due_at` afterwards.
 CREATE OR REPLACE FUNCTION release_webhook(p_webhook_id text, p_lease bigint) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
   v_webhook webhook;

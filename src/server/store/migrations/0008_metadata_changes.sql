@@ -1,6 +1,6 @@
--- How often the metadata of a project's submissions was corrected or erased. Who keeps one as it was read asks for this
--- one number, whichever submission it is about. A trigger counts, so that processes of the version before count too;
--- the row stays locked until the change commits, so that who reads a number sees every change up to it.
+-- Number of corrections and redactions of a project's submissions, which validates cached submissions of the project. A
+-- trigger counts, so changes by processes of the previous version count too. The row stays locked until the change
+-- commits, so a reader of a number sees every change up to it.
 CREATE TABLE metadata_change (
   project_id text COLLATE "C" PRIMARY KEY REFERENCES project,
   changes bigint NOT NULL

@@ -1,22 +1,10 @@
--- A function's plans are kept until a table's statistics change. One made while a table was small would scan it, and go
--- on scanning it as it grows by millions: so a function that is called all the time must find its rows by an index.
+-- A function's plans are cached until a table's statistics change. A plan made for a small table would be a sequential
+-- scan and stay one while the table grows by millions of rows, so frequently called functions must use indexes.
 ALTER FUNCTION take_tokens SET enable_seqscan = off;
 ALTER FUNCTION claim_webhook_deliveries SET enable_seqscan = off;
 ALTER FUNCTION release_webhook SET enable_seqscan = off;
 
--- The gathered, sequenced write. One element of each array is one submission, in order of arrival. In this order:
--- idempotency keys are claimed without waiting, what is there already is read back, the rate windows are counted, and
--- last and shortest the log's lock is taken and the rows are placed behind its highest index. So indexes have no gaps
--- and readers always see a prefix.
---
--- Locks: claims never wait; rate locks are taken in the order of API key ids, then the log's; so no two calls can
--- deadlock. A claim that another call holds makes its row `busy`, and nothing else.
---
--- `p_again`: an earlier call with the same ids may have committed; those rows are read back.
--- outcome: 0 stored (or found stored), 1 replayed, 2 key reused, 3 busy, 4 over the limit.
--- Raises ATFRZ when the log is frozen.
---
--- Keys and rows are looked up one by one: each look-up stands for itself (LIMIT), so no plan can join a whole table.
+-- As in 0001_log.sql, but keys and rows are looked up one by one with LIMIT, so no plan can join a whole table.
 CREATE OR REPLACE FUNCTION accept_submissions(
   p_log_id integer, p_again boolean, p_retention_ms bigint,
   p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[],
@@ -139,8 +127,9 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(v_outcome, v_resource, v_index, v_second, v_n_second, v_n_hour, v_n_day);
 END $$;
 
--- `earliest` never falls along the log: of the new stretches the first has the least, and of those before only the last
--- ones can be later than it. So they are looked at from the newest one on, which no plan can make a scan of all.
+-- `earliest` is non-decreasing along the log: the first new range has the smallest value, and only the last existing
+-- ranges can exceed it. The loop therefore walks from the newest range backwards, which no plan can turn into a full
+-- scan.
 CREATE OR REPLACE FUNCTION add_log_times() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_latest timestamptz := coalesce((SELECT t.latest FROM log_time t WHERE t.log_id = NEW.log_id

@@ -1,7 +1,7 @@
--- The bounds of the times of what is not sealed, for every 1024 leaves. `log_time` has those of what is; while no worker
--- seals, the tail grows to millions of rows, which a list by times would have to look at one by one. Written now and
--- then by API processes (store/tail-times.ts), never by a write: rows cover the tail without a gap from where it was
--- sealed to when they were written, and those below that are of no meaning any more.
+-- Bounds of submission times for every 1024 unsealed leaves; `log_time` has those of sealed leaves. While no worker
+-- seals, the tail grows to millions of rows, which a list by time would have to scan. API processes write it
+-- periodically (store/submissions/tail-times.ts), never in a submission's transaction. Rows cover the tail without gaps
+-- from the sealed size at the time of writing; rows below the present sealed size are obsolete.
 CREATE TABLE tail_time (
   log_id integer NOT NULL,
   end_index bigint NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE tail_time (
   PRIMARY KEY (log_id, end_index)
 );
 
--- As before for what is sealed. The rest is the stretch of the tail's bounds, and what came after these were written.
+-- Sealed leaves as before; then the range of the tail's bounds, and the leaves after the last bound.
 CREATE OR REPLACE FUNCTION time_stretches(p_log_id integer, p_after timestamptz, p_before timestamptz, p_end bigint)
 RETURNS TABLE (first_index bigint, end_index bigint) LANGUAGE sql STABLE ROWS 2 AS $$
   WITH sealed AS (

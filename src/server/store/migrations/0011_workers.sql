@@ -1,4 +1,4 @@
--- The workers that run, by ids of their own; each says every few seconds that it does.
+-- Running workers; each updates `seen_at` every few seconds.
 CREATE TABLE worker (
   id text COLLATE "C" PRIMARY KEY,
   seen_at timestamptz NOT NULL DEFAULT clock_timestamp()

@@ -1,6 +1,6 @@
--- The audit log in partitions by month, so that what is older than it is kept can go as whole tables while no entry can
--- be changed or deleted. Ids begin with their time: a month is a range of them. What was there before, this month's, and
--- what belongs to no month that there is yet, is in the default partition.
+-- The audit log, partitioned by month: expired entries are dropped as whole tables, and no entry can be changed or
+-- deleted. Ids start with their time, so a month is a range of ids. The default partition has the existing entries,
+-- those of this month and those of months without a partition.
 ALTER TABLE audit_entry RENAME TO audit_entry_default;
 ALTER TABLE audit_entry_default RENAME CONSTRAINT audit_entry_pkey TO audit_entry_default_pkey;
 ALTER INDEX audit_entry_by_project RENAME TO audit_entry_default_by_project;
@@ -14,7 +14,7 @@ ALTER TABLE audit_entry ATTACH PARTITION audit_entry_default DEFAULT;
 CREATE TRIGGER audit_entry_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_entry
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- What the ids of entries of a time begin with.
+-- The prefix of the ids of a time's entries.
 CREATE FUNCTION audit_id_at(p_at timestamptz) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT 'aud_' || string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ',
     ((floor(extract(epoch FROM p_at) * 1000)::bigint >> (5 * n)) & 31)::int + 1, 1), '' ORDER BY n DESC)
@@ -28,9 +28,9 @@ BEGIN
                   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', p_name);
 END $$;
 
--- Drops the partitions all of whose entries are from `p_retention_ms` before `p_now` or earlier, and adds those of the
--- next three months. One caller at a time does it; a month for which the default partition has entries already is left
--- to it. Waits no longer than two seconds for those who read or write entries.
+-- Drops partitions whose entries are all older than `p_retention_ms` at `p_now` and adds those of the next three
+-- months, except months with entries in the default partition. Returns at once if another call runs. Waits at most two
+-- seconds for readers and writers of entries.
 CREATE FUNCTION keep_audit_partitions(p_retention_ms bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '2s' AS $$
 DECLARE

@@ -1,14 +1,15 @@
 -- Appending submissions in functions of one step each, and a comment on every function: its contract and its locks.
 --
--- Every function that reads a growing table sets enable_seqscan = off, and reads by LIMIT in LATERAL: see 0009_plans.sql.
+-- Every function that reads a growing table sets enable_seqscan = off, and reads by LIMIT in LATERAL: see
+-- 0009_plans.sql.
 --
 -- Columns are passed as one array per column. Measured for 500 rows a call, CPU time of Postgres: one array of a
 -- composite type takes 9 to 13 % longer without idempotency keys, 5 to 7 % with them.
 
--- What became of a submission. SubmissionOutcome in store/submissions has the same names.
+-- Outcomes of a submission; SubmissionOutcome in store/submissions has the same names.
 CREATE TYPE submission_outcome AS ENUM ('stored', 'replayed', 'key_reused', 'busy', 'limited');
 
--- The use of an API key's windows: of the second, its hour and its UTC day. `second` is seconds since the epoch.
+-- Calls of an API key in a second, its hour and its UTC day. `second` is seconds since the epoch.
 CREATE TYPE window_use AS (second bigint, n_second bigint, n_hour bigint, n_day bigint);
 
 CREATE FUNCTION find_stored_submissions(

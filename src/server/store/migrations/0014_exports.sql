@@ -1,6 +1,7 @@
 -- A continuous export of a project's submissions in one environment. `destination` is the proto's JSON without secrets;
--- `secrets` is the encrypted JSON of its secret members, empty once stopped. `schema` null exports all. Enumerations are
--- proto numbers: kind, compression, start, status (1 active, 2 failing, 3 stopped). `lease` counts up and fences writers.
+-- `secrets` is the encrypted JSON of its secret members, empty once stopped. `schema` null exports all. Enumerations
+-- are proto numbers: kind, compression, start, status (1 active, 2 failing, 3 stopped). `lease` counts up and fences
+-- writers.
 CREATE TABLE export (
   id text COLLATE "C" PRIMARY KEY,
   number bigint GENERATED ALWAYS AS IDENTITY,
@@ -24,7 +25,7 @@ CREATE TABLE export (
 CREATE INDEX export_by_project ON export (project_id, environment, number);
 CREATE INDEX export_due ON export (due_at) WHERE due_at IS NOT NULL;
 
--- How far an export has come in a log. Every matching batch after `start_size` and up to `through_size` has a shipment;
+-- Progress of an export in a log. Every matching batch after `start_size` and up to `through_size` has a shipment;
 -- so has every one up to `backfill_size`, which ends at `start_size`.
 CREATE TABLE export_cursor (
   export_id text COLLATE "C" NOT NULL REFERENCES export,
@@ -79,8 +80,8 @@ CREATE TABLE export_manifest (
 CREATE INDEX export_manifest_pending ON export_manifest (export_id, due_at)
   WHERE wanted_revision > shipped_revision;
 
--- Leaves `[first_index, end_index)` of a log whose exported lines may have changed: by evidence, for all projects, or by a
--- change of metadata, for `project_id`. A row is deleted once the shipments that it concerns are marked.
+-- Leaves `[first_index, end_index)` of a log whose exported lines may have changed: by evidence, for all projects, or
+-- by a change of metadata, for `project_id`. A row is deleted once the shipments that it concerns are marked.
 CREATE TABLE export_change (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   log_id integer NOT NULL,
@@ -97,7 +98,7 @@ CREATE TABLE idempotency_lease (
   PRIMARY KEY (api_key_id, key)
 );
 
--- What an event about an export says: `export_id` and the event's data.
+-- Content of an event about an export: `export_id` and the event's data.
 ALTER TABLE webhook_delivery ADD COLUMN export_id text COLLATE "C", ADD COLUMN detail text;
 
 CREATE FUNCTION note_metadata_changes() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$

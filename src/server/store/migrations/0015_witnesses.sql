@@ -23,8 +23,8 @@ CREATE TABLE witness_request (
 );
 CREATE UNIQUE INDEX witness_request_exclusive ON witness_request (witness) WHERE is_exclusive;
 
--- By what verifiers recognise the witnesses that are not time-stamping authorities, and when it was trusted. `identity`
--- names its kind (a proto WitnessKind number) and depends on it.
+-- Identities of witnesses that are not time-stamping authorities, and when they were trusted. `identity` has its kind (a
+-- proto WitnessKind number); its other members depend on the kind.
 CREATE TABLE trusted_witness (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL,
