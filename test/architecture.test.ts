@@ -163,7 +163,7 @@ t.test('a cycle of imports is reported, with the way around', async (t) => {
   t.strictSame(diamond, [], 'two ways to a file are no cycle');
 });
 
-t.test('the environment may be read in src/config/config.ts only, however it is spelled', async (t) => {
+t.test('only src/config/config.ts may read the environment, by any syntax', async (t) => {
   const ways = [
     'export const a = process.env.A;',
     "export const a = process['env'];",

@@ -40,9 +40,9 @@ export function parseEvent(body: Uint8Array): WebhookEvent {
 }
 
 function readEvent(json: JsonObject): WebhookEvent {
-  const { type: spelled, ...rest } = json;
-  if (typeof spelled !== 'string') throw new Error('it has no type');
-  const type: EventType = findEnumNumber(EventTypeSchema, spelled) ?? EventType.UNSPECIFIED;
+  const { type: typeName, ...rest } = json;
+  if (typeof typeName !== 'string') throw new Error('it has no type');
+  const type: EventType = findEnumNumber(EventTypeSchema, typeName) ?? EventType.UNSPECIFIED;
   const event = fromJson(EventSchema, { ...rest, type }, LENIENT);
   if (event.id === '' || event.data === undefined) throw new Error('it has no id or no data');
   // The options of EventType say which message `data` is; that they agree with WebhookEvent is tested.

@@ -8,21 +8,21 @@ function namesByNumber(desc: DescEnum): ReadonlyMap<number, string> {
   const known = ENUM_NAMES.get(desc);
   if (known !== undefined) return known;
   const read = desc.values.map((value): [number, string] => [value.number, getOption(value, spelling)]);
-  const spelled = new Map(read.filter(([, text]) => text !== ''));
-  ENUM_NAMES.set(desc, spelled);
-  return spelled;
+  const names = new Map(read.filter(([, text]) => text !== ''));
+  ENUM_NAMES.set(desc, names);
+  return names;
 }
 
 /** Name of an enum value on REST, `live` for `Environment.LIVE`. Throws if it has none. */
 export function enumName(desc: DescEnum, number: number): string {
   const text = namesByNumber(desc).get(number);
-  if (text === undefined) throw new Error(`${desc.typeName} has no spelling for ${number}`);
+  if (text === undefined) throw new Error(`${desc.typeName} has no name for ${number}`);
   return text;
 }
 
 /** Number of the enum value with this name; undefined if there is none. */
 export function findEnumNumber(desc: DescEnum, text: string): number | undefined {
-  for (const [number, spelled] of namesByNumber(desc)) if (spelled === text) return number;
+  for (const [number, name] of namesByNumber(desc)) if (name === text) return number;
   return undefined;
 }
 

@@ -107,7 +107,7 @@ t.test('metadata comes from the command or a file, the schema from either', asyn
   t.equal(created.at(-1)?.validation, ValidationMode.LENIENT);
 });
 
-t.test('--json prints the submission as REST spells it, --quiet its id', async (t) => {
+t.test('--json prints the submission as REST JSON, --quiet its id', async (t) => {
   const { env } = await serve(t);
   const { paths, digests, ids } = files(t);
   const json = await runProcess(['submit', paths[0]!, '--json'], env);

@@ -99,7 +99,7 @@ t.test('tiles with a flipped bit prove nothing', async (t) => {
   }
 });
 
-t.test('a leaf record has one spelling', async (t) => {
+t.test('only the canonical form of a leaf record is accepted', async (t) => {
   const [record] = RECORDS;
   const text = Buffer.from(record!).toString();
   t.strictSame(parseLeafRecord(record!).publicKey, publicKey);

@@ -18,7 +18,7 @@ import { fromHex, toHex, utf8 } from '../../src/proof/bytes/encoding.js';
 import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { nameText } from '../../src/proof/rfc3161/name.js';
 
-t.test('values have one spelling each', async (t) => {
+t.test('values have one encoding each', async (t) => {
   const time = (text: string) =>
     generalizedTime(parseDer(derElement(0x18, utf8(text)), 100), 'time').toISOString();
   t.equal(time('20240229235959Z'), '2024-02-29T23:59:59.000Z');

@@ -61,7 +61,7 @@ t.test('canonical JSON is that of the vectors of RFC 8785', async (t) => {
   );
 });
 
-t.test('canonical JSON spells numbers as Appendix B of RFC 8785 does', async (t) => {
+t.test('canonical JSON formats numbers as in RFC 8785, appendix B', async (t) => {
   const table: [ieee754: string, text: string][] = [
     ['0000000000000000', '0'],
     ['8000000000000000', '0'],
@@ -166,7 +166,7 @@ t.test('a commitment is opened by its salt and metadata and by nothing else', as
   t.not(metadataCommitment(salt, jcsBytes({ schema: 'purl' })), commitment);
 });
 
-t.test('hex and base64 have one spelling for each byte string', async (t) => {
+t.test('hex and base64 are canonical', async (t) => {
   const bytes = Uint8Array.of(0, 1, 0xfb, 0xff, 0x3e);
   t.strictSame(fromHex(toHex(bytes)), bytes);
   t.strictSame(fromBase64(toBase64(bytes)), bytes);

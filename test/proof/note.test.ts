@@ -120,7 +120,7 @@ t.test('a second, false line by the same key spoils a note', async (t) => {
   );
 });
 
-t.test('checkpoint bodies are read in their one spelling only', async (t) => {
+t.test('only the canonical form of a checkpoint body is accepted', async (t) => {
   const root = toBase64(checkpoint.rootHash);
   t.equal(parseCheckpointBody(`o\n0\n${root}\n`).size, 0);
   t.equal(parseCheckpointBody(`o\n9007199254740991\n${root}\n`).size, Number.MAX_SAFE_INTEGER);
@@ -146,7 +146,7 @@ t.test('checkpoint bodies are read in their one spelling only', async (t) => {
     t.throws(() => parseCheckpointBody(body), FormatError, JSON.stringify(body.slice(0, 60)));
 });
 
-t.test('notes are bounded and read in their one spelling only', async (t) => {
+t.test('notes are bounded, and only their canonical form is accepted', async (t) => {
   const line = encodeSignatureLine({ name: 'n', keyId: '01020304', signature: new Uint8Array(64) });
   t.equal(parseNote(`a\n\nb\n\n${line}`).text, 'a\n\nb\n', 'the last empty line divides');
   t.equal(parseNote(`a\n\n${line.repeat(64)}`).signatures.length, 64);
@@ -176,7 +176,7 @@ t.test('notes are bounded and read in their one spelling only', async (t) => {
   for (const [what, note] of bad) t.throws(() => parseNote(note), FormatError, what);
 });
 
-t.test('verifier keys are read in their one spelling only', async (t) => {
+t.test('only the canonical form of a verifier key is accepted', async (t) => {
   const vkey = encodeVerifierKey(logKey);
   t.strictSame(parseVerifierKey(vkey), logKey);
   const typed = (type: number) => toBase64(concatBytes(Uint8Array.of(type), log.publicKey));

@@ -4,7 +4,7 @@ import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { decodeEntries, encodeEntries } from '../../src/proof/log/entries.js';
 import { parseTilePath, tilePath } from '../../src/proof/log/tile-path.js';
 
-t.test('tile paths have one spelling, and only that is read', async (t) => {
+t.test('only the canonical form of a tile path is accepted', async (t) => {
   const good: [Parameters<typeof tilePath>[0], string][] = [
     [{ level: 0, index: 0, width: 256 }, 'tile/0/000'],
     [{ level: 0, index: 999, width: 256 }, 'tile/0/999'],

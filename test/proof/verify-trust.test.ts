@@ -58,7 +58,7 @@ t.test('trust roots that cannot be read, or contradict themselves, check nothing
   }
 });
 
-t.test('the two spellings of a log’s key are one key, or the trust roots are refused', async (t) => {
+t.test('both forms of a log’s key are one key, or the trust roots are rejected', async (t) => {
   const [log] = trustRoots.transparency_logs as JsonObject[];
   const [otherLog] = rootsOf(other.service).transparency_logs as JsonObject[];
   const withPem = (public_key_pem: unknown) => ({

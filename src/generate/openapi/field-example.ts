@@ -1,6 +1,6 @@
 import { type DescField, getOption, hasOption, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { default_value, example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
-import { isTextual } from '../../server/json/well-known.js';
+import { isTextual } from '../../server/json/well-known-codec.js';
 
 /** The example of a field that its proto gives, as JSON; undefined without one. Throws, naming the field, when it is no JSON. */
 export function findExample(field: DescField): JsonValue | undefined {

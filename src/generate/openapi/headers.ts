@@ -83,8 +83,8 @@ const HEADERS: Readonly<Record<string, Header>> = {
   },
 };
 
-/** Headers whose spelling is not just their words' first letters in upper case. */
-const SPELLINGS: Readonly<Record<string, string>> = {
+/** Headers whose case differs from capitalised words. */
+const CASES: Readonly<Record<string, string>> = {
   'x-ratelimit-limit': 'X-RateLimit-Limit',
   'x-ratelimit-remaining': 'X-RateLimit-Remaining',
   'x-ratelimit-reset': 'X-RateLimit-Reset',
@@ -105,19 +105,19 @@ export const RATE_HEADERS = [
 
 /** The headers section of the components. */
 export function headerComponents(): JsonObject {
-  return Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [spelled(name), header]));
+  return Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [headerCase(name), header]));
 }
 
 /** Refers to response headers by their lower-case names. Throws if a name is unknown here. */
 export function headerRefs(names: readonly string[]): JsonObject {
-  return Object.fromEntries(names.map((name) => [spelled(name), headerRef(name)]));
+  return Object.fromEntries(names.map((name) => [headerCase(name), headerRef(name)]));
 }
 
 function headerRef(name: string): JsonObject {
   if (HEADERS[name] === undefined) throw new Error(`no description of the header ${name}`);
-  return refTo('headers', spelled(name));
+  return refTo('headers', headerCase(name));
 }
 
-function spelled(name: string): string {
-  return SPELLINGS[name] ?? name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase());
+function headerCase(name: string): string {
+  return CASES[name] ?? name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase());
 }

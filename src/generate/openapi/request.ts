@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, JsonObject } from '@bufbuild/protobuf';
-import { findTextReader } from '../../server/json/text.js';
+import { findTextReader } from '../../server/json/text-reader.js';
 import { commentOf } from './comment.js';
 import { type Components, refTo } from './components.js';
 import { findMessageExample } from './example.js';
@@ -84,7 +84,7 @@ function pathParameter(components: Components, desc: DescMessage, name: string):
   return { name, in: 'path', required: true, ...parameterOf(components, field) };
 }
 
-/** A field as query parameters: one, or those of its members where it is a message. None where text cannot spell it. */
+/** Query parameters of a field: one, or those of a message's members. None if text cannot represent it. */
 function queryParameters(
   components: Components,
   field: DescField,

@@ -9,7 +9,7 @@ const ajv = formats.default(new Ajv2020({ strict: false }));
 
 /**
  * Whether a member must be there. In requests: when its rules say so, or refuse the zero that a missing one stands
- * for. In answers: when its rules say so, and whatever the REST surface always spells (src/server/json/message.ts).
+ * for. In answers: when its rules say so, and fields that REST JSON always contains (src/server/json/message-codec.ts).
  */
 export function isRequired(field: DescField, direction: Direction, schemaOf: () => JsonObject): boolean {
   const rules = findRules(field);

@@ -6,7 +6,7 @@ const FLOAT: JsonObject = {
   oneOf: [{ type: 'number' }, { type: 'string', enum: ['NaN', 'Infinity', '-Infinity'] }],
 };
 
-/** Schema of a scalar on REST (src/server/json/scalar.ts). */
+/** Schema of a scalar on REST (src/server/json/scalar-codec.ts). */
 export function scalarSchema(type: ScalarType): JsonObject {
   switch (type) {
     case ScalarType.STRING:
@@ -33,7 +33,7 @@ export function scalarSchema(type: ScalarType): JsonObject {
   }
 }
 
-/** Schema of a `google.protobuf` type on REST (src/server/json/well-known.ts); undefined for other types. */
+/** Schema of a `google.protobuf` type on REST (src/server/json/well-known-codec.ts); undefined for other types. */
 export function findWellKnownSchema(desc: DescMessage): JsonObject | undefined {
   if (isWrapperDesc(desc)) {
     const [value] = desc.fields;

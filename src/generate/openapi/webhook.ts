@@ -38,7 +38,7 @@ const HEADERS: readonly JsonObject[] = [
   },
   {
     name: 'webhook-signature',
-    description: 'The signatures as Standard Webhooks spells them, a space between.',
+    description: 'The signatures in the format of Standard Webhooks, separated by spaces.',
     schema: { type: 'string', pattern: '^v1,[A-Za-z0-9+/]{43}=(?: v1,[A-Za-z0-9+/]{43}=)*$' },
   },
 ];

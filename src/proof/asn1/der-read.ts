@@ -101,7 +101,7 @@ export function objectIdentifier(node: DerNode, name: string): string {
   return [top, head - top * 40n, ...arcs.slice(1)].join('.');
 }
 
-/** A BOOLEAN, which DER spells 00 or FF. */
+/** A BOOLEAN, which is 00 or FF in DER. */
 export function booleanValue(node: DerNode, name: string): boolean {
   const { content } = expectTag(node, TAG.boolean, name);
   if (content.length !== 1 || (content[0] !== 0 && content[0] !== 0xff)) {

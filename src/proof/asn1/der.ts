@@ -1,6 +1,6 @@
 /**
  * Strict, bounded reading of DER (X.690, section 10). Every length is checked against its parent before it is used,
- * nothing is left over, and an element has exactly one accepted spelling of tag and length; what sits inside an OCTET
+ * nothing is left over, and an element has exactly one accepted encoding of tag and length; what sits inside an OCTET
  * STRING is not looked into.
  */
 import { FormatError } from '../bytes/format-error.js';

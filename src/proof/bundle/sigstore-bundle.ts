@@ -1,5 +1,5 @@
 /**
- * The Sigstore bundle v0.3 of a submission: DSSE envelope, leaf record and inclusion, in the spelling (ProtoJSON) that
+ * The Sigstore bundle v0.3 of a submission: DSSE envelope, leaf record and inclusion, in the ProtoJSON that
  * Sigstore's own tools read. There is exactly one such bundle for a submission and a checkpoint, so our verifier
  * builds it anew and compares.
  */

@@ -1,5 +1,5 @@
 /**
- * Text forms of bytes. Decoding is strict: there is exactly one spelling of a byte string, so a changed character is
+ * Text forms of bytes. Decoding is strict: a byte string has exactly one encoding, so a changed character is
  * a changed value and nothing can hide in padding bits.
  */
 import { FormatError } from './format-error.js';

@@ -89,7 +89,7 @@ export function decodeBase64(text: string): Uint8Array {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    // What is not base64 at all is no text's canonical spelling, except that of nothing.
+    // Text that is not base64 decodes to nothing, whose canonical base64 is ''.
     return new Uint8Array();
   }
 }

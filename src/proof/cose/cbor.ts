@@ -1,4 +1,4 @@
-/** The part of CBOR (RFC 8949) that receipts are made of, in its deterministic encoding: one spelling of each value. */
+/** The part of CBOR (RFC 8949) that receipts are made of, in its deterministic encoding. */
 import { concatBytes, fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 

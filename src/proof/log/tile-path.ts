@@ -22,7 +22,7 @@ export function tilePath({ level, index, width }: TileAddress): string {
   return `tile/${level}/${indexPath(index)}${suffix}`;
 }
 
-/** The address a path stands for, or undefined when it is not the one canonical spelling of any. */
+/** Parses a tile path. Undefined if it is not the canonical form of an address. */
 export function parseTilePath(path: string): TileAddress | undefined {
   if (path.length > 100) return undefined;
   const match = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/)*\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);

@@ -66,7 +66,7 @@ function byteReader(input: Uint8Array): ByteReader {
   };
 }
 
-/** A longer form of the same number is refused: a proof has one spelling. */
+/** Rejects non-minimal encodings of a number: a proof has one encoding. */
 function readVaruint(byte: () => number): number {
   let value = 0;
   for (let i = 0; i < MAX_VARUINT_BYTES; i++) {

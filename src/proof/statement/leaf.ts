@@ -35,7 +35,7 @@ export function leafRecordText(digest: string, signature: string, publicKey: str
   );
 }
 
-/** Any base64 in a record's text. The record is canonical if the text is, for base64 has one spelling. */
+/** Any base64 in a record's text. The record is canonical if the text is, because base64 is canonical. */
 const BASE64 = '([A-Za-z0-9+/=]*)';
 
 /** What {@link leafRecordText} makes of any fields. Matching takes 2.6 µs, parsing JSON and writing it again 5.5 µs. */

@@ -35,7 +35,7 @@ export function statementBytes(fields: StatementFields): Uint8Array {
 
 /**
  * The same as text, written out directly because this runs for every submission. Members stand in the order RFC 8785
- * asks for, and JSON.stringify spells a well-formed string as RFC 8785 does.
+ * asks for, and JSON.stringify encodes a well-formed string as RFC 8785 does.
  */
 export function statementText(fields: StatementFields): string {
   const quote = JSON.stringify;

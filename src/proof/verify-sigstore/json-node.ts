@@ -90,9 +90,9 @@ export function fromProtoBase64(text: string, length?: number): Uint8Array {
 
 /** A 64-bit integer, a string in ProtoJSON: not negative and below 2^53. */
 export function index({ value, path }: JsonNode): number {
-  const isSpelledRight = typeof value === 'number' || (typeof value === 'string' && INTEGER.test(value));
+  const isIntegerForm = typeof value === 'number' || (typeof value === 'string' && INTEGER.test(value));
   const number = Number(value);
-  if (!isSpelledRight || !Number.isSafeInteger(number) || number < 0) {
+  if (!isIntegerForm || !Number.isSafeInteger(number) || number < 0) {
     throw refused(path, 'must be an integer from 0 to below 2^53');
   }
   return number;

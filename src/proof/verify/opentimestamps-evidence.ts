@@ -60,7 +60,7 @@ export function checkOpenTimestamps(
   }
 }
 
-/** Each evidence has one spelling. */
+/** Evidence has exactly one accepted encoding. */
 function readTimestamp({ witness, checkpoint }: Evidence): Timestamp {
   const timestamp = parseOtsOf(checkpointDigest(checkpoint.note.text), witness.evidence);
   if (!equalBytes(encodeOts(timestamp), witness.evidence)) {

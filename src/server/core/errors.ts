@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 
-/** An error that the caller sees. Its code determines the status and the spelling in every protocol. */
+/** An error that the caller sees. Its code determines the status in every protocol. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
 

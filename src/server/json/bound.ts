@@ -6,7 +6,7 @@ import { findItemRules, findRules } from './field-rules.js';
 
 /** Maximum size of a message in any of its encodings. */
 export type Bound = {
-  /** Of its bytes, as JSON of either spelling or as binary. */
+  /** Of its bytes, as REST JSON, ProtoJSON or binary. */
   maxBytes: number;
   /** Of the values in its Structs. */
   maxValues: number;
@@ -14,20 +14,20 @@ export type Bound = {
 
 /** For white space between members, and for unknown fields of clients that are newer. */
 const SPARE_BYTES = 4 * 1024;
-/** What a byte of canonical JSON takes at most: as an escape, or as a `google.protobuf.Value` in binary. */
-const SPELLED_BYTES = 6;
-/** What a character takes at most: as two escapes. */
+/** Maximum size of a byte of canonical JSON: as an escape, or as a `google.protobuf.Value` in binary. */
+const ENCODED_BYTES = 6;
+/** Maximum size of a character: two escapes. */
 const CHARACTER_BYTES = 12;
 /** A number, a time stamp, a duration, a bool. */
 const SCALAR_BYTES = 48;
-/** A value takes a byte of canonical JSON at least, and what separates it from the next one another. */
+/** Minimum size of a value in canonical JSON: one byte and a separator. */
 const VALUE_BYTES = 2;
 /** Quotes, colon and comma of a member, or tag and length. */
 const MEMBER_BYTES = 12;
 
 /**
- * How large a message can be that keeps the rules of its proto. Undefined when they leave open how long a field can be,
- * or when the message can hold its own type.
+ * Maximum size of a message that satisfies the rules of its proto. Undefined if they do not bound the length of a field,
+ * or if the message type is recursive.
  */
 export function findBound(desc: DescMessage): Bound | undefined {
   const size = messageSize(desc, new Set());
@@ -35,7 +35,7 @@ export function findBound(desc: DescMessage): Bound | undefined {
   return { maxBytes: SPARE_BYTES + size.bytes, maxValues: Math.ceil(size.values) };
 }
 
-/** The bound of a message within one that holds for all. */
+/** The smaller of a message's bound and `maxBytes`. */
 export function boundBy(bound: Bound | undefined, maxBytes: number): Bound {
   if (bound === undefined) return { maxBytes, maxValues: maxBytes / VALUE_BYTES };
   return { maxBytes: Math.min(bound.maxBytes, maxBytes), maxValues: bound.maxValues };
@@ -77,7 +77,7 @@ function valueSize(field: DescField, rules: FieldRules | undefined, within: Read
   switch (field.message.typeName) {
     case 'google.protobuf.Struct':
       if (maxBytes === undefined) return OPEN;
-      return { bytes: maxBytes * SPELLED_BYTES, values: maxBytes / VALUE_BYTES };
+      return { bytes: maxBytes * ENCODED_BYTES, values: maxBytes / VALUE_BYTES };
     case 'google.protobuf.Timestamp':
     case 'google.protobuf.Duration':
       return plain(SCALAR_BYTES);
@@ -90,21 +90,21 @@ function plain(bytes: number): Size {
   return { bytes, values: 0 };
 }
 
-/** What a text, bytes or a number take at most; infinite where the rules leave it open. */
+/** Maximum size of a scalar; infinite if the rules do not bound it. */
 function scalarBytes(
   type: ScalarType | undefined,
   rules: FieldRules | undefined,
   maxBytes: number | undefined,
 ): number {
   if (type !== ScalarType.STRING && type !== ScalarType.BYTES) return SCALAR_BYTES;
-  if (maxBytes !== undefined) return maxBytes * SPELLED_BYTES;
+  if (maxBytes !== undefined) return maxBytes * ENCODED_BYTES;
   if (rules?.type.case === 'bytes') {
     const { maxLen, len } = rules.type.value;
-    return Number(maxLen || len) * SPELLED_BYTES || Number.POSITIVE_INFINITY;
+    return Number(maxLen || len) * ENCODED_BYTES || Number.POSITIVE_INFINITY;
   }
   if (rules?.type.case !== 'string') return Number.POSITIVE_INFINITY;
   const { maxLen, len, maxBytes: max, lenBytes, in: only } = rules.type.value;
   if (only.length > 0) return Math.max(...only.map(({ length }) => length)) * CHARACTER_BYTES;
-  const bytes = Number(max || lenBytes) * SPELLED_BYTES;
+  const bytes = Number(max || lenBytes) * ENCODED_BYTES;
   return bytes || Number(maxLen || len) * CHARACTER_BYTES || Number.POSITIVE_INFINITY;
 }

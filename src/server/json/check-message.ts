@@ -9,14 +9,14 @@ import { isWrapperDesc, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/
 import { type Fields, findFieldValue } from './field.js';
 import { invalidRequest, type Reading, report, startReading } from './problems.js';
 import { isTimestamp, type Seconds } from './timestamp.js';
-import { checkFreeForm, checkText } from './well-known.js';
+import { checkFreeForm, checkText } from './well-known-codec.js';
 
 /** Reports problems of a value that is set. */
 type Check = (value: unknown, reading: Reading) => void;
 
 /**
- * Makes the check of messages that came as binary or ProtoJSON for what reading our own JSON refuses by itself: text
- * that cannot be stored, numbers that JSON cannot hold, time stamps outside the years 1 to 9999. It throws
+ * Compiles the check of binary and ProtoJSON messages for values that the REST reader rejects: text that cannot be
+ * stored, numbers that JSON cannot represent, time stamps outside the years 1 to 9999. The check throws
  * `request.invalid` with every problem. Compile once per type.
  */
 export function compileMessageCheck(desc: DescMessage): (message: Message) => void {
@@ -70,7 +70,7 @@ function findItemCheck(field: DescField, compiled: Map<DescMessage, Check>): Che
   if (isWrapperDesc(field.message)) return checkWrapped;
   switch (field.message.typeName) {
     case 'google.protobuf.Struct':
-      // Fields hold it as a plain JSON object, save those of Value.
+      // Fields hold it as a plain JSON object, except those of Value.
       if (field.parent.typeName === ValueSchema.typeName) return messageCheck(field.message, compiled);
       return (json, reading) => checkFreeForm(json as JsonValue, reading);
     case TimestampSchema.typeName:

@@ -31,12 +31,12 @@ export function hasMoreValues(json: Uint8Array, max: number): boolean {
   return false;
 }
 
-/** Fields of a message that lead to a `google.protobuf.Value`: their numbers, and the messages they hold. */
+/** Fields of a message that can contain a `google.protobuf.Value`, by number. */
 type Ways = Map<number, { isValue: boolean; ways: Ways }>;
 
-/** Deeper ones are refused by who reads them: each level of JSON takes three here. */
+/** Decoders reject deeper messages; a level of JSON is three levels here. */
 const MAX_DEPTH = 300;
-/** Of the entry that a map's member is on the wire. */
+/** Field number of the value in a map entry. */
 const MAP_VALUE_FIELD = 2;
 
 /**
@@ -55,7 +55,7 @@ export function compileCount(desc: DescMessage): ((bytes: Uint8Array, max: numbe
   };
 }
 
-/** Counts down from what is left; goes no further than below zero. */
+/** Counts down from `left` and stops below zero. */
 function countWithin(
   reader: BinaryReader,
   end: number,

@@ -5,7 +5,7 @@ import {
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 
-/** The rules of a field; undefined when it has none. */
+/** The rules of a field; undefined if it has none. */
 export function findRules(field: DescField): FieldRules | undefined {
   return hasOption(field, fieldOption) ? getOption(field, fieldOption) : undefined;
 }
@@ -22,15 +22,15 @@ export function findItemRules(rules: FieldRules | undefined): FieldRules | undef
   }
 }
 
-/** Which numbers of an enum the rules admit. */
+/** Whether the rules admit a number of an enum. */
 export function admitsNumber(rules: FieldRules | undefined, number: number): boolean {
   if (rules?.type.case !== 'enum') return true;
   const { in: only, notIn } = rules.type.value;
   return (only.length === 0 || only.includes(number)) && !notIn.includes(number);
 }
 
-/** The documented spellings that the rules of an enum field, or of its items, admit, in the order of its values. */
-export function admittedSpellings(field: DescField & { enum: DescEnum }): string[] {
+/** The names that the rules of an enum field, or of its items, admit, in the order of its values. */
+export function admittedNames(field: DescField & { enum: DescEnum }): string[] {
   const rules = findRules(field);
   const itemRules = findItemRules(rules) ?? rules;
   return enumNames(field.enum).filter((text) =>

@@ -6,7 +6,7 @@ import { ApiError } from '../core/errors.js';
 /** The state of reading a request: its current path and the problems so far. Owned by one request. */
 export type Reading = { readonly path: (string | number)[]; readonly problems: Problems };
 
-/** Problems as they were found; `more`: how many there were beyond those that are listed. */
+/** Problems in the order of detection; `more`: number of problems that are not listed. */
 type Problems = Problem[] & { more?: number };
 
 /** A reading at the root. */
@@ -30,7 +30,7 @@ export function reportAt(reading: Reading, name: string, message: string): undef
   reading.path.pop();
 }
 
-/** `request.invalid` with every problem that is listed in `details.errors`; there must be one at least. */
+/** `request.invalid` with the listed problems in `details.errors`; throws if there are none. */
 export function invalidRequest(problems: readonly Problem[] & { more?: number }): ApiError {
   const [first] = problems;
   if (first === undefined) throw new Error('a request without problems is not invalid');

@@ -1,13 +1,12 @@
 import type { DescField, DescMessage, JsonValue, MessageShape } from '@bufbuild/protobuf';
-import { fieldCodec, messageCodec } from './codec.js';
+import { compileFieldCodec, compileMessageCodec } from './compile-codec.js';
 import { type Fields, fieldSetter } from './field.js';
 import { invalidRequest, type Reading, startReading } from './problems.js';
 
 /**
- * Compiles the reader of a type's messages from the JSON that the writer makes. Compile once per type.
- * Throws when a field's type has no spelling; what it returns throws `request.invalid` with every problem: unknown
- * members, wrong types, values out of range, text that cannot be stored. The depth of the JSON must be bounded by
- * the caller.
+ * Compiles the reader of a message type's REST JSON. Compile once per type. Throws if a field's type has no JSON; the
+ * reader throws `request.invalid` with every problem: unknown members, wrong types, values out of range, text that
+ * cannot be stored. The caller bounds the depth of the JSON.
  */
 export function compileReader<D extends DescMessage>(desc: D): (json: JsonValue) => MessageShape<D> {
   const read = compileMessageReader(desc);
@@ -19,19 +18,19 @@ export function compileReader<D extends DescMessage>(desc: D): (json: JsonValue)
   };
 }
 
-/** The same with a reading that others report problems to as well. Undefined if the JSON is no object. */
+/** Like compileReader, but the reader reports problems to `reading` and returns undefined if the JSON is no object. */
 export function compileMessageReader(
   desc: DescMessage,
 ): (json: JsonValue, reading: Reading) => Fields | undefined {
-  const { read } = messageCodec(desc, new Map());
+  const { read } = compileMessageCodec(desc, new Map());
   return (json, reading) => read(json, reading) as Fields | undefined;
 }
 
-/** Makes the function that reads one field of a message from JSON and sets it. */
+/** Compiles the function that reads one field of a message from JSON and sets it. */
 export function compileFieldReader(
   field: DescField,
 ): (json: JsonValue, message: Fields, reading: Reading) => void {
-  const { read } = fieldCodec(field, new Map());
+  const { read } = compileFieldCodec(field, new Map());
   const set = fieldSetter(field);
   return (json, message, reading) => {
     const value = read(json, reading);

@@ -18,10 +18,10 @@ const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
 /**
- * The value of a JSON text (RFC 8259) in UTF-8 without a byte order mark. Nothing is parsed before its depth is known
- * to be at most `maxDepth`, in levels: a scalar has none, `{}` has one. One named `__proto__` is a
- * member like any other. Numbers beyond the range of doubles become infinite. Throws JsonSyntaxError, and
- * `request.invalid` that points at members of one name, and at the integers which a double does not give back.
+ * Parses JSON (RFC 8259) in UTF-8 without a byte order mark. Checks before parsing that its depth is at most `maxDepth`
+ * levels: a scalar has none, `{}` has one. `__proto__` is an ordinary member. Numbers beyond the range of doubles become
+ * infinite. Throws JsonSyntaxError, and `request.invalid` that points at duplicate members and at integers that a double
+ * cannot represent.
  */
 export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number }): JsonValue {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
@@ -44,8 +44,8 @@ function refuse(paths: readonly string[], message: string): Error {
 }
 
 /**
- * One pass over the bytes, strings skipped: refuses what opens too many levels, says whether all are ASCII, and counts
- * the colons, of which each member has one. In UTF-8 these bytes stand for nothing else.
+ * Scans the bytes outside strings: throws if there are too many levels, and returns whether all bytes are ASCII and the
+ * number of colons, one per member. In UTF-8 these bytes are never part of another character.
  */
 function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: number } {
   let colons = 0;
@@ -68,7 +68,7 @@ function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: 
   return { isAscii: seen < 0x80, colons };
 }
 
-// V8's words are fine, where they do not quote the text: an error's message may be logged, a body must not.
+// V8's message is used only if it does not quote the text: messages may be logged, bodies must not.
 const QUOTED_TEXT = /, (?:\.\.\.)?".*" is not valid JSON$/s;
 
 function parseText(text: string): JsonValue {
@@ -79,7 +79,7 @@ function parseText(text: string): JsonValue {
   }
 }
 
-/** Whether a value has more than `depth` levels: a scalar has none, `{}` has one. Looks no deeper than that. */
+/** Whether a value has more than `depth` levels: a scalar has none, `{}` has one. Stops at that depth. */
 export function isDeeperThan(value: JsonValue, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (depth === 0) return true;

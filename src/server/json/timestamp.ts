@@ -1,4 +1,4 @@
-/** What `google.protobuf.Timestamp` and `google.protobuf.Duration` hold. */
+/** The fields of `google.protobuf.Timestamp` and `google.protobuf.Duration`. */
 export type Seconds = { seconds: bigint; nanos: number };
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
@@ -8,7 +8,7 @@ const MAX_SECONDS = 253_402_300_799; // 9999-12-31T23:59:59Z
 const DURATION = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;
 const MAX_DURATION_SECONDS = 315_576_000_000;
 
-/** Reads an RFC 3339 time stamp with any offset and up to nine digits of a second; undefined when it is not one. */
+/** Parses an RFC 3339 time stamp with any offset and up to nine fractional digits; undefined if it is none. */
 export function parseTimestamp(text: string): Seconds | undefined {
   const match = RFC3339.exec(text);
   if (match === null) return undefined;
@@ -33,7 +33,7 @@ export function isTimestamp({ seconds, nanos }: Seconds): boolean {
   return seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && nanos >= 0 && nanos < 1e9;
 }
 
-/** The time as a Date, finer parts than milliseconds cut off: rounded up, the last of the year 9999 would be in 10000. */
+/** The time as a Date, truncated to milliseconds: rounding up could exceed the year 9999. */
 export function dateOfTimestamp({ seconds, nanos }: Seconds): Date {
   return new Date(Number(seconds) * 1000 + Math.floor(nanos / 1e6));
 }
@@ -43,28 +43,28 @@ export function dateNotBefore({ seconds, nanos }: Seconds): Date {
   return new Date(Math.min(Number(seconds) * 1000 + Math.ceil(nanos / 1e6), MAX_SECONDS * 1000 + 999));
 }
 
-/** Seconds as they were spelled, without the point: spelling one takes 0.5 µs, and a list's times share few. */
-const SPELLED = new Map<number, string>();
-const MAX_SPELLED = 1_000;
+/** Cache of formatted seconds: formatting takes 0.5 µs, and the times of a list are in few seconds. */
+const FORMATTED = new Map<number, string>();
+const MAX_FORMATTED = 1_000;
 
-/** RFC 3339 in UTC with exactly milliseconds, finer parts cut off; throws RangeError outside the years 1 to 9999. */
+/** RFC 3339 in UTC, truncated to milliseconds. Throws RangeError outside the years 1 to 9999. */
 export function formatTimestamp({ seconds, nanos }: Seconds): string {
   const wholeSeconds = Number(seconds);
   if (wholeSeconds < MIN_SECONDS || wholeSeconds > MAX_SECONDS)
     throw new RangeError('time stamp out of range');
-  return `${spellSecond(wholeSeconds)}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}Z`;
+  return `${formatSecond(wholeSeconds)}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}Z`;
 }
 
-function spellSecond(seconds: number): string {
-  const known = SPELLED.get(seconds);
+function formatSecond(seconds: number): string {
+  const known = FORMATTED.get(seconds);
   if (known !== undefined) return known;
   const text = new Date(seconds * 1000).toISOString().slice(0, -'.000Z'.length);
-  if (SPELLED.size >= MAX_SPELLED) SPELLED.clear();
-  SPELLED.set(seconds, text);
+  if (FORMATTED.size >= MAX_FORMATTED) FORMATTED.clear();
+  FORMATTED.set(seconds, text);
   return text;
 }
 
-/** Reads a duration in seconds as ProtoJSON spells it (`3600s`, `-0.5s`); undefined when it is not one. */
+/** Parses a ProtoJSON duration in seconds (`3600s`, `-0.5s`); undefined if it is none. */
 export function parseDuration(text: string): Seconds | undefined {
   const match = DURATION.exec(text);
   if (match === null) return undefined;
@@ -76,7 +76,7 @@ export function parseDuration(text: string): Seconds | undefined {
   return { seconds: BigInt(seconds * sign), nanos: nanos === 0 ? 0 : nanos * sign };
 }
 
-/** A duration as ProtoJSON spells it: seconds with no, three, six or nine digits after the point. */
+/** A duration in ProtoJSON: seconds with no, three, six or nine digits after the point. */
 export function formatDuration({ seconds, nanos }: Seconds): string {
   const isNegative = seconds < 0n || nanos < 0;
   const whole = seconds < 0n ? -seconds : seconds;

@@ -34,7 +34,7 @@ export async function findDestinationProblem(
 ): Promise<string | undefined> {
   if (!URL.canParse(text)) return 'the url is not a url';
   const url = new URL(text);
-  const problem = findSpellingProblem(text, url, allowInsecure);
+  const problem = findSyntaxProblem(text, url, allowInsecure);
   if (problem !== undefined) return problem;
   const hostname = bareHostname(url.hostname);
   const isLiteral = isIP(hostname) !== 0;
@@ -45,7 +45,7 @@ export async function findDestinationProblem(
   return mayCall ? undefined : notPublic(hostname).message;
 }
 
-function findSpellingProblem(text: string, url: URL, allowInsecure: boolean): string | undefined {
+function findSyntaxProblem(text: string, url: URL, allowInsecure: boolean): string | undefined {
   const problem = findSchemeProblem(url, allowInsecure);
   if (problem !== undefined) return problem;
   if (url.username !== '' || url.password !== '') return 'the url must not hold credentials';

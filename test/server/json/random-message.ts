@@ -30,7 +30,7 @@ export function draws(seed: number): Draw {
   };
 }
 
-/** A message with about a third of its fields set to values that the REST spelling keeps exactly. */
+/** A message with about a third of its fields set to values that REST JSON represents exactly. */
 export function randomMessage(desc: DescMessage, draw: Draw, depth = 0): Record<string, unknown> {
   const message = create(desc) as unknown as Record<string, unknown>;
   for (const field of desc.fields) {

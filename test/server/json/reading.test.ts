@@ -112,7 +112,7 @@ t.test('values of the wrong type or out of range are refused, whatever they look
   }
 });
 
-t.test('a member must be spelled as in the proto', async (t) => {
+t.test('members have the names of the proto', async (t) => {
   for (const name of [
     'stringField',
     'STRING_FIELD',

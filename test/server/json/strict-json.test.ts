@@ -142,7 +142,7 @@ t.test('a byte order mark is refused', async (t) => {
   t.equal(parse('"\ufeff"'), '\ufeff', 'within a string it is a character');
 });
 
-t.test('two members of one name are refused, however the name is spelled', async (t) => {
+t.test('duplicate members are rejected, also with escapes in their names', async (t) => {
   for (const [text, ...paths] of [
     ['{"a":1,"a":2}', '/a'],
     ['{"a":1,"\\u0061":2}', '/a'],

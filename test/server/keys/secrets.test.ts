@@ -179,7 +179,7 @@ t.test('a damaged secret is reported by its file, never quoted and never replace
   }
 });
 
-t.test('enum values are spelled as the protos say', async (t) => {
+t.test('enum values have the names of the protos', async (t) => {
   t.same(enumNames(EnvironmentSchema), ['live', 'test']);
   t.equal(enumName(EnvironmentSchema, Environment.TEST), 'test');
   t.equal(findEnumNumber(EnvironmentSchema, 'live'), Environment.LIVE);

@@ -172,7 +172,7 @@ t.test('what is not published yet is not shown', async (t) => {
   t.equal((await get(`log/test/${next}`)).status, 200);
 });
 
-t.test('what is no path of a tile is not found, however it is spelled', async (t) => {
+t.test('paths of no tile are 404 in every encoding', async (t) => {
   const odd = [
     ...[
       '',

@@ -9,7 +9,7 @@ import type { GitUrl } from './git-url.js';
 /** Where `git` and `ssh` are looked for. */
 export const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
-/** Settings of git by name, as `git config` spells them. */
+/** Settings of git by name, as in `git config`. */
 export type GitSettings = Readonly<Record<string, string>>;
 
 const SETTINGS: GitSettings = {

@@ -47,7 +47,7 @@ export function parseGitUrl({ allowInsecure }: { allowInsecure: boolean }, text:
   return { scheme, host, port, href: `${scheme}://${user}${host}:${port}${parts.path}` };
 }
 
-/** Unusual spellings of an IPv4 address become the usual one, so that it is the one checked and called. */
+/** Normalises an IPv4 address, so that the checked address is the one that is called. */
 function normaliseHost(host: string): string | undefined {
   return URL.canParse(`http://${host}/`) ? new URL(`http://${host}/`).hostname : undefined;
 }

@@ -7,7 +7,7 @@ const MAX_TEXT = 300;
 const MAX_LINE = 500;
 const SDK_HINT = '\n  Deserialization error';
 
-/** What failed: `action` as IAM spells it (`s3:PutObject`), `resource` as its owner knows it (`bucket/key`). */
+/** The failed request: its IAM action (`s3:PutObject`) and its resource (`bucket/key`). */
 export type Operation = { action: string; resource: string };
 
 /** What the errors of the SDK and of Node have in common; an error of a store may have any value in any of them. */

@@ -4,7 +4,7 @@ import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { form } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { jsonPointer } from '../../../protocol/json-pointer.js';
 import { MAX_PROBLEMS, type Problem } from '../../../protocol/problem.js';
-import { admittedSpellings } from '../../json/field-rules.js';
+import { admittedNames } from '../../json/field-rules.js';
 import { invalidRequest } from '../../json/problems.js';
 
 /**
@@ -54,7 +54,7 @@ function asProblem({ field, message, ruleId }: Violation): Problem {
 /** What the proto itself says that a field must be. */
 function findOwnWords(field: DescField, ruleId: string): string | undefined {
   if (field.enum !== undefined && ruleId.startsWith('enum.')) {
-    return `must be one of ${admittedSpellings(field).join(', ')}`;
+    return `must be one of ${admittedNames(field).join(', ')}`;
   }
   return ruleId === 'string.pattern' && hasOption(field, form)
     ? `must be ${getOption(field, form)}`

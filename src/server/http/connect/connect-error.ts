@@ -106,7 +106,7 @@ function cutText(text: string, maxCharacters: number): string {
 }
 
 /**
- * Spells the `grpc-message` of trailers that Connect has set so that every client reads it: Connect escapes the ASCII
+ * Encodes the `grpc-message` that Connect has set in trailers so that every client decodes it: Connect escapes the ASCII
  * punctuation as well, which gRPC does not ask for and @grpc/grpc-js, which reads it by decodeURI, leaves escaped.
  */
 export function setGrpcMessage(trailer: Headers): Headers {

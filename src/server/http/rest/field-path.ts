@@ -2,7 +2,7 @@ import { create, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { asFields, type FieldSetter, type Fields, fieldSetter, findFieldValue } from '../../json/field.js';
 import type { Reading } from '../../json/problems.js';
-import { findTextReader } from '../../json/text.js';
+import { findTextReader } from '../../json/text-reader.js';
 
 /**
  * The fields that a path of proto names leads through, the last one being what it names; undefined when there is no
@@ -20,7 +20,7 @@ export function findFieldPath(desc: DescMessage, names: readonly string[]): Desc
   return fields;
 }
 
-/** Whether a type is spelled as an object of its fields. */
+/** Whether the JSON of a type is an object of its fields. */
 function isPlain(desc: DescMessage): boolean {
   return !isWrapperDesc(desc) && desc.file.proto.package !== 'google.protobuf';
 }
@@ -28,7 +28,7 @@ function isPlain(desc: DescMessage): boolean {
 /** Sets the field at the end of a path from text; wrong text is a problem at the place the reading stands at. */
 export type TextSetter = (text: string, message: Fields, reading: Reading) => void;
 
-/** Makes the setter for a path of fields; a list is added to. Undefined when text cannot spell the last field. */
+/** Makes the setter for a path of fields; a list is added to. Undefined if text cannot represent the last field. */
 export function findTextSetter(fields: readonly DescField[]): TextSetter | undefined {
   const leaf = fields[fields.length - 1] as DescField;
   const read = findTextReader(leaf);

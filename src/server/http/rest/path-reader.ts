@@ -16,7 +16,7 @@ type PathReader = (
   body: BodyJson | undefined,
 ) => void;
 
-/** Makes the reader of a template's variables. Throws when one is no field of a type that a path can spell. */
+/** Makes the reader of a template's variables. Throws if one is no field, or of a type that text cannot represent. */
 export function compilePathReader(desc: DescMessage, template: Template): PathReader {
   const variables = template.variables.map((variable) => compileVariable(desc, variable));
   return (segments, message, reading, body) => {

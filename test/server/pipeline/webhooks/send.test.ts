@@ -87,7 +87,7 @@ t.test('a delivery over https is the event, signed by each secret', async (t) =>
   }
 });
 
-t.test('the signed content and its spelling are as documented', async (t) => {
+t.test('the signed content and the headers are as documented', async (t) => {
   const headers = signatureHeaders(KEYS, { id: 'evt_1', timestamp: 1_772_366_400, body: '{}' });
   t.match(headers, {
     'service-signature': /^t=1772366400,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/,

@@ -10,7 +10,7 @@ import {
 import { canonicalJson } from '../../proof/bytes/jcs.js';
 import { isJsonObject, type ValueCodec, type ValueReader } from './field.js';
 import { type Reading, report } from './problems.js';
-import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
+import { FORBIDDEN_TEXT, scalarCodec } from './scalar-codec.js';
 import { isForbiddenText } from './strict-json.js';
 import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, type Seconds } from './timestamp.js';
 
@@ -23,8 +23,8 @@ import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, type Se
 export function findWellKnownCodec(desc: DescMessage, unwrapped: boolean): ValueCodec | undefined {
   if (isWrapperDesc(desc)) return wrapperCodec(desc, unwrapped);
   const codec = CODECS.get(desc.typeName);
-  if (codec === undefined && UNSPELLED.has(desc.typeName))
-    throw new Error(`${desc.typeName} has no spelling on REST`);
+  if (codec === undefined && WITHOUT_JSON.has(desc.typeName))
+    throw new Error(`${desc.typeName} has no JSON on REST`);
   return codec;
 }
 
@@ -33,7 +33,7 @@ export function isTextual(desc: DescMessage): boolean {
   return desc.typeName === TimestampSchema.typeName || desc.typeName === DurationSchema.typeName;
 }
 
-const UNSPELLED: ReadonlySet<string> = new Set(['google.protobuf.Any', 'google.protobuf.FieldMask']);
+const WITHOUT_JSON: ReadonlySet<string> = new Set(['google.protobuf.Any', 'google.protobuf.FieldMask']);
 
 const NO_TIMESTAMP = 'must be an RFC 3339 time stamp, as in 2024-01-31T12:00:00Z';
 
@@ -110,7 +110,7 @@ function formed(
   return (json, reading) => (hasForm(json) ? read(json, reading) : report(reading, expected));
 }
 
-/** Makes the reader of a free-form value; `convert` makes its message. The value's depth must be bounded by the caller. */
+/** Makes the reader of a free-form value; `convert` makes its message. The caller bounds the value's depth. */
 function freeFormReader(convert: (json: JsonValue) => unknown): ValueReader {
   return (json, reading) => {
     const known = reading.problems.length;
@@ -126,7 +126,7 @@ function writeCanonical(value: unknown): string {
   return text;
 }
 
-/** Reports every text and number in a value that neither canonical JSON nor the database can hold. */
+/** Reports every text and number in a value that canonical JSON or the database cannot represent. */
 export function checkFreeForm(json: JsonValue, reading: Reading): void {
   if (typeof json === 'string') checkText(json, reading);
   // JSON.parse makes Infinity of 1e999.

@@ -26,7 +26,7 @@ export type MessageCodec = ValueCodec & {
   writeWith: (message: unknown, texts: FieldTexts<Record<string, unknown>>) => string;
 };
 
-/** A message's codec that has no field yet, and the function that adds one: a message may hold its own type. */
+/** A codec without fields, and the function that adds one. Two steps, because a message type may be recursive. */
 type ObjectCodec = { codec: MessageCodec; addField: (field: DescField, value: ValueCodec) => void };
 
 /** Writes a member of a message, or '' if it is left out. */

@@ -4,7 +4,7 @@ import type { ValueCodec, ValueReader } from './field.js';
 import { type Reading, report } from './problems.js';
 import { isForbiddenText } from './strict-json.js';
 
-/** What a text must not hold: PostgreSQL refuses the one, canonical JSON (RFC 8785) the other. */
+/** Problem of text that PostgreSQL (U+0000) or canonical JSON (RFC 8785: lone surrogates) rejects. */
 export const FORBIDDEN_TEXT = 'must not hold U+0000 or a lone surrogate';
 
 const INT32 = { least: -(2 ** 31), most: 2 ** 31 - 1 };
@@ -12,7 +12,7 @@ const UINT32 = { least: 0, most: 2 ** 32 - 1 };
 // 64-bit integers are JSON numbers, exact as far as doubles are.
 const INT64 = { least: Number.MIN_SAFE_INTEGER, most: Number.MAX_SAFE_INTEGER };
 const UINT64 = { least: 0, most: Number.MAX_SAFE_INTEGER };
-/** Text that JSON spells as it is: to see that takes half the time of JSON.stringify. */
+/** Text without escapes in JSON; this check takes half the time of JSON.stringify. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 const MAX_FLOAT = 3.4028234663852886e38;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -118,16 +118,16 @@ function integerReader(
 }
 
 /**
- * The codec of an enum, by the `spelling` option of its values. A value without one, and one that this build does
- * not know, never appears. Throws when no value has a spelling.
+ * The codec of an enum by the names of its values (option `spelling`). Values without a name and unknown values are left
+ * out. Throws if no value has a name.
  *
- * @param admitted the spellings that the field's rules admit, which callers are told of
+ * @param admitted the names that the field's rules admit, for error messages
  */
 export function enumCodec(desc: DescEnum, admitted: readonly string[]): ValueCodec {
   const texts = enumNames(desc);
-  if (texts.length === 0) throw new Error(`no value of ${desc.typeName} has a spelling`);
+  if (texts.length === 0) throw new Error(`no value of ${desc.typeName} has a name`);
   const numbers = new Map(texts.map((text) => [text, findEnumNumber(desc, text)]));
-  if (numbers.size < texts.length) throw new Error(`two values of ${desc.typeName} share a spelling`);
+  if (numbers.size < texts.length) throw new Error(`two values of ${desc.typeName} share a name`);
   const byNumber = new Map([...numbers].map(([text, number]) => [number, JSON.stringify(text)]));
   const expected = `must be one of ${admitted.join(', ')}`;
   return {

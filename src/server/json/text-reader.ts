@@ -1,8 +1,8 @@
 import { type DescField, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
-import { itemCodec } from './codec.js';
+import { compileItemCodec } from './compile-codec.js';
 import type { Reading } from './problems.js';
-import { isTextual } from './well-known.js';
+import { isTextual } from './well-known-codec.js';
 
 /** Reads a field's value, or one item of its list, from a path segment or query parameter. */
 type TextReader = (text: string, reading: Reading) => unknown;
@@ -10,19 +10,19 @@ type TextReader = (text: string, reading: Reading) => unknown;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Makes the reader for a field of a type that one text can spell: scalars, enums, time stamps, durations, wrappers.
- * Undefined for other types, and for maps.
+ * Compiles the reader of a field that a single text can represent: scalars, enums, time stamps, durations, wrappers.
+ * Undefined for other types and for maps.
  */
 export function findTextReader(field: DescField): TextReader | undefined {
   if (field.fieldKind === 'map') return undefined;
   if (field.message !== undefined && !isWrapperDesc(field.message) && !isTextual(field.message))
     return undefined;
-  const { read } = itemCodec(field, new Map());
+  const { read } = compileItemCodec(field, new Map());
   const toJson = textToJson(field);
   return (text, reading) => read(toJson(text), reading);
 }
 
-/** What JSON would have in the place of the text; text that fits no such type stays text and is refused as that. */
+/** Converts text to the JSON value of the field's type; returns other text unchanged, which the codec rejects. */
 function textToJson(field: DescField): (text: string) => JsonValue {
   if (field.enum !== undefined) return (text) => text;
   if (field.message !== undefined && isTextual(field.message)) return restorePlus;
@@ -38,7 +38,7 @@ function textToJson(field: DescField): (text: string) => JsonValue {
   }
 }
 
-/** A `+` that its sender did not escape has become a space on the way; where no space can be, it was a `+`. */
+/** Restores an unescaped `+`, which URL decoding turned into a space, in values that cannot contain spaces. */
 function restorePlus(text: string): string {
   return text.replaceAll(' ', '+');
 }

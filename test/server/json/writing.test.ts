@@ -35,7 +35,7 @@ t.test('an empty message shows its lists, maps and plain scalars, in the order o
   t.equal(
     compileWriter(BookSchema)(create(BookSchema)),
     '{"id":"","title":"","tags":[],"copies":0}',
-    'an enum without a spelling and unset members are left out',
+    'an enum value without a name and unset members are left out',
   );
   const everything = JSON.parse(write(create(EverythingSchema))) as Record<string, unknown>;
   t.same(everything.string_map, {});
@@ -44,7 +44,7 @@ t.test('an empty message shows its lists, maps and plain scalars, in the order o
   t.notOk(Object.keys(everything).some((name) => /^optional_|_choice$|wrapper$|^timestamp$/.test(name)));
 });
 
-t.test('values have their documented spelling', async (t) => {
+t.test('values have their documented JSON', async (t) => {
   const at = create(TimestampSchema, { seconds: 1_700_000_000n, nanos: 123_999_999 });
   const written = (init: Parameters<typeof create<typeof EverythingSchema>>[1]) =>
     JSON.parse(write(create(EverythingSchema, init))) as Record<string, unknown>;
@@ -76,7 +76,7 @@ t.test('values have their documented spelling', async (t) => {
   );
 });
 
-t.test('fields of the API are spelled as documented', async (t) => {
+t.test('fields of the API have their documented JSON', async (t) => {
   const text = compileWriter(SubmissionSchema)(
     create(SubmissionSchema, { id: 'sub_1', status: 1, logIndex: 7n, environment: 2, metadataState: 1 }),
   );
@@ -99,13 +99,13 @@ t.test('JSON texts of fields are copied in their places, whether the fields are 
   );
 });
 
-t.test('types without a spelling are refused when the codec is made', async (t) => {
-  t.throws(() => compileWriter(HasAnySchema), /HasAny\.detail: google\.protobuf\.Any has no spelling/);
+t.test('types without JSON are rejected when the codec is compiled', async (t) => {
+  t.throws(() => compileWriter(HasAnySchema), /HasAny\.detail: google\.protobuf\.Any has no JSON/);
   t.throws(
     () => compileReader(DeepSchema),
     /Deep\.inner: library\.v1\.HasAny\.detail: google\.protobuf\.Any/,
   );
   t.throws(() => compileWriter(HasFieldMaskSchema), /HasFieldMask\.masks: google\.protobuf\.FieldMask/);
-  t.throws(() => compileReader(HasUnspelledEnumSchema), /no value of library\.v1\.Unspelled has a spelling/);
-  t.throws(() => compileWriter(TimestampSchema), /spelled where a field has it/);
+  t.throws(() => compileReader(HasUnspelledEnumSchema), /no value of library\.v1\.Unspelled has a name/);
+  t.throws(() => compileWriter(TimestampSchema), /has JSON as a field only/);
 });

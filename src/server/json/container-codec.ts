@@ -1,12 +1,12 @@
 import { type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { isJsonObject, type ValueCodec, type ValueReader } from './field.js';
 import { type Reading, report } from './problems.js';
-import { FORBIDDEN_TEXT, scalarCodec } from './scalar.js';
+import { FORBIDDEN_TEXT, scalarCodec } from './scalar-codec.js';
 import { isForbiddenText } from './strict-json.js';
 
 const INTEGER = /^(?:0|-?[1-9]\d{0,15})$/;
 
-/** A JSON array of the items that have a spelling. */
+/** A JSON array; items without JSON are left out. */
 export function listCodec(item: ValueCodec): ValueCodec {
   return {
     write: (values) => {
@@ -31,7 +31,7 @@ function readItems(json: readonly JsonValue[], read: ValueReader, reading: Readi
   });
 }
 
-/** A JSON object by the map's keys, those values left out that have no spelling. */
+/** A JSON object by the map's keys; values without JSON are left out. */
 export function mapCodec(keyType: ScalarType, item: ValueCodec): ValueCodec {
   const findKeyProblem = keyCheck(keyType);
   return {
@@ -58,7 +58,7 @@ export function mapCodec(keyType: ScalarType, item: ValueCodec): ValueCodec {
   };
 }
 
-/** Says what is wrong with a key, if anything: keys are strings in JSON, whatever type the map's have. */
+/** Returns the check of a key, which returns a problem or undefined. In JSON keys of every type are strings. */
 function keyCheck(type: ScalarType): (key: string) => string | undefined {
   if (type === ScalarType.BOOL) {
     return (key) => (key === 'true' || key === 'false' ? undefined : 'must be named true or false');
