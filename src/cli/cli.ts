@@ -38,11 +38,3 @@ export function print(cli: Cli, line: string): void {
 export function printError(cli: Cli, line: string): void {
   cli.stderr.write(`${line}\n`);
 }
-
-/**
- * Makes untrusted text safe to print: replaces control and bidirectional formatting characters, which could spoof
- * other output, with U+FFFD.
- */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, '\uFFFD');
-}

@@ -1,5 +1,7 @@
 /** What an audit prints while it runs: text on standard error for people, or an object a line on standard output. */
-import { type Cli, print, printable, printError } from '../cli.js';
+
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, printError } from '../cli.js';
 import { openProgress, type Progress } from '../output/progress.js';
 import { type Alarm, alarmId } from './alarm.js';
 import type { Outcome } from './monitor.js';

@@ -1,5 +1,7 @@
 /** Runs an audit as a command: with its state, metrics, webhook and signals. */
-import { type Cli, print, printable, printError } from '../cli.js';
+
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, printError } from '../cli.js';
 import { errorJson, errorText } from '../output/report-error.js';
 import { exitCodeOf } from './alarm.js';
 import { createAlarmDesk } from './alarm-desk.js';

@@ -7,7 +7,8 @@ import {
 } from '../../../gen/attestation/admin/v1/exports_pb.js';
 import { DestinationKindSchema, ExportStatusSchema } from '../../../gen/attestation/v1/exports_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
-import { type Cli, print, printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print } from '../cli.js';
 import { type AdminFlags, collectPages, printJsonList, withAdminApi } from '../flags/admin-flags.js';
 import { formatTable } from '../output/table.js';
 

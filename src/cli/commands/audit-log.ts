@@ -8,7 +8,8 @@ import {
   AuditService,
 } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { enumName, enumNames, findEnumNumber } from '../../protocol/enum-names.js';
-import { type Cli, print, printable, UsageError } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, UsageError } from '../cli.js';
 import {
   ADMIN_HELP,
   type AdminFlags,

@@ -5,7 +5,8 @@ import {
   ProjectSchema,
   ProjectService,
 } from '../../../gen/attestation/admin/v1/projects_pb.js';
-import { type Cli, print, printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print } from '../cli.js';
 import {
   ADMIN_HELP,
   type AdminFlags,

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { type Cli, printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import type { Cli } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
 import { confirm } from '../output/confirm.js';
 import { printSubmission } from './correct.js';

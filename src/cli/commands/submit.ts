@@ -13,9 +13,10 @@ import { AttestationError } from '../../client/error.js';
 import { hashArtifact } from '../../client/hash.js';
 import { duration } from '../../config/setting-types.js';
 import { enumName } from '../../protocol/enum-names.js';
+import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/writer.js';
 import { mapConcurrent } from '../audit/map-concurrent.js';
-import { type Cli, print, printable, printError, UsageError } from '../cli.js';
+import { type Cli, print, printError, UsageError } from '../cli.js';
 import {
   addClientFlags,
   CLIENT_HELP,

@@ -15,7 +15,8 @@ import {
   type SigstoreVerification,
   verifySigstoreBundle,
 } from '../../proof/verify-sigstore/verify-sigstore.js';
-import { type Cli, print, printable, UsageError } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, UsageError } from '../cli.js';
 import { artifactSha256, parseDigestArgument } from '../input/artifact.js';
 import { inputFileSize, readInputFile } from '../input/input-file.js';
 import { EXIT_CODES } from '../output/exit-codes.js';

@@ -6,7 +6,8 @@ import { request as sendRequest } from 'undici';
 import { EventType } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { verifyWebhook } from '../../client/webhook.js';
 import { WebhookVerificationError } from '../../client/webhook-verification-error.js';
-import { type Cli, print, printable, printError, UsageError } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, printError, UsageError } from '../cli.js';
 import { type ClientFlags, openClient } from '../flags/client-flags.js';
 
 type Flags = ClientFlags & { forwardTo?: string; port: string; publicUrl?: string; json?: boolean };

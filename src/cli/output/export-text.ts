@@ -11,7 +11,7 @@ import {
   ExportStatusSchema,
 } from '../../../gen/attestation/v1/exports_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
-import { printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
 import { formatTable } from './table.js';
 
 /** Exports as a table, one per line. */

@@ -1,7 +1,7 @@
 /** API keys as text. */
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type ApiKey, ApiKeyStatus } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
-import { printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
 import { formatTable } from './table.js';
 
 /** Keys as a table, one per line. */

@@ -1,7 +1,8 @@
 import { CommanderError } from 'commander';
 import { AttestationError } from '../../client/error.js';
 import { ConfigError } from '../../config/settings.js';
-import { type Cli, printable, printError, UsageError } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, printError, UsageError } from '../cli.js';
 
 /** Commander's exit code after --help and --version. */
 const HELP_SHOWN = 0;

@@ -7,7 +7,7 @@ import {
   WebhookStatusSchema,
 } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { enumName } from '../../protocol/enum-names.js';
-import { printable } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
 import { formatTable } from './table.js';
 
 /** Subscriptions as a table, one per line. */

@@ -2,7 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { readTrust } from '../../proof/verify/trust.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
-import { type Cli, print, printable, UsageError } from '../cli.js';
+import { printable } from '../../protocol/printable.js';
+import { type Cli, print, UsageError } from '../cli.js';
 import { openEvmRpcs } from '../flags/evm-flags.js';
 import type { SettingFlags } from '../flags/setting-flags.js';
 import { type BitcoinFlags, readBitcoinHeaders } from '../input/bitcoin-headers.js';
