@@ -13,7 +13,7 @@ import { dropEndlessDeadline } from './connect/rpc-deadline.js';
 import { writeError } from './rest/write-response.js';
 import type { Limits } from './socket/limits.js';
 import type { HoldResponse } from './socket/memory.js';
-import type { RequestRecord } from './socket/requests.js';
+import { pathOf, type RequestRecord } from './socket/requests.js';
 import { boundStreams } from './socket/streams.js';
 
 type AppDeps = {
@@ -59,12 +59,14 @@ export function createApp(deps: AppDeps): App {
     return record;
   };
   const fastify = createFastify(deps, getRecord);
+  const mayHaveRoute = collectRoutes(fastify);
   registerRpcs(fastify, deps, getRecord);
   registerPublicRoutes(fastify, deps, getRecord);
   return {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
+      if (!mayHaveRoute(pathOf(req))) return deps.notFound(record);
       dropEndlessDeadline(req);
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
@@ -73,6 +75,16 @@ export function createApp(deps: AppDeps): App {
     },
     close: async () => fastify.close(),
   };
+}
+
+/**
+ * Collects the first segments of all routes that are registered from now on. The result rejects most unknown paths
+ * without Fastify, whose way to `notFound` takes 30 µs of CPU, as long as all the rest of such a request.
+ */
+function collectRoutes(fastify: FastifyInstance): (path: string) => boolean {
+  const firstSegments = new Set<string | undefined>();
+  fastify.addHook('onRoute', ({ url }) => void firstSegments.add(url.split('/')[1]));
+  return (path) => path.includes('%') || firstSegments.has(path.split('/', 2)[1]);
 }
 
 function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): FastifyInstance {
