@@ -9,6 +9,7 @@ import {
   issueLeaf,
   reissue,
 } from '../support/certificates/chain-forge.js';
+import { identifiedChains, misidentifiedChains } from '../support/certificates/key-identifiers.js';
 import {
   type ChainAlgorithm,
   makeOpensslChain,
@@ -128,9 +129,10 @@ const VALID: Record<string, Uint8Array[]> = {
   'that is valid past 2049': issueChain({ root: { notAfter: new Date('9999-12-31T23:59:59Z') } }),
   'with a negative serial number': negativeSerialChain(),
   'with critical policies': issueChain(withExtension('2.5.29.32', true, derSequence(derSequence(policy)))),
-  'that maps policies, not critically': issueChain(
-    withExtension('2.5.29.33', false, derSequence(derSequence(policy, policy))),
+  'with policy constraints that are not critical': issueChain(
+    withExtension('2.5.29.36', false, derSequence(derElement(0x81, Uint8Array.of(9)))),
   ),
+  ...identifiedChains(),
   'whose leaf has no basic constraints': issueChain({ leaf: { extensions: leafExtensions('2.5.29.19') } }),
 };
 
@@ -144,7 +146,7 @@ t.test('a chain is accepted', async (t) => {
 
 t.test('a chain is refused for', async (t) => {
   const dir = t.testdir();
-  const authorities = [unauthorisedChains(), unprocessedExtensions()];
+  const authorities = [unauthorisedChains(), unprocessedExtensions(), misidentifiedChains()];
   const chains = [misnamedChains(), expiredChains(), missignedChains(), misshapenChains(), ...authorities];
   for (const { name, chain, code, acceptedBy } of chains.flat()) {
     t.equal(await chainVerdict(chain, GEN_TIME), code, name);

@@ -61,9 +61,9 @@ export function unsignedInteger(node: DerNode, name: string, tag: number = TAG.i
   return first === 0 && second !== undefined ? content.subarray(1) : content;
 }
 
-/** Content octets of an INTEGER of either sign, which are minimal: two equal ones are the same number. */
-export function integerOctets(node: DerNode, name: string): Uint8Array {
-  const { content } = expectTag(node, TAG.integer, name);
+/** Content octets of an INTEGER of either sign, which are minimal: equal numbers have equal octets. `tag` as above. */
+export function integerOctets(node: DerNode, name: string, tag: number = TAG.integer): Uint8Array {
+  const { content } = expectTag(node, tag, name);
   const [first, second] = content;
   const isPadded = second !== undefined && (first === 0 ? second < 0x80 : first === 0xff && second >= 0x80);
   if (first === undefined || isPadded) throw new FormatError(`${name} is not a minimal integer`);

@@ -63,6 +63,12 @@ export function findExtension(certificate: Certificate, oid: string): Extension 
   return certificate.extensions.find((extension) => extension.oid === oid);
 }
 
+/** The DER value of the certificate's extension of this kind; undefined if it has none. */
+export function extensionValue(certificate: Certificate, oid: string): DerNode | undefined {
+  const extension = findExtension(certificate, oid);
+  return extension && parseDer(extension.extnValue, extension.extnValue.length);
+}
+
 /** Extensions as RFC 5280 defines them; no `list` is none. */
 export function readExtensionList(list: DerNode | undefined, name: string): Extension[] {
   const extensions = (list?.children ?? []).map((node) => {

@@ -1,16 +1,16 @@
 /** Validation of a trusted certificate chain at the time of a stamp (RFC 5280, section 6.1). */
-import { type DerNode, parseDer, TAG } from '../asn1/der.js';
+import { TAG } from '../asn1/der.js';
 import { booleanValue, hasNamedBit, membersOf, unsignedInteger, x509Time } from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
-import { type Certificate, findExtension, parseCertificate } from './certificate.js';
+import { type Certificate, extensionValue, parseCertificate } from './certificate.js';
 import { isSignedBy } from './certificate-signature.js';
 import { TimestampError } from './error.js';
+import { matchesIssuer } from './key-identifiers.js';
 import { sameName } from './name.js';
 
 const KEY_USAGE_OID = '2.5.29.15';
 const BASIC_CONSTRAINTS_OID = '2.5.29.19';
-const NAME_CONSTRAINTS_OID = '2.5.29.30';
 const KEY_CERT_SIGN = 5;
 const MAX_CHAIN = 10;
 const VERSION_3 = 2;
@@ -25,14 +25,22 @@ const PROCESSED_EXTENSIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * Extensions that are not processed and reject a chain even if they are not critical: ignoring them would trust an issuer
+ * with names that its own issuer withheld, or with policies that it equated.
+ */
+const UNSUPPORTED_EXTENSIONS: ReadonlyMap<string, string> = new Map([
+  ['2.5.29.30', 'name constraints'],
+  ['2.5.29.33', 'policy mappings'],
+]);
+
+/**
  * Checks that `chain` was valid at `at`: 2 to 10 certificates (DER, 64 KiB each), leaf first, each issued by the next,
- * the trust anchor last. Checks signatures, names, validity, basic constraints, path lengths, key usage and critical
- * extensions; the anchor's own signature is not verified.
+ * the trust anchor last. Checks signatures, names, authority key identifiers, validity, basic constraints, path lengths,
+ * key usage and critical extensions; the anchor's own signature is not verified.
  *
- * Name constraints are not processed: an issuer that has any is refused, critical or not, because ignoring them would
- * trust it with names that its own issuer withheld. Policy mappings, policy constraints and inhibitAnyPolicy are not
- * processed either, and refused where critical: no policy is demanded here, so they cannot matter elsewhere. Key
- * identifiers serve to find an issuer, which is given, and are not compared; revocation is not looked at.
+ * Name constraints and policy mappings are not processed: a chain with any is rejected. Policy constraints and
+ * inhibitAnyPolicy are not processed either and rejected if critical; otherwise they do not matter, because no policy is
+ * required. Revocation is not checked.
  *
  * Throws TimestampError `chain_order`, `chain_expired` or `chain_invalid`.
  */
@@ -87,23 +95,28 @@ function checkExtensions(certificates: readonly Certificate[]): void {
     const unknown = extensions.find(({ critical, oid }) => critical && !PROCESSED_EXTENSIONS.has(oid));
     if (unknown !== undefined)
       throw invalid(`a certificate has the unknown critical extension ${unknown.oid}`);
+    const unsupported = extensions.find(({ oid }) => UNSUPPORTED_EXTENSIONS.has(oid));
+    if (unsupported !== undefined) {
+      const name = UNSUPPORTED_EXTENSIONS.get(unsupported.oid);
+      throw invalid(`certificate ${index} of the chain has ${name}, which are not supported`);
+    }
     if (extensions.length > 0 && version !== VERSION_3) {
       throw invalid(`certificate ${index} of the chain has extensions, but not version 3`);
     }
   });
 }
 
-/** Basic constraints, path length, key usage and name constraints of the issuers (RFC 5280, section 6.1.4, from (k)). */
+/** Basic constraints, path lengths and key usage of the issuers (RFC 5280, section 6.1.4, from (k)); key identifiers. */
 function checkAuthorities(certificates: readonly Certificate[]): void {
   let below = 0;
-  forEachIssuer(certificates, (issuer, _, index) => {
+  forEachIssuer(certificates, (issuer, certificate, index) => {
     const refuse = (why: string) => invalid(`certificate ${index + 1} of the chain ${why}`);
     const limit = pathLength(issuer);
     if (limit === undefined) throw refuse('is not a certificate authority');
     if (below > limit) throw refuse(`may not have ${below} authorities below it`);
     if (!maySignCertificates(issuer)) throw refuse('may not sign certificates');
-    if (findExtension(issuer, NAME_CONSTRAINTS_OID))
-      throw refuse('has name constraints, which are not supported');
+    if (!matchesIssuer(certificate, issuer))
+      throw refuse(`does not match the authority key identifier of certificate ${index}`);
     if (!sameName(issuer.issuer, issuer.subject)) below += 1;
   });
 }
@@ -133,11 +146,6 @@ function pathLength(certificate: Certificate): number | undefined {
 function maySignCertificates(certificate: Certificate): boolean {
   const usage = extensionValue(certificate, KEY_USAGE_OID);
   return usage === undefined || hasNamedBit(usage, KEY_CERT_SIGN, 'keyUsage');
-}
-
-function extensionValue(certificate: Certificate, oid: string): DerNode | undefined {
-  const extension = findExtension(certificate, oid);
-  return extension && parseDer(extension.extnValue, extension.extnValue.length);
 }
 
 /** Calls `check` with each certificate that must have issued one, that one, and its index. */

@@ -46,7 +46,7 @@ export function unauthorisedChains(): WrongChain[] {
 /** Chains with an extension that is not processed and may not be ignored. */
 export function unprocessedExtensions(): WrongChain[] {
   const unknown = extension('1.3.6.1.4.1.32473.9', true, derSequence());
-  const leaf = { extensions: [...leafExtensions(''), unknown] };
+  const leafWith = (added: ReturnType<typeof extension>) => ({ extensions: [...leafExtensions(''), added] });
   const policy = derObjectIdentifier('1.3.6.1.4.1.32473.1');
   const names = derSequence(derElement(0xa0, derSequence(derElement(0xa4, derSequence()))));
   const mappings = derSequence(derSequence(policy, policy));
@@ -56,12 +56,14 @@ export function unprocessedExtensions(): WrongChain[] {
     ['name constraints', { intermediate: of('2.5.29.30', true, names) }],
     ['name constraints of the root', { root: of('2.5.29.30', true, names) }],
     ['name constraints that are not critical', { intermediate: of('2.5.29.30', false, names) }],
+    ['policy mappings that are not critical', { intermediate: of('2.5.29.33', false, mappings) }],
+    ['policy mappings of the leaf', { leaf: leafWith(extension('2.5.29.33', false, mappings)) }],
     ['critical policy mappings', { intermediate: of('2.5.29.33', true, mappings) }],
     ['critical policy constraints', { intermediate: of('2.5.29.36', true, requireExplicit) }],
     ['critical inhibitAnyPolicy', { intermediate: of('2.5.29.54', true, derInteger(0)) }],
   ];
   return [
-    invalid('an unknown critical extension of the leaf', issueChain({ leaf }), 'sigstore'),
+    invalid('an unknown critical extension of the leaf', issueChain({ leaf: leafWith(unknown) }), 'sigstore'),
     invalid(
       'an unknown critical extension of an issuer',
       issueChain({ intermediate: caWith(unknown) }),
