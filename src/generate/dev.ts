@@ -2,7 +2,10 @@
 import { develop } from './develop.js';
 
 const stop = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+const force = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => (stop.signal.aborted ? force : stop).abort());
+}
 
 await develop({
   folders: ['src', 'gen'],
@@ -11,4 +14,5 @@ await develop({
   stdio: 'inherit',
   print: (line) => console.error(`dev: ${line}`),
   stop: stop.signal,
+  force: force.signal,
 });

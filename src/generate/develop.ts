@@ -13,15 +13,20 @@ type Development = {
   serve: Command;
   stdio: 'inherit' | 'ignore';
   print: (line: string) => void;
-  /** Ends it all. */
+  /** Stops the build and the service. */
   stop: AbortSignal;
+  /** Then ends them at once: with a second SIGTERM, and SIGKILL if that has no effect. */
+  force: AbortSignal;
 };
+
+const KILL_AFTER_MS = 1_000;
 
 /**
  * Builds and starts a service, and does so again after every change; a service whose build fails is not restarted.
  * Returns when stopped, and after the service has ended.
  */
-export async function develop({ folders, build, serve, stdio, print, stop }: Development): Promise<void> {
+export async function develop(options: Development): Promise<void> {
+  const { folders, build, serve, stdio, print, stop, force } = options;
   const changes = watchFolders(folders);
   let building: Running | undefined;
   let service: Running | undefined;
@@ -30,6 +35,11 @@ export async function develop({ folders, build, serve, stdio, print, stop }: Dev
     building?.stop();
   };
   stop.addEventListener('abort', end);
+  const forceEnd = () => {
+    building?.forceEnd();
+    service?.forceEnd();
+  };
+  force.addEventListener('abort', forceEnd);
   try {
     while (!stop.aborted) {
       building = run(build, stdio);
@@ -46,21 +56,31 @@ export async function develop({ folders, build, serve, stdio, print, stop }: Dev
       await changes.next();
     }
   } finally {
-    stop.removeEventListener('abort', end);
     changes.close();
     await service?.stop();
+    stop.removeEventListener('abort', end);
+    force.removeEventListener('abort', forceEnd);
   }
 }
 
-type Running = { ended: Promise<string>; stop(): Promise<unknown> };
+type Running = { ended: Promise<string>; stop(): Promise<unknown>; forceEnd(): void };
 
 /** In a process group of its own, so that a Ctrl-C reaches it once: through `stop`. */
 function run([program, ...args]: Command, stdio: Development['stdio']): Running {
   const child = spawn(program, args, { stdio, detached: true });
   const ended = once(child, 'exit').then(([code, signal]) => String(code ?? signal));
-  const stop = () => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGTERM');
-    return ended;
+  const send = (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, signal);
   };
-  return { ended, stop };
+  return {
+    ended,
+    stop: () => {
+      send('SIGTERM');
+      return ended;
+    },
+    forceEnd: () => {
+      send('SIGTERM');
+      setTimeout(() => send('SIGKILL'), KILL_AFTER_MS).unref();
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { develop } from '../../src/generate/develop.js';
@@ -39,6 +39,7 @@ t.test('a change is built and the service restarted, unless the build fails', as
     stdio: 'ignore',
     print: (line) => printed.push(line),
     stop: stop.signal,
+    force: new AbortController().signal,
   });
   const expected: string[] = [];
   const expect = async (...lines: string[]) => {
@@ -74,9 +75,41 @@ t.test('it can be stopped while it builds', async (t) => {
     stdio: 'ignore',
     print: () => {},
     stop: stop.signal,
+    force: new AbortController().signal,
   });
   await until('it builds', () => readFileSync(join(dir, 'building'), 'utf8') === '');
   stop.abort();
   await ended;
   t.throws(() => readFileSync(join(dir, 'serving')), { code: 'ENOENT' });
+});
+
+t.test('it can be ended at once, even if the service ignores SIGTERM', async (t) => {
+  const dir = t.testdir({ src: {} });
+  const started = join(dir, 'started');
+  const ignore = "process.on('SIGTERM', () => fs.appendFileSync(process.argv[1], 'stop '));";
+  const [stop, force] = [new AbortController(), new AbortController()];
+  const printed: string[] = [];
+  const ended = develop({
+    folders: [join(dir, 'src')],
+    build: [process.execPath, '-e', ''],
+    serve: [
+      process.execPath,
+      '-e',
+      `${ignore} fs.writeFileSync(process.argv[1], 'started '); setInterval(() => {}, 1000)`,
+      started,
+    ],
+    stdio: 'ignore',
+    print: (line) => printed.push(line),
+    stop: stop.signal,
+    force: force.signal,
+  });
+  const writes = (text: string) =>
+    until(text, () => existsSync(started) && readFileSync(started, 'utf8') === text);
+  await writes('started ');
+  stop.abort();
+  await writes('started stop ');
+  force.abort();
+  await ended;
+  t.strictSame(printed, ['the service ended with SIGKILL']);
+  t.match(readFileSync(started, 'utf8'), /^started stop stop $/, 'it was asked twice before');
 });
