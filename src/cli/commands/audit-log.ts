@@ -18,7 +18,7 @@ import {
   printJsonList,
   withAdminApi,
 } from '../flags/admin-flags.js';
-import { parseCount } from '../flags/client-flags.js';
+import { parseCount } from '../flags/flag-values.js';
 import { formatTable } from '../output/table.js';
 
 type Flags = AdminFlags & {

@@ -3,7 +3,7 @@ import { readConfig } from '../../config/config.js';
 import type { EnvironmentName } from '../../protocol/environment.js';
 import type { DsseKeyManager, DsseKeyStatus } from '../../server/signing/dsse-key-manager.js';
 import { type Cli, print, UsageError } from '../cli.js';
-import { parseDuration } from '../flags/admin-flags.js';
+import { parseDuration } from '../flags/flag-values.js';
 import { readWithFlags } from '../flags/setting-flags.js';
 import { addHelp } from '../output/help.js';
 import { formatTable } from '../output/table.js';

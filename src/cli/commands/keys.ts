@@ -10,11 +10,11 @@ import {
   type AdminFlags,
   addAdminFlags,
   collectPages,
-  parseDuration,
   printJson,
   printJsonList,
   withAdminApi,
 } from '../flags/admin-flags.js';
+import { parseDuration } from '../flags/flag-values.js';
 import { addKeyFlags, expiryChange, type KeyFlags, keyFields, parseExpiry } from '../flags/key-flags.js';
 import { addHelp } from '../output/help.js';
 import { keyTable, keyText } from '../output/key-text.js';

@@ -11,19 +11,13 @@ import {
 import type { Client } from '../../client/client.js';
 import { AttestationError } from '../../client/error.js';
 import { hashArtifact } from '../../client/hash.js';
-import { duration } from '../../config/setting-types.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/writer.js';
 import { mapConcurrent } from '../audit/map-concurrent.js';
-import { type Cli, print, printError, UsageError } from '../cli.js';
-import {
-  addClientFlags,
-  CLIENT_HELP,
-  type ClientFlags,
-  openClient,
-  parseCount,
-} from '../flags/client-flags.js';
+import { type Cli, print, printError } from '../cli.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
+import { parseCount, parseDuration } from '../flags/flag-values.js';
 import { type MetadataFlags, readMetadata } from '../flags/metadata-flags.js';
 import { inputFileSize } from '../input/input-file.js';
 import { openProgress, type Progress } from '../output/progress.js';
@@ -71,7 +65,7 @@ export function addSubmit(program: Command, cli: Cli): void {
 
 async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise<void> {
   const concurrency = parseCount('--concurrency', flags.concurrency, 64);
-  const timeoutMs = parseTimeout(flags.timeout);
+  const timeoutMs = parseDuration('--timeout', flags.timeout, '1s', '30d');
   const metadata = await readMetadata(flags);
   const client = openClient(cli, flags);
   const totalBytes = await totalSize(files);
@@ -115,15 +109,6 @@ function defaultMetadata(file: string, sha256: string): JsonObject {
   const qualifiers = { checksum: `sha256:${sha256}` };
   const purl = new PackageURL('generic', undefined, basename(file), undefined, qualifiers, undefined);
   return { schema: 'purl', purl: purl.toString() };
-}
-
-function parseTimeout(text: string): number {
-  const type = duration('1s', '30d');
-  try {
-    return type.parse(text);
-  } catch {
-    throw new UsageError(`--timeout is not ${type.expected}`);
-  }
 }
 
 /** Total size in bytes. Throws UsageError before anything is submitted if a file is missing. */

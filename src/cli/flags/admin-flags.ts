@@ -4,9 +4,8 @@ import type { Command } from 'commander';
 import { type AdminCall, createAdminCall } from '../../client/admin.js';
 import { AttestationError } from '../../client/error.js';
 import { readAdminConfig } from '../../config/client-config.js';
-import { duration } from '../../config/setting-types.js';
 import { compileWriter } from '../../server/json/writer.js';
-import { type Cli, print, UsageError } from '../cli.js';
+import { type Cli, print } from '../cli.js';
 import { readWithFlags } from './setting-flags.js';
 
 /** Flags of commands that call the admin API. */
@@ -82,14 +81,4 @@ export function printJsonList<D extends DescMessage>(
   messages: readonly MessageShape<D>[],
 ): void {
   print(cli, `[${messages.map(compileWriter(desc)).join(',')}]`);
-}
-
-/** Parses the duration of a flag, in milliseconds. Throws UsageError if it is outside `min` to `max`. */
-export function parseDuration(flag: string, text: string, min: string, max: string): number {
-  const type = duration(min, max);
-  try {
-    return type.parse(text);
-  } catch {
-    throw new UsageError(`${flag} is not ${type.expected}`);
-  }
 }

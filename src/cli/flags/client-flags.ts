@@ -83,10 +83,3 @@ export async function readJsonFlag(flag: string, text: string): Promise<JsonObje
 async function readTextFile(flag: string, path: string): Promise<string> {
   return Buffer.from(await readInputFile(path, flag, MAX_JSON_FLAG_BYTES)).toString('utf8');
 }
-
-/** Parses the value of `flag` as an integer from 1 to `max`. Throws UsageError. */
-export function parseCount(flag: string, text: string, max: number): number {
-  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > max) throw new UsageError(`${flag} is not a whole number from 1 to ${max}`);
-  return count;
-}

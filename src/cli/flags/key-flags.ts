@@ -1,7 +1,8 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
 import { type Cli, UsageError } from '../cli.js';
-import { type AdminFlags, parseDuration } from './admin-flags.js';
+import type { AdminFlags } from './admin-flags.js';
+import { parseDuration } from './flag-values.js';
 
 /** Flags for a key's name, scopes, expiry and rate limits. */
 export type KeyFlags = AdminFlags & {
