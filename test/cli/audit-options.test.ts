@@ -9,18 +9,12 @@ import {
   noteKey,
 } from '../../src/proof/log/note.js';
 import { restJson } from '../proof/rest-json.js';
-import { makeService } from '../proof/sample.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { findFreePort } from '../support/servers/free-port.js';
-import { entry, noteOver, publishLog } from './published-log.js';
+import { makeHistories, noteOver, publishLog } from './published-log.js';
 
-const dir = t.testdir();
-const service = await makeService(join(dir, 'service'));
-const stranger = await makeService(join(dir, 'stranger'));
+const { service, stranger, entries: ENTRIES, fork: FORK } = await makeHistories(t);
 const witness = service.cosigner;
-
-const ENTRIES = Array.from({ length: 700 }, (_, i) => entry(service, i));
-const FORK = ENTRIES.with(100, entry(service, 1_000));
 
 async function publish(t: Test) {
   const log = await publishLog(t, service);

@@ -6,17 +6,11 @@ import { equalBytes } from '../../src/proof/bytes/primitives.js';
 import { openCheckpoint } from '../../src/proof/log/checkpoint.js';
 import { verifyConsistency } from '../../src/proof/log/merkle.js';
 import { noteKey, parseVerifierKey } from '../../src/proof/log/note.js';
-import { makeService } from '../proof/sample.js';
 import { runHere } from '../support/calling/run-cli.js';
-import { entry, type NoteOptions, noteOver, type PublishedLog, publishLog } from './published-log.js';
+import { makeHistories, type NoteOptions, noteOver, type PublishedLog, publishLog } from './published-log.js';
 
-const dir = t.testdir();
-const service = await makeService(join(dir, 'service'));
-const stranger = await makeService(join(dir, 'stranger'));
+const { service, stranger, entries: ENTRIES, fork: FORK } = await makeHistories(t);
 const witness = service.cosigner;
-
-const ENTRIES = Array.from({ length: 700 }, (_, i) => entry(service, i));
-const FORK = ENTRIES.with(100, entry(service, 1_000));
 
 /** A published log, and audits of it that keep evidence and no state unless it is named. */
 async function publish(t: Test) {

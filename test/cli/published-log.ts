@@ -1,5 +1,6 @@
 /** A small log, published over HTTP, whose every part can be put wrong. */
 import { createServer, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import { TrustRootsSchema } from '../../gen/attestation/v1/service_pb.js';
 import { toHex, utf8 } from '../../src/proof/bytes/encoding.js';
@@ -14,13 +15,22 @@ import { TILE_WIDTH, tilePath } from '../../src/proof/log/tile-path.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../src/proof/statement/dsse.js';
 import { leafOf } from '../../src/proof/statement/leaf.js';
 import { restJson } from '../proof/rest-json.js';
-import { makeTrustRoots, type Service } from '../proof/sample.js';
+import { makeService, makeTrustRoots, type Service } from '../proof/sample.js';
 import { listen } from '../support/servers/rpc-server.js';
 
 /** An entry by a service. */
 export function entry(by: Service, i: number): Uint8Array {
   const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, utf8(`statement ${i}`));
   return leafOf(signed, by.dsse.sign(signed), by.dsse.publicKey).record;
+}
+
+/** A service, another one whose keys it does not know, 700 entries by the first, and the same but for one. */
+export async function makeHistories(t: Test) {
+  const dir = t.testdir();
+  const service = await makeService(join(dir, 'service'));
+  const stranger = await makeService(join(dir, 'stranger'));
+  const entries = Array.from({ length: 700 }, (_, i) => entry(service, i));
+  return { service, stranger, entries, fork: entries.with(100, entry(service, 1_000)) };
 }
 
 /** Of the note: who signs as the log, the size if not all entries, who cosigns, and when. */

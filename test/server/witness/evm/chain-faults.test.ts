@@ -1,9 +1,10 @@
 /** What chains and accounts do to pending transactions. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { decodeEvmEvidence } from '../../../../src/proof/evm/evidence.js';
 import type { JsonRpc } from '../../../../src/proof/evm/json-rpc.js';
 import { JsonRpcError } from '../../../../src/server/witness/evm/json-rpc.js';
 import { signNext } from '../../../../src/server/witness/evm/prepare.js';
+import type { Anvil } from '../../../support/witnesses/evm/anvil.js';
 import { deployWrong } from '../../../support/witnesses/evm/contracts.js';
 import {
   ask,
@@ -17,11 +18,21 @@ import {
   pollUntilLanded,
 } from '../../../support/witnesses/evm/scene.js';
 
-t.test('a transaction that a reorganisation drops is sent again', async (t) => {
+/** A transaction that was sent and is in no block. */
+async function sendTransaction(t: Test, options: { confirmations?: number } = {}) {
   const scene = await evmScene(t);
-  const { anvil } = scene;
-  const witness = scene.witness({ confirmations: 3 });
-  const sent = await pollPending(witness, await ask(witness));
+  const witness = scene.witness(options);
+  return { scene, anvil: scene.anvil, witness, sent: await pollPending(witness, await ask(witness)) };
+}
+
+/** The chain's next block, with this base fee. */
+async function mineAt(anvil: Anvil, baseFee: bigint): Promise<void> {
+  await anvil.setBaseFee(baseFee);
+  await anvil.mine();
+}
+
+t.test('a transaction that a reorganisation drops is sent again', async (t) => {
+  const { scene, anvil, witness, sent } = await sendTransaction(t, { confirmations: 3 });
   await anvil.mine();
   const executed = await pollPending(witness, sent);
   t.equal(executed.detail.waiting_for, 'the event has 1 of 3 blocks');
@@ -35,10 +46,7 @@ t.test('a transaction that a reorganisation drops is sent again', async (t) => {
 });
 
 t.test('a transaction that moves to another block is confirmed there', async (t) => {
-  const scene = await evmScene(t);
-  const { anvil } = scene;
-  const witness = scene.witness({ confirmations: 4 });
-  const sent = await pollPending(witness, await ask(witness));
+  const { anvil, witness, sent } = await sendTransaction(t, { confirmations: 4 });
   await anvil.mine(2);
   const before = (await anvil.rpc('eth_getTransactionReceipt', [sent.detail.transaction_hash])) as object;
   await anvil.reorganise(2);
@@ -53,8 +61,7 @@ t.test('a transaction that moves to another block is confirmed there', async (t)
 
 t.test('nothing is asked while the base fee is above the cap', async (t) => {
   const scene = await evmScene(t);
-  await scene.anvil.setBaseFee(80n * GWEI);
-  await scene.anvil.mine();
+  await mineAt(scene.anvil, 80n * GWEI);
   await t.rejects(ask(scene.witness()), { message: 'base fee 80 gwei is above max_fee_gwei 50' });
 });
 
@@ -63,23 +70,17 @@ t.test('a transaction waits while the base fee is above the cap, and says so', a
   const { anvil } = scene;
   const witness = scene.witness();
   const asked = await ask(witness);
-  await anvil.setBaseFee(80n * GWEI);
-  await anvil.mine();
+  await mineAt(anvil, 80n * GWEI);
   const waiting = await pollPending(witness, asked);
   t.equal(waiting.detail.waiting_for, 'base fee 80 gwei is above max_fee_gwei 50');
-  await anvil.setBaseFee(GWEI / 2n);
-  await anvil.mine();
+  await mineAt(anvil, GWEI / 2n);
   await pollUntilLanded(anvil, witness, waiting);
   t.equal(await countTransactions(scene), 1);
 });
 
 t.test('a transaction whose fee is below the base fee is replaced, and lands once', async (t) => {
-  const scene = await evmScene(t);
-  const { anvil } = scene;
-  const witness = scene.witness();
-  const sent = await pollPending(witness, await ask(witness));
-  await anvil.setBaseFee(20n * GWEI);
-  await anvil.mine();
+  const { scene, anvil, witness, sent } = await sendTransaction(t);
+  await mineAt(anvil, 20n * GWEI);
   t.equal(await countTransactions(scene), 0, 'it is stuck');
   const replaced = await pollPending(witness, sent);
   t.match(replaced, { pollAfterMs: 0, detail: { nonce: 0 } }, 'the replacement is stored before it is sent');
@@ -90,10 +91,7 @@ t.test('a transaction whose fee is below the base fee is replaced, and lands onc
 });
 
 t.test('a transaction that no block takes is replaced after some blocks', async (t) => {
-  const scene = await evmScene(t);
-  const { anvil } = scene;
-  const witness = scene.witness();
-  const sent = await pollPending(witness, await ask(witness));
+  const { scene, anvil, witness, sent } = await sendTransaction(t);
   const hashes = new Set([sent.detail.transaction_hash]);
   let pending = sent;
   for (let block = 0; block < 18; block++) {
@@ -108,15 +106,10 @@ t.test('a transaction that no block takes is replaced after some blocks', async 
 });
 
 t.test('a replaced transaction that lands after all is the evidence', async (t) => {
-  const scene = await evmScene(t);
-  const { anvil } = scene;
-  const witness = scene.witness();
-  const sent = await pollPending(witness, await ask(witness));
-  await anvil.setBaseFee(20n * GWEI);
-  await anvil.mine();
+  const { anvil, witness, sent } = await sendTransaction(t);
+  await mineAt(anvil, 20n * GWEI);
   const replaced = await pollPending(witness, sent);
-  await anvil.setBaseFee(GWEI / 2n);
-  await anvil.mine();
+  await mineAt(anvil, GWEI / 2n);
   await pollPending(witness, sent);
   await anvil.mine();
   const { evidence } = await pollUntilLanded(anvil, witness, replaced);
