@@ -1,4 +1,5 @@
 /** Time-stamp responses that are wrong in one chosen way and right in all others, signed by a certificate authority of the test's own. */
+
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { contextTag, TAG } from '../../../src/proof/asn1/der.js';
 import {
@@ -12,6 +13,8 @@ import {
   derTrue,
 } from '../../../src/proof/asn1/der-write.js';
 import { parseCertificate } from '../../../src/proof/rfc3161/certificate.js';
+import { TimestampError, type TimestampErrorCode } from '../../../src/proof/rfc3161/error.js';
+import { type TimestampExpectation, verifyTimestamp } from '../../../src/proof/rfc3161/verify-timestamp.js';
 import {
   type CertificateContent,
   derName,
@@ -218,4 +221,15 @@ function forgeSignerInfo(ca: ForgedCa, forgery: Forgery, tstInfo: Uint8Array): U
     forgery.signatureAlgorithm ?? derSequence(derObjectIdentifier('1.2.840.10045.4.3.2')),
     derOctetString(forgery.signature?.(signature) ?? signature),
   );
+}
+
+/** The code of the error that `verifyTimestamp` throws, or that it throws none. */
+export async function codeOf(expectation: TimestampExpectation): Promise<TimestampErrorCode | 'verified'> {
+  try {
+    await verifyTimestamp(expectation);
+    return 'verified';
+  } catch (error) {
+    if (error instanceof TimestampError) return error.code;
+    throw error;
+  }
 }
