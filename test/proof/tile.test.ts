@@ -13,6 +13,7 @@ import {
 } from '../../src/proof/log/merkle.js';
 import {
   extendTiles,
+  HALF_HEIGHT,
   type ReadTile,
   readFrom,
   rightEdgeTiles,
@@ -20,6 +21,7 @@ import {
   type Tile,
   tileWidth,
 } from '../../src/proof/log/tile.js';
+import { tileRow } from '../../src/proof/log/tile-nodes.js';
 import {
   consistencyProof,
   inclusionProof,
@@ -167,6 +169,30 @@ t.test('a proof reads no tile but those that were named for it, and few of them'
       same.push(refs.length <= 7);
       same.push(refs.every((ref) => ref.width === tileWidth(ref.level, ref.index, size)));
     }
+  }
+  t.ok(same.every(Boolean));
+});
+
+t.test('tiles of half the height give the same proofs', async (t) => {
+  const below = sequence(11);
+  const half: ReadTile = (level, index) => {
+    const width = 2 ** HALF_HEIGHT;
+    if (level % 2 === 1) return tileRow(whole.read((level - 1) / 2, index) ?? new Uint8Array(), HALF_HEIGHT);
+    const first = (index % width) * width;
+    const tile = whole.read(level / 2, Math.floor(index / width));
+    return tile?.slice(first * HASH_BYTES, (first + width) * HASH_BYTES);
+  };
+  const same: boolean[] = [];
+  for (let round = 0; round < 200; round++) {
+    const size = 1 + below(LEAVES);
+    const index = below(size);
+    const refs = tilesForInclusion(index, size, HALF_HEIGHT);
+    const tiles = refs.map((ref) => ({
+      ...ref,
+      hashes: half(ref.level, ref.index)!.slice(0, ref.width * HASH_BYTES),
+    }));
+    const proof = inclusionProof(index, size, readFrom(tiles), HALF_HEIGHT);
+    same.push(isDeepStrictEqual(proof, inclusionProof(index, size, whole.read)));
   }
   t.ok(same.every(Boolean));
 });

@@ -14,13 +14,18 @@ const rowsOfTile = new WeakMap<Uint8Array, Uint8Array[]>();
  * change after the first call.
  */
 export function tileNode(hashes: Uint8Array, height: number, first: number): Uint8Array {
-  const rows = rowsOfTile.get(hashes) ?? [];
-  rowsOfTile.set(hashes, rows);
-  for (let h = rows.length; h < height; h++) rows.push(rowAbove(rows[h - 1] ?? hashes));
-  const row = height === 0 ? hashes : rows[height - 1]!;
+  const row = tileRow(hashes, height);
   const at = (first / 2 ** height) * HASH_BYTES;
   // Not slice(): a Buffer's is a view, and a proof must not keep a whole tile alive.
   return new Uint8Array(row.subarray(at, at + HASH_BYTES));
+}
+
+/** The roots over each `2^height` hashes of the tile, joined; hashes without as many neighbours are left out. As above. */
+export function tileRow(hashes: Uint8Array, height: number): Uint8Array {
+  const rows = rowsOfTile.get(hashes) ?? [];
+  rowsOfTile.set(hashes, rows);
+  for (let h = rows.length; h < height; h++) rows.push(rowAbove(rows[h - 1] ?? hashes));
+  return height === 0 ? hashes : rows[height - 1]!;
 }
 
 /** The hashes of the pairs in a row of joined hashes; one without a partner is left out. */

@@ -3,24 +3,37 @@
  * so the tiles can be fetched first, all in one go: a few per level, log256 of the log, whatever the batch.
  */
 import { FormatError } from '../bytes/format-error.js';
-import { locateSubtree, type ReadTile, rangeRoot, rangeSubtrees, type TileRef, tileWidth } from './tile.js';
+import {
+  locateSubtree,
+  type ReadTile,
+  rangeRoot,
+  rangeSubtrees,
+  TILE_HEIGHT,
+  type TileRef,
+  tileWidth,
+} from './tile.js';
 
 /** Leaves `start` to before `end`: their root is one hash of a proof. */
 type LeafRange = readonly [start: number, end: number];
 
-/** The tiles from which {@link inclusionProof} is computed. */
-export function tilesForInclusion(index: number, size: number): TileRef[] {
-  return tilesForRanges(inclusionRanges(index, size), size);
+/** The tiles, of any one height, from which {@link inclusionProof} is computed. */
+export function tilesForInclusion(index: number, size: number, height = TILE_HEIGHT): TileRef[] {
+  return tilesForRanges(inclusionRanges(index, size), size, height);
 }
 
 /** Proof that the leaf at `index` is in the tree of `size` leaves: sibling hashes, leaf to root. RFC 6962, section 2.1.1. */
-export function inclusionProof(index: number, size: number, readTile: ReadTile): Uint8Array[] {
-  return inclusionRanges(index, size).map(([start, end]) => rangeRoot(start, end, readTile));
+export function inclusionProof(
+  index: number,
+  size: number,
+  readTile: ReadTile,
+  height = TILE_HEIGHT,
+): Uint8Array[] {
+  return inclusionRanges(index, size).map(([start, end]) => rangeRoot(start, end, readTile, height));
 }
 
 /** The tiles from which {@link consistencyProof} is computed. */
 export function tilesForConsistency(oldSize: number, newSize: number): TileRef[] {
-  return tilesForRanges(consistencyRanges(oldSize, newSize), newSize);
+  return tilesForRanges(consistencyRanges(oldSize, newSize), newSize, TILE_HEIGHT);
 }
 
 /**
@@ -83,14 +96,14 @@ function splitPoint(leaves: number): number {
   return split;
 }
 
-function tilesForRanges(ranges: readonly LeafRange[], size: number): TileRef[] {
+function tilesForRanges(ranges: readonly LeafRange[], size: number, height: number): TileRef[] {
   const refs = new Map<string, TileRef>();
   for (const subtree of ranges.flatMap(([start, end]) => rangeSubtrees(start, end))) {
-    const { level, index } = locateSubtree(subtree);
+    const { level, index } = locateSubtree(subtree, height);
     refs.set(`${level}/${index}`, {
       level,
       index,
-      width: tileWidth(level, index, size),
+      width: tileWidth(level, index, size, height),
     });
   }
   return [...refs.values()];

@@ -32,12 +32,20 @@ interface Subtree {
   readonly index: number;
 }
 
-const TILE_HEIGHT = 8;
+/** The height of the tiles of C2SP tlog-tiles. */
+export const TILE_HEIGHT = 8;
 
-/** How many hashes the tile has in a tree of `size` leaves: 0 (not there) to 256 (full). */
-export function tileWidth(level: number, index: number, size: number): number {
-  const entries = Math.floor(size / TILE_WIDTH ** level);
-  return Math.max(0, Math.min(TILE_WIDTH, entries - index * TILE_WIDTH));
+/**
+ * Half that height. A proof from tiles of this height, of 16 hashes, is cheaper where single ones can be read: each
+ * sibling is a hash of a tile or takes up to seven hashes, not up to 127.
+ */
+export const HALF_HEIGHT = 4;
+
+/** How many hashes the tile has in a tree of `size` leaves: 0 (not there) to 2^`height` (full). */
+export function tileWidth(level: number, index: number, size: number, height = TILE_HEIGHT): number {
+  const width = 2 ** height;
+  const entries = Math.floor(size / width ** level);
+  return Math.max(0, Math.min(width, entries - index * width));
 }
 
 /** The partial tiles at the right edge of a tree of `size` leaves, lowest level first: all that is needed to extend it. */
@@ -85,8 +93,8 @@ export function rootFromTiles(size: number, readTile: ReadTile): Uint8Array {
 }
 
 /** Root over the leaves `start` to before `end`, where `start` is a multiple of a power of two not below their number. */
-export function rangeRoot(start: number, end: number, readTile: ReadTile): Uint8Array {
-  return foldRight(rangeSubtrees(start, end).map((subtree) => subtreeRoot(subtree, readTile)));
+export function rangeRoot(start: number, end: number, readTile: ReadTile, height = TILE_HEIGHT): Uint8Array {
+  return foldRight(rangeSubtrees(start, end).map((subtree) => subtreeRoot(subtree, readTile, height)));
 }
 
 /** The full subtrees that cover such a range, largest (leftmost) first. */
@@ -107,26 +115,29 @@ export function rangeSubtrees(start: number, end: number): Subtree[] {
 }
 
 /** The tile that a subtree's root is computed from, and which of its hashes: the subtree's own, or all those below it. */
-export function locateSubtree({ height, index }: Subtree): {
+export function locateSubtree(
+  { height, index }: Subtree,
+  tileHeight = TILE_HEIGHT,
+): {
   level: number;
   index: number;
   first: number;
   count: number;
 } {
-  const count = 2 ** (height % TILE_HEIGHT);
+  const count = 2 ** (height % tileHeight);
   const entry = index * count;
   return {
-    level: Math.floor(height / TILE_HEIGHT),
-    index: Math.floor(entry / TILE_WIDTH),
-    first: entry % TILE_WIDTH,
+    level: Math.floor(height / tileHeight),
+    index: Math.floor(entry / 2 ** tileHeight),
+    first: entry % 2 ** tileHeight,
     count,
   };
 }
 
-function subtreeRoot(subtree: Subtree, readTile: ReadTile): Uint8Array {
-  const { level, index, first, count } = locateSubtree(subtree);
+function subtreeRoot(subtree: Subtree, readTile: ReadTile, tileHeight: number): Uint8Array {
+  const { level, index, first, count } = locateSubtree(subtree, tileHeight);
   const hashes = checkWidth(readTile(level, index), level, index, first + count);
-  return tileNode(hashes, subtree.height % TILE_HEIGHT, first);
+  return tileNode(hashes, subtree.height % tileHeight, first);
 }
 
 /** Lays `added` hashes behind the `entries` that a level has, and cuts the row into tiles from the one that grows first. */

@@ -358,8 +358,10 @@ CREATE TABLE tile (
   level smallint NOT NULL,
   tile_index bigint NOT NULL,
   hashes bytea STORAGE EXTERNAL NOT NULL,
+  nodes bytea STORAGE EXTERNAL,
   CONSTRAINT tile_pkey PRIMARY KEY (log_id, level, tile_index)
 );
+CREATE INDEX tile_without_nodes ON tile USING btree (log_id, level, tile_index) WHERE ((octet_length(hashes) = 8192) AND ((nodes IS NULL) OR (octet_length(nodes) < 512)));
 
 CREATE TABLE timestamp_authority (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,

@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { assembleBundle } from '../../../proof/bundle/bundle.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
-import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { SerializedResponse } from '../../core/call.js';
@@ -117,16 +116,13 @@ async function assemble(
   const { logIndex, signature } = row;
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const { spki } = await logCache.getDsseKey(row.dsseKeyId);
-  const readTile = await tiles.load(
-    log.id,
-    sizes.flatMap((size) => tilesForInclusion(logIndex, size)),
-  );
+  const inclusionProofs = await tiles.prove(log.id, logIndex, sizes);
   return assembleBundle(prepared, {
     statement: statementOf(row, log.environment),
     signature,
     dsseKey: spki,
     logIndex,
-    inclusionProofs: sizes.map((size) => inclusionProof(logIndex, size, readTile)),
+    inclusionProofs,
   });
 }
 

@@ -1,42 +1,48 @@
 import { LRUCache } from 'lru-cache';
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
-import type { ReadTile, TileRef } from '../../../proof/log/tile.js';
+import { HALF_HEIGHT, type ReadTile } from '../../../proof/log/tile.js';
+import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
-import { findTiles } from '../../store/log/tiles.js';
+import { findHalfTiles } from '../../store/log/tiles.js';
 
-/** A cache of the logs' tiles. */
+/** Computes inclusion proofs from cached tiles of {@link HALF_HEIGHT}. */
 export type ProofTiles = {
-  /** Loads tiles of a log. @returns a synchronous reader of them, for computing proofs */
-  load(logId: number, places: readonly TileRef[]): Promise<ReadTile>;
+  /** The inclusion proofs of a leaf in the trees of these sizes, which are published. */
+  prove(logId: number, logIndex: number, sizes: readonly number[]): Promise<Uint8Array[][]>;
 };
 
-/** 8 KiB each, and as much again for the cached nodes above its hashes. */
-const TILES_CACHED = 200;
-const TILE_LOADING = { maxKeys: 50, maxInFlight: 2 };
+/** About 1.5 KiB each with what is kept above them: all but the two lowest levels of 10 million leaves, and recent ones. */
+const TILES_CACHED = 8_000;
+const TILE_LOADING = { maxKeys: 200, maxInFlight: 2 };
 
 /** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
 export function createProofTiles(pool: Pool): ProofTiles {
   const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
   const find = createBatchLoader(
     async (keys) =>
-      new Map((await findTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
+      new Map((await findHalfTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
     TILE_LOADING,
   );
+  const load = async (key: string, width: number): Promise<Uint8Array | undefined> => {
+    const cached = cache.get(key);
+    if (cached !== undefined && cached.length >= width * HASH_BYTES) return cached;
+    const hashes = await find(key);
+    if (hashes !== undefined) cache.set(key, hashes);
+    return hashes;
+  };
   return {
-    async load(logId, places) {
-      const loaded = new Map<string, Uint8Array>();
-      const load = async ({ level, index, width }: TileRef) => {
+    async prove(logId, logIndex, sizes) {
+      const places = sizes.flatMap((size) => tilesForInclusion(logIndex, size, HALF_HEIGHT));
+      const widths = new Map<string, number>();
+      for (const { level, index, width } of places) {
         const key = keyOf({ logId, level, index });
-        const cached = cache.get(key);
-        const isLong = cached !== undefined && cached.length >= width * HASH_BYTES;
-        const hashes = isLong ? cached : await find(key);
-        if (hashes === undefined) return;
-        loaded.set(key, hashes);
-        if (!isLong) cache.set(key, hashes);
-      };
-      await Promise.all(places.map(load));
-      return (level, index) => loaded.get(keyOf({ logId, level, index }));
+        widths.set(key, Math.max(width, widths.get(key) ?? 0));
+      }
+      const loaded = new Map<string, Uint8Array | undefined>();
+      await Promise.all([...widths].map(async ([key, width]) => loaded.set(key, await load(key, width))));
+      const readTile: ReadTile = (level, index) => loaded.get(keyOf({ logId, level, index }));
+      return sizes.map((size) => inclusionProof(logIndex, size, readTile, HALF_HEIGHT));
     },
   };
 }

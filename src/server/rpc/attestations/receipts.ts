@@ -6,7 +6,6 @@ import {
   receiptToSign,
 } from '../../../proof/cose/receipt.js';
 import { parseCheckpoint } from '../../../proof/log/checkpoint.js';
-import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import { ApiError } from '../../core/errors.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
@@ -64,6 +63,6 @@ async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number)
     throw new ApiError(ErrorCode.BUNDLE_NOT_READY, 'a COSE receipt needs a second submission in the log');
   }
   const { treeSize: size, rootHash: root } = newest;
-  const readTile = await tiles.load(log.id, tilesForInclusion(index, size));
-  return { size, index, path: inclusionProof(index, size, readTile), root };
+  const [path = []] = await tiles.prove(log.id, index, [size]);
+  return { size, index, path, root };
 }

@@ -1,8 +1,16 @@
-import type { Tile } from '../../../proof/log/tile.js';
+import { HASH_BYTES } from '../../../proof/log/merkle.js';
+import { HALF_HEIGHT, type Tile } from '../../../proof/log/tile.js';
+import { tileRow } from '../../../proof/log/tile-nodes.js';
+import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { byteaArray, type Sql } from '../database/connect.js';
 
 /** The coordinates of a tile. */
 type TilePlace = { logId: number; level: number; index: number };
+
+/** Hashes in a tile of half the height, and their bytes. */
+const HALF_WIDTH = 2 ** HALF_HEIGHT;
+const HALF_BYTES = HALF_WIDTH * HASH_BYTES;
+const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
 
 /** Finds the stored tiles at these coordinates, in no order. */
 export async function findTiles(
@@ -16,16 +24,73 @@ export async function findTiles(
     JOIN tile t ON t.log_id = p.log_id AND t.level = p.level AND t.tile_index = p.index`;
 }
 
+/**
+ * Finds tiles of {@link HALF_HEIGHT} at these coordinates, in no order. Those of even levels are parts of stored tiles,
+ * those of odd levels the nodes stored beside them, or what is computed where an older version stored none.
+ */
+export async function findHalfTiles(
+  sql: Sql,
+  places: readonly TilePlace[],
+): Promise<(TilePlace & { hashes: Uint8Array })[]> {
+  const isPart = ({ level }: TilePlace) => level % 2 === 0;
+  const rows = await sql<(TilePlace & { hashes: Uint8Array | null; whole: Uint8Array | null })[]>`
+    SELECT p.log_id AS "logId", p.level, p.index,
+           CASE WHEN p.part IS NOT NULL
+                THEN substr(t.hashes, p.part * ${HALF_BYTES}::int + 1, ${HALF_BYTES}::int)
+                WHEN n.current THEN t.nodes END AS hashes,
+           CASE WHEN p.part IS NULL AND NOT n.current THEN t.hashes END AS whole
+    FROM unnest(${places.map((p) => p.logId)}::integer[], ${places.map((p) => p.level)}::smallint[],
+                ${places.map((p) => p.index)}::bigint[],
+                ${places.map((p) => (isPart(p) ? Math.floor(p.index / HALF_WIDTH) : p.index))}::bigint[],
+                ${places.map((p) => (isPart(p) ? p.index % HALF_WIDTH : null))}::integer[])
+      AS p(log_id, level, index, tile_index, part)
+    JOIN tile t ON t.log_id = p.log_id AND t.level = p.level / 2 AND t.tile_index = p.tile_index
+    CROSS JOIN LATERAL (
+      SELECT coalesce(octet_length(t.nodes) / ${HASH_BYTES}::int = octet_length(t.hashes) / ${HALF_BYTES}::int, false) AS current) n`;
+  return rows.map(({ whole, hashes, ...place }) => ({
+    ...place,
+    hashes: hashes ?? tileRow(whole ?? new Uint8Array(), HALF_HEIGHT),
+  }));
+}
+
 /** Stores tiles. A stored tile is only replaced by a longer one. */
 export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]): Promise<void> {
   await sql`
-    INSERT INTO tile (log_id, level, tile_index, hashes)
+    INSERT INTO tile (log_id, level, tile_index, hashes, nodes)
     SELECT ${logId}, * FROM unnest(
       ${tiles.map((t) => t.level)}::smallint[], ${tiles.map((t) => t.index)}::bigint[],
       ${byteaArray(
         sql,
         tiles.map((t) => t.hashes),
+      )},
+      ${byteaArray(
+        sql,
+        tiles.map((t) => tileRow(t.hashes, HALF_HEIGHT)),
       )})
-    ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes
+    ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes, nodes = excluded.nodes
     WHERE length(excluded.hashes) > length(tile.hashes)`;
+}
+
+/**
+ * Stores the nodes of full tiles that an older version wrote without them. Full tiles never change, so nothing waits
+ * for this and several workers may do it at once.
+ *
+ * @returns how many tiles there were, at most `limit`
+ */
+export async function fillTileNodes(sql: Sql, limit: number): Promise<number> {
+  const tiles = await sql<(TilePlace & { hashes: Uint8Array })[]>`
+    SELECT log_id AS "logId", level, tile_index AS index, hashes FROM tile
+    WHERE octet_length(hashes) = ${TILE_BYTES}
+      AND (nodes IS NULL OR octet_length(nodes) < ${HALF_BYTES}) LIMIT ${limit}`;
+  if (tiles.length === 0) return 0;
+  await sql`
+    UPDATE tile SET nodes = n.nodes
+    FROM unnest(${tiles.map((t) => t.logId)}::integer[], ${tiles.map((t) => t.level)}::smallint[],
+                ${tiles.map((t) => t.index)}::bigint[],
+                ${byteaArray(
+                  sql,
+                  tiles.map((t) => tileRow(t.hashes, HALF_HEIGHT)),
+                )}) AS n(log_id, level, tile_index, nodes)
+    WHERE tile.log_id = n.log_id AND tile.level = n.level AND tile.tile_index = n.tile_index`;
+  return tiles.length;
 }
