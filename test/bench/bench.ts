@@ -12,6 +12,7 @@ import { explainLists } from './lists.js';
 import { openLoadGenerator } from './load.js';
 import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
+import { measureProofs } from './proofs.js';
 import {
   auditLines,
   cadenceLines,
@@ -22,6 +23,7 @@ import {
   hostileLines,
   machineLine,
   planLines,
+  proofsLines,
   type Report,
   requestLines,
   sealLines,
@@ -84,6 +86,9 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
     case 'seal':
       report.seal = await measureSeal(services, options);
       return sealLines(report.seal);
+    case 'proofs':
+      report.proofs = await measureProofs(services, options);
+      return proofsLines(report.proofs);
     case 'plans':
       report.plans = await explainLists(services);
       return planLines(report.plans);

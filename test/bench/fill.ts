@@ -53,7 +53,7 @@ async function copyEvidence(pool: Pool, logId: number): Promise<void> {
 
 /** The ids of `count` of the submissions that the database was filled with, at random. */
 export async function pickIds(
-  { databaseUrl, dir }: Services,
+  { databaseUrl, dir }: Pick<Services, 'databaseUrl' | 'dir'>,
   rows: number,
   count: number,
 ): Promise<string[]> {

@@ -5,6 +5,7 @@ const MEASURES = [
   'read',
   'bundle',
   'cold',
+  'proofs',
   'list',
   'plans',
   'seal',
@@ -45,7 +46,8 @@ export type Options = {
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    cold reads more submissions than are kept; plans prints what Postgres does for lists;
+                    cold reads more submissions than are kept; proofs makes proofs and bundles that are not kept,
+                    which costs the same in logs of any size; plans prints what Postgres does for lists;
                     cadence simulates a day of ten witnesses, and counts the requests to each;
                     hostile runs attacks and prints what they cost; audit reads a log of as many rows;
                     files counts the source files each way enters

@@ -6,6 +6,7 @@ import type { FilesEntered } from './files-entered.js';
 import type { HostileRow } from './hostile.js';
 import type { ListPlan } from './lists.js';
 import type { LoadGenerator } from './load.js';
+import type { ProofsMeasurement } from './proofs.js';
 import type { Measurement } from './requests.js';
 import type { Summary } from './rounds.js';
 import type { SealMeasurement } from './seal.js';
@@ -33,6 +34,7 @@ export type Report = {
   /** What sealing them took. */
   filled: SealResult;
   requests: Measurement[];
+  proofs?: ProofsMeasurement;
   plans?: ListPlan[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
@@ -148,6 +150,15 @@ export function exportsLines({ rows, bytes, summaries, grownMib }: ExportsMeasur
   ]);
   const size = `${rows} rows, ${whole(bytes / 1024 / 1024)} MiB`;
   return `\nexports, a batch of ${size}\n${table([columns, ...lines])}\ngrown by ${whole(grownMib)} MiB above idle`;
+}
+
+export function proofsLines({ leaves, proof, bundle }: ProofsMeasurement): string {
+  const rows = Object.entries({ 'inclusion proof': proof, bundle }).map(([name, cost]) => [
+    name,
+    fixed(cost.cpuMicros),
+    fixed(cost.postgresMicros),
+  ]);
+  return `\nproofs in a log of ${leaves} leaves\n${table([['', 'CPU µs each', 'Postgres'], ...rows])}`;
 }
 
 /** How often each witness was called in the simulated time. */

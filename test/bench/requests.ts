@@ -149,6 +149,15 @@ export async function measureRead(deps: RequestMeasures, name: keyof typeof READ
         await get(limit, 'bare Fastify, bytes in memory', paths),
         await get(api, 'REST', paths),
         await get(rows, 'bare Fastify, a row of Postgres', paths),
+        ...(name === 'cold'
+          ? [
+              await get(
+                api,
+                'REST, bundle',
+                paths.map((path) => `${path}/bundle`),
+              ),
+            ]
+          : []),
         ...(await Promise.all(others.map(({ name, path }) => get(api, `REST, ${name}`, [path])))),
       ],
     };
