@@ -3,9 +3,10 @@ import { KeyObject } from 'node:crypto';
 import { type KeyRing, parseKeyRing } from '../server/keys/key-ring.js';
 import { type MlDsaKey, parseMlDsaKey } from '../server/keys/ml-dsa-key.js';
 import {
-  type DsseKeySource,
+  type KeySource,
   parseSigningKey,
   type SigningKeys,
+  type SigningKeyUse,
   type SocketKey,
 } from '../server/keys/secrets.js';
 import { readSettingFile } from './setting-files.js';
@@ -34,37 +35,41 @@ export const adminToken: SettingType<string> = {
   },
 };
 
-/** `live=<path>,test=<path>`: different Ed25519 keys in PKCS#8 PEM, at least one and at most 8 for each environment. */
-export const logKeyFiles: SettingType<SigningKeys> = keyFiles(
-  'Ed25519',
-  (path) => readKeyFile(path, (pem) => parseSigningKey(pem, 'log')),
-  (a, b) => a.equals(b),
-);
+/**
+ * `live=<path>,test=<path>`: different Ed25519 keys in PKCS#8 PEM, at least one and at most 8 for each environment.
+ * `socket:<path>#<key id>` is a key of another process.
+ */
+export const logKeyFiles = keySources('Ed25519', 'log');
 
-/** The same with ML-DSA-44 keys. */
+/** The same with ECDSA P-256 keys. */
+export const dsseKeyFiles = keySources('ECDSA P-256', 'dsse');
+
+/** The same with ML-DSA-44 keys, in files only. */
 export const mlDsaKeyFiles: SettingType<SigningKeys<MlDsaKey>> = keyFiles(
   'ML-DSA-44',
   (path) => readKeyFile(path, parseMlDsaKey),
   (a, b) => Buffer.compare(a.publicKey, b.publicKey) === 0,
 );
 
-/** The same with ECDSA P-256 keys. `socket:<path>#<key id>` is a key of another process. */
-export const dsseKeyFiles: SettingType<SigningKeys<DsseKeySource>> = keyFiles<DsseKeySource>(
-  'ECDSA P-256',
-  (path) => parseSocketKey(path) ?? readKeyFile(path, (pem): KeyObject => parseSigningKey(pem, 'dsse')),
-  (a, b) => (a instanceof KeyObject ? b instanceof KeyObject && a.equals(b) : isSameSocketKey(a, b)),
-);
+function keySources(algorithm: string, use: SigningKeyUse): SettingType<SigningKeys<KeySource>> {
+  return keyFiles<KeySource>(
+    algorithm,
+    (path) => parseSocketKey(path) ?? readKeyFile(path, (pem): KeyObject => parseSigningKey(pem, use)),
+    (a, b) => (a instanceof KeyObject ? b instanceof KeyObject && a.equals(b) : isSameSocketKey(a, b)),
+  );
+}
 
 const SOCKET_KEY = /^socket:(\/[^#]{1,100})#([\w.:@/-]{1,128})$/;
 
-function parseSocketKey(text: string): SocketKey | undefined {
+/** Reads `socket:<path>#<key id>`. Returns undefined for anything else that is no socket. Throws InvalidValue. */
+export function parseSocketKey(text: string): SocketKey | undefined {
   if (!text.startsWith('socket:')) return undefined;
   const match = SOCKET_KEY.exec(text);
   if (match === null) throw new InvalidValue('a key of another process is socket:/<path>#<key id>');
   return { socketPath: match[1]!, keyId: match[2]! };
 }
 
-function isSameSocketKey(a: SocketKey, b: DsseKeySource): boolean {
+function isSameSocketKey(a: SocketKey, b: KeySource): boolean {
   return !(b instanceof KeyObject) && a.socketPath === b.socketPath && a.keyId === b.keyId;
 }
 

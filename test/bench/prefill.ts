@@ -4,6 +4,7 @@ import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { createRandomSource } from '../../src/server/core/random.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { setUpLogs } from '../../src/server/logs/set-up-logs.js';
+import { openLogKeys } from '../../src/server/signing/log-keys.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
@@ -32,7 +33,7 @@ export async function openLiveLog({
   dir,
 }: Omit<Target, 'projectId'>): Promise<{ logId: number; keyId: number }> {
   const secrets = await openSecrets(dir);
-  await setUpLogs(pool, 'localhost', secrets);
+  await setUpLogs(pool, 'localhost', await openLogKeys(secrets, { add: () => {} }));
   const spki = createPublicKey(fileKey(secrets.dsse.live[0])).export({ type: 'spki', format: 'der' });
   await ensureDsseKey(pool, Environment.LIVE, spki);
   const key = (await listDsseKeys(pool)).find(({ environment }) => environment === Environment.LIVE);

@@ -8,6 +8,7 @@ import { setUpWitnesses } from '../../src/server/logs/set-up-witnesses.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';
 import { seal } from '../../src/server/pipeline/seal.js';
 import { checkpointSigners } from '../../src/server/signing/checkpoint-signers.js';
+import { openLogKeys } from '../../src/server/signing/log-keys.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { readLogSize } from '../../src/server/store/log/leaves.js';
 import { openLiveLog } from './prefill.js';
@@ -37,7 +38,7 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     log: createLogger({ level: 'warn', fd: 2 }),
     register: await openRegister(task.registerDir),
     witnesses: [],
-    signerOf: checkpointSigners(secrets),
+    signerOf: checkpointSigners(await openLogKeys(secrets, { add: () => {} })),
     settings: { batchIntervalMs: 0, batchMaxLeaves: task.batchMaxLeaves, witnessTimeoutMs: 1_000 },
     newBatchId: () => `btc_${ulid()}`,
     aborting: new AbortController().signal,

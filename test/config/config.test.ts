@@ -81,14 +81,16 @@ t.test('an environment may have several keys, in their order', async (t) => {
   const LOG_KEY_FILE = `live=${join(dir, 'log-2.pem')},${env.LOG_KEY_FILE}`;
   const { log } = readConfig({ ...env, LOG_KEY_FILE }, { process: 'worker' }).secrets;
   t.equal(log.live.length, 2);
-  t.ok(log.live[0].equals(another));
+  t.ok(fileKey(log.live[0]).equals(another));
   t.equal(log.test.length, 1);
 });
 
-t.test('a DSSE key may be in another process', async (t) => {
+t.test('a key that signs statements or checkpoints may be in another process', async (t) => {
   const { dir, ...env } = server(t);
   const DSSE_KEY_FILE = `live=socket:/run/signer.sock#slot-1,${env.DSSE_KEY_FILE}`;
-  const { dsse } = readConfig({ ...env, DSSE_KEY_FILE }, { process: 'api' }).secrets;
+  const LOG_KEY_FILE = `${env.LOG_KEY_FILE},test=socket:/run/signer.sock#slot-2`;
+  const { dsse, log } = readConfig({ ...env, DSSE_KEY_FILE, LOG_KEY_FILE }, { process: 'api' }).secrets;
+  t.strictSame(log.test[1], { socketPath: '/run/signer.sock', keyId: 'slot-2' });
   t.strictSame(dsse.live[0], { socketPath: '/run/signer.sock', keyId: 'slot-1' });
   t.equal(fileKey(dsse.live[1]!).asymmetricKeyType, 'ec');
 });
@@ -103,7 +105,7 @@ t.test('a complete configuration of `api` and `worker` is read', async (t) => {
     t.equal(config.natsUrl, SERVER.NATS_URL);
     t.equal(config.secrets.secretKeys[0].id, 'k1');
     t.equal(fileKey(config.secrets.dsse.live[0]).asymmetricKeyType, 'ec');
-    t.equal(config.secrets.log.test[0].asymmetricKeyType, 'ed25519');
+    t.equal(fileKey(config.secrets.log.test[0]).asymmetricKeyType, 'ed25519');
     t.equal(config.secrets.adminToken, SERVER.ADMIN_TOKEN);
     t.equal(config.checkpointRegister, join(dir, 'checkpoint-register'));
     t.notMatch(JSON.stringify(config.secrets.secretKeys), KEY, 'keys do not show in JSON');
@@ -243,7 +245,8 @@ t.test('each setting refuses what it should not take', async (t) => {
     ['DSSE_KEY_FILE', `live=socket:/run/signer.sock,test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', `live=socket:/run/signer.sock#a b,test=${at('dsse-test.pem')}`],
     ['DSSE_KEY_FILE', 'live=socket:/run/signer.sock#a,test=socket:/run/signer.sock#a'],
-    ['LOG_KEY_FILE', `live=socket:/run/signer.sock#a,test=${at('log-test.pem')}`],
+    ['LOG_KEY_FILE', 'live=socket:/run/signer.sock#a,test=socket:/run/signer.sock#a'],
+    ['LOG_ML_DSA_KEY_FILE', 'live=socket:/run/signer.sock#a,test=socket:/run/signer.sock#b'],
     ['LOG_KEY_FILE', `live=${at('dsse-live.pem')},test=${at('log-test.pem')}`],
     ['TLS_CERT_FILE', at('chain.pem')],
     ['TLS_KEY_FILE', at('dsse-live.pem')],

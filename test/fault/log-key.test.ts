@@ -3,17 +3,24 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { fromHex } from '../../src/proof/bytes/encoding.js';
 import { type Verification, verifyBundle } from '../../src/proof/verify/verify.js';
 import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { setScene } from '../support/fault-fixture.js';
 import type { Acknowledged } from '../support/judging/consistent.js';
+import { verifyReceipt } from '../../src/proof/verify/verify-receipt.js';
+import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
+import { startSigningProcess } from '../support/servers/signing-process.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked } from '../support/wait-for-idle.js';
-import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
 
 const scene = await setScene(t);
 const { installation, pool, tsa, apiKey } = scene;
+const signer = await startSigningProcess(t, {
+  log: generateKeyPairSync('ed25519').privateKey,
+  'log/receipt': generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
+});
 const dir = t.testdir();
 const acknowledged: Acknowledged[] = [];
 let api = await installation.startApi();
@@ -70,7 +77,7 @@ t.test('a log goes on with another key, while its witness is away', async (t) =>
   await untilAllWitnessed();
   t.match(await newEpoch(), {
     code: 1,
-    stderr: /is not frozen; a new epoch of it needs another key \(--key\)/,
+    stderr: /is not frozen; a new epoch of it needs another key \(--key, /,
   });
   const oldKeys = installation.env.LOG_KEY_FILE ?? '';
   const oldFile = /^live=([^,]+)/.exec(oldKeys)![1]!;
@@ -131,6 +138,71 @@ t.test('a log goes on with another key, while its witness is away', async (t) =>
   const audited = await runHere(args);
   t.match(audited, { code: 0, stdout: /^ok {6}live\.log\.example\.com: /m }, audited.stderr);
   t.match(audited.stdout, /^ok {6}live-2\.log\.example\.com: /m);
+});
+
+t.test('a log goes on with a key of a signing process, whether that is there or not', async (t) => {
+  const readyz = async () => {
+    const response = await fetch(`${worker.opsUrl}/readyz/live`);
+    return { status: response.status, text: await response.text() };
+  };
+  const isKeyReady = async () => {
+    const text = await (await fetch(`${worker.opsUrl}/metrics`)).text();
+    return /^attest_log_key_ready\{log="live-3\.log\.example\.com",algorithm="ed25519"\} (\d)$/m.exec(
+      text,
+    )?.[1];
+  };
+  t.match(await newEpoch('--key', signer.setting('none')), { code: 2, stderr: /there is no key none/ });
+  t.match(await newEpoch('--key', signer.setting('log')), {
+    code: 0,
+    stdout: /live-3\.log\.example\.com +0 /,
+  });
+
+  // No process has been restarted with it.
+  const lacking = await until('the worker is not ready', async () => {
+    const { status, text } = await readyz();
+    return status === 503 ? text : undefined;
+  });
+  t.match(lacking, /LOG_KEY_FILE does not hold the key of the log live-3\.log\.example\.com/);
+  t.equal(await isKeyReady(), '0');
+  await until(
+    'the API knows the log, whose first checkpoint waits',
+    async () => (await fetch(`${api.baseUrl}/verify/log/live-3/checkpoint`)).status === 503,
+  );
+
+  const early = await submit();
+  // A receipt needs two leaves.
+  await submit();
+
+  installation.env.LOG_KEY_FILE = `${installation.env.LOG_KEY_FILE},live=${signer.setting('log')}`;
+  await restart();
+  await untilAllWitnessed();
+  t.match([(await readyz()).status, await isKeyReady()], [200, '1']);
+  const receipt = await fetch(`${api.baseUrl}/v1/attestations/${early.id}/bundle.cose`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  });
+  const checked = await verifyReceipt(new Uint8Array(await receipt.arrayBuffer()), {
+    leafHash: fromHex(early.leafSha256),
+    submissionId: early.id,
+    trustRoots: await readRoots(),
+    now: new Date(),
+  });
+  t.match(checked, { check: { status: 'passed' }, origin: 'live-3.log.example.com' });
+
+  await signer.stop();
+  const waiting = await submit();
+  const away = await until('the worker says that nothing is sealed', async () => {
+    const { status, text } = await readyz();
+    return status === 503 ? text : undefined;
+  });
+  t.match(away, /nothing is sealed: the signing process at \S+ cannot sign with log: connect ENOENT/);
+  t.equal(await isKeyReady(), '0');
+  t.match(await newEpoch('--key', signer.setting('log')), { code: 2, stderr: /connect ENOENT/ });
+  const { status, headers } = await fetch(receipt.url, { headers: { authorization: `Bearer ${apiKey}` } });
+  t.match([status, headers.get('retry-after')], [503, /^\d+$/]);
+  await signer.start();
+  await untilAllWitnessed();
+  await verifyAll(t, { early, waiting }, await readRoots());
+  await scene.assertConsistent(t, acknowledged);
 });
 
 async function submitWitnessed(): Promise<Acknowledged> {

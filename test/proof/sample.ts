@@ -146,11 +146,12 @@ export async function makeSamples(
   const leaves = Array.from({ length: LATER_SIZE }, (_, i) => leafHash(utf8(`leaf ${i}`)));
   for (const { leaf, logIndex } of attested) leaves[logIndex] = leaf.hash;
   const sizes = [BATCH.treeSize, ...(witnesses.includes('cosigner') ? [LATER_SIZE] : [])];
-  const checkpoints = sizes.map((size) => {
+  const signCheckpointOf = async (size: number) => {
     const { root, tiles } = extendTiles({ size: 0, tiles: [] }, leaves.slice(0, size));
-    const note = signLogCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
+    const note = await signLogCheckpoint({ origin: service.origin, size, rootHash: root }, service.log);
     return { note, prove: (index: number) => inclusionProof(index, size, readFrom(tiles)) };
-  });
+  };
+  const checkpoints = await Promise.all(sizes.map(signCheckpointOf));
   const notes = checkpoints.map(({ note }) => note);
   const said = await Promise.all(witnesses.map((witness) => ask(witness, service, notes)));
   const batch = prepareBatch({ batch: BATCH, logKey: service.log.publicKey, notes, witnesses: said });

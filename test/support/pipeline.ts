@@ -22,6 +22,7 @@ import type { AttemptCounts } from '../../src/server/pipeline/webhooks/attempt.j
 import { openExports } from '../../src/server/process/export-shipping.js';
 import { openWebhooks } from '../../src/server/process/webhook-sending.js';
 import { checkpointSigners } from '../../src/server/signing/checkpoint-signers.js';
+import { openLogKeys } from '../../src/server/signing/log-keys.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
 import { ensureDsseKey, listDsseKeys } from '../../src/server/store/dsse-keys.js';
 import { findActiveLog, listLogs } from '../../src/server/store/log/logs.js';
@@ -139,7 +140,8 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
   });
   test.teardown(() => pool.end({ timeout: 1 }));
   const setups = options.witnesses.map(({ setup }) => setup);
-  await setUpLogs(pool, 'log.example.com', secrets);
+  const logKeys = await openLogKeys(secrets, { add: (stop) => test.teardown(stop) });
+  await setUpLogs(pool, 'log.example.com', logKeys);
   await setUpWitnesses(pool, setups, {
     quorums: options.quorums ?? [],
     deadlineMs: options.deadlineMs ?? 3_600_000,
@@ -179,7 +181,7 @@ export async function makePipeline(test: Owner, options: TestPipelineOptions): P
     witnesses: setups,
     webhooks,
     exports,
-    signerOf: checkpointSigners(secrets),
+    signerOf: checkpointSigners(logKeys),
     settings: {
       batchIntervalMs: 0,
       batchMaxLeaves: options.batchMaxLeaves ?? 65_536,

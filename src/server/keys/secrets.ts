@@ -6,8 +6,8 @@ import type { MlDsaKey } from './ml-dsa-key.js';
 /** A private key that another process holds: the path of its Unix domain socket, and how it names the key. */
 export type SocketKey = { readonly socketPath: string; readonly keyId: string };
 
-/** Where a key that signs statements is: in this process, or in another one. */
-export type DsseKeySource = KeyObject | SocketKey;
+/** Where a key that signs is: in this process, or in another one. */
+export type KeySource = KeyObject | SocketKey;
 
 /** The private keys of one use, per environment: at least one, several during a rotation. */
 export type SigningKeys<K = KeyObject> = {
@@ -33,9 +33,9 @@ export function rawEd25519PublicKey(key: KeyObject): Uint8Array {
 export type Secrets = {
   readonly secretKeys: KeyRing;
   /** ECDSA P-256, to sign statements. The first of an environment signs until a rotation. */
-  readonly dsse: SigningKeys<DsseKeySource>;
+  readonly dsse: SigningKeys<KeySource>;
   /** Ed25519, to sign checkpoints. The first of an environment signs its first log. */
-  readonly log: SigningKeys;
+  readonly log: SigningKeys<KeySource>;
   /** ML-DSA-44, to sign checkpoints a second time; undefined if not configured. */
   readonly logMlDsa: SigningKeys<MlDsaKey> | undefined;
   /** The token of the admin API. The admin API is off if undefined. */

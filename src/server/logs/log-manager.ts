@@ -22,14 +22,17 @@ export type LogStatus = {
   readonly reason: string | undefined;
 };
 
+/** The raw public keys of a new epoch, where they are not those of the log before: Ed25519, and ML-DSA-44. */
+type EpochKeys = { publicKey?: Uint8Array | undefined; mlDsaPublicKey?: Uint8Array | undefined };
+
 /** What operators do with logs. */
 export type LogManager = {
   status(): Promise<readonly LogStatus[]>;
   /**
-   * Starts a new epoch of the environment's log under a new origin, with the key of the log, or another one: 32 raw
-   * bytes. Throws unless the log is frozen or its key changes.
+   * Starts a new epoch of the environment's log under a new origin, with the keys of the log, or others. Throws unless
+   * the log is frozen or a key changes.
    */
-  newEpoch(environment: EnvironmentName, publicKey?: Uint8Array): Promise<LogStatus>;
+  newEpoch(environment: EnvironmentName, keys?: EpochKeys): Promise<LogStatus>;
   /** Adds the newest published checkpoint of each log that the register lacks. @returns their origins */
   fillRegister(): Promise<readonly string[]>;
 };
@@ -41,7 +44,7 @@ export function logManager(pool: Pool, register: Register): LogManager {
       const logs = await listLogs(pool);
       return Promise.all(logs.map((log) => readStatus(pool, register, logs, log)));
     },
-    newEpoch: (environment, publicKey) => startEpoch(pool, register, environment, publicKey),
+    newEpoch: (environment, keys = {}) => startEpoch(pool, register, environment, keys),
     fillRegister: () => fillRegister(pool, register),
   };
 }
@@ -74,22 +77,24 @@ async function startEpoch(
   pool: Pool,
   register: Register,
   environment: EnvironmentName,
-  wantedKey: Uint8Array | undefined,
+  keys: EpochKeys,
 ): Promise<LogStatus> {
   const logs = await listLogs(pool);
   const number = environmentNumber(environment);
   const active = findActiveLog(logs, number);
   if (active === undefined)
     throw new Error(`there is no log of environment ${environment}; start the service once`);
-  const publicKey = wantedKey ?? active.publicKey;
-  if (active.frozenAt === null && Buffer.compare(publicKey, active.publicKey) === 0) {
-    throw new Error(`the log ${active.origin} is not frozen; a new epoch of it needs another key (--key)`);
+  const { publicKey = active.publicKey, mlDsaPublicKey = active.mlDsaPublicKey } = keys;
+  const isSame = areSame(publicKey, active.publicKey) && areSame(mlDsaPublicKey, active.mlDsaPublicKey);
+  if (active.frozenAt === null && isSame) {
+    throw new Error(
+      `the log ${active.origin} is not frozen; a new epoch of it needs another key (--key, --ml-dsa-key)`,
+    );
   }
   const epoch = active.epoch + 1;
   const domain = active.origin.slice(active.origin.indexOf('.') + 1);
   const origin = `${environment}-${epoch}.${domain}`;
   await pool.begin(async (tx) => {
-    const { mlDsaPublicKey } = active;
     if (!(await ensureLog(tx, { environment: number, epoch, origin, publicKey, mlDsaPublicKey }))) return;
     if (active.frozenAt !== null) {
       const published = await findNewestPublishedBatch(tx, active.id);
@@ -109,6 +114,10 @@ async function startEpoch(
     witnesses.map(({ witness }) => witness),
   );
   return readStatus(pool, register, all, started);
+}
+
+function areSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
 }
 
 async function recordNewEpoch(tx: Sql, origin: string, before: Log): Promise<void> {

@@ -1,7 +1,6 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
-import type { Logger } from '../core/logger.js';
-import { deriveReceiptKey } from '../keys/receipt-key.js';
-import { rawEd25519PublicKey, type Secrets, signingKeysOf } from '../keys/secrets.js';
+import type { HeldLogKeys } from '../keys/log-key.js';
+import { signingKeysOf } from '../keys/secrets.js';
 import type { Pool } from '../store/database/connect.js';
 import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs, publishReceiptKey } from '../store/log/logs.js';
 
@@ -13,12 +12,12 @@ import { ensureLog, ensureMlDsaKey, findActiveLog, listLogs, publishReceiptKey }
 export async function setUpLogs(
   pool: Pool,
   logDomain: string,
-  { log: keys, logMlDsa }: Pick<Secrets, 'log' | 'logMlDsa'>,
+  { log: keys, logMlDsa }: HeldLogKeys,
 ): Promise<void> {
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const origin = `${environmentName(number)}.${logDomain}`;
-    const held = signingKeysOf(keys, number).map(rawEd25519PublicKey);
+    const held = keys.filter((key) => key.environment === number).map(({ publicKey }) => publicKey);
     const first = logs.find((log) => log.environment === number && log.epoch === 1);
     if (first === undefined) {
       await ensureLog(pool, { environment: number, epoch: 1, origin, publicKey: held[0]! });
@@ -37,15 +36,17 @@ export async function setUpLogs(
   if (logMlDsa !== undefined) await setUpMlDsaKeys(pool, logMlDsa);
 }
 
-async function publishReceiptKeys(pool: Pool, keys: Secrets['log']): Promise<void> {
-  for (const { id, environment, origin, publicKey, receiptSpki } of await listLogs(pool)) {
-    const held = signingKeysOf(keys, environment);
-    const key = held.find((one) => Buffer.compare(rawEd25519PublicKey(one), publicKey) === 0);
-    if (receiptSpki === null && key) await publishReceiptKey(pool, id, deriveReceiptKey(key, origin).spki);
+async function publishReceiptKeys(pool: Pool, keys: HeldLogKeys['log']): Promise<void> {
+  const unpublished = (await listLogs(pool)).filter(({ receiptSpki }) => receiptSpki === null);
+  for (const { id, environment, origin, publicKey } of unpublished) {
+    const held = keys.filter((key) => key.environment === environment);
+    const key = held.find((one) => Buffer.compare(one.publicKey, publicKey) === 0);
+    const receiptKey = await key?.openReceiptKey(origin);
+    if (receiptKey !== undefined) await publishReceiptKey(pool, id, receiptKey.spki);
   }
 }
 
-async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<Secrets['logMlDsa']>): Promise<void> {
+async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<HeldLogKeys['logMlDsa']>): Promise<void> {
   const logs = await listLogs(pool);
   for (const number of ENVIRONMENTS) {
     const active = findActiveLog(logs, number);
@@ -55,20 +56,5 @@ async function setUpMlDsaKeys(pool: Pool, keys: NonNullable<Secrets['logMlDsa']>
     if (!(await ensureMlDsaKey(pool, active.id, published))) {
       throw new Error(`LOG_ML_DSA_KEY_FILE does not hold the key that the log ${active.origin} publishes`);
     }
-  }
-}
-
-/** Warns, for a process that signs checkpoints, of active logs that publish an ML-DSA-44 key which it does not have. */
-export async function warnOfMissingMlDsaKey(
-  { pool, log }: { pool: Pool; log: Logger },
-  { logMlDsa }: Pick<Secrets, 'logMlDsa'>,
-): Promise<void> {
-  if (logMlDsa !== undefined) return;
-  const logs = await listLogs(pool);
-  for (const number of ENVIRONMENTS) {
-    const active = findActiveLog(logs, number);
-    if (active === undefined || active.mlDsaPublicKey === null) continue;
-    const { origin } = active;
-    log.warn({ origin }, 'checkpoints lack the ML-DSA-44 signature: set LOG_ML_DSA_KEY_FILE and restart');
   }
 }

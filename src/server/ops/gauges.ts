@@ -1,3 +1,4 @@
+import type { LogKeyState } from '../logs/log-key-states.js';
 import type { AttemptCounts } from '../pipeline/webhooks/attempt.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Backlog, readBacklogs } from '../store/due-jobs.js';
@@ -85,6 +86,20 @@ export function addPipelineGauges(metrics: Metrics, pool: Pool): void {
   for (const { name, help, of } of WEBHOOK_GAUGES) {
     metrics.addGauge({ name, help, read: async () => of(await webhookBacklog()) });
   }
+}
+
+/** Adds the gauge of the keys of logs, which a worker needs to seal them. */
+export function addLogKeyGauge(metrics: Metrics, read: () => Promise<LogKeyState[]>): void {
+  metrics.addGauge({
+    name: 'attest_log_key_ready',
+    help: '1 when this worker can sign the checkpoints of a log with its key of the algorithm, 0 when it lacks it',
+    labelNames: ['log', 'algorithm'],
+    read: async () =>
+      (await read()).map(({ log, algorithm, problem }) => ({
+        labels: { log: log.origin, algorithm },
+        value: problem === undefined ? 1 : 0,
+      })),
+  });
 }
 
 /** Adds the gauge of the clock offset to the database; it has no value while the offset is unknown. */

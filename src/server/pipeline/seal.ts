@@ -9,6 +9,7 @@
 import { equalBytes } from '../../proof/bytes/primitives.js';
 import { signLogCheckpoint } from '../../proof/log/log-signature.js';
 import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from '../../proof/log/tile.js';
+import { SigningError } from '../keys/signing-error.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import type { Sql } from '../store/database/connect.js';
 import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/log/batches.js';
@@ -24,6 +25,7 @@ import { LAST_BACKOFF_MS } from './witnesses/backoff.js';
 
 const ANOTHER_SEALER_MS = 200;
 const REGISTER_MISSING_MS = 5_000;
+const KEY_MISSING_MS = 2_000;
 /** A sealer idle in its transaction for this long has stopped; hashing time is added. */
 const SEALER_IDLE_MS = 3_000;
 const HASHING_MS_PER_LEAF = 0.02;
@@ -42,9 +44,18 @@ export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcom
     pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
     return retryAfter(REGISTER_MISSING_MS);
   }
-  const sealed = await pipeline.pool.begin((tx) => sealNext(pipeline, tx, log));
+  const sealed = await pipeline.pool
+    .begin((tx) => sealNext(pipeline, tx, log))
+    .catch((error: unknown) => retryIfUnsigned(pipeline, log, error));
   await publish(pipeline, log);
   return sealed;
+}
+
+/** Nothing is stored without a signature: a batch waits until the log's key can sign. */
+function retryIfUnsigned(pipeline: LogPipeline, { origin }: Log, error: unknown): Outcome {
+  if (!(error instanceof SigningError)) throw error;
+  pipeline.log.error({ origin, reason: error.message }, "nothing is sealed without the log's key");
+  return retryAfter(KEY_MISSING_MS);
 }
 
 /** Extends the log's tiles to its current size and stores the batch and its checkpoint. */
@@ -116,7 +127,7 @@ async function storeBatch(
     id: pipeline.newBatchId(),
     firstIndex,
     rootHash,
-    note: signLogCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
+    note: await signLogCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
     policyVersion: policy.version,
     deadlineMs: policy.deadlineMs,
   });

@@ -92,7 +92,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
       baseUrl: options.baseUrl,
       register,
       verifyUrl: options.verifyUrl,
-      signerOf: checkpointSigners(config.secrets),
+      signerOf: checkpointSigners(parts.logKeys),
     }),
     corsOrigins: config.corsOrigins,
   };

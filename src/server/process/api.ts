@@ -19,6 +19,7 @@ import { createStatementClock, type StatementClock } from '../rpc/attestations/s
 import { createPrincipals } from '../rpc/principals.js';
 import { loadSchemas } from '../schema/registry.js';
 import { createDsseSigners, setUpDsseKeys } from '../signing/dsse-signers.js';
+import { openLogKeys } from '../signing/log-keys.js';
 import { openStatementKeys } from '../signing/statement-keys.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
@@ -60,7 +61,8 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   await assertSession(pool, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   await assertMigrated(pool);
   await setUpSecretKeys(pool, config.secrets.secretKeys);
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
+  const logKeys = await openLogKeys(config.secrets, hooks);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
   const logCache = await openLogCache(pool);
   await checkRegisters({ pool, register, log });
   const principals = createPrincipals(pool, deriveKeyRing(config.secrets.secretKeys, 'api-key'), Date.now);
@@ -99,6 +101,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     principals,
     jobs,
     signerOf: signers.signerOf,
+    logKeys,
     submissionClock: clock.now,
     schemas: loadSchemas({ dir: config.schemaDir }),
   });

@@ -4,6 +4,7 @@ import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
 import { createTurns } from '../core/turns.js';
 import type { ServiceEntry } from '../http/services.js';
+import type { HeldLogKeys } from '../keys/log-key.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
 import { createBundleReader } from '../rpc/attestations/bundles.js';
@@ -26,6 +27,7 @@ export type AttestationParts = {
   logCache: LogCache;
   sequencers: Sequencers;
   signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
+  logKeys: HeldLogKeys;
   submissionClock: () => number;
   schemas: SchemaRegistry;
 };
@@ -37,7 +39,7 @@ const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 /** Wires AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, listPool, logCache, sequencers, signerOf, submissionClock, schemas }: AttestationParts,
+  { pool, listPool, logCache, sequencers, signerOf, logKeys, submissionClock, schemas }: AttestationParts,
   shared: Pick<AttestationDeps, 'cursors' | 'recordUse'>,
 ): ServiceEntry {
   const findSubmission = createBatchLoader(
@@ -50,7 +52,7 @@ export function attestationService(
     logCache,
     pool,
     tiles: createProofTiles(pool),
-    receiptSignerOf: receiptSigners(pool, config.secrets),
+    receiptSignerOf: receiptSigners(pool, logKeys),
     sequencerOf: sequencers.of,
     findSubmission,
     reader: createSubmissionReader({

@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
-import { addClockGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
+import { addClockGauge, addLogKeyGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
 import { createMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';
 import { addApiGauges, addProcessGauges } from '../ops/process-gauges.js';
@@ -80,6 +80,7 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
     checks.push(...worker.checks);
     clients.set('worker', worker.jobs);
     addPipelineGauges(metrics, worker.pipeline.pool);
+    addLogKeyGauge(metrics, worker.readLogKeys);
     addWitnessGauges(metrics, worker.pipeline.pool);
     addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
   }

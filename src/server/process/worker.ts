@@ -4,8 +4,10 @@ import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLogs } from '../core/outage-log.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
+import type { HeldLogKeys } from '../keys/log-key.js';
 import { getLogDomain } from '../logs/log-domain.js';
-import { setUpLogs, warnOfMissingMlDsaKey } from '../logs/set-up-logs.js';
+import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../logs/log-key-states.js';
+import { setUpLogs } from '../logs/set-up-logs.js';
 import { setUpWitnesses, type WitnessSetup } from '../logs/set-up-witnesses.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
@@ -25,6 +27,7 @@ import {
 import { toleratingOutage } from '../pipeline/tolerate-outage.js';
 import type { StopConsuming } from '../queue/consume.js';
 import { checkpointSigners } from '../signing/checkpoint-signers.js';
+import { openLogKeys } from '../signing/log-keys.js';
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
@@ -49,7 +52,13 @@ export type WorkerOptions = WebhooksOptions &
   };
 
 /** A running worker. */
-export type Worker = { pipeline: Pipeline; jobs: JobSender; checks: Check[] };
+export type Worker = {
+  pipeline: Pipeline;
+  jobs: JobSender;
+  checks: Check[];
+  /** Checks the keys of logs. */
+  readLogKeys: () => Promise<LogKeyState[]>;
+};
 
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
@@ -69,7 +78,8 @@ const SEALING_MS_PER_LEAF = 0.1;
 export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks): Promise<Worker> {
   const { config, witnesses, log } = options;
   const register = monitorWrites(options.register);
-  const pool = await setUp(options, register, hooks);
+  const logKeys = await openLogKeys(config.secrets, hooks);
+  const pool = await setUp(options, { register, logKeys }, hooks);
   const workerId = await beginLife(pool);
   const { webhooks, ...sending } = openWebhooks(options);
   const { exports, ...shipping } = await openExports(options);
@@ -94,7 +104,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     witnesses,
     webhooks,
     exports,
-    signerOf: checkpointSigners(config.secrets),
+    signerOf: checkpointSigners(logKeys),
     settings: settingsOf(config),
     aborting: webhooks.aborting,
     newBatchId: () => `btc_${ulid()}`,
@@ -120,10 +130,12 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     for (const { close } of [sending, shipping]) await close();
     await jobs.close();
   });
+  const readLogKeys = () => readLogKeyStates(pool, logKeys);
   return {
     pipeline,
     jobs,
-    checks: environmentChecks('worker', () => findSealingProblems(pipeline, register)),
+    readLogKeys,
+    checks: environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys })),
   };
 }
 
@@ -151,15 +163,15 @@ function keepHouse(
 /** Opens the database and stores the configured logs and witnesses. */
 async function setUp(
   { config, witnesses, log }: WorkerOptions,
-  register: Register,
+  { register, logKeys }: { register: Register; logKeys: HeldLogKeys },
   hooks: ShutdownHooks,
 ): Promise<Pool> {
   const pool = await openDatabase(config, hooks);
   const { secretKeys } = config.secrets;
   await setUpSecretKeys(pool, secretKeys);
   await reencryptExports({ pool, log, secretKeys });
-  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), config.secrets);
-  await warnOfMissingMlDsaKey({ pool, log }, config.secrets);
+  await setUpLogs(pool, await getLogDomain(pool, log, config.logDomain), logKeys);
+  await warnOfMissingMlDsaKeys({ pool, log }, logKeys);
   await setUpWitnesses(pool, witnesses, {
     quorums: config.witnessPolicy,
     deadlineMs: config.witnessDeadlineMs,
@@ -192,8 +204,23 @@ function settingsOf({ batchIntervalMs, batchMaxLeaves }: WorkerOptions['config']
   return { batchIntervalMs, batchMaxLeaves, witnessTimeoutMs: WITNESS_TIMEOUT_MS };
 }
 
-async function findSealingProblems(pipeline: Pipeline, register: MonitoredRegister): Promise<LogProblem[]> {
-  return [...(await findLogProblems(pipeline)), ...(await findRegisterProblems(pipeline.pool, register))];
+type SealingNeeds = Pick<Worker, 'readLogKeys'> & { register: MonitoredRegister };
+
+async function findSealingProblems(
+  pipeline: Pipeline,
+  { register, readLogKeys }: SealingNeeds,
+): Promise<LogProblem[]> {
+  return [
+    ...(await findLogProblems(pipeline)),
+    ...(await findRegisterProblems(pipeline.pool, register)),
+    ...(await readLogKeys()).flatMap(keyProblem),
+  ];
+}
+
+/** Without an ML-DSA-44 key batches are sealed all the same. */
+function keyProblem({ log, algorithm, problem }: LogKeyState): LogProblem[] {
+  if (problem === undefined || algorithm === 'ml-dsa-44') return [];
+  return [{ environment: log.environment, reason: problem }];
 }
 
 async function every(

@@ -1,9 +1,9 @@
 import { createPublicKey, KeyObject } from 'node:crypto';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { type DsseKeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
+import { type KeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import { createBatchSigner } from './batch-signer.js';
-import { openSocketSigner } from './socket-signer.js';
+import { ECDSA_P256, openSocketSigner } from './socket-signer.js';
 
 /** A key that signs statements. The private part may be elsewhere: nothing else is ever asked of it. */
 type StatementKey = {
@@ -23,7 +23,7 @@ export type HeldKey = StatementKey & { environment: number };
  * hold them. Rejects if one of these is away.
  */
 export async function openStatementKeys(
-  keys: SigningKeys<DsseKeySource>,
+  keys: SigningKeys<KeySource>,
   hooks: Pick<ShutdownHooks, 'add'>,
 ): Promise<HeldKey[]> {
   const held = ENVIRONMENTS.flatMap((environment) =>
@@ -32,12 +32,12 @@ export async function openStatementKeys(
   const files = held.flatMap(({ key }) => (key instanceof KeyObject ? [key] : []));
   const signer = createBatchSigner(files);
   hooks.add(signer.close);
-  const open = async (key: DsseKeySource): Promise<StatementKey> => {
+  const open = async (key: KeySource): Promise<StatementKey> => {
     if (key instanceof KeyObject) {
       const place = files.indexOf(key);
       return { spki: spkiOf(key), sign: (data) => signer.sign(place, data), check: async () => {} };
     }
-    const remote = await openSocketSigner(key);
+    const remote = await openSocketSigner(key, ECDSA_P256);
     hooks.add(remote.close);
     return remote;
   };

@@ -53,8 +53,9 @@ export function createLogReader(
     if (batch !== undefined) sizes.set(id, Math.max(batch.treeSize, sizes.get(id) ?? 0));
     return batch;
   };
-  const signEmpty = (log: Log): string => {
-    const note = signLogCheckpoint({ origin: log.origin, size: 0, rootHash: emptyRoot() }, signerOf(log));
+  const signEmpty = async (log: Log): Promise<string> => {
+    const empty = { origin: log.origin, size: 0, rootHash: emptyRoot() };
+    const note = await signLogCheckpoint(empty, signerOf(log));
     emptyNotes.set(log.id, note);
     return note;
   };
@@ -62,7 +63,7 @@ export function createLogReader(
     async readCheckpoint(log) {
       const newest = await readNewest(log);
       if (newest !== undefined) return newest.note;
-      return log.frozenAt === null ? (emptyNotes.get(log.id) ?? signEmpty(log)) : undefined;
+      return log.frozenAt === null ? (emptyNotes.get(log.id) ?? (await signEmpty(log))) : undefined;
     },
     async readTile(log, path) {
       const address = parseTilePath(path);

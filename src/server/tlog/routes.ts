@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { unavailable } from '../core/errors.js';
 import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
+import { SigningError } from '../keys/signing-error.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';
 import { isDatabaseUnavailable } from '../store/database/database-errors.js';
@@ -39,6 +40,7 @@ const PATHS = [
 const CACHE_5_S = 'public, max-age=5';
 const CACHE_60_S = 'public, max-age=60';
 const UNAVAILABLE = 'the service cannot reach its database now';
+const UNSIGNED = 'this process cannot sign the checkpoint of the empty log now';
 const RETRY_SECONDS = 2;
 const CACHE_FOREVER = 'public, max-age=31536000, immutable';
 const CHECKPOINT = { contentType: 'text/plain; charset=utf-8', cacheControl: CACHE_5_S };
@@ -49,6 +51,7 @@ const TILE = { contentType: 'application/octet-stream', cacheControl: CACHE_FORE
 /** Registers the routes without authentication: trust roots, and each log's page, checkpoint and tiles. */
 export function tlogRoutes(app: FastifyInstance, deps: TlogDeps): void {
   app.setErrorHandler((error) => {
+    if (error instanceof SigningError) throw unavailable(UNSIGNED, RETRY_SECONDS, error);
     throw isDatabaseUnavailable(error) ? unavailable(UNAVAILABLE, RETRY_SECONDS, error) : error;
   });
   const send = async (request: FastifyRequest, reply: FastifyReply, body: PublicResponse | undefined) =>

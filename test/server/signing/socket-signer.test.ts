@@ -1,7 +1,7 @@
 /** Keys that another process holds: what it may answer, and what happens while it is away. */
 import { generateKeyPairSync, randomBytes, verify } from 'node:crypto';
 import t from 'tap';
-import { openSocketSigner } from '../../../src/server/signing/socket-signer.js';
+import { ECDSA_P256, openSocketSigner } from '../../../src/server/signing/socket-signer.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { frame, startSigningProcess } from '../../support/servers/signing-process.js';
@@ -18,7 +18,7 @@ const keys = {
 
 t.test('signatures are those of the key, however many are asked for at once', async (t) => {
   const process = await startSigningProcess(t, keys);
-  const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' });
+  const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' }, ECDSA_P256);
   t.teardown(signer.close);
   t.same(signer.spki, own.publicKey.export({ type: 'spki', format: 'der' }));
   const messages = Array.from({ length: 100 }, (_, i) => randomBytes(i * 30));
@@ -31,7 +31,7 @@ t.test('signatures are those of the key, however many are asked for at once', as
 
 t.test('a process that is away or lacks the key is reported in one line', async (t) => {
   const process = await startSigningProcess(t, keys);
-  const open = (keyId: string) => openSocketSigner({ socketPath: process.path, keyId });
+  const open = (keyId: string) => openSocketSigner({ socketPath: process.path, keyId }, ECDSA_P256);
   const start = `the signing process at ${process.path} cannot sign with`;
   await t.rejects(open('none'), { message: `${start} none: it refuses: there is no key none` });
   await t.rejects(open('p384'), { message: `${start} p384: its key is not an ECDSA P-256 key in SPKI` });
@@ -49,7 +49,7 @@ t.test('a process that is away or lacks the key is reported in one line', async 
 
 t.test('hostile answers are refused', async (t) => {
   const process = await startSigningProcess(t, keys);
-  const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' });
+  const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' }, ECDSA_P256);
   t.teardown(signer.close);
   const long = Buffer.alloc(8, 255);
   const cases: [answer: Record<string, string> | Buffer, reason: RegExp][] = [

@@ -8,12 +8,16 @@ import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { createLogger } from '../../../src/server/core/logger.js';
 import { createShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { mlDsaKeyPem, parseMlDsaKey } from '../../../src/server/keys/ml-dsa-key.js';
+import { readLogKeyStates } from '../../../src/server/logs/log-key-states.js';
+import { logManager } from '../../../src/server/logs/log-manager.js';
 import { setUpLogs } from '../../../src/server/logs/set-up-logs.js';
 import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
 import { startWorker } from '../../../src/server/process/worker.js';
+import { openLogKeys } from '../../../src/server/signing/log-keys.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
+import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 
 const dir = t.testdir();
@@ -56,12 +60,60 @@ t.test('a log with an ML-DSA-44 key signs every checkpoint twice', async (t) => 
   );
 
   const other = parseMlDsaKey(mlDsaKeyPem(randomBytes(32)));
-  const { log } = app.config.secrets;
+  const { log } = await openLogKeys(app.config.secrets, createShutdownHooks());
   await t.rejects(
     setUpLogs(app.pool, 'log.example.com', { log, logMlDsa: { live: [other], test: [other] } }),
     /LOG_ML_DSA_KEY_FILE does not hold the key that the log live\.log\.example\.com publishes/,
   );
   t.ok((await listLogs(app.pool)).every(({ mlDsaPublicKey }) => mlDsaPublicKey?.length === 1312));
+});
+
+t.test('a new epoch may have another ML-DSA-44 key', async (t) => {
+  const next = keyFile('live-2');
+  const both = `live=${next},${env.LOG_ML_DSA_KEY_FILE},live=${keyFile('unused')}`;
+  const app = await startApp(t, { env: { LOG_ML_DSA_KEY_FILE: both } });
+  const { secrets } = app.config;
+  const [first, second] = secrets.logMlDsa?.live ?? [];
+  const { key } = await newKey(app);
+  const submit = async (digest: string) => {
+    const { json } = await app.rest('/v1/attestations', { apiKey: key, body: creation(digest) });
+    return { id: String(json.id), digest };
+  };
+  const before = await submit('2'.repeat(64));
+  const logs = logManager(app.pool, await openRegister(app.register));
+  await t.rejects(logs.newEpoch('live', { mlDsaPublicKey: first!.publicKey }), /needs another key/);
+  t.match(await logs.newEpoch('live', { mlDsaPublicKey: second!.publicKey }), {
+    origin: 'live-2.log.example.com',
+  });
+  await until('submissions go to the new log', async () => {
+    await submit(randomBytes(32).toString('hex'));
+    const [row] = await app.pool`SELECT FROM submission WHERE log_id = (SELECT max(id) FROM log)`;
+    return row !== undefined;
+  });
+  const after = await submit('3'.repeat(64));
+  await app.drain();
+  const trustRoots = (await app.rest('/verify/trust_roots.json')).json;
+  for (const { id, digest } of [before, after]) {
+    const { json: bundle } = await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key });
+    const { steps } = await verifyBundle(bundle, { trustRoots, artifactSha256: digest, now: new Date() });
+    const codes = steps[5]!.checks.map(({ code }) => code);
+    t.match(codes, ['checkpoint.signed', 'checkpoint.signed_ml_dsa']);
+  }
+  const held = await openLogKeys(secrets, createShutdownHooks());
+  const states = await readLogKeyStates(app.pool, { ...held, logMlDsa: undefined });
+  t.match(
+    states.map(({ log, algorithm, problem }) => [log.origin, algorithm, problem === undefined]),
+    [
+      ['live.log.example.com', 'ed25519', true],
+      ['live.log.example.com', 'ml-dsa-44', false],
+      ['test.log.example.com', 'ed25519', true],
+      ['test.log.example.com', 'ml-dsa-44', false],
+      ['live-2.log.example.com', 'ed25519', true],
+      ['live-2.log.example.com', 'ml-dsa-44', false],
+    ],
+  );
+  const all = await readLogKeyStates(app.pool, held);
+  t.ok(all.every(({ problem }) => problem === undefined));
 });
 
 t.test('a worker without the ML-DSA-44 key of a log warns at start', async (t) => {

@@ -1,8 +1,8 @@
 import { KeyObject } from 'node:crypto';
-import type { DsseKeySource } from '../../../src/server/keys/secrets.js';
+import type { KeySource } from '../../../src/server/keys/secrets.js';
 
 /** The private key of a source that is a file. Throws if another process holds it. */
-export function fileKey(source: DsseKeySource): KeyObject {
+export function fileKey(source: KeySource): KeyObject {
   if (source instanceof KeyObject) return source;
   throw new Error(`the key ${source.keyId} is in another process`);
 }

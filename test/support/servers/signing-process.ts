@@ -73,7 +73,8 @@ function answerTo(keys: Record<string, KeyObject>, { op, key: id = '', data = ''
   if (op === 'public_key') {
     return { public_key: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64') };
   }
-  const signature = sign('sha256', Buffer.from(data, 'base64'), { key, dsaEncoding: 'der' });
+  const algorithm = key.asymmetricKeyType === 'ed25519' ? null : 'sha256';
+  const signature = sign(algorithm, Buffer.from(data, 'base64'), { key, dsaEncoding: 'der' });
   return { signature: signature.toString('base64') };
 }
 

@@ -6,7 +6,8 @@ import {
   receiptToSign,
 } from '../../../proof/cose/receipt.js';
 import { parseCheckpoint } from '../../../proof/log/checkpoint.js';
-import { ApiError } from '../../core/errors.js';
+import { ApiError, unavailable } from '../../core/errors.js';
+import { SigningError } from '../../keys/signing-error.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findNewestPublishedBatch } from '../../store/log/batches.js';
@@ -15,22 +16,25 @@ import type { SerializedBundle } from './bundles.js';
 import type { ProofTiles } from './proof-tiles.js';
 
 /** Signs receipts of a log: the id of its key, SHA-256 of the SPKI, and ES256 with r and s of 32 bytes each. */
-export type ReceiptSigner = { keyId: Uint8Array; sign: (data: Uint8Array) => Uint8Array };
+export type ReceiptSigner = { keyId: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
 
 /** Dependencies of {@link createReceipt}. */
 export type ReceiptDeps = {
   pool: Pool;
   logCache: Pick<LogCache, 'allLogs'>;
   tiles: ProofTiles;
-  /** Throws if this process does not hold the log's key. The key is published before it signs. */
+  /** Rejects with a SigningError if there is no key of the log's receipts here. The key is published before it signs. */
   receiptSignerOf: (log: Log) => Promise<ReceiptSigner>;
 };
+
+const RETRY_SECONDS = 10;
 
 type SignedTree = Inclusion & { root: Uint8Array };
 
 /**
  * Makes a COSE receipt of a submission, over the checkpoint of its batch. A tree of one leaf has no path, which the format
- * requires: there it is over the newest tree. Throws `bundle.not_ready` while the log has one leaf.
+ * requires: there it is over the newest tree. Throws `bundle.not_ready` while the log has one leaf, and
+ * `service.unavailable` if the log's key cannot sign now.
  */
 export async function createReceipt(
   deps: ReceiptDeps,
@@ -46,15 +50,20 @@ export async function createReceipt(
     size > 1
       ? { size, index, path: checkpoint?.inclusionProof ?? [], root: rootHash }
       : await newestTree(deps, log, index);
-  const signer = await deps.receiptSignerOf(log);
-  const protectedHeader = encodeReceiptHeader({
-    issuer: origin,
-    subject: id,
-    size: tree.size,
-    keyId: signer.keyId,
-  });
-  const signature = signer.sign(receiptToSign(protectedHeader, tree.root));
+  const { protectedHeader, signature } = await signReceipt(deps, log, id, tree);
   return encodeReceipt({ ...tree, protectedHeader, signature });
+}
+
+async function signReceipt({ receiptSignerOf }: ReceiptDeps, log: Log, subject: string, tree: SignedTree) {
+  try {
+    const signer = await receiptSignerOf(log);
+    const { keyId } = signer;
+    const protectedHeader = encodeReceiptHeader({ issuer: log.origin, subject, size: tree.size, keyId });
+    return { protectedHeader, signature: await signer.sign(receiptToSign(protectedHeader, tree.root)) };
+  } catch (error) {
+    if (!(error instanceof SigningError)) throw error;
+    throw unavailable('this process cannot sign receipts of this log now', RETRY_SECONDS, error);
+  }
 }
 
 async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number): Promise<SignedTree> {

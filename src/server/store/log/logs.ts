@@ -65,9 +65,11 @@ export async function ensureLog(
   return added.length > 0;
 }
 
-/** Publishes the key of a log's receipts. It follows from the log's key and never changes. */
-export async function publishReceiptKey(sql: Sql, id: number, spki: Uint8Array): Promise<void> {
+/** Publishes the key of a log's receipts, which never changes, unless the log has one. @returns whether it is the log's key */
+export async function publishReceiptKey(sql: Sql, id: number, spki: Uint8Array): Promise<boolean> {
   await sql`UPDATE log SET receipt_spki = ${spki} WHERE id = ${id} AND receipt_spki IS NULL`;
+  const { receiptSpki } = await getLog(sql, id);
+  return receiptSpki !== null && Buffer.compare(receiptSpki, spki) === 0;
 }
 
 /** Makes this the ML-DSA-44 key of a log unless it has one. @returns whether it is the log's key */

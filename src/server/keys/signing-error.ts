@@ -1,0 +1,4 @@
+/** A key that cannot sign now, or is not held. The message is one line, for operators. */
+export class SigningError extends Error {
+  override readonly name = 'SigningError';
+}
