@@ -131,12 +131,8 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
     await jobs.close();
   });
   const readLogKeys = () => readLogKeyStates(pool, logKeys);
-  return {
-    pipeline,
-    jobs,
-    readLogKeys,
-    checks: environmentChecks('worker', () => findSealingProblems(pipeline, { register, readLogKeys })),
-  };
+  const findProblems = () => findSealingProblems(pipeline, { register, readLogKeys });
+  return { pipeline, jobs, readLogKeys, checks: environmentChecks('worker', findProblems) };
 }
 
 type Repeat = (ms: number, work: string, run: () => Promise<void>) => Promise<void>;
