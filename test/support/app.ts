@@ -280,7 +280,7 @@ async function makeWitness(
     environments: [Environment.LIVE, Environment.TEST],
     required: true,
     everyMs: 0,
-    authority: { url: '', operator: 'self', certChainPem },
+    authority: { url: '', operator: 'self', certChainsPem: [certChainPem] },
   };
   return { witness, setup };
 }

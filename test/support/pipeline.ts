@@ -93,7 +93,7 @@ export async function makeWitness(
       environments: [Environment.LIVE],
       required,
       everyMs,
-      authority: { url: '', operator: 'a test', certChainPem },
+      authority: { url: '', operator: 'a test', certChainsPem: [certChainPem] },
     },
   };
   return made;

@@ -101,7 +101,10 @@ export function requireTexts<T>(
     report({ name, problem: 'is wrong', expected: `an array of 1 to ${max} strings: ${type.expected}` });
     return [];
   }
-  return list.flatMap((text, i) => parseValue(report, `${name}[${i}]`, type, text) ?? []);
+  return list.flatMap((text, i) => {
+    const parsed = parseValue(report, `${name}[${i}]`, type, text);
+    return parsed === undefined ? [] : [parsed];
+  });
 }
 
 /** Reads a whole number, given as a JSON number. Reports an invalid one and returns undefined. */

@@ -13,6 +13,7 @@ import {
   readCommon,
   reportUnknownMembers,
   requireText,
+  requireTexts,
   type WitnessEntry,
 } from './entry.js';
 
@@ -22,8 +23,8 @@ export type Rfc3161Config = CommonWitnessConfig & {
   readonly url: string;
   /** Who runs it. */
   readonly operator: string;
-  /** Its certificate chain in PEM, leaf first. */
-  readonly chainPem: readonly string[];
+  /** The certificate chains that it may sign under, each in PEM, leaf first. */
+  readonly chainsPem: readonly (readonly string[])[];
   /** The required policy of its time stamps, as a dotted object identifier. */
   readonly policyOid: string | undefined;
   /** The hash of the message imprint. */
@@ -45,6 +46,8 @@ const MEMBERS = [
   'password',
 ];
 
+/** The chain in use, the next one, and what an authority with several signers needs. */
+const MAX_CHAINS = 4;
 const MAX_HEADERS = 20;
 
 const objectIdentifier: SettingType<string> = {
@@ -67,23 +70,33 @@ export function readRfc3161(entry: WitnessEntry): Rfc3161Config {
     kind: WitnessKind.RFC3161,
     url,
     operator: findOperator(entry) ?? hostOf(url),
-    chainPem: readChain(entry),
+    chainsPem: readChains(entry),
     policyOid: findText(entry, 'policy_oid', objectIdentifier),
     hash: findText(entry, 'hash', oneOf('sha256', 'sha384', 'sha512')) ?? 'sha256',
     headers: readHeaders(entry),
   };
 }
 
-function readChain(entry: WitnessEntry): string[] {
+/** `chain_file` and `chain_pem` are one chain or an array of them. */
+function readChains(entry: WitnessEntry): readonly string[][] {
   const { at, members, baseDir, report } = entry;
   const { expected } = certificateChain;
   if ((members.chain_file === undefined) === (members.chain_pem === undefined)) {
     report({ name: at, problem: 'needs one of chain_file and chain_pem', expected });
     return [];
   }
-  if (members.chain_pem !== undefined) return findText(entry, 'chain_pem', certificateChain) ?? [];
+  if (members.chain_pem !== undefined)
+    return reportRepeated(entry, requireTexts(entry, 'chain_pem', certificateChain, MAX_CHAINS));
   const parse = (path: string) => certificateChain.parse(readSettingFile(resolve(baseDir, path)));
-  return findText(entry, 'chain_file', { expected: `a file with ${expected}`, parse }) ?? [];
+  const type = { expected: `a file with ${expected}`, parse };
+  return reportRepeated(entry, requireTexts(entry, 'chain_file', type, MAX_CHAINS));
+}
+
+function reportRepeated({ at, report }: WitnessEntry, chains: readonly string[][]): readonly string[][] {
+  const texts = new Set(chains.map((chain) => chain.join('')));
+  if (texts.size < chains.length)
+    report({ name: at, problem: 'names a chain twice', expected: 'each chain once' });
+  return chains;
 }
 
 /** The headers, and basic authentication (RFC 7617) from `username` and `password`. */

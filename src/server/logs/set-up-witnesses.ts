@@ -18,7 +18,7 @@ import { ensureWitnessStates } from '../store/witnesses/witnesses.js';
  * recognise a witness of another kind.
  */
 export type WitnessSetup = ConfiguredWitness & {
-  authority?: { url: string; operator: string; certChainPem: string[] };
+  authority?: { url: string; operator: string; certChainsPem: string[][] };
   identity?: WitnessIdentity;
 };
 

@@ -44,7 +44,7 @@ export function addProcessGauges(
   });
   metrics.addGauge({
     name: 'attest_certificate_expiry_timestamp_seconds',
-    help: 'When the first certificate expires of the chain that is served, or that a witness is held to',
+    help: 'When the first certificate expires of the chain that is served, or of those that a witness is held to',
     labelNames: ['certificate'],
     read: () => readExpiries(config, witnesses),
   });
@@ -56,7 +56,7 @@ async function readExpiries(
 ): Promise<GaugeValue> {
   const chains = witnesses.map(({ witness, authority }): [string, string[]] => [
     `witness ${witness.name}`,
-    authority?.certChainPem ?? [],
+    authority?.certChainsPem.flat() ?? [],
   ]);
   if (tls !== undefined)
     chains.push(['tls', (await readFile(tls.certFile, 'utf8')).match(CERTIFICATE) ?? []]);

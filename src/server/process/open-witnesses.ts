@@ -47,12 +47,12 @@ function openWitness(config: WitnessConfig): Opened {
 
 function openAuthority(config: Rfc3161Config): Opened {
   const { name, url, operator, policyOid, headers } = config;
-  const chain = config.chainPem.map((pem) => fromPem('CERTIFICATE', pem));
+  const chains = config.chainsPem.map((chain) => chain.map((pem) => fromPem('CERTIFICATE', pem)));
   const hash = HASHES[config.hash];
   const send = httpTimestampTransport({}, { url, headers, ...LIMITS });
   return {
-    witness: rfc3161Witness({ send, randomBytes }, { name, hash, chains: [chain], policyOid }),
-    authority: { url, operator, certChainPem: [...config.chainPem] },
+    witness: rfc3161Witness({ send, randomBytes }, { name, hash, chains, policyOid }),
+    authority: { url, operator, certChainsPem: config.chainsPem.map((chain) => [...chain]) },
   };
 }
 

@@ -107,7 +107,7 @@ async function embeddedWitness(dataDir: DataDir): Promise<WitnessSetup> {
     environments: [Environment.LIVE, Environment.TEST],
     required: true,
     everyMs: 0,
-    authority: { url: '', operator: 'self', certChainPem },
+    authority: { url: '', operator: 'self', certChainsPem: [certChainPem] },
   };
 }
 

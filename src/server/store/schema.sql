@@ -373,7 +373,7 @@ CREATE TABLE timestamp_authority (
   valid_to timestamp with time zone,
   CONSTRAINT timestamp_authority_pkey PRIMARY KEY (id)
 );
-CREATE UNIQUE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
+CREATE INDEX timestamp_authority_active ON timestamp_authority USING btree (name) WHERE (valid_to IS NULL);
 
 CREATE TABLE trusted_witness (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,

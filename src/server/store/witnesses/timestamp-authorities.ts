@@ -20,23 +20,31 @@ export async function listTimestampAuthorities(sql: Sql): Promise<TimestampAutho
 /** How long a replaced chain stays trusted, for workers that still run with it. */
 const OVERLAP_MS = 60 * 60_000;
 
-/** Makes this the authority of its name. One with another chain stays trusted for an hour. */
+/**
+ * Makes these the chains of the authority of this name, trusted from now on unless they are already. Its other chains
+ * stay trusted for an hour.
+ */
 export async function ensureTimestampAuthority(
   pool: Pool,
-  authority: { name: string; url: string; operator: string; certChainPem: string[] },
+  authority: { name: string; url: string; operator: string; certChainsPem: string[][] },
 ): Promise<void> {
-  const { name, url, operator, certChainPem } = authority;
+  const { name, url, operator } = authority;
+  // Postgres has no arrays of arrays of different lengths.
+  const chains = authority.certChainsPem.map((chain) => JSON.stringify(chain));
   await pool.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(hashtextextended(${`timestamp authority ${name}`}, 0))`;
-    const same = await tx`
-      UPDATE timestamp_authority SET url = ${url}, operator = ${operator}
-      WHERE name = ${name} AND valid_to IS NULL AND cert_chain_pem = ${certChainPem} RETURNING id`;
-    if (same.length > 0) return;
     await tx`
-      UPDATE timestamp_authority SET valid_to = ${after(tx, OVERLAP_MS)} WHERE name = ${name} AND valid_to IS NULL`;
+      UPDATE timestamp_authority SET url = ${url}, operator = ${operator} WHERE name = ${name} AND valid_to IS NULL`;
+    await tx`
+      UPDATE timestamp_authority SET valid_to = ${after(tx, OVERLAP_MS)}
+      WHERE name = ${name} AND valid_to IS NULL AND to_jsonb(cert_chain_pem) <> ALL (${chains}::text[]::jsonb[])`;
     await tx`
       INSERT INTO timestamp_authority (name, url, operator, cert_chain_pem)
-      VALUES (${name}, ${url}, ${operator}, ${certChainPem})`;
+      SELECT ${name}, ${url}, ${operator}, ARRAY(SELECT jsonb_array_elements_text(c.chain))
+      FROM unnest(${chains}::text[]::jsonb[]) WITH ORDINALITY AS c(chain, place)
+      WHERE NOT EXISTS (SELECT FROM timestamp_authority a
+        WHERE a.name = ${name} AND a.valid_to IS NULL AND to_jsonb(a.cert_chain_pem) = c.chain)
+      ORDER BY c.place`;
   });
 }
 
