@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import t, { type Test } from 'tap';
@@ -6,8 +7,10 @@ import {
   COSIGNATURE_V1_KEY,
   ED25519_NOTE_KEY,
   encodeVerifierKey,
+  ML_DSA_44_NOTE_KEY,
   noteKey,
 } from '../../src/proof/log/note.js';
+import { mlDsaKeyPem, parseMlDsaKey } from '../../src/server/keys/ml-dsa-key.js';
 import { restJson } from '../proof/rest-json.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { findFreePort } from '../support/servers/free-port.js';
@@ -34,6 +37,25 @@ t.test('a quorum counts the witnesses of the trust roots, and no forged cosignat
   const forged = { ...witness, sign: () => new Uint8Array(64) };
   showNote(noteOver(service, ENTRIES, { cosigners: [forged] }));
   t.match(await audit(), { code: 1, stdout: /a signature of w1 that is not valid/ });
+});
+
+t.test('the second signature of a log is verified, and said to be absent', async (t) => {
+  const mlDsa = parseMlDsaKey(mlDsaKeyPem(randomBytes(32)));
+  const log = await publishLog(t, { ...service, log: { ...service.log, mlDsa } });
+  const second = { ...mlDsa, name: service.origin, type: ML_DSA_44_NOTE_KEY };
+  const show = (sign = second.sign) =>
+    log.show(ENTRIES, { cosigners: [{ ...second, sign }], at: new Date(0) });
+  const audit = (...more: string[]) => runHere(['audit', log.url, ...more]);
+  show();
+  t.match(await audit('--json'), { code: 0, stdout: /"ml_dsa_signature":"valid"/ });
+  t.notMatch((await audit()).stdout, /ML-DSA/);
+  show((data) => second.sign(data).with(7, 1).with(8, 2).with(9, 3));
+  t.match(await audit(), {
+    code: 1,
+    stdout: /its checkpoint has a signature of live\.log\.example by ML-DSA-44 that is not valid/,
+  });
+  log.show(ENTRIES);
+  t.match(await audit(), { code: 0, stdout: /without the log's ML-DSA-44 signature/ });
 });
 
 t.test('a policy in the form of C2SP brings its own witnesses, groups and quorum', async (t) => {

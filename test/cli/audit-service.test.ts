@@ -37,6 +37,10 @@ t.test('the log of a service holds what its batches and bundles say', async (t) 
     env,
   });
   t.match({ code, stderr }, { code: 0, stderr: '' });
+  t.match(await runHere(['audit', app.baseUrl]), {
+    code: 0,
+    stdout: /^Trusting \S+\/verify\/trust_roots\.json/m,
+  });
   const [live, test] = JSON.parse(stdout).logs;
   t.match(live, {
     environment: 'live',

@@ -158,6 +158,11 @@ t.test('what cannot be checked ends with 2 and says why', async (t) => {
   });
   status.set('trust_roots.json', 404);
   t.match(await audit(), { code: 2, stderr: /^error: trust roots cannot be fetched/ });
+  t.match(await runHere(['audit', `${url}/elsewhere`]), {
+    code: 2,
+    stderr:
+      /fetched from \S+\/elsewhere\/trust_roots\.json: HTTP 404, nor from \S+\/verify\/trust_roots\.json: give/,
+  });
   const folder = t.testdir({
     'no-json': '{',
     other: '{"live.log.example":{"checkpoint":"x","subtrees":[]}}',

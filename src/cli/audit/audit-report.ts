@@ -22,6 +22,7 @@ function formatOutcome({ watched, round, alarms }: Outcome): string[] {
     confirmed === 0 ? '' : ` and that of ${confirmed} more ${confirmed === 1 ? 'checkpoint' : 'checkpoints'}`;
   return [
     `ok      ${name}: ${size} ${size === 1 ? 'entry' : 'entries'}, ${read} read now; its root${others} ${confirmed === 0 ? 'follows' : 'follow'} from them`,
+    ...(main.mlDsa === 'absent' ? [`        without the log's ML-DSA-44 signature`] : []),
     ...unchecked,
   ];
 }
@@ -37,6 +38,7 @@ export function outcomesJson(outcomes: readonly Outcome[], trustOrigin: string):
       origin: log.key.name,
       environment: environmentName(log.environment),
       checkpoint: round?.main?.envelope,
+      ml_dsa_signature: round?.main?.mlDsa,
       tree_size: round?.main?.size ?? verifiedSize,
       entries_read: round?.read ?? 0,
       checkpoints_confirmed: round?.confirmed ?? 0,

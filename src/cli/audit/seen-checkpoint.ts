@@ -17,6 +17,8 @@ export type SeenCheckpoint = SignedCheckpoint & {
   readonly envelope: string;
   readonly from: string;
   readonly isSigned: boolean;
+  /** What the log's second signature is; undefined if the trust roots have no key for it. */
+  readonly mlDsa: 'valid' | 'absent' | 'wrong' | undefined;
   readonly cosigned: readonly Cosigned[];
   /** The log, if its second signature does not verify, and known witnesses whose cosignatures do not. */
   readonly forged: readonly string[];
@@ -37,8 +39,9 @@ export async function openSeen(
   const { cosigned, forged } = await checkCosigners(checkpoint.note, signers.cosigners);
   if (!isSigned && cosigned.length === 0) throw new FormatError('a checkpoint is not signed by its log');
   const { mlDsaKey } = signers.log;
-  if (mlDsaKey && (await checkLogSignature(checkpoint.note, mlDsaKey)) === 'wrong') forged.push(key.name);
-  return { ...checkpoint, envelope, from, isSigned, cosigned, forged };
+  const mlDsa = mlDsaKey && (await checkLogSignature(checkpoint.note, mlDsaKey));
+  if (mlDsa === 'wrong') forged.push(`${key.name} by ML-DSA-44`);
+  return { ...checkpoint, envelope, from, isSigned, mlDsa, cosigned, forged };
 }
 
 /** Everybody who vouches for both: the log, witnesses. */

@@ -18,7 +18,8 @@ audit, of each --bundle, and with --batches of every batch of the project. Match
 of one append-only tree. Each entry must be a leaf record with a key of the trust roots. Its signature is verified if its
 statement is among --statements; \`attest verify\` verifies that of one bundle.
 
-URL is where trust_roots.json is served, or with --trust-roots where the log is. Audits all logs of the trust roots, or
+URL is where trust_roots.json is served (a service does below /verify, which may be left out), or with --trust-roots where
+the log is. Audits all logs of the trust roots, or
 those of one --environment, or one --origin. --mirror and --witness compare what others show of the log: two signed
 checkpoints that contradict each other are a split view, and --evidence keeps them. They prove that the log is not
 append-only, to anybody.

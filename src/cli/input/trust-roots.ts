@@ -27,18 +27,25 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   if (source === undefined) {
     throw new UsageError('there are no trust roots: give --trust-roots <file> or --verify-url <url>');
   }
-  const url = `${source.url}/trust_roots.json`;
-  const document = parseDocument(await fetchDocument(url), url);
+  const { url, bytes } = await fetchDocument(source.url);
   return {
-    document,
+    document: parseDocument(bytes, url),
     origin: `${url}, fetched now and trusted as served (address from ${flagOrSettingName(source.from, flags)})`,
   };
 }
 
-async function fetchDocument(url: string): Promise<Uint8Array> {
-  const bytes = await fetchPublished(url, { what: 'trust roots', maxBytes: MAX_BYTES });
-  if (bytes === undefined) throw new Error(`trust roots cannot be fetched from ${url}: HTTP 404`);
-  return bytes;
+/** Where a service publishes below its own address. */
+const PUBLIC_PATH = '/verify';
+const FILE = '/trust_roots.json';
+
+/** Fetches the trust roots at an address, or below that of the service itself. */
+async function fetchDocument(base: string): Promise<{ url: string; bytes: Uint8Array }> {
+  for (const url of [`${base}${FILE}`, `${base}${PUBLIC_PATH}${FILE}`]) {
+    const bytes = await fetchPublished(url, { what: 'trust roots', maxBytes: MAX_BYTES });
+    if (bytes !== undefined) return { url, bytes };
+  }
+  const problem = `trust roots cannot be fetched from ${base}${FILE}: HTTP 404`;
+  throw new Error(`${problem}, nor from ${base}${PUBLIC_PATH}${FILE}: give the verify URL of the service`);
 }
 
 function parseDocument(bytes: Uint8Array, from: string): unknown {
