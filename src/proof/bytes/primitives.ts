@@ -105,7 +105,12 @@ function plain({ buffer, byteOffset, byteLength }: Buffer): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
+/**
+ * A Buffer of the same bytes. Short ones are copied: V8 keeps them on its heap, and moving one away for its `buffer` makes
+ * the base64 of a hash take 0.42 µs instead of 0.26.
+ */
 function view(bytes: Uint8Array): Buffer {
+  if (bytes.length <= 64) return Buffer.from(bytes);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
