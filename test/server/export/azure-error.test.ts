@@ -81,6 +81,15 @@ t.test('hides the signature wherever Azure repeats it', async (t) => {
   const { message } = toAzureError(failure(400, '', echo), subject);
   t.notMatch(message, /a%2Bb|a\+b=/);
   t.match(message, /400 \[redacted\]: sig=\[redacted\] and \[redacted\] and \[redacted\]/);
+  for (const given of ['a%2Bb%3D', 'a%2bb%3d', 'a+b=', 'a+b%3D'])
+    t.equal(
+      redactSas(`${given} a%2Bb%3D a%2bb%3d a+b=`, `sig=${given}&sp=r`),
+      Array(4).fill('[redacted]').join(' '),
+      given,
+    );
+  t.equal(redactSas('%zz', '?sp=r&sig=%zz'), '[redacted]');
+  const long = `<Code>${'x'.repeat(60)}sp=rcw&sig=a%2Bb%3D</Code>`;
+  t.notMatch(toAzureError(failure(400, '', long), subject).message, /sp=r|sig/, 'nor a part of it');
 });
 
 t.test('finds what is wrong with a signature before a request', async (t) => {

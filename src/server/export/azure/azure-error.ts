@@ -17,7 +17,7 @@ export class AzureFailure extends Error {
     super(readElement(body, 'AuthenticationErrorDetail') ?? readElement(body, 'Message') ?? '');
     this.status = status;
     // Answers to HEAD have no body.
-    this.code = oneLine(headers['x-ms-error-code'] ?? readElement(body, 'Code') ?? '', 64);
+    this.code = headers['x-ms-error-code'] ?? readElement(body, 'Code') ?? '';
     this.retryAfterMs = readRetryAfter(headers['retry-after'], Date.now());
   }
 }
@@ -34,7 +34,8 @@ export function isLostRace({ status, code }: AzureFailure): boolean {
 /** Makes the line for the owner of a container. */
 export function toAzureError(failure: AzureFailure, { container, redact }: AzureSubject): DestinationError {
   const { status, message, retryAfterMs } = failure;
-  const code = redact(failure.code);
+  // Cut after that, or half a secret could be left.
+  const code = oneLine(redact(failure.code), 64);
   const detail = [`${status} ${code}`.trim(), oneLine(redact(message), MAX_TEXT)].filter(
     (text) => text !== '',
   );

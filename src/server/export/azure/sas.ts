@@ -23,12 +23,24 @@ export function bareSas(token: string): string {
   return token.replace(/^\?/, '');
 }
 
-/** Removes a shared access signature from a text, whole or its signature alone. */
+/** Removes a shared access signature from a text: whole, or its signature alone in any spelling. */
 export function redactSas(text: string, token: string): string {
-  const signature = parseSas(token)?.get('sig') ?? '';
-  return [bareSas(token), encodeURIComponent(signature), signature]
+  const [, given = ''] = /(?:^|&)sig=([^&]*)/.exec(bareSas(token)) ?? [];
+  const signature = decode(given);
+  const encoded = encodeURIComponent(signature);
+  const inLowerCase = encoded.replaceAll(/%../g, (escape) => escape.toLowerCase());
+  return [bareSas(token), given, encoded, inLowerCase, signature]
     .filter((secret) => secret !== '')
     .reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), text);
+}
+
+/** Not as a form: a plus sign that is not encoded is one. */
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }
 
 function parseSas(token: string): URLSearchParams | undefined {
