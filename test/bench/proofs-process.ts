@@ -38,7 +38,7 @@ const result: ProofsResult = {
   proof: await cost((row) => tiles.prove(row.logId, row.logIndex, [row.batchTreeSize ?? 0])),
   bundle: await cost(async (row) => {
     const proof = await proofs.get(await logCache.getLog(row.logId), row.batchTreeSize ?? 0);
-    return renderBundle(logCache, tiles, row, proof);
+    return renderBundle({ logCache, tiles }, row, proof);
   }),
 };
 console.log(JSON.stringify(result));

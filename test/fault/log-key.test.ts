@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { fromHex } from '../../src/proof/bytes/encoding.js';
 import { type Verification, verifyBundle } from '../../src/proof/verify/verify.js';
+import { verifyReceipt } from '../../src/proof/verify/verify-receipt.js';
 import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { setScene } from '../support/fault-fixture.js';
 import type { Acknowledged } from '../support/judging/consistent.js';
-import { verifyReceipt } from '../../src/proof/verify/verify-receipt.js';
-import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
 import { startSigningProcess } from '../support/servers/signing-process.js';
 import { until } from '../support/until.js';
 import { letWitnessesBeAsked } from '../support/wait-for-idle.js';
+import { startFaultTsa } from '../support/witnesses/fault-tsa.js';
 
 const scene = await setScene(t);
 const { installation, pool, tsa, apiKey } = scene;

@@ -90,7 +90,7 @@ function consistencyRanges(oldSize: number, newSize: number): LeafRange[] {
 }
 
 /** The largest power of two below `leaves`, which is at least 2. */
-function splitPoint(leaves: number): number {
+export function splitPoint(leaves: number): number {
   let split = 1;
   while (split * 2 < leaves) split *= 2;
   return split;

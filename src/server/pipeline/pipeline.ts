@@ -85,8 +85,11 @@ export type Exports = {
   pool: Pool;
   log: Logger;
   destinations: Destinations;
-  /** Renders the lines of a batch's matching submissions as they are now, and calls `count` for each. */
-  renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<string>;
+  /**
+   * Renders the lines of a batch's matching submissions as they are now, in UTF-8, and calls `count` for each. A chunk holds
+   * until the next is asked for.
+   */
+  renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
   /**
    * Signs a manifest with the DSSE key of the environment, a proto Environment number. Rejects if this process lacks it.
    *

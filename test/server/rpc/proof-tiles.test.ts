@@ -6,7 +6,7 @@ import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { createProofTiles } from '../../../src/server/rpc/attestations/proof-tiles.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { fillTileNodes, writeTiles } from '../../../src/server/store/log/tiles.js';
-import { testDatabase } from '../../support/servers.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const LOG_ID = 1;
 const SIZE = 66_300;

@@ -1,7 +1,7 @@
 import { createHash, hash as hashOnce, randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable, Transform, Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
@@ -16,8 +16,8 @@ type Spooled = {
 
 /** An object up to this size stays in memory. */
 const MEMORY_BYTES = 256 * 1024;
-/** Chunks of a pipe: fewer, larger ones take less CPU. */
-const CHUNK_BYTES = 64 * 1024;
+/** Chunks that are read: fewer, larger ones take less CPU. */
+const CHUNK_BYTES = 256 * 1024;
 /** Level 1 compresses proofs, which repeat each other, to a fifth at a third of the CPU of level 6. */
 const GZIP_LEVEL = 1;
 
@@ -34,9 +34,11 @@ type SpoolOptions = {
  * Writes text to a file without a name, so that its length and SHA-256 are known before it is sent and it can be sent again.
  * Short text stays in memory. Memory does not grow with the text. Waits for room in the budget, which may take several
  * attempts, each of which calls `render`.
+ *
+ * @param render makes the text; a chunk of it holds until the next is asked for
  */
 export async function spool(
-  render: () => AsyncIterable<string>,
+  render: () => AsyncIterable<Uint8Array>,
   { budget, projectId, ...options }: SpoolOptions,
 ): Promise<Spooled> {
   for (;;) {
@@ -49,30 +51,35 @@ export async function spool(
 }
 
 async function spoolOnce(
-  lines: AsyncIterable<string>,
+  chunks: AsyncIterable<Uint8Array>,
   account: SpoolAccount,
   { folder, isGzip, signal }: Pick<SpoolOptions, 'folder' | 'isGzip' | 'signal'>,
 ): Promise<Spooled> {
   const sha256 = createHash('sha256');
   const kept = createSink(folder, account, signal);
-  const measure = new Transform({
-    transform: (chunk: Buffer, _encoding, done) => {
+  const keep = async (source: AsyncIterable<Uint8Array>) => {
+    for await (const chunk of source) {
+      signal.throwIfAborted();
       sha256.update(chunk);
-      done(null, chunk);
-    },
-  });
+      await kept.add(chunk);
+    }
+  };
   try {
-    const source = Readable.from(inChunks(lines), { objectMode: false, highWaterMark: CHUNK_BYTES });
     if (isGzip)
-      await pipeline(source, createGzip({ level: GZIP_LEVEL, chunkSize: CHUNK_BYTES }), measure, kept.sink, {
+      await pipeline(copyEach(chunks), createGzip({ level: GZIP_LEVEL, chunkSize: CHUNK_BYTES }), keep, {
         signal,
       });
-    else await pipeline(source, measure, kept.sink, { signal });
+    else await keep(chunks);
     return { ...kept.finish(), sha256: sha256.digest() };
   } catch (error) {
     await kept.dispose();
     throw error;
   }
+}
+
+/** Copies chunks, for a stream that reads ahead. */
+async function* copyEach(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  for await (const chunk of chunks) yield Buffer.from(chunk);
 }
 
 /** Bytes that are in memory already. */
@@ -86,48 +93,28 @@ export function spoolBytes(bytes: Uint8Array): Spooled {
   };
 }
 
-async function* inChunks(lines: AsyncIterable<string>): AsyncIterable<Buffer> {
-  let text: string[] = [];
-  let length = 0;
-  for await (const line of lines) {
-    text.push(line);
-    length += line.length;
-    if (length < CHUNK_BYTES) continue;
-    yield Buffer.from(text.join(''));
-    text = [];
-    length = 0;
-  }
-  if (length > 0) yield Buffer.from(text.join(''));
-}
-
-/** A sink that keeps chunks in memory, and in a file once they are many. */
+/** A sink that keeps copies of chunks in memory, and writes them to a file once they are many. */
 function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) {
-  let chunks: Buffer[] = [];
+  let chunks: Uint8Array[] = [];
   let bytes = 0;
   let file: FileHandle | undefined;
-  const flush = async () => {
-    const taken = chunks;
-    chunks = [];
-    await account.add(
-      taken.reduce((sum, { length }) => sum + length, 0),
-      signal,
-    );
+  const write = async (chunk: Uint8Array) => {
+    await account.add(chunk.length, signal);
     file ??= await openNameless(folder);
-    for (const chunk of taken) await file.appendFile(chunk);
+    await file.appendFile(chunk);
   };
   const dispose = async () => {
     await file?.close();
     file = undefined;
     account.close();
   };
-  const sink = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (file === undefined && bytes <= MEMORY_BYTES) done();
-      else flush().then(() => done(), done);
-    },
-  });
+  const add = async (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    if (file === undefined && bytes <= MEMORY_BYTES) return void chunks.push(Buffer.from(chunk));
+    const taken = [...chunks, chunk];
+    chunks = [];
+    for (const one of taken) await write(one);
+  };
   const finish = () => {
     const whole = file === undefined ? Buffer.concat(chunks) : undefined;
     const read = ({ start, end } = { start: 0, end: bytes }) =>
@@ -136,7 +123,7 @@ function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) 
         : readFile(file, start, end);
     return { bytes, read, dispose };
   };
-  return { sink, finish, dispose };
+  return { add, finish, dispose };
 }
 
 /** A file whose name is removed at once: it ends with its descriptor, even if the process is killed. */

@@ -21,6 +21,7 @@ import { type Covering, findCoveringEvidence } from '../../store/witnesses/witne
 export type BatchProof = {
   readonly log: Log;
   readonly treeSize: number;
+  readonly batch: Pick<BatchRow, 'id' | 'status' | 'witnessedAt'>;
   readonly prepared: PreparedBatch;
   /** The JSON of the fields that all of the batch's bundles have in common: it is serialised once. */
   readonly texts: { readonly batch: string; readonly witnesses: string };
@@ -145,6 +146,7 @@ async function readBatchProof(
   return {
     log,
     treeSize,
+    batch,
     prepared,
     texts: sharedTexts(prepared),
     evidence: evidence.map((piece) => `${piece.witness} ${piece.treeSize}`).join(),
@@ -152,7 +154,8 @@ async function readBatchProof(
   };
 }
 
-function sharedTexts({ batch, witnesses }: PreparedBatch): BatchProof['texts'] {
+/** Serialises what all of a batch's bundles have in common. */
+export function sharedTexts({ batch, witnesses }: PreparedBatch): BatchProof['texts'] {
   const message = asFields(create(ProofBundleSchema, { batch, witnesses: [...witnesses] }));
   return { batch: writeBatch(message), witnesses: writeWitnesses(message) };
 }

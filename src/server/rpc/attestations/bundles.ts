@@ -12,7 +12,8 @@ import { compileReader } from '../../json/reader.js';
 import { compileSplicingWriter } from '../../json/writer.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
-import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import type { Log } from '../../store/log/logs.js';
+import type { LeafRow, SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
@@ -30,7 +31,7 @@ export type BundleReader = {
 /** A cached bundle. Current while its batch has the same evidence. */
 type CachedBundle = {
   bundle: SerializedBundle;
-  proof: Omit<BatchProof, 'prepared' | 'texts'>;
+  proof: Pick<BatchProof, 'log' | 'treeSize' | 'evidence' | 'freshUntilMs'>;
   projectId: string;
 };
 
@@ -63,7 +64,7 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       const proof = await proofs.get(log, row.batchTreeSize);
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
-      const bytes = Buffer.from(await renderBundle(logCache, tiles, row, proof));
+      const bytes = Buffer.from(await renderBundle({ logCache, tiles }, row, proof));
       const bundle = serializedBundle(bytes, row.logIndex);
       const size = bytes.length + OVERHEAD_BYTES;
       cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
@@ -75,16 +76,6 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       return clock() < cached.proof.freshUntilMs ? cached.bundle : revalidate(cached);
     },
   };
-}
-
-/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
-export async function renderBundle(
-  logCache: LogCache,
-  tiles: ProofTiles,
-  row: SubmissionRow,
-  proof: BatchProof,
-): Promise<string> {
-  return write(await assemble(logCache, tiles, row, proof), proof.texts);
 }
 
 /** Whether a cached bundle has the evidence of `proof`. If so, prolongs its validity to that of `proof`. */
@@ -107,27 +98,41 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
   return { log, treeSize, evidence, freshUntilMs };
 }
 
-async function assemble(
-  logCache: LogCache,
-  tiles: ProofTiles,
-  row: SubmissionRow,
-  { log, prepared }: BatchProof,
-): Promise<ProofBundle> {
-  const { logIndex, signature } = row;
+/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
+export async function renderBundle(
+  { logCache, tiles }: { logCache: LogCache; tiles: ProofTiles },
+  row: LeafRow,
+  proof: BatchProof,
+): Promise<string> {
+  const { log, prepared } = proof;
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const { spki } = await logCache.getDsseKey(row.dsseKeyId);
-  const inclusionProofs = await tiles.prove(log.id, logIndex, sizes);
-  return assembleBundle(prepared, {
-    statement: statementOf(row, log.environment),
-    signature,
-    dsseKey: spki,
-    logIndex,
-    inclusionProofs,
-  });
+  const inclusionProofs = await tiles.prove(log.id, row.logIndex, sizes);
+  return bundleJson(proof, { row, dsseKey: spki, inclusionProofs });
+}
+
+/** A row, its DSSE key (SPKI, DER), and its inclusion in each of its batch's checkpoints. */
+export type BundledLeaf = {
+  row: LeafRow;
+  dsseKey: Uint8Array;
+  inclusionProofs: readonly (readonly Uint8Array[])[];
+};
+
+/** The parts of a batch's proof that bundles are made of. */
+export type BundleParts = Pick<BatchProof, 'prepared' | 'texts'> & { log: Pick<Log, 'environment'> };
+
+/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
+export function bundleJson(
+  { log, prepared, texts }: BundleParts,
+  { row, dsseKey, inclusionProofs }: BundledLeaf,
+): string {
+  const { logIndex, signature } = row;
+  const statement = statementOf(row, log.environment);
+  return write(assembleBundle(prepared, { statement, signature, dsseKey, logIndex, inclusionProofs }), texts);
 }
 
 /** The statement that attests a submission. */
-export function statementOf(row: SubmissionRow, environment: number): StatementFields {
+export function statementOf(row: LeafRow, environment: number): StatementFields {
   return {
     artifactSha256: toHex(row.artifactSha256),
     submissionId: row.id,

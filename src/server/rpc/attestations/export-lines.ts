@@ -1,34 +1,88 @@
+import { createInclusionFold } from '../../../proof/log/inclusion-fold.js';
+import { type ReadTile, readFrom } from '../../../proof/log/tile.js';
+import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
+import { tilesForInclusion } from '../../../proof/log/tile-proof.js';
+import { maxTemplateBytes, writeTemplate } from '../../json/template.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { LeasedExport } from '../../store/exports/export-leases.js';
 import type { ShipmentWork } from '../../store/exports/export-work.js';
-import { listRange, type SubmissionRow } from '../../store/submissions/submissions.js';
-import { createBatchProofs } from './batch-proofs.js';
-import { renderBundle } from './bundles.js';
-import { createProofTiles } from './proof-tiles.js';
-import { submissionJson, submissionView } from './submission-message.js';
+import { findTiles } from '../../store/log/tiles.js';
+import { type LeafRow, listRange } from '../../store/submissions/submissions.js';
+import { type BatchProof, createBatchProofs } from './batch-proofs.js';
+import { createLineRenderer, type Line, proofText } from './line-template.js';
 
-/** Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `count` for each. */
-type RenderLines = (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<string>;
+/**
+ * Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `count` for each. Yields whole lines
+ * in UTF-8, in chunks that hold until the next is asked for.
+ */
+type RenderLines = (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
 
 /** Submissions read at once; the next are read while these are rendered. */
 const PAGE = 200;
+const CHUNK_BYTES = 256 * 1024;
 
 /** Creates the renderer. What it reads is at least as new as its call: only tiles, which only grow, are cached for longer. */
 export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
-  const tiles = createProofTiles(pool);
   return async function* (leased, work, count) {
-    const proofs = createBatchProofs(pool, () => performance.now());
     const log = await logCache.getLog(work.logId);
+    const proof = await createBatchProofs(pool, () => performance.now()).get(log, work.treeSize);
+    const render = createLineRenderer(proof);
+    const prove = createProver(pool, proof);
+    const chunk = createChunk();
     for await (const rows of readPages(pool, leased, work)) {
       for (const row of rows) {
-        const proof = await proofs.get(log, work.treeSize);
-        const submission = submissionJson(submissionView(row), log.environment);
-        const bundle = await renderBundle(logCache, tiles, row, proof);
+        const { spki: dsseKey } = await logCache.getDsseKey(row.dsseKeyId);
+        const line = render({ row, dsseKey, proofs: await prove(row.logIndex) });
+        if (!chunk.hasRoom(line)) yield chunk.take();
+        chunk.add(line);
         count();
-        yield `{"submission":${submission},"bundle":${bundle}}\n`;
       }
     }
+    yield chunk.take();
+  };
+}
+
+/** Makes a function that computes the text of a leaf's inclusion proof in each checkpoint. */
+function createProver(pool: Pool, { log, prepared }: BatchProof): (logIndex: number) => Promise<string[]> {
+  const sizes = prepared.checkpoints.map(({ size }) => size);
+  const folds = sizes.map((size) => createInclusionFold(size, proofText));
+  let tile: number | undefined;
+  let readTile: ReadTile = () => undefined;
+  return async (logIndex) => {
+    // The proofs of a tile's leaves are computed from the same tiles.
+    if (tile !== Math.floor(logIndex / TILE_WIDTH)) {
+      tile = Math.floor(logIndex / TILE_WIDTH);
+      const places = sizes.flatMap((size) => tilesForInclusion(logIndex, size));
+      readTile = readFrom(
+        await findTiles(
+          pool,
+          places.map((place) => ({ logId: log.id, ...place })),
+        ),
+      );
+    }
+    return folds.map((fold) => fold(logIndex, readTile) ?? '');
+  };
+}
+
+/** Lines in a buffer that is used again. */
+function createChunk() {
+  let buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  let end = 0;
+  return {
+    hasRoom: ({ template, values }: Line) =>
+      end === 0 || end + maxTemplateBytes(template, values) <= buffer.length,
+    take: () => {
+      const taken = buffer.subarray(0, end);
+      end = 0;
+      return taken;
+    },
+    /** Adds a line, for which there is room unless the chunk is empty: it grows then. */
+    add: ({ template, values }: Line) => {
+      const bytes = end + maxTemplateBytes(template, values);
+      if (bytes > buffer.length) buffer = Buffer.allocUnsafeSlow(bytes);
+      end = writeTemplate(template, values, buffer, end);
+    },
   };
 }
 
@@ -36,7 +90,7 @@ async function* readPages(
   pool: Pool,
   { projectId, schema }: LeasedExport,
   { logId, firstIndex, treeSize }: ShipmentWork,
-): AsyncIterable<SubmissionRow[]> {
+): AsyncIterable<LeafRow[]> {
   const read = (from: number) =>
     listRange(pool, { projectId, logId, firstIndex: from, endIndex: treeSize, schema }, PAGE);
   let reading = read(firstIndex);

@@ -11,9 +11,10 @@ import type { ProofBundle } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { SerializedResponse } from '../../core/call.js';
-import { compileSplicingWriter } from '../../json/writer.js';
+import { asFields } from '../../json/field.js';
+import { compileFieldWriter, compileSplicingWriter } from '../../json/writer.js';
 import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
-import type { SubmissionRow } from '../../store/submissions/submissions.js';
+import type { LeafRow, SubmissionRow } from '../../store/submissions/submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */
 export type SubmissionView = Omit<ListedSubmission, 'logId'>;
@@ -22,9 +23,12 @@ export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
 
 const write = compileSplicingWriter(SubmissionSchema);
+const writeErrors = compileFieldWriter(SubmissionSchema.field.metadataErrors);
 
 /** The columns of a row that the API returns. */
-export function submissionView(row: SubmissionRow): SubmissionView {
+export function submissionView(
+  row: LeafRow & Pick<SubmissionRow, 'batchId' | 'batchStatus' | 'witnessedAt'>,
+): SubmissionView {
   return {
     ...row,
     submittedAtMs: row.submittedAt.getTime(),
@@ -79,7 +83,8 @@ export function submissionMessage(
   return message;
 }
 
-function metadataText({ metadata, schema }: SubmissionView): string {
+/** The JSON of the metadata that the API returns. Once redacted, only its schema is left. */
+export function metadataText({ metadata, schema }: Pick<LeafRow, 'metadata' | 'schema'>): string {
   return metadata ?? JSON.stringify({ schema });
 }
 
@@ -109,8 +114,17 @@ function messageWithoutMetadata(shown: SubmissionView, environment: Environment)
   return message;
 }
 
+/** The JSON of the validation errors of a row's metadata. */
+export function metadataErrorsText({ metadataState, metadataErrors }: LeafRow): string {
+  const metadataErrorsOf = visibleErrors({ metadataState, metadataErrors: parseStored(metadataErrors) });
+  return writeErrors(asFields(create(SubmissionSchema, { metadataErrors: metadataErrorsOf })));
+}
+
 /** The metadata's validation errors. Empty unless it is invalid. */
-export function visibleErrors({ metadataState, metadataErrors }: SubmissionView) {
+export function visibleErrors({
+  metadataState,
+  metadataErrors,
+}: Pick<SubmissionView, 'metadataState' | 'metadataErrors'>) {
   return metadataState === MetadataState.INVALID ? (metadataErrors ?? []) : [];
 }
 

@@ -76,7 +76,7 @@ t.test(
     const { renderLines, spoolBudget } = exports;
     exports.spoolBudget = createSpoolBudget(1024 * 1024);
     exports.renderLines = async function* (...of) {
-      for (let i = 0; i < 32; i++) yield `${' '.repeat(64 * 1024)}\n`;
+      for (let i = 0; i < 32; i++) yield Buffer.alloc(64 * 1024, ' ');
       yield* renderLines(...of);
     };
     await scene.submit(projectId, 1);

@@ -115,7 +115,7 @@ t.test('many large objects at once go through a budget for two of them, whole', 
     const render = async function* () {
       for (let k = 0; k < 16; k++) {
         most = Math.max(most, budget.bytesInUse());
-        yield `${i}${piece}`;
+        yield Buffer.from(`${i}${piece}`);
         await settle();
       }
     };

@@ -1,0 +1,80 @@
+/** Texts that differ in a few values only: constant bytes, and gaps that the values are copied into. */
+
+/** A text with gaps: a piece of it precedes each gap, and the last piece follows the last. */
+export type TextTemplate = {
+  readonly pieces: readonly Uint8Array[];
+  /** Which value each gap takes. */
+  readonly gaps: readonly number[];
+  /** The sum of the pieces' lengths. */
+  readonly bytes: number;
+};
+
+/**
+ * Makes the template of the texts that `render` makes: renders a sample and cuts the text at the sample's values, wherever
+ * they are in it. So the renderer of one text stays the only place that knows its form. An empty value has no gap.
+ *
+ * @param valuesOf the values of a sample as they are spelled in its text, in an order of the caller's
+ * @param samples two, of which each value differs unless it is empty in both: the template of the first must write the
+ *   second, or this throws. No value of the first may be a part of another, or of the constant text.
+ */
+export function makeTemplate<T>(
+  render: (sample: T) => string,
+  valuesOf: (sample: T) => readonly string[],
+  [first, second]: readonly [T, T],
+): TextTemplate {
+  const template = cut(render(first), valuesOf(first));
+  if (fillTemplate(template, valuesOf(second)).toString() !== render(second))
+    throw new Error('a template does not write what its renderer does');
+  return template;
+}
+
+function cut(text: string, values: readonly string[]): TextTemplate {
+  const found = values
+    .flatMap((value, gap) =>
+      placesOf(value, text).map((start) => ({ gap, start, end: start + value.length })),
+    )
+    .sort((a, b) => a.start - b.start);
+  const starts = [0, ...found.map(({ end }) => end)];
+  const pieces = starts.map((start, i) => Buffer.from(text.slice(start, found[i]?.start)));
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  return { pieces, gaps: found.map(({ gap }) => gap), bytes };
+}
+
+function placesOf(value: string, text: string): number[] {
+  const places: number[] = [];
+  if (value === '') return places;
+  for (let at = text.indexOf(value); at >= 0; at = text.indexOf(value, at + value.length)) places.push(at);
+  return places;
+}
+
+/** No text of these values has more bytes. */
+export function maxTemplateBytes({ gaps, bytes }: TextTemplate, values: readonly string[]): number {
+  // A UTF-16 code unit takes three bytes of UTF-8 at most.
+  return gaps.reduce((sum, gap) => sum + 3 * (values[gap] as string).length, bytes);
+}
+
+/** Writes a text, for which there must be room, to `target` from `at` on. @returns its end */
+export function writeTemplate(
+  { pieces, gaps }: TextTemplate,
+  values: readonly string[],
+  target: Buffer,
+  at: number,
+): number {
+  let end = at;
+  for (const [i, piece] of pieces.entries()) {
+    target.set(piece, end);
+    end += piece.length;
+    const gap = gaps[i];
+    if (gap !== undefined) end += target.write(values[gap] as string, end);
+  }
+  return end;
+}
+
+/** Makes a text. */
+export function fillTemplate(template: TextTemplate, values: readonly string[]): Buffer {
+  const { gaps, bytes } = template;
+  const length = gaps.reduce((sum, gap) => sum + Buffer.byteLength(values[gap] as string), bytes);
+  const text = Buffer.allocUnsafe(length);
+  writeTemplate(template, values, text, 0);
+  return text;
+}
