@@ -27,6 +27,11 @@ const GAUGES: readonly LogGauge[] = [
     of: whileOpen(({ sealed }) => sealed),
   },
   {
+    name: 'attest_log_unindexed_leaves',
+    help: 'Leaves that the index of artifacts does not cover yet',
+    of: ({ unindexed }) => unindexed,
+  },
+  {
     name: 'attest_batches_unsettled',
     help: 'Sealed batches not yet witnessed, published or not',
     of: whileOpen(({ unsettled }) => unsettled),

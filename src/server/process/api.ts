@@ -11,6 +11,7 @@ import { setUpLogs } from '../logs/set-up-logs.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
 import { type AcknowledgedLeaves, createAcknowledgedLeaves } from '../pipeline/acknowledged.js';
+import { indexTails } from '../pipeline/index-artifacts.js';
 import { sealJob } from '../pipeline/jobs/job.js';
 import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
 import { checkRegisters, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
@@ -91,6 +92,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     await guard.checkLogs(writePool);
   });
   refresh(hooks, () => noteTails(pool, logCache));
+  refresh(hooks, () => indexTails(pool));
   const sequencers = openSequencers({ config, pool: writePool, logCache, guard, acknowledged, jobs });
   hooks.add(sequencers.close);
   const servers = createApiServers(options, {

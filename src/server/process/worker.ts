@@ -11,6 +11,7 @@ import { setUpLogs } from '../logs/set-up-logs.js';
 import { setUpWitnesses, type WitnessSetup } from '../logs/set-up-witnesses.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
+import { indexArtifacts } from '../pipeline/index-artifacts.js';
 import { consumeStages, STAGES } from '../pipeline/jobs/consumers.js';
 import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
 import { createLocalRunner } from '../pipeline/jobs/reconcile.js';
@@ -63,6 +64,7 @@ export type Worker = {
 const RECONCILE_MS = 1_000;
 const PRUNE_MS = 60_000;
 const RETIRE_MS = 10_000;
+const INDEX_MS = 1_000;
 const SIGN_OF_LIFE_MS = 5_000;
 /** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
 const TILES_FILLED = 50;
@@ -119,7 +121,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const loops = [
     repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
-    ...keepHouse(pool, options, workerId, repeat),
+    ...keepHouse(pool, options, workerId, { repeat, stopping: stopping.signal }),
   ];
   hooks.add(async () => {
     stopping.abort();
@@ -141,9 +143,10 @@ function keepHouse(
   pool: Pool,
   { config, log }: WorkerOptions,
   workerId: string,
-  repeat: Repeat,
+  { repeat, stopping }: { repeat: Repeat; stopping: AbortSignal },
 ): Promise<void>[] {
   return [
+    repeat(INDEX_MS, 'indexing artifacts', () => indexArtifacts({ pool, log }, stopping)),
     repeat(RETIRE_MS, 'ending replaced logs and keys', async () => {
       for (const origin of await endReplacedLogs(pool)) log.info({ origin }, 'a replaced log ends');
       for (const id of await retireDsseKeys(pool)) log.info({ id }, 'a replaced DSSE key ends in an hour');

@@ -2,15 +2,20 @@ import { type DescMessage, getOption } from '@bufbuild/protobuf';
 import { default_value } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Cursors } from './cursor.js';
 
+type Position = readonly (number | string)[];
+
+type ReadRows<R> = { rows: R[]; isCut: boolean; stoppedAt: Position | undefined };
+
 /** A list. `query`: all that its pages depend on besides their position, such as project and filters. */
 type List<R> = {
   query: readonly unknown[];
   /**
    * Reads at most `limit` rows after this position, or the first rows if there is none. `isCut`: the page has at least
-   * one row but fewer than there are, because reading was cut short.
+   * one row but fewer than there are, because reading was cut short. `stoppedAt`: the position up to which there are no
+   * further rows, if what comes after it has not been searched.
    */
-  read: (before: string[] | undefined, limit: number) => Promise<R[] | { rows: R[]; isCut: boolean }>;
-  positionOf: (row: R) => readonly (number | string)[];
+  read: (before: string[] | undefined, limit: number) => Promise<R[] | ReadRows<R>>;
+  positionOf: (row: R) => Position;
 };
 
 /** The rows of a page and the cursor of the next page, `''` on the last page. */
@@ -30,12 +35,15 @@ export function pageReader(request: DescMessage) {
     { query, read, positionOf }: List<R>,
   ): Promise<ListPage<R>> => {
     const found = await read(cursors.open(cursor, query), limit + 1);
-    const { rows: all, isCut } = Array.isArray(found) ? { rows: found, isCut: false } : found;
+    const { rows: all, isCut, stoppedAt } = Array.isArray(found) ? wholePage(found) : found;
     const rows = all.slice(0, limit);
     const last = isCut || all.length > limit ? rows.at(-1) : undefined;
-    return { rows, nextCursor: last === undefined ? '' : cursors.seal(positionOf(last), query) };
+    const end = last === undefined ? stoppedAt : positionOf(last);
+    return { rows, nextCursor: end === undefined ? '' : cursors.seal(end, query) };
   };
 }
+
+const wholePage = <R>(rows: R[]): ReadRows<R> => ({ rows, isCut: false, stoppedAt: undefined });
 
 function readDefaultLimit(request: DescMessage): number {
   const field = request.fields.find(({ name }) => name === 'limit');

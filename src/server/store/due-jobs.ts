@@ -33,7 +33,7 @@ export async function findDueWork(sql: Sql): Promise<DueWork[]> {
 }
 
 /**
- * The backlog of a log: unsealed leaves, batches not witnessed, those not published either, the age of the oldest of
+ * The backlog of a log: unsealed leaves, leaves that the index of artifacts does not cover, batches not witnessed, those not published either, the age of the oldest of
  * them, and the age of the newest publication (null if there is none). Of an ended log nothing more is to come.
  */
 export type Backlog = {
@@ -42,6 +42,7 @@ export type Backlog = {
   frozen: boolean;
   sealed: number;
   unsealed: number;
+  unindexed: number;
   unsettled: number;
   unpublished: number;
   oldestSeconds: number;
@@ -56,6 +57,8 @@ export async function readBacklogs(sql: Sql): Promise<Backlog[]> {
       coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0) AS sealed,
       (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
        - coalesce((SELECT max(tree_size) FROM batch WHERE log_id = l.id), 0))::bigint AS unsealed,
+      (coalesce((SELECT max(log_index) + 1 FROM submission WHERE log_id = l.id), 0)
+       - coalesce((SELECT max(end_index) FROM artifact_run WHERE log_id = l.id AND is_current), 0))::bigint AS unindexed,
       (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.status <> 2) AS unsettled,
       (SELECT count(*) FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NULL) AS unpublished,
       coalesce((SELECT extract(epoch FROM clock_timestamp() - min(b.sealed_at)) FROM batch b

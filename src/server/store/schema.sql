@@ -29,6 +29,29 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_by_project ON api_key USING btree (project_id, id);
 
+CREATE TABLE artifact_chunk (
+  run_id bigint NOT NULL,
+  first_entry bytea NOT NULL,
+  entries bytea STORAGE PLAIN NOT NULL,
+  CONSTRAINT artifact_chunk_pkey PRIMARY KEY (run_id, first_entry),
+  CONSTRAINT artifact_chunk_run_id_fkey FOREIGN KEY (run_id) REFERENCES artifact_run(id)
+);
+
+CREATE TABLE artifact_run (
+  id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  log_id integer NOT NULL,
+  level smallint NOT NULL,
+  first_index bigint NOT NULL,
+  end_index bigint NOT NULL,
+  is_current boolean NOT NULL,
+  merged_through bytea NOT NULL DEFAULT '\x'::bytea,
+  CONSTRAINT artifact_run_pkey PRIMARY KEY (id),
+  CONSTRAINT artifact_run_check CHECK ((end_index > first_index)),
+  CONSTRAINT artifact_run_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
+);
+CREATE UNIQUE INDEX artifact_run_current ON artifact_run USING btree (log_id, end_index) WHERE is_current;
+CREATE UNIQUE INDEX artifact_run_merging ON artifact_run USING btree (log_id) WHERE (NOT is_current);
+
 CREATE TABLE audit_entry (
   id text COLLATE "C" NOT NULL,
   project_id text COLLATE "C",
@@ -607,6 +630,101 @@ END $function$;
 COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of sequence_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
 Locks: the advisory lock (1, p_log_id) until the transaction ends, so that indexes have no gaps and readers always see a prefix of the log.';
 
+CREATE OR REPLACE FUNCTION artifact_entry(p_artifact_sha256 bytea, p_project_id text, p_log_index bigint)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT substr(p_artifact_sha256, 1, 7) || substr(sha256(p_project_id::bytea), 1, 4)
+         || substr(int8send(p_log_index), 4)
+$function$;
+COMMENT ON FUNCTION artifact_entry(p_artifact_sha256 bytea, p_project_id text, p_log_index bigint) IS 'Returns the index entry of a leaf: 7 bytes of the artifact''s hash, 4 of the SHA-256 of the project''s id, 5 of the log index.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION artifact_parts(p_log_id integer, p_first bigint, p_end bigint)
+ RETURNS TABLE(run_id bigint, first_index bigint, end_index bigint)
+ LANGUAGE sql
+ STABLE ROWS 30
+AS $function$
+  WITH indexed AS (
+    SELECT coalesce((SELECT r.end_index FROM artifact_run r WHERE r.log_id = p_log_id AND r.is_current
+                     ORDER BY r.end_index DESC LIMIT 1), 0) AS size
+  )
+  SELECT NULL::bigint, greatest(p_first, i.size), p_end FROM indexed i WHERE i.size < p_end
+  UNION ALL
+  SELECT r.id, greatest(p_first, r.first_index), least(p_end, r.end_index) FROM artifact_run r
+  WHERE r.log_id = p_log_id AND r.is_current AND r.end_index > p_first AND r.first_index < p_end
+$function$;
+COMMENT ON FUNCTION artifact_parts(p_log_id integer, p_first bigint, p_end bigint) IS 'Splits a range of a log into the parts of the runs that index it, and the part that no run indexes, with null for the run.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION artifact_rows(p_run_id bigint, p_log_id integer, p_first bigint, p_end bigint, p_project_id text, p_artifact_sha256 bytea, p_limit integer)
+ RETURNS TABLE(log_index bigint, is_artifact boolean, schema text, submitted_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  IF p_run_id IS NULL THEN
+    RETURN QUERY
+      SELECT s.log_index, s.artifact_sha256 = p_artifact_sha256, s.schema, s.submitted_at FROM submission s
+      WHERE (s.project_id, s.log_id, s.log_index) >= (p_project_id, p_log_id, p_first)
+        AND (s.project_id, s.log_id, s.log_index) <= (p_project_id, p_log_id, p_end - 1)
+      ORDER BY s.project_id DESC, s.log_id DESC, s.log_index DESC LIMIT p_limit;
+  ELSE
+    RETURN QUERY
+      SELECT l.leaf, s.artifact_sha256 = p_artifact_sha256 AND s.project_id = p_project_id, s.schema, s.submitted_at
+      FROM artifact_run_leaves(p_run_id, artifact_entry(p_artifact_sha256, p_project_id, p_first),
+                               artifact_entry(p_artifact_sha256, p_project_id, p_end - 1), p_limit) AS l(leaf)
+      CROSS JOIN LATERAL (
+        SELECT * FROM submission s WHERE s.log_id = p_log_id AND s.log_index = l.leaf LIMIT 1
+      ) s
+      ORDER BY l.leaf DESC;
+  END IF;
+END $function$;
+COMMENT ON FUNCTION artifact_rows(p_run_id bigint, p_log_id integer, p_first bigint, p_end bigint, p_project_id text, p_artifact_sha256 bytea, p_limit integer) IS 'Returns the newest p_limit leaves of a part of a log that may be of the project and the artifact, newest first: those with such an entry in the run, or, without a run, all leaves of the project.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION artifact_run_leaves(p_run_id bigint, p_low bytea, p_high bytea, p_limit integer)
+ RETURNS SETOF bigint
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+  v_left integer := p_limit;
+  v_chunk record;
+  v_entry bytea;
+  v_position integer;
+  v_above integer;
+BEGIN
+  SELECT c.first_entry, c.entries INTO v_chunk FROM artifact_chunk c
+  WHERE c.run_id = p_run_id AND c.first_entry <= p_high ORDER BY c.first_entry DESC LIMIT 1;
+  WHILE FOUND LOOP
+    v_position := 0;
+    v_above := octet_length(v_chunk.entries) / 16;
+    WHILE v_position < v_above LOOP
+      IF substr(v_chunk.entries, (v_position + v_above) / 2 * 16 + 1, 16) <= p_high THEN
+        v_position := (v_position + v_above) / 2 + 1;
+      ELSE
+        v_above := (v_position + v_above) / 2;
+      END IF;
+    END LOOP;
+    FOR v_number IN REVERSE v_position - 1 .. 0 LOOP
+      v_entry := substr(v_chunk.entries, v_number * 16 + 1, 16);
+      IF v_entry < p_low OR v_left = 0 THEN
+        RETURN;
+      END IF;
+      RETURN NEXT ('x' || encode(substr(v_entry, 12), 'hex'))::bit(40)::bigint;
+      v_left := v_left - 1;
+    END LOOP;
+    SELECT c.first_entry, c.entries INTO v_chunk FROM artifact_chunk c
+    WHERE c.run_id = p_run_id AND c.first_entry < v_chunk.first_entry ORDER BY c.first_entry DESC LIMIT 1;
+  END LOOP;
+END $function$;
+COMMENT ON FUNCTION artifact_run_leaves(p_run_id bigint, p_low bytea, p_high bytea, p_limit integer) IS 'Returns the log indexes of the entries of a run from p_low to p_high, both of one project and artifact: the newest p_limit, newest first.
+Locks: none.';
+
 CREATE OR REPLACE FUNCTION audit_id_at(p_at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
@@ -723,6 +841,60 @@ AS $function$
                  WHERE e.log_id = p_log_id AND e.witness = p_witness AND e.tree_size >= p_tree_size)
 $function$;
 COMMENT ON FUNCTION covered(p_log_id integer, p_witness text, p_tree_size bigint) IS 'Returns whether a witness has evidence for a checkpoint of p_tree_size or a later one.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer)
+ RETURNS TABLE(log_id integer, log_index bigint, is_match boolean)
+ LANGUAGE plpgsql
+ STABLE ROWS 50
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+  v_left integer := p_limit;
+  v_most integer := p_most;
+  v_step integer;
+  v_seen integer;
+  v_end bigint;
+  v_part record;
+  v_row record;
+BEGIN
+  FOR v_part IN
+    SELECT l.log_id, p.run_id, p.first_index, p.end_index
+    FROM unnest(p_log_ids, p_ends) AS l(log_id, end_index)
+    CROSS JOIN LATERAL leaf_stretches(l.log_id, p_status, p_after, p_before, least(l.end_index, 1::bigint << 40)) r
+    CROSS JOIN LATERAL artifact_parts(l.log_id, r.first_index, r.end_index) p
+    ORDER BY l.log_id DESC, p.end_index DESC
+  LOOP
+    v_end := v_part.end_index;
+    v_step := p_limit;
+    LOOP
+      v_step := least(v_step, v_most);
+      v_seen := 0;
+      FOR v_row IN SELECT * FROM artifact_rows(v_part.run_id, v_part.log_id, v_part.first_index, v_end,
+                                               p_project_id, p_artifact_sha256, v_step) LOOP
+        v_seen := v_seen + 1;
+        v_end := v_row.log_index;
+        IF v_row.is_artifact AND v_row.schema = coalesce(p_schema, v_row.schema)
+           AND v_row.submitted_at > coalesce(p_after, '-infinity')
+           AND v_row.submitted_at < coalesce(p_before, 'infinity') THEN
+          RETURN QUERY SELECT v_part.log_id, v_end, true;
+          v_left := v_left - 1;
+          IF v_left = 0 THEN
+            RETURN;
+          END IF;
+        END IF;
+      END LOOP;
+      v_most := v_most - v_seen;
+      IF v_most = 0 THEN
+        RETURN QUERY SELECT v_part.log_id, v_end, false;
+        RETURN;
+      END IF;
+      EXIT WHEN v_seen < v_step;
+      v_step := v_step * 4;
+    END LOOP;
+  END LOOP;
+END $function$;
+COMMENT ON FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer) IS 'Finds a project''s leaves of an artifact that match the filters (null: any), newest first, at most p_limit, below p_ends in p_log_ids. Looks at p_most leaves: if they do not suffice, the last row is where it stopped, with is_match false.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION find_stored_submissions(p_id text[], INOUT p_outcome submission_outcome[], INOUT p_log_index bigint[])

@@ -23,8 +23,12 @@ const { listBatches } = BatchService.method;
 type Query = MessageInitShape<typeof ListAttestationsRequestSchema>;
 type Listed = { id: string; submittedAt: string; status: string; metadata: JsonObject };
 
-async function submit(apiKey: string, metadata: JsonObject = METADATA): Promise<Listed> {
-  const { code, response } = await rest!.call(createAttestation, creation('ab'.repeat(32), metadata), apiKey);
+async function submit(
+  apiKey: string,
+  metadata: JsonObject = METADATA,
+  sha256 = 'ab'.repeat(32),
+): Promise<Listed> {
+  const { code, response } = await rest!.call(createAttestation, creation(sha256, metadata), apiKey);
   if (code !== 'ok') throw new Error(`not created: ${code}`);
   return response as unknown as Listed;
 }
@@ -128,6 +132,53 @@ t.test('each filter holds alone and together with the others', async (t) => {
   await app.drain();
 });
 
+t.test(
+  'an artifact is found at once after its 201, with every other filter, in its own project only',
+  async (t) => {
+    const owner = await newKey(app);
+    const [sha256, other] = ['0a'.repeat(32), '0b'.repeat(32)];
+    const first = (await submit(owner.key, METADATA, sha256)).id;
+    await submit(owner.key, METADATA, other);
+    await app.drain();
+    const test = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
+    const strangers = [test, await newKey(app)];
+    for (const { key } of strangers) await submit(key, METADATA, sha256);
+    const later = await submit(owner.key, testResult, sha256);
+    const query = { artifactSha256: sha256.toUpperCase() };
+    for (const surface of surfaces)
+      t.same((await page(query, owner.key, surface)).ids, [later.id, first], surface.name);
+    t.same(await walk({ ...query, limit: 1 }, owner.key), [later.id, first]);
+    for (const { key } of strangers) t.equal((await page(query, key)).ids.length, 1);
+    const submittedAfter = timestampFromMs(Date.parse(later.submittedAt) - 1);
+    for (const [filter, wanted] of [
+      [{ schema: 'purl' }, [first]],
+      [{ schema: 'none' }, []],
+      [{ submittedAfter }, [later.id]],
+      [{ status: SubmissionStatus.WITNESSED, submittedBefore: submittedAfter }, [first]],
+      [{ artifactSha256: '0c'.repeat(32) }, []],
+    ] as const) {
+      t.same(await walk({ ...query, ...filter }, owner.key), wanted);
+    }
+    const { next } = await page({ ...query, limit: 1 }, owner.key);
+    for (const changed of [{}, { artifactSha256: other }]) {
+      const outcome = await rest!.call(listAttestations, { ...changed, cursor: next }, owner.key);
+      t.equal(outcome.code, 'cursor.invalid');
+    }
+    await app.rest(`/v1/attestations/${first}`, { method: 'DELETE', apiKey: owner.key });
+    t.same((await page(query, owner.key)).ids, [later.id, first], 'the hash stays when metadata is redacted');
+    for (const { name, call } of surfaces) {
+      for (const artifactSha256 of ['0a', 'g'.repeat(64), `${sha256}00`]) {
+        const outcome = await call(listAttestations, { artifactSha256 }, owner.key);
+        t.match(
+          outcome,
+          { code: 'request.invalid', details: { errors: [{ path: '/artifact_sha256' }] } },
+          name,
+        );
+      }
+    }
+  },
+);
+
 t.test('filters are read as REST documents them', async (t) => {
   const { key } = await newKey(app);
   const { id, submittedAt } = await submit(key);
@@ -152,6 +203,8 @@ t.test('filters are read as REST documents them', async (t) => {
   t.equal(await countOf(`submitted_after=${offset}`), 1, 'with an offset');
   for (const [query, path] of [
     ['schema=', '/schema'],
+    ['artifact_sha256=', '/artifact_sha256'],
+    [`artifact_sha256=sha256:${'a'.repeat(64)}`, '/artifact_sha256'],
     ['status=', '/status'],
     ['status=sealed', '/status'],
     ['status=QUEUED', '/status'],

@@ -114,14 +114,19 @@ async function listAttestations(
     submittedAfter: request.submittedAfter && dateOfTimestamp(request.submittedAfter),
     submittedBefore: request.submittedBefore && dateNotBefore(request.submittedBefore),
   };
+  const sha256 = request.artifactSha256.toLowerCase();
+  const artifactSha256 = sha256 === '' ? undefined : Buffer.from(sha256, 'hex');
   const { rows, nextCursor } = await readPage(deps.cursors, request, {
-    query: ['attestations', projectId, environment, ...Object.values(filters)],
+    // Without an artifact as in former versions, whose cursors go on working.
+    query: ['attestations', projectId, environment, ...Object.values(filters), ...(sha256 ? [sha256] : [])],
     read: async (position, limit) => {
       const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
       const logIds = await deps.logCache.logIds(environment);
-      return listSubmissions(deps.listPool, { projectId, logIds, ...filters, before, limit });
+      const query = { projectId, logIds, artifactSha256, ...filters, before, limit };
+      const page = await listSubmissions(deps.listPool, query);
+      return { ...page, stoppedAt: page.stoppedAt && positionOf(page.stoppedAt) };
     },
-    positionOf: ({ logId, logIndex }) => [logId, logIndex],
+    positionOf,
   });
   const page = create(ListAttestationsResponseSchema, { nextCursor });
   return {
@@ -129,6 +134,8 @@ async function listAttestations(
     message: () => ({ ...page, data: rows.map((row) => submissionMessage(row, environment)) }),
   };
 }
+
+const positionOf = ({ logId, logIndex }: { logId: number; logIndex: number }) => [logId, logIndex];
 
 /** Concatenates with `+`: for 200 submissions of 60 KiB, Array.join takes 16 ms longer, since it copies once more. */
 function listJson(rows: readonly SubmissionView[], environment: Principal['environment']): string {
