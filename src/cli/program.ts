@@ -19,6 +19,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['dsse-keys', async () => (await import('./commands/dsse-keys.js')).addDsseKeys],
   ['secret-keys', async () => (await import('./commands/secret-keys.js')).addSecretKeys],
   ['submit', async () => (await import('./commands/submit.js')).addSubmit],
+  ['lookup', async () => (await import('./commands/lookup.js')).addLookup],
   ['correct', async () => (await import('./commands/correct.js')).addCorrect],
   ['redact', async () => (await import('./commands/redact.js')).addRedact],
   ['bundle', async () => (await import('./commands/bundle.js')).addBundle],
@@ -30,7 +31,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
 ]);
 
 const EXIT_CODES = `
-Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; audit: log not intact),
+Exit codes: 0 done (verify: verified), 1 failed (verify: not verified; lookup: not found; audit: log not intact),
             2 invalid arguments or settings (verify, audit: could not check), audit also: 3 split view, 4 nothing new`;
 
 /** Parses `args` and runs the command. Never throws; sets `cli.exitCode`. */

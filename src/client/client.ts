@@ -1,7 +1,8 @@
 /** The client library for Node and browsers: calls of the service by fetch, verification of bundles and webhooks. */
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { JsonObject, MessageInitShape } from '@bufbuild/protobuf';
 import {
   AttestationService,
+  type ListAttestationsRequestSchema,
   type Submission,
   type ValidationMode,
 } from '../../gen/attestation/v1/attestations_pb.js';
@@ -51,6 +52,13 @@ export type SubmitOptions = CallOptions & {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 };
 
+/** Options of a list of an artifact's submissions: the other filters of a list, and `limit`, the size of a page. */
+export type ListByFileOptions = CallOptions &
+  Omit<MessageInitShape<typeof ListAttestationsRequestSchema>, 'artifactSha256' | 'cursor' | '$typeName'> & {
+    /** Called with the size in bytes of each chunk hashed. */
+    readonly onBytes?: ((bytes: number) => void) | undefined;
+  };
+
 /**
  * A client of the service: one member for each service of the API, with one method for each RPC. A method whose request
  * has an `id` also takes the id alone. A list can be awaited, for the first page, or iterated, for all items. Every
@@ -60,6 +68,10 @@ export type Client = {
   readonly attestations: Resource<typeof AttestationService, 'Attestation'> & {
     /** Hashes an artifact locally and submits the hash. The artifact is not uploaded. */
     submitFile(artifact: ArtifactSource, options: SubmitOptions): Promise<Submission>;
+    /**
+     * Hashes an artifact locally and yields the project's submissions of it, newest first. The artifact is not uploaded.
+     */
+    listByFile(artifact: ArtifactSource, options?: ListByFileOptions): AsyncIterable<Submission>;
     /**
      * Polls a submission until it is witnessed and returns it with its bundle. Keeps polling through an outage of the
      * service. Throws AttestationError: `wait.partial` or `wait.failed` if its witnesses' deadline has passed,
@@ -77,7 +89,7 @@ export type Client = {
 export function createClient(options: ClientOptions): Client {
   const caller = createCaller(options);
   const attestations = resource(caller, AttestationService, 'Attestation');
-  const { create } = attestations;
+  const { create, list } = attestations;
   // Polling retries by itself, within its own timeout.
   const once = { ...caller, maxRetries: 0 };
   const get = (id: string, options: CallOptions) =>
@@ -89,6 +101,13 @@ export function createClient(options: ClientOptions): Client {
         const sha256 = await hashArtifact(artifact, { signal: options.signal, onBytes });
         const request = { artifact: { sha256 }, metadata, ...(validation !== undefined && { validation }) };
         return create(request, options);
+      },
+      listByFile: async function* (
+        artifact,
+        { signal, timeoutMs, idempotencyKey, onBytes, ...filters } = {},
+      ) {
+        const artifactSha256 = await hashArtifact(artifact, { signal, onBytes });
+        yield* list({ ...filters, artifactSha256 }, { signal, timeoutMs, idempotencyKey });
       },
       waitUntilWitnessed: (id, options) => pollUntilWitnessed({ ...caller, get }, id, options),
     },

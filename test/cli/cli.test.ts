@@ -23,6 +23,7 @@ const COMMANDS = [
   'dsse-keys',
   'secret-keys',
   'submit',
+  'lookup',
   'correct',
   'redact',
   'bundle',

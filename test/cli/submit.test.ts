@@ -2,11 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
 import {
   AttestationService,
   type CreateAttestationRequest,
+  type ListAttestationsRequest,
   SubmissionStatus,
   ValidationMode,
 } from '../../gen/attestation/v1/attestations_pb.js';
@@ -33,6 +35,7 @@ async function serve(
   refuse: (request: CreateAttestationRequest) => Error | undefined = () => undefined,
 ) {
   const created: CreateAttestationRequest[] = [];
+  const lists: ListAttestationsRequest[] = [];
   const looks = new Map<string, number>();
   const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
     service(AttestationService, {
@@ -53,13 +56,28 @@ async function serve(
         looks.set(id, look);
         return { id, status: look < 2 ? SubmissionStatus.QUEUED : SubmissionStatus.WITNESSED };
       },
+      listAttestations: (request) => {
+        lists.push(request);
+        const sha256 = request.artifactSha256;
+        const { length } = created.filter(({ artifact }) => artifact?.sha256 === sha256);
+        // The first page is cut short, as one is that has looked at very many submissions.
+        if (request.cursor === '') return { data: [], nextCursor: 'cur_next' };
+        const data = Array.from({ length }, (_, i) => ({
+          id: `sub_${sha256.slice(0, 4)}_${length - i}`,
+          status: SubmissionStatus.WITNESSED,
+          submittedAt: timestampFromMs(1_760_000_000_123),
+          artifact: { sha256 },
+          metadata: { schema: 'purl' },
+        }));
+        return { data, nextCursor: '' };
+      },
       downloadBundle: ({ id, format }) => {
         if (id === 'sub_gone') throw serviceError('submission.not_found', Code.NotFound);
         return { data: format === 'bundle.json' ? BUNDLE : new TextEncoder().encode(format) };
       },
     });
   });
-  return { created, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test }, baseUrl };
+  return { created, lists, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test }, baseUrl };
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -89,6 +107,54 @@ t.test('files are hashed here and submitted, and told of in their order', async 
     schema: 'purl',
     purl: `pkg:generic/a%20b.txt?checksum=sha256%3A${digests[0]}`,
   });
+});
+
+t.test('lookup hashes files here and lists what was submitted of them', async (t) => {
+  const { lists, env } = await serve(t);
+  const { paths, digests, ids } = files(t);
+  await runHere(['submit', paths[0]!, paths[0]!, paths[1]!], { env });
+  const line = (id: string, path: string) => `${id}  2025-10-09T08:53:20.123Z  witnessed  purl  ${path}\n`;
+  const [twice, once] = [
+    line(`${ids[0]}_2`, paths[0]!) + line(`${ids[0]}_1`, paths[0]!),
+    line(`${ids[1]}_1`, paths[1]!),
+  ];
+  const both = await runHere(['lookup', paths[0]!, paths[1]!], { env });
+  t.same(both, { code: 0, stdout: twice + once, stderr: '' });
+  const missing = await runHere(['lookup', paths[2]!, `sha256:${digests[1]!.toUpperCase()}`], { env });
+  t.match(missing, { code: 1, stderr: `no submission of ${paths[2]} (sha256:${digests[2]})\n` });
+  t.match(missing.stdout, `${ids[1]}_1`, 'the others are listed all the same');
+  const typed = await runHere(['lookup', '-'], { env, typed: 'first' });
+  t.equal(typed.stdout, twice.replaceAll(paths[0]!, '-'));
+  const cut = await runHere(
+    ['lookup', paths[0]!, '--limit', '1', '--schema', 'purl', '--status', 'witnessed'],
+    {
+      env,
+    },
+  );
+  t.match(cut, {
+    code: 0,
+    stdout: line(`${ids[0]}_2`, paths[0]!),
+    stderr: /has older submissions as well: --limit/,
+  });
+  const filters = { artifactSha256: digests[0], schema: 'purl', status: SubmissionStatus.WITNESSED };
+  t.match(lists.at(-1), { ...filters, limit: 2, cursor: 'cur_next' });
+  const json = await runHere(['lookup', paths[0]!, paths[2]!, '--json'], { env });
+  const [found, none] = json.stdout
+    .trim()
+    .split('\n')
+    .map((text) => JSON.parse(text));
+  t.match(found, { file: paths[0], artifact_sha256: digests[0], has_more: false });
+  t.match(found.submissions, [{ id: `${ids[0]}_2`, status: 'witnessed' }, { id: `${ids[0]}_1` }]);
+  t.match(none, { file: paths[2], submissions: [] });
+  for (const [args, message] of [
+    [['-', '-'], /- can be given only once/],
+    [[paths[0]!, '--limit', '0'], /--limit is not a whole number from 1 to 10000/],
+    [[paths[0]!, '--status', 'sealed'], /Allowed choices are queued, witnessed, partial, failed/],
+    [['sha256:12'], /sha256: is not followed by 64 hex digits/],
+    [[`${paths[0]}.gone`], /cannot be read: ENOENT/],
+  ] as const) {
+    t.match(await runHere(['lookup', ...args], { env }), { code: 2, stderr: message });
+  }
 });
 
 t.test('metadata comes from the command or a file, the schema from either', async (t) => {

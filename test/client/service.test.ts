@@ -108,6 +108,25 @@ t.test('a listing is its first page when awaited, and everything when iterated',
   await t.rejects(client.attestations.list({ cursor: 'cur_x' }), { code: 'cursor.invalid' });
 });
 
+t.test('submissions of a file are listed by its hash', async (t) => {
+  const { key } = await newKey(app);
+  const { client } = clientOf({ apiKey: key });
+  const file = randomBytes(1_000);
+  const metadata = { schema: 'purl', purl: 'pkg:npm/left-pad@1.3.0' };
+  const made: string[] = [];
+  for (let i = 0; i < 3; i++) made.unshift((await client.attestations.submitFile(file, { metadata })).id);
+  await client.attestations.submitFile(randomBytes(1_000), { metadata });
+  let hashed = 0;
+  const onBytes = (bytes: number) => {
+    hashed += bytes;
+  };
+  const found: string[] = [];
+  for await (const { id } of client.attestations.listByFile(file, { limit: 2, onBytes })) found.push(id);
+  t.same(found, made);
+  t.equal(hashed, file.length);
+  for await (const { id } of client.attestations.listByFile(file, { schema: 'none' })) t.fail(id);
+});
+
 t.test('a create whose answer is lost on the way is tried again and made once', async (t) => {
   const { port, hostname } = new URL(app.baseUrl);
   const proxy = await startProxy({ host: hostname, port: Number(port) });
