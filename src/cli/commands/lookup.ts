@@ -9,8 +9,9 @@ import {
 import type { Client } from '../../client/client.js';
 import { hashArtifact } from '../../client/hash.js';
 import { enumName, enumNames, findEnumNumber } from '../../protocol/enum-names.js';
+import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/writer.js';
-import { type Cli, print, printable, printError, UsageError } from '../cli.js';
+import { type Cli, print, printError, UsageError } from '../cli.js';
 import {
   addClientFlags,
   CLIENT_HELP,

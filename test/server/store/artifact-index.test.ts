@@ -11,8 +11,8 @@ import {
   listSubmissions,
   type SubmissionQuery,
 } from '../../../src/server/store/submissions/submission-lists.js';
-import { openPlanner } from '../../support/plans.js';
-import { testDatabase } from '../../support/servers.js';
+import { openPlanner } from '../../support/judging/plans.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
 
 /** Leaves of the first epoch's log, and of the second's. */
 const LEAVES = 18_000;
