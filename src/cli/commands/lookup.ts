@@ -12,13 +12,8 @@ import { enumName, enumNames, findEnumNumber } from '../../protocol/enum-names.j
 import { printable } from '../../protocol/printable.js';
 import { compileWriter } from '../../server/json/writer.js';
 import { type Cli, print, printError, UsageError } from '../cli.js';
-import {
-  addClientFlags,
-  CLIENT_HELP,
-  type ClientFlags,
-  openClient,
-  parseCount,
-} from '../flags/client-flags.js';
+import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
+import { parseCount } from '../flags/flag-values.js';
 import { artifactSha256 } from '../input/artifact.js';
 import { formatTable } from '../output/table.js';
 

@@ -28,7 +28,7 @@ export function redactSas(text: string, token: string): string {
   const [, given = ''] = /(?:^|&)sig=([^&]*)/.exec(bareSas(token)) ?? [];
   const signature = decode(given);
   const encoded = encodeURIComponent(signature);
-  const inLowerCase = encoded.replaceAll(/%../g, (escape) => escape.toLowerCase());
+  const inLowerCase = encoded.replaceAll(/%../g, (byte) => byte.toLowerCase());
   return [bareSas(token), given, encoded, inLowerCase, signature]
     .filter((secret) => secret !== '')
     .reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), text);
