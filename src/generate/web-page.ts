@@ -1,24 +1,26 @@
 import { join } from 'node:path';
 import { build, type Plugin } from 'vite';
+import { RULES, rulesStub } from './packages/stage-client.js';
+import { stripUnreadOptions } from './packages/strip-options.js';
 
-/** A page of `src/web/`: its folder, and the library that its JSX is for. */
-type Page = { name: string; jsx: 'react' | 'preact' };
+/** A page of `src/web/`: its folder, the library that its JSX is for, and whether it is bundled into one script. */
+type Page = { name: string; jsx: 'react' | 'preact'; isOneScript: boolean };
 
 /** The pages, each of which has a TypeScript project of its own. */
 export const PAGES: readonly Page[] = [
-  { name: 'dashboard', jsx: 'react' },
-  { name: 'verify', jsx: 'preact' },
+  { name: 'dashboard', jsx: 'react', isOneScript: false },
+  { name: 'verify', jsx: 'preact', isOneScript: true },
 ];
 
 /** Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Throws if a file does not compile. */
-export async function bundlePage(root: string, { name, jsx }: Page): Promise<void> {
+export async function bundlePage(root: string, { name, jsx, isOneScript }: Page): Promise<void> {
   await build({
     configFile: false,
     root: join(root, 'src/web', name),
     base: './',
     logLevel: 'warn',
     oxc: { jsx: { runtime: 'automatic', importSource: jsx } },
-    plugins: [browserPrimitives()],
+    plugins: [browserPrimitives(), lightDescriptors()],
     build: {
       outDir: join(root, 'dist/web', name),
       emptyOutDir: true,
@@ -27,6 +29,8 @@ export async function bundlePage(root: string, { name, jsx }: Page): Promise<voi
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
+      // A page that stays open while the service is upgraded finds no further scripts.
+      ...(isOneScript && { rolldownOptions: { output: { codeSplitting: false } } }),
     },
   });
 }
@@ -41,5 +45,18 @@ function browserPrimitives(): Plugin {
       if (!source.endsWith('/primitives.js')) return null;
       return this.resolve(source.replace('primitives.js', 'primitives-web.js'), importer, options);
     },
+  };
+}
+
+const RULES_STUB = '\0rules-stub';
+
+/** Leaves out what only servers read of the descriptors, as in the client's package: a quarter of the verify page. */
+function lightDescriptors(): Plugin {
+  return {
+    name: 'light-descriptors',
+    enforce: 'pre',
+    resolveId: (source) => (source === RULES ? RULES_STUB : null),
+    load: (id) => (id === RULES_STUB ? rulesStub() : null),
+    transform: (code, id) => (id.includes('/gen/attestation/') ? stripUnreadOptions(code) : null),
   };
 }

@@ -14,7 +14,7 @@ const PRIMITIVES_WEB = 'src/proof/bytes/primitives-web.js';
 const PRIMITIVES_NODE = 'src/proof/bytes/primitives-node.js';
 
 /** The generated module of `buf/validate/validate.proto`, and the one that takes its place in the package. */
-const RULES = '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
+export const RULES = '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 const RULES_STUB = 'gen/buf/validate/validate_pb.js';
 
 const MAY_BE_IN = /^(?:gen|src\/(?:client|proof|protocol))\//;
@@ -51,11 +51,11 @@ function withoutRules(path: string, code: string): string {
 }
 
 /**
- * A descriptor of `buf/validate/validate.proto` without its content. The generated code lists the file as imported, but
+ * A module with a descriptor of `buf/validate/validate.proto` without its content. The generated code lists the file as imported, but
  * the client evaluates no rules: the whole descriptor would be 12 KB of a browser's 57 KB of calls (gzipped), and the
  * package that has it brings two more.
  */
-function rulesStub(): string {
+export function rulesStub(): string {
   const { name, package: packageName, syntax } = file_buf_validate_validate.proto;
   const proto = create(FileDescriptorProtoSchema, { name, package: packageName, syntax });
   const descriptor = base64Encode(toBinary(FileDescriptorProtoSchema, proto));

@@ -73,24 +73,42 @@ export function verifyInclusion(claim: InclusionClaim, proof: readonly Uint8Arra
 
 /** The root that `proof` leads to from the leaf. Returns undefined if its length is not that of the leaf's path. */
 export function findRoot(
-  { leafHash: leaf, index, size }: Omit<InclusionClaim, 'root'>,
+  claim: Omit<InclusionClaim, 'root'>,
   proof: readonly Uint8Array[],
 ): Uint8Array | undefined {
+  const path = findPath(claim, proof);
+  return path && (path.at(-1)?.parent ?? claim.leafHash);
+}
+
+/** One step of a leaf's path to the root: a node, the sibling that the proof gives, and the parent of both. */
+export type PathStep = {
+  readonly node: Uint8Array;
+  readonly sibling: Uint8Array;
+  /** Whether the sibling is the left child. */
+  readonly isSiblingLeft: boolean;
+  readonly parent: Uint8Array;
+};
+
+/** The path that `proof` leads along, from the leaf up. Returns undefined if its length is not that of the leaf's path. */
+export function findPath(
+  { leafHash: leaf, index, size }: Omit<InclusionClaim, 'root'>,
+  proof: readonly Uint8Array[],
+): readonly PathStep[] | undefined {
   if (!isSize(index) || !isSize(size) || index >= size || !areHashes(proof)) return undefined;
+  const steps: PathStep[] = [];
   let fn = index;
   let sn = size - 1;
-  let hash = leaf;
+  let node = leaf;
   for (const sibling of proof) {
     if (sn === 0) return undefined;
-    if (fn % 2 === 1 || fn === sn) {
-      hash = nodeHash(sibling, hash);
-      while (fn % 2 === 0 && fn !== 0) [fn, sn] = [half(fn), half(sn)];
-    } else {
-      hash = nodeHash(hash, sibling);
-    }
+    const isSiblingLeft = fn % 2 === 1 || fn === sn;
+    const parent = isSiblingLeft ? nodeHash(sibling, node) : nodeHash(node, sibling);
+    steps.push({ node, sibling, isSiblingLeft, parent });
+    if (isSiblingLeft) while (fn % 2 === 0 && fn !== 0) [fn, sn] = [half(fn), half(sn)];
     [fn, sn] = [half(fn), half(sn)];
+    node = parent;
   }
-  return sn === 0 ? hash : undefined;
+  return sn === 0 ? steps : undefined;
 }
 
 /** The claim of a consistency proof: the tree of `oldSize` leaves is a prefix of the tree of `newSize` leaves. */

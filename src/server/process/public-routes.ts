@@ -5,8 +5,9 @@ import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
 import { createLogPageReader } from '../tlog/log-page.js';
 import { createLogReader } from '../tlog/log-reader.js';
-import { type TlogDeps, tlogRoutes } from '../tlog/routes.js';
+import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
+import { verifyPageRoutes } from '../web/verify-page.js';
 
 /** The dependencies of the unauthenticated routes. */
 type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
@@ -17,11 +18,12 @@ type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   verifyUrl: () => string;
 };
 
-/** Registers the routes of the public log and the API reference. */
+/** Registers the routes of the public log, the API reference and the verify page. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
   const { pool, logCache, signerOf } = deps;
   return async (app) => {
     apiDocumentRoutes(app, deps);
+    verifyPageRoutes(app, { path: PUBLIC_PATH });
     // In a Fastify scope of its own, because it sets an error handler.
     await app.register(async (scope) =>
       tlogRoutes(scope, {

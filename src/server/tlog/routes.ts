@@ -19,7 +19,7 @@ export type TlogDeps = {
 };
 
 /** The path of these routes on every API process. `VERIFY_URL` is their public address. */
-const PUBLIC_PATH = '/verify';
+export const PUBLIC_PATH = '/verify';
 
 const TRUSTED_ROOTS = [
   { path: '/trusted_root.json', environment: Environment.LIVE },

@@ -1,3 +1,4 @@
 import { render } from 'preact';
+import { App } from './app.tsx';
 
-render(<h1>Verify a proof</h1>, document.querySelector('#page')!);
+render(<App />, document.querySelector('#page')!);

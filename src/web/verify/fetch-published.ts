@@ -1,0 +1,38 @@
+import { FormatError } from '../../proof/bytes/format-error.js';
+import type { GivenBundle } from './input-files.js';
+import { urlBelow } from './place.js';
+
+const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+/** Fetches the trust roots of the service that serves the page. Throws FormatError if it cannot. */
+export async function fetchTrustRoots(): Promise<{ text: string; url: string }> {
+  const url = urlBelow('trust_roots.json').href;
+  const response = await get(url, 'the trust roots');
+  if (!response.ok)
+    throw new FormatError(`The server answered ${response.status} instead of its trust roots.`);
+  return { text: await response.text(), url };
+}
+
+/** Fetches the bundle of a submission, if it is public. Throws FormatError. */
+export async function fetchPublicBundle(text: string): Promise<GivenBundle> {
+  const id = text.trim();
+  if (!SUBMISSION_ID.test(id)) {
+    throw new FormatError('A submission ID is sub_ followed by 26 digits and capital letters.');
+  }
+  const response = await get(urlBelow(`bundle/${id}`).href, 'the bundle');
+  if (response.status === 404) {
+    throw new FormatError(
+      'There is no public bundle of this submission. It is unknown, not witnessed yet, or its project keeps bundles to itself: then ask whoever gave you the ID for the bundle.',
+    );
+  }
+  if (!response.ok) throw new FormatError(`The server answered ${response.status}. Try again in a moment.`);
+  return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()) };
+}
+
+async function get(url: string, what: string): Promise<Response> {
+  try {
+    return await fetch(url, { credentials: 'omit', redirect: 'error' });
+  } catch {
+    throw new FormatError(`The server that should have ${what} cannot be reached.`);
+  }
+}

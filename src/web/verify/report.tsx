@@ -1,0 +1,72 @@
+import type { Loadable } from './loading.js';
+import { MerklePath } from './merkle-path.tsx';
+import { ShareLink } from './share-link.tsx';
+import { StepList } from './step-list.tsx';
+import type { Inputs } from './use-inputs.js';
+import type { Roots } from './use-trust-roots.js';
+import type { Outcome, Result } from './use-verification.js';
+import { VerdictBanner } from './verdict-banner.tsx';
+import { WitnessList } from './witness-list.tsx';
+
+type Props = { outcome: Outcome; inputs: Inputs; roots: Loadable<Roots> };
+
+/** What came of the check; before there is anything to check, what will come. */
+export function Report({ outcome, inputs, roots }: Props) {
+  return (
+    <section class="report" aria-labelledby="report-title" aria-live="polite">
+      <h2 id="report-title" class="visually-hidden">
+        Result
+      </h2>
+      {outcome?.problem !== undefined && (
+        <p class="problem" role="alert">
+          {outcome.problem}
+        </p>
+      )}
+      {outcome?.result !== undefined && <Found result={outcome.result} inputs={inputs} />}
+      {outcome === undefined && <Nothing roots={roots} isWaiting={inputs.bundle.state === 'ready'} />}
+    </section>
+  );
+}
+
+function Nothing({ roots, isWaiting }: { roots: Loadable<Roots>; isWaiting: boolean }) {
+  if (roots.state === 'problem') {
+    return <p class="problem">{roots.message} Nothing can be verified without trust roots: see below.</p>;
+  }
+  if (isWaiting) return <p class="empty">Checking…</p>;
+  return (
+    <div class="empty">
+      <p>
+        Nothing is checked yet. The result appears here: every step, the entry’s path in the log, and who
+        vouches for when.
+      </p>
+    </div>
+  );
+}
+
+function Found({ result, inputs }: { result: Result; inputs: Inputs }) {
+  const { verification, parsed } = result;
+  return (
+    <>
+      <VerdictBanner result={result} hasArtifact={inputs.artifact.state === 'ready'} />
+      <div class="columns">
+        <section aria-labelledby="steps-title">
+          <h2 id="steps-title">Every step</h2>
+          <StepList steps={verification.steps} />
+        </section>
+        <div>
+          <section aria-labelledby="witnesses-title">
+            <h2 id="witnesses-title">Who vouches, and when</h2>
+            <WitnessList verification={verification} parsed={parsed} />
+          </section>
+          {parsed && (
+            <section aria-labelledby="path-title">
+              <h2 id="path-title">The path in the log</h2>
+              <MerklePath key={result.bundle.name} parsed={parsed} />
+            </section>
+          )}
+        </div>
+      </div>
+      <ShareLink result={result} />
+    </>
+  );
+}
