@@ -25,6 +25,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['bundle', async () => (await import('./commands/bundle.js')).addBundle],
   ['verify', async () => (await import('./commands/verify.js')).addVerify],
   ['verify-sigstore', async () => (await import('./commands/verify-sigstore.js')).addVerifySigstore],
+  ['verify-page', async () => (await import('./commands/verify-page.js')).addVerifyPage],
   ['audit', async () => (await import('./commands/audit.js')).addAudit],
   ['webhooks', async () => (await import('./commands/webhooks.js')).addWebhooks],
   ['exports', async () => (await import('./commands/exports.js')).addExports],

@@ -1,31 +1,46 @@
+/** The verify page in a real browser: as it is served, and as a file without a network. */
 import { createHash } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { CHANGES } from '../proof/changes.js';
 import { ARTIFACT } from '../proof/sample.js';
-import { changed, good, trustRoots } from '../proof/verifying.js';
+import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { creation, METADATA } from '../server/rpc/samples.js';
 import { startApp } from '../support/app.js';
 import { findAccessibilityProblems, findOverflows, startBrowser, takePictures } from '../support/calling/browser.js';
+import { runHere } from '../support/calling/run-cli.js';
 import { newKey } from '../support/calling/test-keys.js';
+import {
+  choose,
+  drop,
+  hostileFragments,
+  readSteps,
+  readVerdict,
+  replaceBundle,
+  tabTo,
+} from './verify-driver.js';
 
 /** Where pictures are written to, if anywhere: `PICTURES=DIR npm run test:one -- test/web/verify-page.test.ts`. */
 const PICTURES = process.env.PICTURES;
+const WORDS = { passed: 'Passed', failed: 'Failed', not_checked: 'Not checked' };
+const MAX_FILE_BYTES = 150 * 1024;
+const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 
 const app = await startApp(t);
 const browser = await startBrowser(t);
 const key = await newKey(app);
 const artifact = Buffer.from('{"passed":1204,"failed":0}\n');
+const bundle = await attest();
+const dir = t.testdir();
 
-const { id, bundle } = await attest();
-
-async function attest(): Promise<{ id: string; bundle: Buffer }> {
+async function attest(): Promise<Buffer> {
   for (let i = 0; i < 5; i++) await create(Buffer.from(`another ${i}`));
-  const made = await create(artifact);
+  const id = await create(artifact);
   await app.drain();
-  const { body } = await app.rest(`/v1/attestations/${made}/bundle`, { apiKey: key.key });
-  return { id: made, bundle: body };
+  return (await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key.key })).body;
 }
 
 async function create(content: Buffer): Promise<string> {
@@ -34,54 +49,200 @@ async function create(content: Buffer): Promise<string> {
   return String(json.id);
 }
 
-const file = (name: string, buffer: Buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
-
-async function give(page: Page, label: string, name: string, content: Buffer | object): Promise<void> {
-  const buffer = Buffer.isBuffer(content) ? content : Buffer.from(JSON.stringify(content));
-  await page.getByLabel(label).setInputFiles(file(name, buffer));
-}
-
-/** Waits for the result of the bundle of this name. */
-async function waitForVerdict(page: Page, verdict: string, name: string): Promise<void> {
-  await page.locator('.basis', { hasText: name }).waitFor();
-  await page.locator('.headline', { hasText: verdict }).waitFor();
-}
-
-async function picture(page: Page, name: string): Promise<void> {
+/** What holds of every state of the page, and pictures of it. */
+async function assertWellMade(t: Test, page: Page, name: string): Promise<void> {
+  t.strictSame(await findAccessibilityProblems(page), [], `${name}: accessible`);
+  t.strictSame(await findOverflows(page), [], `${name}: as wide as the window`);
   if (PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });
   await takePictures(page, { dir: PICTURES, name });
 }
 
-t.test('a file and its bundle', async (t) => {
+t.test('the page is small, cached, and allowed nothing that it does not need', async (t) => {
+  const page = await app.rest('/verify/', { headers: { 'accept-encoding': 'gzip' } });
+  t.match(page, {
+    status: 200,
+    headers: {
+      'content-type': /^text\/html/,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    },
+  });
+  const policy = page.headers['content-security-policy'] ?? '';
+  for (const rule of [
+    "default-src 'none'",
+    "script-src 'self';",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ]) {
+    t.ok(policy.includes(rule), rule);
+  }
+  t.notMatch(policy, /unsafe|\*/);
+  const html = (await app.rest('/verify/')).body.toString();
+  t.notMatch(html, /<script(?![^>]* src=)|<style|\son[a-z]+=|style=/, 'no inline script or style');
+  const assets = [...html.matchAll(/"\.(\/assets\/[^"]+)"/g)].map(([, path]) => `/verify${path}`);
+  let bytes = page.body.length;
+  for (const path of assets) {
+    const asset = await app.rest(path, { headers: { 'accept-encoding': 'gzip' } });
+    bytes += asset.body.length;
+    t.match(asset, { status: 200, headers: { 'cache-control': /immutable/, 'content-encoding': 'gzip' } });
+    const again = await app.rest(path, { headers: { 'if-none-match': asset.headers.etag ?? '' } });
+    t.equal(again.status, 304);
+  }
+  t.ok(assets.length >= 2 && bytes < MAX_FIRST_PAGE_BYTES, `${bytes} bytes`);
+  for (const path of [
+    'x.js',
+    '..%2findex.html',
+    '%2e%2e/index.html',
+    'index.html',
+    `${'a'.repeat(2000)}.js`,
+  ]) {
+    t.equal((await app.rest(`/verify/assets/${path}`)).status, 404, path);
+  }
+  t.equal((await app.rest('/verify/', { method: 'POST', body: {} })).status, 405);
+});
+
+t.test('a dropped file and its bundle are verified, and the proof goes on as a link', async (t) => {
   await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
     await page.goto(`${app.verifyUrl}/`);
+    await page.getByText('Nothing is checked yet').waitFor();
     await page.getByText('publishes now').waitFor();
-    await picture(page, 'empty');
-    t.strictSame(await findAccessibilityProblems(page), []);
-    t.strictSame(await findOverflows(page), []);
-    await give(page, 'Choose the file…', 'report.json', artifact);
-    await give(page, 'Choose the bundle…', 'report.json.bundle', bundle);
-    await waitForVerdict(page, 'Verified', 'bundle');
-    await picture(page, 'verified');
-    t.strictSame(await findAccessibilityProblems(page), []);
-    t.strictSame(await findOverflows(page), []);
+    await assertWellMade(t, page, 'empty');
+    await drop(page, 'main', [
+      { name: 'bundle.json', content: bundle },
+      { name: 'report.json', content: artifact },
+    ]);
+    const { headline, summary } = await readVerdict(page, 'bundle.json');
+    t.equal(headline, 'Verified');
+    t.match(
+      summary,
+      new RegExp(`by the project ${key.projectId} and existed no later than .*Z according to self-tsa`),
+    );
+    t.ok((await readSteps(page)).every(({ word }) => word === 'Passed'));
+    await page.getByText('The computed root is the one in the checkpoint').waitFor();
+    await page.getByText('the operator’s own clock, nobody else’s').waitFor();
+    const time = page.locator('.witnesses time').last();
+    t.match(await time.getAttribute('title'), /^\d{4}-\d\d-\d\dT[\d:.]+Z \(UTC\)$/);
+    t.match(await time.textContent(), /CES?T/, 'in local time');
+    await assertWellMade(t, page, 'verified');
+    const link = await page.getByRole('link', { name: 'Open the link' }).getAttribute('href');
+    await page.goto('about:blank');
+    await page.goto(link ?? '');
+    t.equal((await readVerdict(page, 'bundle in the link')).headline, 'Not fully checked');
+    const steps = await readSteps(page);
+    t.match(steps[1], { name: 'statement', status: 'not_checked', word: 'Not checked' });
+    await assertWellMade(t, page, 'without-file');
+    await choose(page, 'Choose the file…', { name: 'report.json', content: artifact });
+    await page.locator('.headline', { hasText: /^Verified$/ }).waitFor();
   });
-  await browser.visit(t, { origin: app.baseUrl, colorScheme: 'dark' }, async ({ page }) => {
+});
+
+t.test('with the keyboard alone', async (t) => {
+  await browser.visit(t, { origin: app.baseUrl, width: 360, colorScheme: 'dark' }, async ({ page }) => {
     await page.goto(`${app.verifyUrl}/`);
-    await give(page, 'Use my own copy…', 'roots.json', trustRoots);
-    await give(page, 'Choose the file…', 'report.json', Buffer.from(ARTIFACT));
-    await give(page, 'Choose the bundle…', 'good.json', good);
-    await waitForVerdict(page, 'Verified', 'good.json');
-    await picture(page, 'own');
-    t.strictSame(await findAccessibilityProblems(page), []);
-    t.strictSame(await findOverflows(page), []);
-    await page.getByRole('button', { name: 'Change' }).last().click();
-    await give(page, 'Choose the bundle…', 'changed.json', changed(CHANGES[14]![1]));
-    await waitForVerdict(page, 'Not verified', 'changed.json');
-    await picture(page, 'changed');
-    t.strictSame(await findAccessibilityProblems(page), []);
-    t.strictSame(await findOverflows(page), []);
+    await page.getByText('publishes now').waitFor();
+    await tabTo(page, 'or its SHA-256');
+    await page.keyboard.type(`SHA256:${createHash('sha256').update(artifact).digest('hex').toUpperCase()}`);
+    await page.keyboard.press('Enter');
+    await page.getByText('a file with this SHA-256').waitFor();
+    await tabTo(page, 'Choose the bundle…');
+    const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.keyboard.press('Space')]);
+    await chooser.setFiles({ name: 'bundle.json', mimeType: 'application/json', buffer: bundle });
+    t.equal((await readVerdict(page, 'bundle.json')).headline, 'Verified');
+    await tabTo(page, 'What is in them');
+    await page.keyboard.press('Enter');
+    await page.getByText('chains of time-stamping authorities: 1').waitFor();
+    await assertWellMade(t, page, 'dark');
   });
-  t.ok(id);
+});
+
+t.test(
+  'the page as one file verifies with the network off, and catches every change at its step',
+  async (t) => {
+    const roots = join(dir, 'roots.json');
+    const file = join(dir, 'verify.html');
+    const hostile = { ...trustRoots, note: '</script><script>alert(1)</script><!--' };
+    writeFileSync(roots, JSON.stringify(hostile));
+    t.match(await runHere(['verify-page', '--trust-roots', roots, '--out', file]), {
+      code: 0,
+      stderr: 'with the trust roots of',
+    });
+    t.ok(readFileSync(file).length <= MAX_FILE_BYTES, `${readFileSync(file).length} bytes`);
+    await browser.visit(t, { origin: 'file://', isOffline: true }, async ({ page }) => {
+      await page.goto(pathToFileURL(file).href);
+      await page.getByText('inside this file').first().waitFor();
+      await choose(page, 'Choose the file…', { name: 'artifact', content: ARTIFACT });
+      await replaceBundle(page, { name: 'good.json', content: good });
+      t.match(await readVerdict(page, 'good.json'), { headline: 'Verified' });
+      await assertWellMade(t, page, 'file');
+      for (const [i, [code, change]] of CHANGES.entries()) {
+        const content = changed(change);
+        const expected = await verify(content);
+        const name = `change ${i}`;
+        await replaceBundle(page, { name, content });
+        const { headline, summary } = await readVerdict(page, name);
+        t.strictSame([headline, summary], ['Not verified', expected.summary], code);
+        const steps = expected.steps.map(({ name, status }) => ({ name, status, word: WORDS[status] }));
+        t.strictSame(await readSteps(page), steps, `${code}: the steps are those of the verifier`);
+        for (const failure of failures(expected))
+          t.ok(await page.locator('.failed .code', { hasText: failure }).first().isVisible());
+        if (code === 'inclusion.invalid')
+          await page.getByText(/not the one in the checkpoint|is not the length/).waitFor();
+      }
+      await assertWellMade(t, page, 'changed');
+      await replaceBundle(page, { name: 'good.json', content: good });
+      await choose(page, 'Use my own copy…', { name: 'others.json', content: rootsOf(other.service) });
+      await page.getByText('your own trust roots, others.json').waitFor();
+      t.equal((await readVerdict(page, 'good.json')).headline, 'Not verified', 'under the keys of others');
+      await choose(page, 'Use my own copy…', { name: 'no.json', content: { hello: 'world' } });
+      await page.getByText('no trust roots that can be used: the document names no log').first().waitFor();
+    });
+  },
+);
+
+t.test('what strangers put in is shown as text, within bounds, or refused with a sentence', async (t) => {
+  const markup = '<img src=x onerror=alert(1)>\u202eexe.nosj';
+  await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
+    await page.goto(`${app.verifyUrl}/`);
+    await page.getByText('publishes now').waitFor();
+    await drop(page, '[data-takes=artifact]', [{ name: markup, content: artifact }]);
+    await page.getByText('<img src=x onerror=alert(1)>\ufffdexe.nosj').waitFor();
+    const evil = changed((b) => {
+      Object.assign(b, { [markup]: markup });
+      Object.assign(b.witnesses[1]!.detail, { [markup]: markup });
+      Object.assign(b.witnesses[0]!, { name: markup });
+    });
+    await replaceBundle(page, { name: markup, content: evil });
+    t.equal((await readVerdict(page, 'exe.nosj')).headline, 'Not verified');
+    t.equal(await page.locator('main img, main script').count(), 0);
+    t.notMatch(await page.locator('main').textContent(), /[\u202a-\u202e\u2066-\u2069]/);
+    await assertWellMade(t, page, 'hostile');
+    await replaceBundle(page, { name: 'huge.json', content: Buffer.alloc(50_000_000, ' ') });
+    await page.getByText('huge.json has 50.0 MB, and a proof bundle has at most 4.2 MB').waitFor();
+    await assertWellMade(t, page, 'too-large');
+    await drop(
+      page,
+      'main',
+      [1, 2, 3].map((i) => ({ name: `${i}`, content: artifact })),
+    );
+    await page.getByText('3 files were dropped').waitFor();
+    await page.getByLabel('or a submission ID').fill('sub_01M82AS0YJYCMJPYA3A31PK0JK');
+    await page.getByRole('button', { name: 'Look up' }).click();
+    await page.getByText('There is no public bundle of this submission').waitFor();
+    t.match(takeProblems(), [/404/]);
+    for (const [text, reason] of hostileFragments(bundle)) {
+      await page.evaluate(`location.hash = ${JSON.stringify(text)}`);
+      await page.getByText(reason).first().waitFor();
+      await page.evaluate(`location.hash = ''`);
+    }
+  });
+});
+
+t.test('no other site can put the page into a frame', async (t) => {
+  await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
+    const refused = page.waitForEvent('console', (message) => message.text().includes('frame-ancestors'));
+    await page.setContent(`<iframe src="${app.verifyUrl}/"></iframe>`);
+    await refused;
+    t.match(takeProblems().join('\n'), /frame-ancestors/);
+  });
 });

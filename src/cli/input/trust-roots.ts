@@ -1,6 +1,8 @@
 /** Loads the trust roots of a verification; they never come from the bundle. */
+import { basename } from 'node:path';
 import { findVerifySource } from '../../config/client-config.js';
 import type { Env } from '../../config/settings.js';
+import { fromUtf8 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { parseJsonText } from '../../proof/verify/json-text.js';
 import { fetchPublished } from '../audit/fetch-published.js';
@@ -8,8 +10,13 @@ import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';
 import { readInputFile } from './input-file.js';
 
-/** The parsed trust_roots.json and a phrase that names its source. */
-type TrustRoots = { readonly document: unknown; readonly origin: string };
+/** trust_roots.json parsed and as text, its file name or URL, and a phrase that names its source. */
+type TrustRoots = {
+  readonly document: unknown;
+  readonly text: string;
+  readonly from: string;
+  readonly origin: string;
+};
 
 /** Flags that select the source of trust roots. */
 type TrustFlags = SettingFlags & { readonly trustRoots?: string };
@@ -21,7 +28,7 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   const { trustRoots: file } = flags;
   if (file !== undefined) {
     const bytes = await readInputFile(file, 'trust roots', MAX_BYTES);
-    return { document: parseDocument(bytes, file), origin: `the file ${file}` };
+    return { ...parseDocument(bytes, file), from: basename(file), origin: `the file ${file}` };
   }
   const source = readWithFlags(env, flags, findVerifySource);
   if (source === undefined) {
@@ -29,7 +36,8 @@ export async function getTrustRoots(env: Env, flags: TrustFlags): Promise<TrustR
   }
   const { url, bytes } = await fetchDocument(source.url);
   return {
-    document: parseDocument(bytes, url),
+    ...parseDocument(bytes, url),
+    from: url,
     origin: `${url}, fetched now and trusted as served (address from ${flagOrSettingName(source.from, flags)})`,
   };
 }
@@ -48,9 +56,9 @@ async function fetchDocument(base: string): Promise<{ url: string; bytes: Uint8A
   throw new Error(`${problem}, nor from ${base}${PUBLIC_PATH}${FILE}: give the verify URL of the service`);
 }
 
-function parseDocument(bytes: Uint8Array, from: string): unknown {
+function parseDocument(bytes: Uint8Array, from: string): Pick<TrustRoots, 'document' | 'text'> {
   try {
-    return parseJsonText(bytes, MAX_BYTES);
+    return { document: parseJsonText(bytes, MAX_BYTES), text: fromUtf8(bytes) };
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
     throw new Error(`trust roots in ${from} are not valid JSON: the text ${error.message}`);

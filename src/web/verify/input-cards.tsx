@@ -20,12 +20,13 @@ export function InputCards({ inputs }: { inputs: Inputs }) {
                 <span class="quiet"> {bytesText(artifact.value.size)}</span>
               )}
             </p>
-            <p class="quiet">SHA-256</p>
-            <code class="hash">{artifact.value.sha256}</code>
+            <p class="quiet">
+              SHA-256 <code class="hash">{artifact.value.sha256}</code>
+            </p>
           </>
         ) : (
           <>
-            <p>The file that was attested. It is hashed here and not uploaded.</p>
+            <p>Drop here what was attested, or choose it. It is hashed in your browser and not uploaded.</p>
             <FilePicker label="Choose the file…" onFile={inputs.giveArtifact} />
             <TextEntry label="or its SHA-256" action="Use" onText={inputs.giveDigest} />
           </>
@@ -39,7 +40,7 @@ export function InputCards({ inputs }: { inputs: Inputs }) {
           </p>
         ) : (
           <>
-            <p>The JSON file that came with it.</p>
+            <p>Drop here the JSON file that came with it, or choose it.</p>
             <FilePicker label="Choose the bundle…" onFile={inputs.giveBundle} />
             {isServed && <TextEntry label="or a submission ID" action="Look up" onText={inputs.giveId} />}
           </>

@@ -1,7 +1,9 @@
+import { STEP_NAMES } from '../../proof/verify/report.js';
 import type { Loadable } from './loading.js';
 import { MerklePath } from './merkle-path.tsx';
 import { ShareLink } from './share-link.tsx';
 import { StepList } from './step-list.tsx';
+import { STEP_TEXTS } from './step-texts.js';
 import type { Inputs } from './use-inputs.js';
 import type { Roots } from './use-trust-roots.js';
 import type { Outcome, Result } from './use-verification.js';
@@ -35,10 +37,12 @@ function Nothing({ roots, isWaiting }: { roots: Loadable<Roots>; isWaiting: bool
   if (isWaiting) return <p class="empty">Checking…</p>;
   return (
     <div class="empty">
-      <p>
-        Nothing is checked yet. The result appears here: every step, the entry’s path in the log, and who
-        vouches for when.
-      </p>
+      <p>Nothing is checked yet. These are the steps:</p>
+      <ol class="preview">
+        {STEP_NAMES.map((name) => (
+          <li key={name}>{STEP_TEXTS[name].title}</li>
+        ))}
+      </ol>
     </div>
   );
 }

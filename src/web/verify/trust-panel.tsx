@@ -31,13 +31,18 @@ export function TrustPanel({ trust }: { trust: TrustRootsState }) {
 }
 
 function TrustSource({ roots }: { roots: Roots }) {
-  const counts = roots.counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return (
     <>
       <Origin origin={roots.origin} />
       <details>
         <summary>What is in them</summary>
-        <p>{counts.join(', ')}.</p>
+        <ul class="counts">
+          {roots.counts.map(([count, what]) => (
+            <li key={what}>
+              {what}: {count}
+            </li>
+          ))}
+        </ul>
         <p class="quiet">SHA-256 of these trust roots, to compare with a copy of yours</p>
         <code class="hash">{roots.sha256}</code>
       </details>

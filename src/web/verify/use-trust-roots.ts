@@ -16,7 +16,7 @@ export type RootsOrigin =
   | { readonly kind: 'page'; readonly from: string; readonly savedAt: string }
   | { readonly kind: 'own'; readonly name: string };
 
-/** Trust roots that can be read, and how many keys they name. */
+/** Trust roots that can be read, and how many keys of each kind they name. */
 export type Roots = {
   readonly document: unknown;
   readonly origin: RootsOrigin;
@@ -77,12 +77,12 @@ function parseRoots(text: string, origin: RootsOrigin): Roots {
     origin,
     sha256: toHex(sha256(utf8(text))),
     counts: [
-      [trust.logs.length, 'log keys'],
-      [trust.dsseKeys.length, 'signing keys'],
-      [trust.authorities.length, 'time-stamping authorities'],
+      [trust.logs.length, 'keys of logs'],
+      [trust.dsseKeys.length, 'keys that sign statements'],
+      [trust.authorities.length, 'chains of time-stamping authorities'],
       [trust.cosigners.length, 'keys of cosigning witnesses'],
       [trust.calendars.length, 'OpenTimestamps witnesses'],
-      [trust.contracts.length, 'contracts'],
+      [trust.contracts.length, 'contracts on blockchains'],
     ],
   };
 }

@@ -33,7 +33,7 @@ export type PageOptions = {
 export type GuardedPage = {
   page: Page;
   /**
-   * Errors and warnings in the console, uncaught errors, and requests to other origins, a line each. A test that causes
+   * Errors and warnings in the console, uncaught errors, dialogs, and requests to other origins, a line each. A test that causes
    * one takes it out with `takeProblems`.
    */
   problems: string[];
@@ -121,6 +121,10 @@ async function openPage(context: BrowserContext, { origin }: PageOptions): Promi
     if (['error', 'warning'].includes(message.type())) report('console', message.text());
   });
   page.on('pageerror', (error) => report('uncaught', error.message));
+  page.on('dialog', (dialog) => {
+    report('dialog', dialog.message());
+    void dialog.dismiss();
+  });
   page.on('request', (request) => {
     if (!isAllowed(request.url(), origin)) report('request', request.url());
   });
