@@ -12,6 +12,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<AddCommand>> = new Map([
   ['migrate', async () => (await import('./commands/migrate.js')).addMigrate],
   ['projects', async () => (await import('./commands/projects.js')).addProjects],
   ['keys', async () => (await import('./commands/keys.js')).addKeys],
+  ['dashboard', async () => (await import('./commands/dashboard.js')).addDashboard],
   ['usage', async () => (await import('./commands/usage.js')).addUsage],
   ['audit-log', async () => (await import('./commands/audit-log.js')).addAuditLog],
   ['witnesses', async () => (await import('./commands/witnesses.js')).addWitnesses],

@@ -36,6 +36,10 @@ export type ServerSettings = Listeners & {
   /** Where the admin API listens; if `adminPort` is undefined, on the API's listener. */
   readonly adminHost: string;
   readonly adminPort: number | undefined;
+  /** Whether the API has the dashboard, for which it needs the admin token. */
+  readonly hasDashboard: boolean;
+  /** The address of the dashboard without `/dashboard`, as configured. */
+  readonly dashboardUrl: string | undefined;
   /** Absolute. */
   readonly dataDir: string;
   /** As configured; `publicUrls` has the defaults. */
@@ -106,6 +110,8 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
   return {
     ...listeners,
     ...readAdminAddress(settings, { PORT: listeners.port, OPS_PORT: listeners.opsPort }),
+    hasDashboard: settings.get('DASHBOARD', bool, true),
+    dashboardUrl: settings.find('DASHBOARD_URL', publicUrl),
     dataDir,
     baseUrl,
     verifyUrl: settings.find('VERIFY_URL', publicUrl),

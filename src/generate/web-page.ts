@@ -3,21 +3,24 @@ import { build, type Plugin } from 'vite';
 import { RULES, rulesStub } from './packages/stage-client.js';
 import { stripUnreadOptions } from './packages/strip-options.js';
 
-/** A page of `src/web/`: its folder, the library that its JSX is for, and whether it is bundled into one script. */
-type Page = { name: string; jsx: 'react' | 'preact'; isOneScript: boolean };
+/**
+ * A page of `src/web/`: its folder, the library that its JSX is for, the path that its assets are found under, and whether
+ * it is bundled into one script.
+ */
+type Page = { name: string; jsx: 'react' | 'preact'; base: string; isOneScript: boolean };
 
 /** The pages, each of which has a TypeScript project of its own. */
 export const PAGES: readonly Page[] = [
-  { name: 'dashboard', jsx: 'react', isOneScript: false },
-  { name: 'verify', jsx: 'preact', isOneScript: true },
+  { name: 'dashboard', jsx: 'react', base: '/dashboard/', isOneScript: false },
+  { name: 'verify', jsx: 'preact', base: './', isOneScript: true },
 ];
 
 /** Bundles the page into `dist/web/<name>/`: `index.html`, and scripts and styles with their hashes as names. Throws if a file does not compile. */
-export async function bundlePage(root: string, { name, jsx, isOneScript }: Page): Promise<void> {
+export async function bundlePage(root: string, { name, jsx, base, isOneScript }: Page): Promise<void> {
   await build({
     configFile: false,
     root: join(root, 'src/web', name),
-    base: './',
+    base,
     logLevel: 'warn',
     oxc: { jsx: { runtime: 'automatic', importSource: jsx } },
     plugins: [browserPrimitives(), lightDescriptors()],

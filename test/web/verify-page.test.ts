@@ -10,7 +10,12 @@ import { ARTIFACT } from '../proof/sample.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { creation, METADATA } from '../server/rpc/samples.js';
 import { startApp } from '../support/app.js';
-import { findAccessibilityProblems, findOverflows, startBrowser, takePictures } from '../support/calling/browser.js';
+import {
+  findAccessibilityProblems,
+  findOverflows,
+  startBrowser,
+  takePictures,
+} from '../support/calling/browser.js';
 import { runHere } from '../support/calling/run-cli.js';
 import { newKey } from '../support/calling/test-keys.js';
 import {

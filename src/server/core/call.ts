@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethodUnary, DescService, Message, MessageShape } from '@bufbuild/protobuf';
-import type { Principal } from './principal.js';
+import type { Principal, Session } from './principal.js';
 import type { RateState } from './rate-window.js';
 
 /**
@@ -16,6 +16,10 @@ export type Call = {
   readonly signal: () => AbortSignal;
   /** Set once the caller is authenticated; absent on public methods. */
   principal: Principal | undefined;
+  /** Set if the caller is authenticated by a session. */
+  session: Session | undefined;
+  /** The address or network that the client counts for; undefined if it comes through a trusted proxy. */
+  readonly peer: string | undefined;
   /** The checked `Idempotency-Key`, for methods that honour it. */
   idempotencyKey: string | undefined;
   /** The rate windows that the call was counted in, after it. The response's headers report the tightest. */

@@ -3,12 +3,20 @@ import type { Environment } from '../../../gen/attestation/v1/environment_pb.js'
 /** A scope that every key has. It is not stored. */
 export const UNIVERSAL_SCOPE = 'service:read';
 
+/** Somebody who is signed in to the dashboard. */
+export type Session = {
+  id: string;
+  /** The project that it is bound to; undefined if it is the operator's. */
+  projectId: string | undefined;
+};
+
 /** One fixed window of a rate bucket: `limit` calls per `windowSeconds`. */
 type RateWindow = { windowSeconds: number; limit: number };
 
-/** The caller: an API key with its scopes and limits. Does not contain the key's secret. */
+/** The caller of one environment of one project: an API key or a session, with its scopes and limits. Contains no secret. */
 export type Principal = {
-  apiKeyId: string;
+  /** Of the API key, or of the session. */
+  id: string;
   projectId: string;
   environment: Environment.LIVE | Environment.TEST;
   /** Without `UNIVERSAL_SCOPE`. */

@@ -125,6 +125,7 @@ function createAdmission(
 ): (record: RequestRecord) => void {
   const start = createStartQueue(maxStartsPerTurn);
   return (record) => {
+    record.peer = peers.find(record.req.socket);
     const refusal = peers.addRequest(record);
     start(() => {
       if (isClosed(record.res)) return;

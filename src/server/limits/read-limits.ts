@@ -111,7 +111,7 @@ type Payment = {
 function createCharging({ payHeld, payLeased }: Payment): ReadLimits['charge'] {
   const owed = new Map<string, number>();
   const payAll = async (principal: Principal, first: number): Promise<void> => {
-    const { apiKeyId } = principal;
+    const { id: apiKeyId } = principal;
     for (let count = first; count > 0; count = owed.get(apiKeyId) ?? 0) {
       owed.set(apiKeyId, 0);
       await payLeased(principal, count);
@@ -119,8 +119,8 @@ function createCharging({ payHeld, payLeased }: Payment): ReadLimits['charge'] {
     owed.delete(apiKeyId);
   };
   return (principal, count) => {
-    const waiting = owed.get(principal.apiKeyId);
-    if (waiting !== undefined) owed.set(principal.apiKeyId, waiting + count);
+    const waiting = owed.get(principal.id);
+    if (waiting !== undefined) owed.set(principal.id, waiting + count);
     else if (!payHeld(principal, count)) void payAll(principal, count);
   };
 }
@@ -135,13 +135,13 @@ type LeaseCache = {
 function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   const leases = new Map<string, Lease>();
   const asking = new Map<string, Promise<void>>();
-  const findHeld: LeaseCache['findHeld'] = ({ apiKeyId, readWindow }) => {
+  const findHeld: LeaseCache['findHeld'] = ({ id: apiKeyId, readWindow }) => {
     const held = leases.get(apiKeyId);
     return held?.limit === readWindow.limit && monotonicMs() < held.untilMs ? held : undefined;
   };
   const ask = async (principal: Principal, count: number): Promise<void> => {
     const askedMs = monotonicMs();
-    const { apiKeyId, readWindow } = principal;
+    const { id: apiKeyId, readWindow } = principal;
     const { limit } = readWindow;
     const missing = count - (findHeld(principal)?.left ?? 0);
     const wanted = Math.max(missing, blockSize(leases.get(apiKeyId), limit, askedMs));
@@ -163,7 +163,7 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   return {
     findHeld,
     renew(principal, count) {
-      const { apiKeyId } = principal;
+      const { id: apiKeyId } = principal;
       const started = asking.get(apiKeyId) ?? ask(principal, count).finally(() => asking.delete(apiKeyId));
       asking.set(apiKeyId, started);
       return started;

@@ -27,16 +27,16 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
     if (seen.size >= KEYS_CACHED && !seen.has(apiKeyId)) seen.clear();
     seen.set(apiKeyId, use);
   };
-  const find = async ({ apiKeyId }: Principal): Promise<WindowUse> => {
+  const find = async ({ id: apiKeyId }: Principal): Promise<WindowUse> => {
     const use = (await findWindowUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
     // A write may have been recorded during the query.
     if (!seen.has(apiKeyId)) record(apiKeyId, use);
     return use;
   };
   return {
-    record: ({ apiKeyId }, use) => record(apiKeyId, use),
+    record: ({ id: apiKeyId }, use) => record(apiKeyId, use),
     peek: async (principal, nowMs) => {
-      const use = seen.get(principal.apiKeyId) ?? (await find(principal));
+      const use = seen.get(principal.id) ?? (await find(principal));
       return submissionWindowStates(principal, use, Math.floor(nowMs / 1000));
     },
   };

@@ -8,16 +8,26 @@ const RETRY_SECONDS = 5;
 
 /**
  * Checks the admin token; without a configured token it rejects all. Accepts the right token at once, so that nobody can
- * lock the operator out. Rejects wrong tokens one by one, ten a second over all clients; beyond 50 waiting ones it answers
- * `service.unavailable`.
+ * lock the operator out. Rejects wrong tokens as `delayWrong` lets it.
  */
-export function adminCheck(adminToken: string | undefined): (token: string) => Promise<boolean> {
+export function adminCheck(
+  adminToken: string | undefined,
+  delayWrong: () => Promise<false>,
+): (token: string) => Promise<boolean> {
   if (adminToken === undefined) return async () => false;
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const wanted = digest(adminToken);
+  return async (token) => timingSafeEqual(digest(token), wanted) || delayWrong();
+}
+
+/**
+ * Delays the callers of wrong secrets one by one, ten a second over all clients; beyond 50 waiting ones it throws
+ * `service.unavailable`.
+ */
+export function createWrongDelay(): () => Promise<false> {
   let freeMs = 0;
   let waiting = 0;
-  const delayWrong = async (): Promise<false> => {
+  return async () => {
     if (waiting >= MAX_WAITING) throw unavailable('too many wrong admin tokens were sent', RETRY_SECONDS);
     const nowMs = performance.now();
     const dueMs = Math.max(nowMs, freeMs);
@@ -27,5 +37,4 @@ export function adminCheck(adminToken: string | undefined): (token: string) => P
     waiting--;
     return false;
   };
-  return async (token) => timingSafeEqual(digest(token), wanted) || delayWrong();
 }

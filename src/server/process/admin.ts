@@ -20,6 +20,7 @@ import type { Cursors } from '../rpc/cursor.js';
 import { openIdempotency } from '../rpc/idempotency.js';
 import type { Principals } from '../rpc/principals.js';
 import type { Pool } from '../store/database/connect.js';
+import type { Dashboard } from './dashboard.js';
 import { newSecret, SCOPES } from './first-keys.js';
 
 /** The dependencies of the admin API. `queue` broadcasts key changes while NATS is connected. */
@@ -29,10 +30,18 @@ type AdminDeps = {
   cursors: Cursors;
   principals: Principals;
   queue: () => Queue | undefined;
+  dashboard: Dashboard | undefined;
 };
 
-/** The services of the admin API; none without a configured admin token. */
-export function adminServices({ config, pool, cursors, principals, queue }: AdminDeps): ServiceEntry[] {
+/** The services of the admin API, with that of the dashboard's sessions if there is one; none without an admin token. */
+export function adminServices({
+  config,
+  pool,
+  cursors,
+  principals,
+  queue,
+  dashboard,
+}: AdminDeps): ServiceEntry[] {
   const { adminToken, secretKeys } = config.secrets;
   if (adminToken === undefined) return [];
   const apiKeys = deriveKeyRing(secretKeys, 'api-key');
@@ -56,5 +65,6 @@ export function adminServices({ config, pool, cursors, principals, queue }: Admi
     { desc: AuditService, handlers: auditHandlers(shared) },
     { desc: ProjectExportService, handlers: projectExportHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
+    ...(dashboard === undefined ? [] : [dashboard.service]),
   ];
 }

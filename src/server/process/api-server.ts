@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify';
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../../config/config.js';
@@ -20,9 +21,11 @@ import { createTrustRootsReader, type TrustRootsReader } from '../rpc/trust-root
 import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import type { Pool } from '../store/database/connect.js';
 import { hasClaim } from '../store/idempotency.js';
+import { DASHBOARD, staticPageRoutes } from '../web/static-pages.js';
 import { adminServices } from './admin.js';
-import { adminCheck } from './admin-check.js';
+import { adminCheck, createWrongDelay } from './admin-check.js';
 import { type AttestationParts, attestationService } from './attestation-service.js';
+import { createDashboard, type Dashboard } from './dashboard.js';
 import { createDatabaseAway } from './database-unavailable.js';
 import { exportService } from './export-service.js';
 import { publicRoutes } from './public-routes.js';
@@ -65,17 +68,21 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     exportService(config, pool, cursors, parts.schemas),
     infoService(options, pool, trustRoots),
   ].map(databaseAway.tellAll);
-  const admin = adminServices({ config, pool, cursors, principals, queue: jobs.connected }).map(
+  const delayWrong = createWrongDelay();
+  const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
+  const dashboard = createDashboard({ ...options, pool, isAdmin, delayWrong });
+  const queue = jobs.connected;
+  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard }).map(
     databaseAway.tellAll,
   );
   const shared: Omit<ServerDeps, 'services'> = {
     findPrincipal: databaseAway.tell('findPrincipal', principals.find),
-    isAdmin: adminCheck(config.secrets.adminToken),
+    isAdmin,
     takeReads: databaseAway.tell('takeReads', readLimits.take),
     chargeReads: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
     peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
-    hasClaim: databaseAway.tell('hasClaim', ({ apiKeyId: holder }, key) =>
+    hasClaim: databaseAway.tell('hasClaim', ({ id: holder }, key) =>
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
     ),
     nowMs: Date.now,
@@ -96,27 +103,51 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     }),
     corsOrigins: config.corsOrigins,
   };
-  return splitServers(options, { services, admin, shared, open });
+  return splitServers(options, { services, admin, dashboard, shared, open });
 }
 
 type ServerParts = {
   services: ServiceEntry[];
   admin: ServiceEntry[];
+  dashboard: Dashboard | undefined;
   /** The options of both servers, and those of the public one. */
   shared: Omit<ServerDeps, 'services'>;
   open: Partial<ServerDeps>;
 };
 
-function splitServers(options: ApiOptions, { services, admin, shared, open }: ServerParts): ApiServers {
+function splitServers(
+  options: ApiOptions,
+  { services, admin, dashboard, shared, open }: ServerParts,
+): ApiServers {
   const { config, log } = options;
+  const sessions = dashboard?.sessions;
+  const all = [...services, ...admin];
   if (config.adminPort === undefined) {
-    const all = serve([...services, ...admin], options);
-    return { server: createServer({ ...shared, ...open, ...all }), adminServer: undefined };
+    const publicRoutes = async (app: FastifyInstance) => {
+      await open.publicRoutes?.(app);
+      if (dashboard !== undefined) staticPageRoutes(app, DASHBOARD);
+    };
+    const server = createServer({ ...shared, ...open, sessions, publicRoutes, ...serve(all, options) });
+    return { server, adminServer: undefined };
   }
   const server = createServer({ ...shared, ...open, ...serve(services, options) });
-  const adminLog = log.child({ listener: 'admin' });
-  const adminServer = createServer({ ...shared, ...serve(admin, options), log: adminLog });
+  const adminServer = createServer({
+    ...shared,
+    ...serve(admin, options),
+    ...(dashboard === undefined ? {} : onAdminPort(all, dashboard)),
+    log: log.child({ listener: 'admin' }),
+  });
   return { server, adminServer };
+}
+
+/** The dashboard beside the admin API: there the API's own services are for sessions only. */
+function onAdminPort(services: ServiceEntry[], { sessions }: Dashboard): Partial<ServerDeps> {
+  return {
+    services,
+    sessions,
+    findPrincipal: async () => undefined,
+    publicRoutes: (app) => staticPageRoutes(app, DASHBOARD),
+  };
 }
 
 function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: TrustRootsReader): ServiceEntry {

@@ -3,6 +3,7 @@ import type { Pool } from '../store/database/connect.js';
 import { pruneIdempotencyKeys } from '../store/idempotency.js';
 import { pruneKeyLeases } from '../store/idempotency-leases.js';
 import { keepAuditPartitions } from '../store/projects/audit.js';
+import { pruneSessions } from '../store/projects/sessions.js';
 import { pruneUsage, rollUpUsage } from '../store/projects/usage.js';
 import { pruneDeliveries } from '../store/webhooks/webhook-deliveries.js';
 import { pruneRanges } from '../store/webhooks/webhook-ranges.js';
@@ -26,6 +27,7 @@ export async function prune(
   await pruneWorkers(pool);
   await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
   await pruneKeyLeases(pool);
+  await pruneSessions(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);
   await pruneWebhooks(pool, webhookHistoryMs);

@@ -108,9 +108,9 @@ export async function findEarlierRequest(
   return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));
 }
 
-/** The owner of a call's idempotency key: the API key's id, or `admin`. */
+/** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
 export function holderOf(call: Call): string {
-  return call.principal?.apiKeyId ?? 'admin';
+  return call.principal?.id ?? call.session?.id ?? 'admin';
 }
 
 function claimOf(

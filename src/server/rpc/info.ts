@@ -49,10 +49,10 @@ async function readMe({ pool, clock }: InfoDeps, call: Call): Promise<Me> {
   const nowSecond = Math.floor(clock() / 1000);
   const [day, days] = [lastDay(nowSecond), lastDays(DAYS_SHOWN, nowSecond)];
   const [key, usage] = await Promise.all([
-    findApiKey(pool, principal.apiKeyId),
-    readUsage(pool, { apiKeyId: principal.apiKeyId }, [{ windowSeconds: 1, since: nowSecond }, day, days]),
+    findApiKey(pool, principal.id),
+    readUsage(pool, { apiKeyId: principal.id }, [{ windowSeconds: 1, since: nowSecond }, day, days]),
   ]);
-  if (key === undefined) throw new Error(`API key ${principal.apiKeyId} is missing`);
+  if (key === undefined) throw new Error(`API key ${principal.id} is missing`);
   const last24h = sumUsage(usage, day);
   return create(MeSchema, {
     project: { id: key.projectId, name: key.projectName },

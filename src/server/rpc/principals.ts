@@ -58,7 +58,7 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
       unknown.clear();
       lookups.clear();
       for (const [apiKey, { principal }] of known.entries()) {
-        if (principal.apiKeyId === apiKeyId) known.delete(apiKey);
+        if (principal.id === apiKeyId) known.delete(apiKey);
       }
     },
   };
@@ -66,7 +66,7 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
 
 function principalOf(row: ApiKeyRow): Principal {
   return {
-    apiKeyId: row.id,
+    id: row.id,
     projectId: row.projectId,
     environment: row.environment,
     scopes: row.scopes,

@@ -339,6 +339,30 @@ CREATE TABLE secret_key (
   CONSTRAINT secret_key_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE session (
+  id text COLLATE "C" NOT NULL,
+  hash bytea NOT NULL,
+  project_id text COLLATE "C",
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  last_used_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT session_pkey PRIMARY KEY (id),
+  CONSTRAINT session_hash_key UNIQUE (hash),
+  CONSTRAINT session_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX session_by_project ON session USING btree (project_id);
+
+CREATE TABLE sign_in_link (
+  id text COLLATE "C" NOT NULL,
+  hash bytea NOT NULL,
+  project_id text COLLATE "C" NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT sign_in_link_pkey PRIMARY KEY (id),
+  CONSTRAINT sign_in_link_hash_key UNIQUE (hash),
+  CONSTRAINT sign_in_link_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
+);
+CREATE INDEX sign_in_link_by_project ON sign_in_link USING btree (project_id);
+
 CREATE TABLE submission (
   log_id integer NOT NULL,
   log_index bigint NOT NULL,

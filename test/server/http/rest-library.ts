@@ -91,6 +91,7 @@ export async function startLibrary(
       requestId: `req_${++requests}`,
       req,
       res,
+      peer: undefined,
       protocol: 'other',
       call: undefined,
       error: undefined,

@@ -201,6 +201,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
         requestId: 'req_1',
         req,
         res,
+        peer: undefined,
         protocol: 'other',
         call: undefined,
         error: undefined,

@@ -49,7 +49,9 @@ t.test(
       const own = await listed(api.adminUrl);
       t.ok(own.length > 0 && own.every(isAdmin), own.join());
     }
-    t.equal((await fetch(`${api.adminUrl}/v1/service/health`)).status, 404);
+    t.equal((await fetch(`${api.adminUrl}/v1/service/health`)).status, 401, 'for sessions only');
+    t.equal((await fetch(`${api.adminUrl}/dashboard`)).status, 200);
+    t.equal((await fetch(`${api.baseUrl}/dashboard`)).status, 404);
     t.equal((await fetch(`${api.adminUrl}/verify`)).status, 404);
   },
 );

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { getOption } from '@bufbuild/protobuf';
 import t from 'tap';
+import { rules, SessionAccess } from '../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { ExportService } from '../../../gen/attestation/v1/exports_pb.js';
 import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
 import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { signedIn } from '../../support/calling/sessions.js';
 import type { Outcome } from '../../support/calling/surfaces.js';
 import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
@@ -79,6 +82,35 @@ function told({ code, message, details, status, grpcCode }: Outcome) {
   return { code, message, details, status, grpcCode };
 }
 
+/** Asserts that no RPC tells a session of `stranger` anything of what `owner` has. */
+async function assertUnseenBySessions(
+  t: Tap,
+  owner: TestKey,
+  stranger: TestKey,
+  known: Known,
+  traces: string[],
+) {
+  const isOtherProject = owner.projectId.startsWith('prj_');
+  const mine = await signedIn(app, isOtherProject ? owner : { ...owner, projectId: stranger.projectId });
+  const theirs = await signedIn(app, stranger);
+  const isReading = ({ name }: { name: string }) => /^(?:Get|List|Download)/.test(name);
+  for (const method of methods.filter((one) => getOption(one, rules).session !== SessionAccess.UNSPECIFIED)) {
+    const what = `${rpcName(method)} by a session`;
+    const { code, message, response } = await theirs.call(method, sampleOf(method, known));
+    const text = JSON.stringify([message, response]);
+    t.same(
+      traces.filter((trace) => text.includes(trace)),
+      [],
+      `${what} shows nothing of another's`,
+    );
+    const nothing = await theirs.call(method, sampleOf(method, { ...NOTHING, storeUrl: known.storeUrl }));
+    if (nothing.code !== 'ok')
+      t.same([code, message], [nothing.code, nothing.message], `${what} is as if it never was`);
+    if (isReading(method))
+      t.equal((await mine.call(method, sampleOf(method, known))).code, 'ok', `${what} answers`);
+  }
+}
+
 /** Asserts that no RPC, on any surface, tells `stranger` anything of what `owner` has. */
 async function assertUnseen(t: Tap, owner: TestKey, stranger: TestKey): Promise<void> {
   const { known, traces } = await ownSomething(owner, shared);
@@ -104,6 +136,7 @@ async function assertUnseen(t: Tap, owner: TestKey, stranger: TestKey): Promise<
       t.equal(seen(own).length > 0, !SAME_FOR_ALL.includes(what), `${what} by ${name} shows its owner's`);
     }
   }
+  await assertUnseenBySessions(t, owner, stranger, known, traces);
 }
 type Tap = Pick<typeof t, 'same' | 'equal' | 'match'>;
 

@@ -36,7 +36,7 @@ const { createAttestation, getAttestation } = AttestationService.method;
 const { getMe } = InfoService.method;
 const ARTIFACT = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
-const PRINCIPAL: Omit<Principal, 'apiKeyId'> = {
+const PRINCIPAL: Omit<Principal, 'id'> = {
   projectId: 'prj_x',
   environment: Environment.TEST,
   scopes: [],
@@ -99,7 +99,7 @@ t.test('however many are refused at once, they are counted before as many more a
     return app.pool(...query);
   }) as Pool;
   const limits = createReadLimits(counted, () => performance.now());
-  const principal = { ...PRINCIPAL, apiKeyId: key.id };
+  const principal = { ...PRINCIPAL, id: key.id };
   for (let i = 0; i < 500; i++) limits.charge(principal, 1);
   await until('all are counted', async () => (await readsOf(key)) >= 500);
   t.ok(statements <= 5, `by ${statements} statements`);

@@ -1,16 +1,24 @@
 /** The admin API of a running service. */
-import type { DescMessage, DescMethodUnary, JsonObject, MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type DescMessage,
+  type DescMethodUnary,
+  getOption,
+  type JsonObject,
+  type MessageInitShape,
+} from '@bufbuild/protobuf';
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
+import { Access, rules } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { App } from '../app.js';
 import type { Surface } from './rpc-clients.js';
 import type { Outcome } from './surfaces.js';
 
-/** Every RPC of the admin API. */
+/** Every RPC of the admin API that wants the admin token. */
 export const ADMIN_METHODS = [
   ProjectService,
   ApiKeyService,
@@ -18,7 +26,10 @@ export const ADMIN_METHODS = [
   AuditService,
   WitnessService,
   ProjectExportService,
-].flatMap(({ methods }) => methods as DescMethodUnary[]);
+  SessionService,
+]
+  .flatMap(({ methods }) => methods as DescMethodUnary[])
+  .filter((method) => getOption(method, rules).access === Access.ADMIN);
 
 /** What tests do with the admin API. */
 export type Admin = {

@@ -164,9 +164,9 @@ function attestationHandlers(calls: Call[]): Handlers<typeof AttestationService>
   };
 }
 
-function principal(apiKeyId: string, scopes: readonly string[]): Principal {
+function principal(id: string, scopes: readonly string[]): Principal {
   return {
-    apiKeyId,
+    id,
     projectId: 'prj_1',
     environment: Environment.TEST,
     scopes,
@@ -185,8 +185,8 @@ const PRINCIPALS: ReadonlyMap<string, Principal> = new Map([
   [KEYS.spent, principal('key_spent', ['attestations:write', 'batches:read'])],
 ]);
 
-function isSpent({ apiKeyId }: Principal): boolean {
-  return apiKeyId === 'key_spent';
+function isSpent({ id }: Principal): boolean {
+  return id === 'key_spent';
 }
 
 async function takeRead(principal: Principal): Promise<RateState> {

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/options/v1/options.proto.
  */
 export const file_attestation_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEiMQoLS2luZE1lbWJlcnMSEAoIcmVxdWlyZWQYASADKAkSEAoIb3B0aW9uYWwYAiADKAkirQIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEhMKC21vcmVfc2NvcGVzGAwgAygJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRISCgphdHRhY2htZW50GAkgASgIIjYKA0FwaRINCgV0aXRsZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB2xpY2Vuc2UYAyABKAkidQoKRXJyb3JSdWxlcxIMCgRjb2RlGAEgASgJEhMKC2h0dHBfc3RhdHVzGAIgASgFEhEKCWdycGNfY29kZRgDIAEoBRIPCgdzdW1tYXJ5GAQgASgJEg8KB2hlYWRlcnMYBSADKAkSDwoHZGV0YWlscxgGIAEoCSpmCgZCdWNrZXQSFgoSQlVDS0VUX1VOU1BFQ0lGSUVEEAASGwoMQlVDS0VUX1JFQURTEAEaCdLBGAVyZWFkcxInChJCVUNLRVRfU1VCTUlTU0lPTlMQAhoP0sEYC3N1Ym1pc3Npb25zKkUKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIQCgxBQ0NFU1NfQURNSU4QARIRCg1BQ0NFU1NfUFVCTElDEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YTpiCgdtZW1iZXJzEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYpYgDIAEoCzIjLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuS2luZE1lbWJlcnNSB21lbWJlcnNiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiRhdHRlc3RhdGlvbi9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SFmF0dGVzdGF0aW9uLm9wdGlvbnMudjEiMQoLS2luZE1lbWJlcnMSEAoIcmVxdWlyZWQYASADKAkSEAoIb3B0aW9uYWwYAiADKAki5QIKC01ldGhvZFJ1bGVzEg0KBXNjb3BlGAEgASgJEhMKC21vcmVfc2NvcGVzGAwgAygJEi4KBmJ1Y2tldBgCIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQnVja2V0EhYKDnN1Y2Nlc3Nfc3RhdHVzGAMgASgFEhkKEWlkZW1wb3RlbnRfYnlfa2V5GAQgASgIEi4KBmFjY2VzcxgFIAEoDjIeLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuQWNjZXNzEgwKBGV0YWcYBiABKAgSDgoGZXJyb3JzGAcgAygJEhMKC21lZGlhX3R5cGVzGAggAygJEhIKCmJvZHlfdHlwZXMYCiADKAkSDAoEY29zdBgLIAEoBRI2CgdzZXNzaW9uGA0gASgOMiUuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5TZXNzaW9uQWNjZXNzEhIKCmF0dGFjaG1lbnQYCSABKAgiNgoDQXBpEg0KBXRpdGxlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDwoHbGljZW5zZRgDIAEoCSJ1CgpFcnJvclJ1bGVzEgwKBGNvZGUYASABKAkSEwoLaHR0cF9zdGF0dXMYAiABKAUSEQoJZ3JwY19jb2RlGAMgASgFEg8KB3N1bW1hcnkYBCABKAkSDwoHaGVhZGVycxgFIAMoCRIPCgdkZXRhaWxzGAYgASgJKmYKBkJ1Y2tldBIWChJCVUNLRVRfVU5TUEVDSUZJRUQQABIbCgxCVUNLRVRfUkVBRFMQARoJ0sEYBXJlYWRzEicKEkJVQ0tFVF9TVUJNSVNTSU9OUxACGg/SwRgLc3VibWlzc2lvbnMqWQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhAKDEFDQ0VTU19BRE1JThABEhEKDUFDQ0VTU19QVUJMSUMQAhISCg5BQ0NFU1NfU0VTU0lPThADKn0KDVNlc3Npb25BY2Nlc3MSHgoaU0VTU0lPTl9BQ0NFU1NfVU5TUEVDSUZJRUQQABIYChRTRVNTSU9OX0FDQ0VTU19BRE1JThABEhoKFlNFU1NJT05fQUNDRVNTX1BST0pFQ1QQAhIWChJTRVNTSU9OX0FDQ0VTU19BTlkQAypQCghSZXNvdXJjZRIYChRSRVNPVVJDRV9VTlNQRUNJRklFRBAAEhQKEFJFU09VUkNFX1BST0pFQ1QQARIUChBSRVNPVVJDRV9BUElfS0VZEAI6WwoFcnVsZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiZiAMgASgLMiMuYXR0ZXN0YXRpb24ub3B0aW9ucy52MS5NZXRob2RSdWxlc1IFcnVsZXM6TQoDYXBpEhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zGJ2IAyABKAsyGy5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLkFwaVIDYXBpOjkKB2V4YW1wbGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6IAyABKAlSB2V4YW1wbGU6RAoNZGVmYXVsdF92YWx1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYoIgDIAEoCVIMZGVmYXVsdFZhbHVlOkAKC3RleHRfbWVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxihiAMgASgJUgp0ZXh0TWVtYmVyOjMKBGZvcm0SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKKIAyABKAlSBGZvcm06PAoJbWF4X2J5dGVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxikiAMgASgFUghtYXhCeXRlczpeCglyZWZlcnNfdG8SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKyIAyABKA4yIC5hdHRlc3RhdGlvbi5vcHRpb25zLnYxLlJlc291cmNlUghyZWZlcnNUbzo6Cgh0eXBlZF9ieRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYn4gDIAEoCVIHdHlwZWRCeTo/CghzcGVsbGluZxIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJqIAyABKAlSCHNwZWxsaW5nOl0KBWVycm9yEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYm4gDIAEoCzIiLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuRXJyb3JSdWxlc1IFZXJyb3I6QgoKZXZlbnRfZGF0YRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJyIAyABKAlSCWV2ZW50RGF0YTpiCgdtZW1iZXJzEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYpYgDIAEoCzIjLmF0dGVzdGF0aW9uLm9wdGlvbnMudjEuS2luZE1lbWJlcnNSB21lbWJlcnNiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * The members that a kind of thing has, by their names in the proto, beside the one that names the kind.
@@ -129,6 +129,13 @@ export type MethodRules = Message<"attestation.options.v1.MethodRules"> & {
    * @generated from field: int32 cost = 11;
    */
   cost: number;
+
+  /**
+   * Which sessions of the dashboard may call the RPC in the place of its credential.
+   *
+   * @generated from field: attestation.options.v1.SessionAccess session = 13;
+   */
+  session: SessionAccess;
 
   /**
    * Whether the answer is a file to save, named by `Content-Disposition: attachment`.
@@ -296,6 +303,13 @@ export enum Access {
    * @generated from enum value: ACCESS_PUBLIC = 2;
    */
   PUBLIC = 2,
+
+  /**
+   * A session of the dashboard; neither an API key nor the admin token will do.
+   *
+   * @generated from enum value: ACCESS_SESSION = 3;
+   */
+  SESSION = 3,
 }
 
 /**
@@ -303,6 +317,81 @@ export enum Access {
  */
 export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
   enumDesc(file_attestation_options_v1_options, 1);
+
+/**
+ * The sessions of the dashboard that may call an RPC. An operator's session names the project that it acts for.
+ *
+ * @generated from enum attestation.options.v1.SessionAccess
+ */
+export enum SessionAccess {
+  /**
+   * None.
+   *
+   * @generated from enum value: SESSION_ACCESS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The operator's.
+   *
+   * @generated from enum value: SESSION_ACCESS_ADMIN = 1;
+   */
+  ADMIN = 1,
+
+  /**
+   * The operator's, and those of a project, which reach only what is the project's own.
+   *
+   * @generated from enum value: SESSION_ACCESS_PROJECT = 2;
+   */
+  PROJECT = 2,
+
+  /**
+   * Every session: nothing in the answer belongs to a project.
+   *
+   * @generated from enum value: SESSION_ACCESS_ANY = 3;
+   */
+  ANY = 3,
+}
+
+/**
+ * Describes the enum attestation.options.v1.SessionAccess.
+ */
+export const SessionAccessSchema: GenEnum<SessionAccess> = /*@__PURE__*/
+  enumDesc(file_attestation_options_v1_options, 2);
+
+/**
+ * What a field can name.
+ *
+ * @generated from enum attestation.options.v1.Resource
+ */
+export enum Resource {
+  /**
+   * Nothing, or something that the handler looks up among the caller's own.
+   *
+   * @generated from enum value: RESOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A project; a session of a project that leaves it out names its own.
+   *
+   * @generated from enum value: RESOURCE_PROJECT = 1;
+   */
+  PROJECT = 1,
+
+  /**
+   * An API key.
+   *
+   * @generated from enum value: RESOURCE_API_KEY = 2;
+   */
+  API_KEY = 2,
+}
+
+/**
+ * Describes the enum attestation.options.v1.Resource.
+ */
+export const ResourceSchema: GenEnum<Resource> = /*@__PURE__*/
+  enumDesc(file_attestation_options_v1_options, 3);
 
 /**
  * How an RPC is called, beyond its REST path.
@@ -364,13 +453,22 @@ export const max_bytes: GenExtension<FieldOptions, number> = /*@__PURE__*/
   extDesc(file_attestation_options_v1_options, 6);
 
 /**
+ * What the field names, by its id. A session of one project may name only what is its own, and an admin RPC that it
+ * may call has a field that names something.
+ *
+ * @generated from extension: attestation.options.v1.Resource refers_to = 50220;
+ */
+export const refers_to: GenExtension<FieldOptions, Resource> = /*@__PURE__*/
+  extDesc(file_attestation_options_v1_options, 7);
+
+/**
  * Of a Struct: the name of the enum field beside it whose value says, by its `event_data`, what is in here. A message
  * with such a field is the body of a webhook request.
  *
  * @generated from extension: string typed_by = 50207;
  */
 export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 7);
+  extDesc(file_attestation_options_v1_options, 8);
 
 /**
  * The documented spelling of an enum value on the REST surface, for example `queued`.
@@ -378,7 +476,7 @@ export const typed_by: GenExtension<FieldOptions, string> = /*@__PURE__*/
  * @generated from extension: string spelling = 50202;
  */
 export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 8);
+  extDesc(file_attestation_options_v1_options, 9);
 
 /**
  * What an error code means on every surface.
@@ -386,7 +484,7 @@ export const spelling: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.ErrorRules error = 50203;
  */
 export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 9);
+  extDesc(file_attestation_options_v1_options, 10);
 
 /**
  * The full name of the message that an event of this type carries as `data`.
@@ -394,7 +492,7 @@ export const error: GenExtension<EnumValueOptions, ErrorRules> = /*@__PURE__*/
  * @generated from extension: string event_data = 50204;
  */
 export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 10);
+  extDesc(file_attestation_options_v1_options, 11);
 
 /**
  * Of a kind of thing whose message has members for every kind: the members that this kind has.
@@ -402,5 +500,5 @@ export const event_data: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * @generated from extension: attestation.options.v1.KindMembers members = 50213;
  */
 export const members: GenExtension<EnumValueOptions, KindMembers> = /*@__PURE__*/
-  extDesc(file_attestation_options_v1_options, 11);
+  extDesc(file_attestation_options_v1_options, 12);
 

@@ -4,6 +4,7 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { parseApiKey } from '../../keys/api-key.js';
+import { authenticateSession, type Sessions } from './authenticate-session.js';
 
 /** Looks up tokens. */
 export type Credentials = {
@@ -11,6 +12,8 @@ export type Credentials = {
   findPrincipal: (token: string) => Promise<Principal | undefined>;
   /** Whether a token is the admin token; may delay the caller of a wrong one. */
   isAdmin: (token: string) => Promise<boolean>;
+  /** The sessions of the dashboard; undefined without one. */
+  sessions?: Sessions | undefined;
 };
 
 const MAX_TOKEN_CHARACTERS = 512;
@@ -29,6 +32,10 @@ const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this i
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
   if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
+  const cookie = authorization === undefined ? deps.sessions?.readCookie(call) : undefined;
+  if (deps.sessions !== undefined && (cookie !== undefined || rules.access === Access.SESSION)) {
+    return authenticateSession(deps.sessions, call, rules, cookie);
+  }
   if (rules.access === Access.ADMIN) {
     const given = bearerToken(authorization, ADMIN_TOKEN);
     return assertAdmin(await deps.isAdmin(given), given);
@@ -52,9 +59,9 @@ function assertAdmin(isAdmin: boolean, token: string): void {
 /** The refusal of a principal that lacks a scope of the method; it names the first one. */
 export function findScopeRefusal(
   { principal }: Call,
-  { scope, moreScopes }: MethodRules,
+  { access, scope, moreScopes }: MethodRules,
 ): ApiError | undefined {
-  if (principal === undefined) return undefined;
+  if (principal === undefined || access !== Access.UNSPECIFIED) return undefined;
   const isLacking = (one: string) => one !== UNIVERSAL_SCOPE && !principal.scopes.includes(one);
   const required = isLacking(scope) ? scope : moreScopes.find(isLacking);
   if (required === undefined) return undefined;

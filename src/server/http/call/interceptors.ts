@@ -4,6 +4,7 @@ import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
+import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
 import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
@@ -33,7 +34,7 @@ export type Interceptors = {
 /** Throws when a method has no handler or its options leave open who may call it. */
 export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
-  for (const method of unaryMethods(deps.services)) methodRules(method);
+  for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
   return {
     async admit(call) {
       const rules = methodRules(call.method);
@@ -45,8 +46,11 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
     async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
-      readIdempotencyKey(call, methodRules(call.method));
+      const rules = methodRules(call.method);
+      readIdempotencyKey(call, rules);
+      fillOwnProject(call, rules, message);
       deps.validate(call.method.input, message);
+      await assertOwn(deps.sessions, call, rules, message);
       const response = await handler(message, call);
       call.isAnswered = true;
       return response;

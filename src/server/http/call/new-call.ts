@@ -8,7 +8,7 @@ import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 /** Makes the call of a request, not yet authenticated. */
 export function newCall(
   method: DescMethodUnary,
-  { requestId, req: { headers } }: Pick<RequestRecord, 'requestId' | 'req'>,
+  { requestId, peer, req: { headers } }: Pick<RequestRecord, 'requestId' | 'peer' | 'req'>,
   signal: Call['signal'],
 ): Call {
   return {
@@ -20,6 +20,8 @@ export function newCall(
     },
     signal,
     principal: undefined,
+    session: undefined,
+    peer,
     idempotencyKey: undefined,
     rateStates: [],
     isCounted: false,

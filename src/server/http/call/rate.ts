@@ -30,7 +30,10 @@ export async function countCall(
 ): Promise<void> {
   const { principal } = call;
   if (principal === undefined) return;
-  if (rules.bucket === Bucket.READS) await countReads(deps, call, principal, rules.cost || 1, nowMs);
+  // The admin API has no buckets, but a session of a project has a limit there as well.
+  const isAdminRead = rules.bucket === Bucket.UNSPECIFIED && call.session !== undefined;
+  if (rules.bucket === Bucket.READS || isAdminRead)
+    await countReads(deps, call, principal, rules.cost || 1, nowMs);
   if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
 }
 

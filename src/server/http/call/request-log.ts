@@ -21,6 +21,7 @@ function describe(observation: Observation): Record<string, string | number | un
     error: observation.error,
     duration_ms: Math.round(observation.durationMs * 100) / 100,
     api_key_id: observation.apiKeyId,
+    session_id: observation.sessionId,
     project_id: observation.projectId,
   };
 }

@@ -44,7 +44,7 @@ type RestHandler = {
 };
 
 /** A request under way; its protocol, call and error are recorded in it. */
-type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'protocol' | 'call' | 'error'>;
+type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'peer' | 'protocol' | 'call' | 'error'>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when

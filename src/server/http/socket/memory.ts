@@ -28,7 +28,7 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
     else byKey.set(apiKeyId, ofKey);
   };
   return ({ res, call }) => {
-    const apiKeyId = call.principal?.apiKeyId;
+    const apiKeyId = call.principal?.id;
     let held = 0;
     return (count) => {
       change(apiKeyId, count);
@@ -70,7 +70,7 @@ export function createResponseMemory(
   const total = { name: 'all', max: maxBytes };
   const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
   const sharesOf = ({ req, call }: HeldResponse) => {
-    const apiKeyId = call?.principal?.apiKeyId;
+    const apiKeyId = call?.principal?.id;
     if (apiKeyId !== undefined) return [total, one(apiKeyId)];
     const peer = findPeer(req);
     const strangers = { name: WITHOUT_KEY, max: maxBytes * SHARE_WITHOUT_KEY };

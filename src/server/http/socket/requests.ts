@@ -19,6 +19,8 @@ export type RequestRecord = {
   readonly req: NodeRequest;
   readonly res: NodeResponse;
   readonly startedMs: number;
+  /** The address or network that the client counts for, once it is known; undefined of a trusted proxy. */
+  peer: string | undefined;
   protocol: Protocol;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
@@ -45,6 +47,7 @@ export type Observation = {
   error: string | undefined;
   durationMs: number;
   apiKeyId: string | undefined;
+  sessionId: string | undefined;
   projectId: string | undefined;
 };
 
@@ -98,6 +101,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         req,
         res,
         startedMs: monotonicMs(),
+        peer: undefined,
         protocol: 'other',
         call: undefined,
         message: undefined,
@@ -167,7 +171,8 @@ function observation(record: RequestRecord, nowMs: number): Observation {
     status: statusOf(record),
     error: error === undefined ? undefined : errorRules(error).code,
     durationMs: nowMs - record.startedMs,
-    apiKeyId: call?.principal?.apiKeyId,
+    apiKeyId: call?.session === undefined ? call?.principal?.id : undefined,
+    sessionId: call?.session?.id,
     projectId: call?.principal?.projectId,
   };
 }

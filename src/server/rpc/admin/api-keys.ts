@@ -23,7 +23,13 @@ import {
 import { recordAction } from '../audit-log.js';
 import { changeOnce } from '../idempotency.js';
 import { pageReader } from '../list-page.js';
-import { assertNotRevoked, mergeLimits, validateExpiry, validateScopes } from './api-key-rules.js';
+import {
+  assertMayGrant,
+  assertNotRevoked,
+  mergeLimits,
+  validateExpiry,
+  validateScopes,
+} from './api-key-rules.js';
 import { type ApiKeyDeps, createApiKey, rotateApiKey } from './create-api-key.js';
 import { apiKeyMessage, getApiKeyMessage, getLockedApiKey } from './get-api-key.js';
 import { getProject } from './projects.js';
@@ -65,6 +71,7 @@ function update(deps: ApiKeyDeps, request: UpdateApiKeyRequest, call: Call): Pro
   return changeKey(deps, request, call, async (tx, row) => {
     assertNotRevoked(row, deps.clock());
     const to = updatedColumns(deps, row, request);
+    assertMayGrant(call, to, row);
     await updateApiKey(tx, row.id, to);
     await recordChange(deps, tx, call, row, AuditAction.API_KEY_CHANGED, rightsDetail(row, to));
     await recordChange(deps, tx, call, row, AuditAction.API_KEY_LIMITS_CHANGED, limitsDetail(row, to));

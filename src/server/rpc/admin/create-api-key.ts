@@ -9,17 +9,21 @@ import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
+import { invalidRequest } from '../../json/problems.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import {
+  countUsableApiKeys,
   DEFAULT_LIMITS,
   insertApiKey,
   type NewApiKey,
   replaceApiKey,
 } from '../../store/projects/api-keys.js';
+import { lockProject } from '../../store/projects/projects.js';
 import { recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
 import { type Idempotency, runIdempotently } from '../idempotency.js';
 import {
+  assertMayGrant,
   assertRotatable,
   mergeLimits,
   toEnvironment,
@@ -46,6 +50,7 @@ export type ApiKeyDeps = {
   onKeyChange: (apiKeyId: string) => void;
 };
 
+const MAX_OWN_KEYS = 100;
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 
 /** Creates a key. The response has its secret; a replay has not. */
@@ -59,20 +64,32 @@ export async function createApiKey(
     effect: async (tx) => {
       const wanted = validateScopes(request.scopes, scopes);
       const expiresAt = request.expiresAt === undefined ? null : validateExpiry(request.expiresAt, clock());
+      const limits = mergeLimits(request.limits, DEFAULT_LIMITS);
+      assertMayGrant(call, limits, DEFAULT_LIMITS);
       const { id: projectId } = await getProject(tx, request.projectId);
+      await assertMayAdd(tx, call, projectId);
       return insertKey(deps, tx, call, {
         projectId,
         environment: request.environment,
         name: request.name,
         scopes: request.scopes.length === 0 ? scopes : wanted,
         expiresAt,
-        limits: mergeLimits(request.limits, DEFAULT_LIMITS),
+        limits,
       });
     },
     replay: (id) => getApiKeyMessage(pool, id, clock()),
   });
   deps.onKeyChange(key.id);
   return key;
+}
+
+/** Bounds the keys, and with them the limits of all, that a session of a project can make. */
+async function assertMayAdd(tx: Sql, { session }: Call, projectId: string): Promise<void> {
+  if (session?.projectId === undefined) return;
+  await lockProject(tx, projectId);
+  if ((await countUsableApiKeys(tx, projectId)) < MAX_OWN_KEYS) return;
+  const message = `the project has ${MAX_OWN_KEYS} API keys that work; revoke one, or ask the operator`;
+  throw invalidRequest([{ path: '/project_id', message }]);
 }
 
 /** Creates a replacement for a key. The old key expires after the overlap. */

@@ -202,7 +202,7 @@ async function prepareSubmission(
   return {
     id,
     projectId: principal.projectId,
-    apiKeyId: principal.apiKeyId,
+    apiKeyId: principal.id,
     submittedAtMs,
     artifactSha256: fromHex(artifactSha256),
     schema,

@@ -113,6 +113,15 @@ export async function listApiKeys(
     ORDER BY k.id DESC LIMIT ${query.limit}`;
 }
 
+/** Counts the keys of a project that work now. */
+export async function countUsableApiKeys(sql: Sql, projectId: string): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM api_key
+    WHERE project_id = ${projectId} AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > clock_timestamp())`;
+  return row?.count ?? 0;
+}
+
 /** Revokes a key permanently. @returns whether this call did; revoking again changes nothing */
 export async function revokeApiKey(sql: Sql, id: string): Promise<boolean> {
   const rows = await sql`

@@ -1,0 +1,49 @@
+import {
+  Access,
+  type MethodRules,
+  SessionAccess,
+} from '../../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { Principal, Session } from '../../core/principal.js';
+
+/** Looks up the sessions of the dashboard. */
+export type Sessions = {
+  /** The unchecked secret in the call's cookie; undefined without one. */
+  readCookie: (call: Call) => string | undefined;
+  /** Throws `auth.insufficient_scope` for a call that does not come from the dashboard's own page. */
+  assertSameOrigin: (call: Call) => void;
+  /** Returns undefined if the session has ended or never was. */
+  find: (cookie: string) => Promise<Session | undefined>;
+  /** The principal that a session acts as, by the call's headers. Throws `project.not_found` and `request.invalid`. */
+  principalOf: (session: Session, call: Call) => Promise<Principal>;
+  /** The project that an API key belongs to; undefined if there is no such key. */
+  projectOfKey: (apiKeyId: string) => Promise<string | undefined>;
+};
+
+/** Authenticates the caller by a session, if the method's `session` allows this one. */
+export async function authenticateSession(
+  sessions: Sessions,
+  call: Call,
+  rules: MethodRules,
+  cookie: string | undefined,
+): Promise<void> {
+  sessions.assertSameOrigin(call);
+  const session = cookie === undefined ? undefined : await sessions.find(cookie);
+  if (session === undefined) {
+    throw new ApiError(ErrorCode.AUTH_INVALID_KEY, 'you are not signed in, or the session has ended');
+  }
+  if (!mayCall(session, rules)) {
+    const message = "this is not allowed in the dashboard's session: it wants the credential of the RPC";
+    throw new ApiError(ErrorCode.AUTH_INSUFFICIENT_SCOPE, message, { required: 'credential' });
+  }
+  call.session = session;
+  const actsForProject = rules.access === Access.UNSPECIFIED || session.projectId !== undefined;
+  if (actsForProject) call.principal = await sessions.principalOf(session, call);
+}
+
+function mayCall({ projectId }: Session, { session }: MethodRules): boolean {
+  if (session === SessionAccess.ADMIN) return projectId === undefined;
+  return session === SessionAccess.PROJECT || session === SessionAccess.ANY;
+}

@@ -1,0 +1,75 @@
+import { type DescMethodUnary, getOption, type Message } from '@bufbuild/protobuf';
+import {
+  Access,
+  type MethodRules,
+  Resource,
+  refers_to,
+  SessionAccess,
+} from '../../../../gen/attestation/options/v1/options_pb.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../../core/call.js';
+import { ApiError } from '../../core/errors.js';
+import type { Sessions } from './authenticate-session.js';
+
+/** A text field of a request that names something of a project. */
+type Reference = { localName: string; resource: Resource };
+
+const known = new WeakMap<DescMethodUnary, readonly Reference[]>();
+
+/** Throws if sessions of a project may call an admin RPC whose request names nothing that it could be confined by. */
+export function assertConfinable(method: DescMethodUnary, { access, session }: MethodRules): void {
+  const references = referencesOf(method);
+  if (access === Access.ADMIN && session === SessionAccess.PROJECT && references.length === 0) {
+    throw new Error(`${method.parent.typeName}.${method.name} names nothing of a project`);
+  }
+}
+
+/** Puts the session's own project into a request that names nothing, if it has a place for it. */
+export function fillOwnProject(call: Call, rules: MethodRules, message: Message): void {
+  const projectId = confiningProject(call, rules);
+  if (projectId === undefined) return;
+  const references = referencesOf(call.method);
+  const own = references.find(({ resource }) => resource === Resource.PROJECT);
+  if (own === undefined || references.some((reference) => read(message, reference) !== '')) return;
+  (message as Message & Record<string, unknown>)[own.localName] = projectId;
+}
+
+/** Throws `project.not_found` or `api_key.not_found` if a request names what is not of the session's project. */
+export async function assertOwn(
+  sessions: Pick<Sessions, 'projectOfKey'> | undefined,
+  call: Call,
+  rules: MethodRules,
+  message: Message,
+): Promise<void> {
+  const projectId = confiningProject(call, rules);
+  if (projectId === undefined) return;
+  for (const reference of referencesOf(call.method)) {
+    const id = read(message, reference);
+    if (id === '') continue;
+    if (reference.resource === Resource.PROJECT && id !== projectId) {
+      throw new ApiError(ErrorCode.PROJECT_NOT_FOUND, 'there is no project with this id');
+    }
+    if (reference.resource === Resource.API_KEY && (await sessions?.projectOfKey(id)) !== projectId) {
+      throw new ApiError(ErrorCode.API_KEY_NOT_FOUND, 'there is no API key with this id');
+    }
+  }
+}
+
+/** The project that an admin RPC is confined to. The others look up what is named among the principal's own. */
+function confiningProject({ session }: Call, { access }: MethodRules): string | undefined {
+  return access === Access.ADMIN ? session?.projectId : undefined;
+}
+
+function read(message: Message, { localName }: Reference): string {
+  return String((message as Message & Record<string, unknown>)[localName] ?? '');
+}
+
+function referencesOf(method: DescMethodUnary): readonly Reference[] {
+  const cached = known.get(method);
+  if (cached !== undefined) return cached;
+  const found = method.input.fields
+    .map((field) => ({ localName: field.localName, resource: getOption(field, refers_to) }))
+    .filter(({ resource }) => resource !== Resource.UNSPECIFIED);
+  known.set(method, found);
+  return found;
+}

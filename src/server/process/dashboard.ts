@@ -1,0 +1,51 @@
+import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import type { Config } from '../../config/config.js';
+import { createRandomSource } from '../core/random.js';
+import type { ServerDeps } from '../http/server.js';
+import type { ServiceEntry } from '../http/services.js';
+import { deriveSessionKey } from '../keys/session-token.js';
+import { createSignInLimits } from '../limits/sign-in-limits.js';
+import { sessionHandlers } from '../rpc/admin/sessions.js';
+import { createSessionPrincipals } from '../rpc/session-principals.js';
+import type { Pool } from '../store/database/connect.js';
+import { SCOPES } from './first-keys.js';
+
+/** The dashboard: its sessions, and the service that starts and ends them. */
+export type Dashboard = { sessions: NonNullable<ServerDeps['sessions']>; service: ServiceEntry };
+
+type DashboardDeps = {
+  config: Config;
+  pool: Pool;
+  baseUrl: () => string;
+  verifyUrl: () => string;
+  isAdmin: (token: string) => Promise<boolean>;
+  delayWrong: () => Promise<unknown>;
+};
+
+/** Wires the dashboard. Returns undefined if it is switched off, or if there is no admin token to sign in with. */
+export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
+  const { config, pool } = deps;
+  const { adminToken } = config.secrets;
+  if (!config.hasDashboard || adminToken === undefined) return undefined;
+  const shared = {
+    pool,
+    key: deriveSessionKey(adminToken),
+    scopes: SCOPES,
+    dashboardUrl: () => dashboardUrl(deps),
+  };
+  const handlers = sessionHandlers({
+    ...deps,
+    ...shared,
+    limits: createSignInLimits(() => performance.now()),
+    clock: Date.now,
+    random: createRandomSource(),
+  });
+  return { sessions: createSessionPrincipals(shared), service: { desc: SessionService, handlers } };
+}
+
+/** As configured, else that of the listener that has the admin API. */
+function dashboardUrl({ config, baseUrl }: DashboardDeps): string {
+  const { adminHost, adminPort, tls } = config;
+  if (config.dashboardUrl !== undefined) return config.dashboardUrl;
+  return adminPort === undefined ? baseUrl() : `${tls ? 'https' : 'http'}://${adminHost}:${adminPort}`;
+}
