@@ -32,8 +32,12 @@ export async function bundlePage(root: string, { name, jsx, base, isOneScript }:
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
-      // A page that stays open while the service is upgraded finds no further scripts.
-      ...(isOneScript && { rolldownOptions: { output: { codeSplitting: false } } }),
+      rolldownOptions: {
+        // A page that stays open while the service is upgraded finds no further scripts.
+        ...(isOneScript && { output: { codeSplitting: false } }),
+        // Libraries mark what runs in browsers for frameworks that render on servers, too.
+        onwarn: (warning, report) => warning.code === 'MODULE_LEVEL_DIRECTIVE' || report(warning),
+      },
     },
   });
 }

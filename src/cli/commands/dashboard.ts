@@ -6,14 +6,8 @@ import {
   SignInLinkSchema,
 } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { type Cli, print, printError } from '../cli.js';
-import {
-  ADMIN_HELP,
-  type AdminFlags,
-  addAdminFlags,
-  parseDuration,
-  printJson,
-  withAdminApi,
-} from '../flags/admin-flags.js';
+import { ADMIN_HELP, type AdminFlags, addAdminFlags, printJson, withAdminApi } from '../flags/admin-flags.js';
+import { parseDuration } from '../flags/flag-values.js';
 import { addHelp } from '../output/help.js';
 
 const HELP = `

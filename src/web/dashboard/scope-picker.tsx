@@ -1,0 +1,59 @@
+import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { useEffect } from 'react';
+import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import type { Session } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import type { Scope } from './transport.js';
+import { Choice } from './ui/choice.js';
+import { safe } from './ui/safe.js';
+import { Segments } from './ui/segments.js';
+
+type Props = { session: Session; scope: Scope; onChange: (scope: Scope) => void };
+
+const ENVIRONMENTS = [
+  ['live', 'Live'],
+  ['test', 'Test'],
+] as const;
+
+/** Chooses the environment and, in the operator's session, the project. */
+export function ScopePicker({ session, scope, onChange }: Props) {
+  return (
+    <div className="scope">
+      {session.projectId === '' ? (
+        <ProjectChoice scope={scope} onChange={onChange} />
+      ) : (
+        <strong className="project">{safe(session.projectName)}</strong>
+      )}
+      <Segments
+        label="Environment"
+        options={ENVIRONMENTS}
+        value={scope.environment}
+        onChange={(environment) => onChange({ ...scope, environment })}
+      />
+    </div>
+  );
+}
+
+function ProjectChoice({ scope, onChange }: Omit<Props, 'session'>) {
+  const list = useInfiniteQuery(
+    ProjectService.method.listProjects,
+    { limit: 200, cursor: '' },
+    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
+  );
+  const projects = list.data?.pages.flatMap(({ data }) => data) ?? [];
+  const oldest = projects.at(-1)?.id;
+  const isKnown = projects.some(({ id }) => id === scope.projectId);
+  const { hasNextPage, isFetching, fetchNextPage } = list;
+  useEffect(() => {
+    if (hasNextPage && !isFetching) void fetchNextPage();
+    else if (!isKnown && oldest !== undefined) onChange({ ...scope, projectId: oldest });
+  }, [hasNextPage, isFetching, fetchNextPage, isKnown, oldest, scope, onChange]);
+  return (
+    <Choice
+      label="Project"
+      isLabelHidden
+      options={projects.map(({ id, name }) => [id, safe(name)])}
+      value={scope.projectId}
+      onChange={(projectId) => onChange({ ...scope, projectId })}
+    />
+  );
+}

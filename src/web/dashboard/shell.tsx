@@ -1,0 +1,134 @@
+import { createClient } from '@connectrpc/connect';
+import { TransportProvider, useTransport } from '@connectrpc/connect-query';
+import { useQueryClient } from '@tanstack/react-query';
+import { lazy, Suspense, useMemo, useState } from 'react';
+import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
+import { type Session, SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { ScopeProvider } from './scope.js';
+import { ScopePicker } from './scope-picker.js';
+import { SubmissionsPage } from './submissions/submissions-page.js';
+import { createScopedTransport, type Scope } from './transport.js';
+import { Button } from './ui/button.js';
+import { Empty, Loading } from './ui/states.js';
+
+const KeysPage = lazy(async () => ({ default: (await import('./keys/keys-page.js')).KeysPage }));
+const SubmissionPage = lazy(async () => ({
+  default: (await import('./submissions/submission-page.js')).SubmissionPage,
+}));
+const BatchesPage = lazy(async () => ({ default: (await import('./batches/batches-page.js')).BatchesPage }));
+const WebhooksPage = lazy(async () => ({
+  default: (await import('./webhooks/webhooks-page.js')).WebhooksPage,
+}));
+const WebhookPage = lazy(async () => ({ default: (await import('./webhooks/webhook-page.js')).WebhookPage }));
+const ExportsPage = lazy(async () => ({ default: (await import('./exports/exports-page.js')).ExportsPage }));
+const UsagePage = lazy(async () => ({ default: (await import('./usage/usage-page.js')).UsagePage }));
+const AuditPage = lazy(async () => ({ default: (await import('./audit/audit-page.js')).AuditPage }));
+
+const PAGES = [
+  ['/submissions', 'Submissions'],
+  ['/keys', 'API keys'],
+  ['/batches', 'Batches and log'],
+  ['/webhooks', 'Webhooks'],
+  ['/exports', 'Exports'],
+  ['/usage', 'Usage and limits'],
+  ['/audit', 'Audit log'],
+] as const;
+
+const KEPT = 'scope';
+
+function readKept({ projectId }: Session): Scope {
+  const [environment, kept = ''] = (sessionStorage.getItem(KEPT) ?? '').split(' ');
+  return { environment: environment === 'test' ? 'test' : 'live', projectId: projectId || kept };
+}
+
+/** Navigation around the pages, for one environment of one project. */
+export function Shell({ session }: { session: Session }) {
+  const [scope, setScope] = useState(() => readKept(session));
+  const transport = useMemo(() => createScopedTransport(scope), [scope]);
+  const scoped = useMemo(() => ({ session, scope }), [session, scope]);
+  const choose = (next: Scope) => {
+    sessionStorage.setItem(KEPT, `${next.environment} ${next.projectId}`);
+    setScope(next);
+  };
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to content
+      </a>
+      <header className="top">
+        <Link href="/submissions" className="brand">
+          <span aria-hidden="true" className="mark" />
+          Attestation service
+        </Link>
+        <ScopePicker session={session} scope={scope} onChange={choose} />
+        <SignOut />
+      </header>
+      <Navigation />
+      <main id="content" tabIndex={-1}>
+        <TransportProvider transport={transport}>
+          <ScopeProvider value={scoped}>
+            {scope.projectId === '' ? (
+              <NoProject />
+            ) : (
+              <Pages key={`${scope.environment} ${scope.projectId}`} />
+            )}
+          </ScopeProvider>
+        </TransportProvider>
+      </main>
+    </div>
+  );
+}
+
+function Navigation() {
+  const [location] = useLocation();
+  return (
+    <nav className="side" aria-label="Pages">
+      {PAGES.map(([path, name]) => (
+        <Link key={path} href={path} aria-current={location.startsWith(path) ? 'page' : undefined}>
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function Pages() {
+  return (
+    <Suspense fallback={<Loading what="the page" />}>
+      <Switch>
+        <Route path="/submissions" component={SubmissionsPage} />
+        <Route path="/submissions/:id">{({ id }) => <SubmissionPage key={id} id={id} />}</Route>
+        <Route path="/keys" component={KeysPage} />
+        <Route path="/batches" component={BatchesPage} />
+        <Route path="/webhooks" component={WebhooksPage} />
+        <Route path="/webhooks/:id">{({ id }) => <WebhookPage key={id} id={id} />}</Route>
+        <Route path="/exports" component={ExportsPage} />
+        <Route path="/usage" component={UsagePage} />
+        <Route path="/audit" component={AuditPage} />
+        <Route>
+          <Redirect to="/submissions" replace />
+        </Route>
+      </Switch>
+    </Suspense>
+  );
+}
+
+function NoProject() {
+  return (
+    <Empty title="There is no project yet">
+      Make one with <code>attest projects create NAME</code>.
+    </Empty>
+  );
+}
+
+function SignOut() {
+  const client = createClient(SessionService, useTransport());
+  const queries = useQueryClient();
+  const signOut = async () => {
+    await client.signOut({}).catch(() => {});
+    sessionStorage.clear();
+    queries.clear();
+    location.assign('/dashboard/sign-in');
+  };
+  return <Button onPress={() => void signOut()}>Sign out</Button>;
+}

@@ -1,0 +1,71 @@
+import { type FormEvent, useState } from 'react';
+import { DropZone, FileTrigger } from 'react-aria-components';
+import { useLocation } from 'wouter';
+import { Button } from '../ui/button.js';
+import { Field } from '../ui/field.js';
+import { safe } from '../ui/safe.js';
+import { hashFile } from './hash-file.js';
+
+type Props = { sha256: string; onSha256: (sha256: string) => void };
+
+const HEX = /^(?:sha256:)?([0-9a-f]{64})$/i;
+const ID = /^sub_[0-9A-Z]{26}$/;
+
+/** Finds by id, by digest, or by a file, which is hashed here and goes nowhere. */
+export function FindSubmission({ sha256, onSha256 }: Props) {
+  const [text, setText] = useState('');
+  const [note, setNote] = useState('');
+  const [, navigate] = useLocation();
+  const find = (event: FormEvent) => {
+    event.preventDefault();
+    const wanted = text.trim();
+    const [, hex] = HEX.exec(wanted) ?? [];
+    setNote('');
+    if (ID.test(wanted)) navigate(`/submissions/${wanted}`);
+    else if (hex !== undefined) onSha256(hex.toLowerCase());
+    else setNote('An id is sub_ and 26 characters; a SHA-256 is 64 hex digits.');
+  };
+  const take = async (file: File) => {
+    setNote(`Hashing ${safe(file.name)}…`);
+    const hex = await hashFile(file, (done) => setNote(`Hashing ${safe(file.name)}: ${done} %`));
+    setNote(`${safe(file.name)} has the SHA-256 ${hex}`);
+    onSha256(hex);
+  };
+  return (
+    <DropZone
+      className="drop"
+      aria-label="Drop a file to find its submissions"
+      onDrop={(event) => void dropped(event.items, take)}
+    >
+      <form className="row grow end" onSubmit={find}>
+        <div className="grow">
+          <Field
+            label="Find by id or SHA-256"
+            value={text}
+            onChange={setText}
+            placeholder="sub_… or 64 hex digits"
+          />
+        </div>
+        <Button type="submit">Find</Button>
+        <FileTrigger onSelect={(files) => files?.[0] && void take(files[0])}>
+          <Button>Choose a file</Button>
+        </FileTrigger>
+        {sha256 === '' ? null : (
+          <Button isQuiet onPress={() => onSha256('')}>
+            Show all
+          </Button>
+        )}
+      </form>
+      <p className="hint" role="status">
+        {note || 'Or drop a file here: it is hashed in your browser and not uploaded.'}
+      </p>
+    </DropZone>
+  );
+}
+
+type DropItem = { kind: string; getFile?: () => Promise<File> };
+
+async function dropped(items: readonly DropItem[], take: (file: File) => Promise<void>): Promise<void> {
+  const item = items.find(({ kind }) => kind === 'file');
+  if (item?.getFile !== undefined) await take(await item.getFile());
+}

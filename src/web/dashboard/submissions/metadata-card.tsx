@@ -1,0 +1,64 @@
+import { useState } from 'react';
+import {
+  MetadataState,
+  MetadataStateSchema,
+  type Submission,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { enumName } from '../../../protocol/enum-names.js';
+import { Button } from '../ui/button.js';
+import { safe, safeJson } from '../ui/safe.js';
+import { Status, type Tone } from '../ui/status.js';
+import { Time } from '../ui/time.js';
+import { Correct } from './correct.js';
+import { Redact } from './redact.js';
+import { isCorrectable } from './submission-state.js';
+
+const TONES: Partial<Record<MetadataState, Tone>> = {
+  [MetadataState.VALID]: 'good',
+  [MetadataState.INVALID]: 'bad',
+};
+
+/** The metadata, what is wrong with it, and what can be done about it. */
+export function MetadataCard({ submission }: { submission: Submission }) {
+  const [open, setOpen] = useState<'correct' | 'redact'>();
+  const { metadata, metadataState, metadataErrors, redactedAt } = submission;
+  const close = () => setOpen(undefined);
+  return (
+    <section className="card" aria-labelledby="metadata">
+      <div className="head">
+        <h2 id="metadata">Metadata</h2>
+        <Status tone={TONES[metadataState] ?? 'plain'}>{enumName(MetadataStateSchema, metadataState)}</Status>
+      </div>
+      {metadata === undefined ? (
+        <p>
+          Erased <Time at={redactedAt} />. The proof of the file stays valid.
+        </p>
+      ) : (
+        <pre>{safeJson(metadata)}</pre>
+      )}
+      {metadataErrors.length === 0 ? null : <Problems submission={submission} />}
+      {metadata === undefined ? null : (
+        <div className="actions">
+          {isCorrectable(submission) ? <Button onPress={() => setOpen('correct')}>Correct</Button> : null}
+          <Button isDanger onPress={() => setOpen('redact')}>
+            Erase metadata
+          </Button>
+        </div>
+      )}
+      {open === 'correct' ? <Correct submission={submission} onClose={close} /> : null}
+      {open === 'redact' ? <Redact submission={submission} onClose={close} /> : null}
+    </section>
+  );
+}
+
+function Problems({ submission: { metadataErrors } }: { submission: Submission }) {
+  return (
+    <ul className="notice">
+      {metadataErrors.map(({ path, message }) => (
+        <li key={`${path} ${message}`}>
+          <code>{safe(path) || '/'}</code> {safe(message)}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,91 @@
+import { useQuery } from '@connectrpc/connect-query';
+import {
+  AttestationService,
+  type Submission,
+  SubmissionStatus,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { type Batch, BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
+import { PageHead } from '../ui/page-head.js';
+import { ErrorState, Loading } from '../ui/states.js';
+import { Time } from '../ui/time.js';
+import { Bundle } from './bundle.js';
+import { MerklePath } from './merkle-path.js';
+import { MetadataCard } from './metadata-card.js';
+import { SubmissionState } from './submission-state.js';
+import { Timeline } from './timeline.js';
+
+const POLL_MS = 3_000;
+
+/** All that is known of one submission. */
+export function SubmissionPage({ id }: { id: string }) {
+  const submission = useQuery(
+    AttestationService.method.getAttestation,
+    { id },
+    { refetchInterval: ({ state }) => (isSettled(state.data) ? false : POLL_MS) },
+  );
+  const batchId = submission.data?.batchId ?? '';
+  const batch = useQuery(
+    BatchService.method.getBatch,
+    { id: batchId },
+    { enabled: batchId !== '', refetchInterval: isSettled(submission.data) ? false : POLL_MS },
+  );
+  if (submission.isPending) return <Loading what="the submission" />;
+  if (submission.data === undefined)
+    return <ErrorState error={submission.error} onRetry={submission.refetch} />;
+  return <Shown submission={submission.data} batch={batch.data} />;
+}
+
+function isSettled(submission: { status: SubmissionStatus } | undefined): boolean {
+  return submission?.status === SubmissionStatus.WITNESSED;
+}
+
+function Shown({ submission, batch }: { submission: Submission; batch: Batch | undefined }) {
+  return (
+    <>
+      <PageHead title="Submission" hint={<code>{submission.id}</code>}>
+        <SubmissionState submission={submission} />
+      </PageHead>
+      <div className="cards">
+        <section className="card" aria-labelledby="facts">
+          <h2 id="facts">What was attested</h2>
+          <Facts submission={submission} />
+        </section>
+        <section className="card" aria-labelledby="way">
+          <h2 id="way">Timeline</h2>
+          <Timeline submission={submission} batch={batch} />
+        </section>
+        <MetadataCard submission={submission} />
+        <Bundle submission={submission} />
+      </div>
+      {batch === undefined ? null : <MerklePath submission={submission} batch={batch} />}
+    </>
+  );
+}
+
+function Facts({ submission }: { submission: Submission }) {
+  const { artifact, leafSha256, logIndex, batchId, submittedAt, witnessedAt } = submission;
+  return (
+    <dl>
+      <dt>SHA-256</dt>
+      <dd>
+        <code>{artifact?.sha256}</code>
+      </dd>
+      <dt>Leaf hash</dt>
+      <dd>
+        <code>{leafSha256}</code>
+      </dd>
+      <dt>Log index</dt>
+      <dd>{logIndex.toLocaleString()}</dd>
+      <dt>Batch</dt>
+      <dd>{batchId === undefined ? 'not sealed yet' : <code>{batchId}</code>}</dd>
+      <dt>Submitted</dt>
+      <dd>
+        <Time at={submittedAt} />
+      </dd>
+      <dt>Witnessed</dt>
+      <dd>
+        <Time at={witnessedAt} none="not yet" />
+      </dd>
+    </dl>
+  );
+}

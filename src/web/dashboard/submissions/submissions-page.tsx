@@ -1,0 +1,49 @@
+import { useState } from 'react';
+import { SubmissionStatus, SubmissionStatusSchema } from '../../../../gen/attestation/v1/attestations_pb.js';
+import { enumName } from '../../../protocol/enum-names.js';
+import { Choice } from '../ui/choice.js';
+import { PageHead } from '../ui/page-head.js';
+import { Empty, ErrorState, Loading } from '../ui/states.js';
+import { FindSubmission } from './find-submission.js';
+import { SubmissionRows } from './submission-rows.js';
+import { useSubmissions } from './use-submissions.js';
+
+const ALL = String(SubmissionStatus.UNSPECIFIED);
+const STATUSES = SubmissionStatusSchema.values.map(
+  ({ number }) =>
+    [
+      String(number),
+      String(number) === ALL ? 'All statuses' : enumName(SubmissionStatusSchema, number),
+    ] as const,
+);
+
+/** The submissions of the project, newest first, as they come. */
+export function SubmissionsPage() {
+  const [sha256, setSha256] = useState('');
+  const [status, setStatus] = useState(ALL);
+  return (
+    <>
+      <PageHead title="Submissions" hint="Newest first, as they come. Each is one leaf of the log.">
+        <Choice label="Status" isLabelHidden options={STATUSES} value={status} onChange={setStatus} />
+      </PageHead>
+      <FindSubmission sha256={sha256} onSha256={setSha256} />
+      <List key={`${sha256} ${status}`} sha256={sha256} status={Number(status)} />
+    </>
+  );
+}
+
+function List({ sha256, status }: { sha256: string; status: SubmissionStatus }) {
+  const list = useSubmissions({ sha256, status });
+  if (list.rows.length > 0) return <SubmissionRows {...list} />;
+  if (list.isPending || list.hasNextPage) return <Loading what="submissions" />;
+  if (list.error !== null) return <ErrorState error={list.error} onRetry={list.refetch} />;
+  if (sha256 === '' && status === SubmissionStatus.UNSPECIFIED)
+    return (
+      <Empty title="Nothing was submitted yet">
+        Make an API key, and send the first submission with the line that it shows.
+      </Empty>
+    );
+  return (
+    <Empty title="No submission is like this">Look in the other environment, or for another file.</Empty>
+  );
+}

@@ -1,0 +1,33 @@
+import type { ReactNode } from 'react';
+import { Button } from './button.js';
+import { Dialog } from './dialog.js';
+import { ErrorState } from './states.js';
+
+type Props = {
+  title: string;
+  /** What the button says that does it. */
+  action: string;
+  onConfirm: () => void;
+  onClose: () => void;
+  isPending: boolean;
+  error: unknown;
+  children: ReactNode;
+};
+
+/** Asks before something that cannot be undone. */
+export function Confirm({ title, action, onConfirm, onClose, isPending, error, children }: Props) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {error === null ? null : <ErrorState error={error} />}
+      <div className="actions">
+        <Button onPress={onClose} autoFocus>
+          Cancel
+        </Button>
+        <Button isDanger onPress={onConfirm} isDisabled={isPending}>
+          {isPending ? 'One moment…' : action}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,36 @@
+import type { ReactNode } from 'react';
+import { Button } from './button.js';
+import { ErrorState, Loading } from './states.js';
+
+/** What a list needs of an infinite query. */
+export type Pages<T> = {
+  data: { pages: readonly { data: T[] }[] } | undefined;
+  error: unknown;
+  isPending: boolean;
+  hasNextPage: boolean;
+  isFetchingNextPage: boolean;
+  fetchNextPage: () => unknown;
+  refetch: () => unknown;
+};
+
+type Props<T> = { what: string; pages: Pages<T>; empty: ReactNode; children: (rows: T[]) => ReactNode };
+
+/** A list read page by page, in all its states. */
+export function PageList<T>({ what, pages, empty, children }: Props<T>) {
+  if (pages.isPending) return <Loading what={what} />;
+  if (pages.data === undefined) return <ErrorState error={pages.error} onRetry={pages.refetch} />;
+  const rows = pages.data.pages.flatMap(({ data }) => data);
+  if (rows.length === 0) return empty;
+  return (
+    <>
+      {children(rows)}
+      {pages.hasNextPage ? (
+        <p className="more">
+          <Button onPress={() => void pages.fetchNextPage()} isDisabled={pages.isFetchingNextPage}>
+            {pages.isFetchingNextPage ? 'Loading…' : 'Show more'}
+          </Button>
+        </p>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+import type { ReactNode } from 'react';
+import { describeError } from '../errors.js';
+import { Button } from './button.js';
+import { safe } from './safe.js';
+
+/** What shows while something loads. */
+export function Loading({ what }: { what: string }) {
+  return (
+    <p className="state" role="status">
+      <span className="spinner" aria-hidden="true" /> Loading {what}…
+    </p>
+  );
+}
+
+/** What shows where there is nothing, with what to do about it. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <section className="state empty">
+      <h2>{title}</h2>
+      <p>{children}</p>
+    </section>
+  );
+}
+
+/** What shows in the place of something that failed. */
+export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => unknown }) {
+  const { message, code, requestId } = describeError(error);
+  return (
+    <div className="state error" role="alert">
+      <p>{safe(message)}</p>
+      {code === '' ? null : (
+        <p className="hint">
+          <code>{code}</code> {requestId === '' ? null : <code>{requestId}</code>}
+        </p>
+      )}
+      {onRetry === undefined ? null : <Button onPress={() => void onRetry()}>Try again</Button>}
+    </div>
+  );
+}

@@ -1,0 +1,4 @@
+/** Later. */
+export function WebhookPage({ id }: { id: string }) {
+  return id;
+}

@@ -1,0 +1,4 @@
+/** Later. */
+export function WebhooksPage() {
+  return null;
+}
