@@ -64,7 +64,9 @@ export function addLog(program: Command, cli: Cli): void {
       );
     });
   addFlags(log.command('fill-register'))
-    .description('restore a lost register from the database')
+    .description(
+      'bring the register up to the database: one that was lost, or that is to be used from now on',
+    )
     .action((flags: Flags) =>
       withLogs(cli, flags, async (logs) => {
         const filled = await logs.fillRegister();

@@ -1,7 +1,12 @@
 import { ulid } from 'ulid';
 import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { type EnvironmentName, environmentName, environmentNumber } from '../../protocol/environment.js';
-import { compareWithRegister, type Register, registerEntry } from '../pipeline/register/register.js';
+import {
+  compareWithRegister,
+  type Register,
+  RegisterError,
+  registerEntry,
+} from '../pipeline/register/register.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { deleteClaimsFrom } from '../store/idempotency.js';
 import { findNewestPublishedBatch } from '../store/log/batches.js';
@@ -33,7 +38,12 @@ export type LogManager = {
    * the log is frozen or a key changes.
    */
   newEpoch(environment: EnvironmentName, keys?: EpochKeys): Promise<LogStatus>;
-  /** Adds the newest published checkpoint of each log that the register lacks. @returns their origins */
+  /**
+   * Adds the newest published checkpoint of each log that has not ended where the register lacks it, or has an earlier one
+   * of the same history. Throws if it cannot for some; the others are added then.
+   *
+   * @returns the origins of those that were added
+   */
   fillRegister(): Promise<readonly string[]>;
 };
 
@@ -135,10 +145,28 @@ async function recordNewEpoch(tx: Sql, origin: string, before: Log): Promise<voi
 
 async function fillRegister(pool: Pool, register: Register): Promise<string[]> {
   const filled: string[] = [];
+  const problems: string[] = [];
   for (const log of await listLogs(pool)) {
-    const published = await findNewestPublishedBatch(pool, log.id);
-    if (published === undefined || (await register.read(log.origin)) !== undefined) continue;
-    if (await register.replace(undefined, registerEntry(pool, log, published))) filled.push(log.origin);
+    if (log.endedAt !== null) continue;
+    try {
+      if (await fillEntry(pool, register, log)) filled.push(log.origin);
+    } catch (error) {
+      if (!(error instanceof RegisterError)) throw error;
+      problems.push(error.message);
+    }
   }
+  const done = filled.length === 0 ? '' : ` (restored ${filled.join(', ')})`;
+  if (problems.length > 0) throw new Error(`${problems.join('; ')}${done}`);
   return filled;
+}
+
+async function fillEntry(pool: Pool, register: Register, log: Log): Promise<boolean> {
+  const entry = await register.read(log.origin);
+  const published = await findNewestPublishedBatch(pool, log.id);
+  if (published === undefined || (entry?.size ?? 0) >= published.treeSize) return false;
+  if (entry !== undefined) {
+    const comparison = await compareWithRegister(pool, register, log);
+    if (comparison.state !== 'consistent') throw new RegisterError(comparison.reason);
+  }
+  return register.replace(entry, registerEntry(pool, log, published));
 }
