@@ -10,16 +10,22 @@ import { JsonRpcError } from './json-rpc.js';
  */
 type Broadcast = 'sent' | 'outbid' | 'too_cheap' | 'no_funds';
 
-/** What nodes say (geth, Erigon, Nethermind, Besu, Reth, Anvil); JSON-RPC has no codes for it. */
+/**
+ * What nodes say (geth, Erigon, Nethermind, Besu, Reth, Anvil), in the order in which they are tried; JSON-RPC has no
+ * codes for it. The test has a table of the texts and where they are from.
+ */
 const SAYINGS: readonly (readonly [RegExp, Broadcast])[] = [
   [
-    /already known|known transaction|already imported|already exists|already in|nonce too low|OldNonce/i,
+    /already ?known|known transaction|already imported|with same hash|nonce too low|OldNonce|^mined$/i,
     'sent',
   ],
-  [/replac|fee too low to compete|same nonce/i, 'outbid'],
-  [/underpriced|less than block base fee|below.*base fee|feeTooLow|max fee per gas/i, 'too_cheap'],
-  [/insufficient|not enough|upfront cost exceeds/i, 'no_funds'],
+  [/replac/i, 'outbid'],
+  [/underpriced|fee ?too ?low|base fee|(gas price|priority fee)\b.* below\b|pool is full/i, 'too_cheap'],
+  [/insufficient ?funds|upfront cost exceeds/i, 'no_funds'],
 ];
+
+/** Erigon's node passes its pool's errors on with their gRPC code. */
+const GRPC_CODE = /^(RPC error response: )?[A-Z_]+: /;
 
 /** Sends a transaction. Harmless if repeated. Rejects with the node's error if it is none of the known ones. */
 export async function broadcast(rpc: JsonRpc, raw: string): Promise<Broadcast> {
@@ -28,7 +34,8 @@ export async function broadcast(rpc: JsonRpc, raw: string): Promise<Broadcast> {
     return 'sent';
   } catch (error) {
     if (!(error instanceof JsonRpcError)) throw error;
-    const known = SAYINGS.find(([saying]) => saying.test(error.message));
+    const said = error.said.replace(GRPC_CODE, '');
+    const known = SAYINGS.find(([saying]) => saying.test(said));
     if (known === undefined) throw error;
     return known[1];
   }

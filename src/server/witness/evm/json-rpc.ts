@@ -2,13 +2,17 @@
 import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import { boundedRequest, type RequestDeps } from '../bounded-request.js';
 
-/** The node's answer is an error. `code` is JSON-RPC's, 0 if it states none. The message is one short line. */
+/**
+ * The node's answer is an error. `code` is JSON-RPC's, 0 if it states none. The message is one short line; `said` is the
+ * node's own part of it.
+ */
 export class JsonRpcError extends Error {
   override readonly name = 'JsonRpcError';
 
   constructor(
     readonly code: number,
     message: string,
+    readonly said = '',
   ) {
     super(message);
   }
@@ -62,6 +66,7 @@ function errorOf(error: unknown, url: string, method: string): JsonRpcError {
   return new JsonRpcError(
     Number.isSafeInteger(code) ? Number(code) : 0,
     `${new URL(url).host} answered ${method} with: ${reason}`,
+    text,
   );
 }
 
