@@ -22,7 +22,7 @@ t.test('every kind comes up before any comes up again, some alone and some toget
   t.same([...sizes].sort(), [1, 2, 3, 4]);
 });
 
-t.test('faults are made on whom their kind names, for as long as it says', async (t) => {
+t.test('faults affect the target of their kind for their duration', async (t) => {
   for (const { faults } of take('a', 400)) {
     for (const { kind, target, durationMs } of faults) {
       t.ok(kind.targets.includes(target), kind.name);

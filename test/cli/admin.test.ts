@@ -193,7 +193,7 @@ t.test('the audit log is shown, filtered and read to its end', async (t) => {
   }
 });
 
-t.test('what is asked for wrongly is told readably', async (t) => {
+t.test('wrong requests are readable errors', async (t) => {
   const table: [args: string[], code: number, message: RegExp][] = [
     [['projects', 'create'], 2, /missing required argument 'name'/],
     [['projects', 'create', ' '], 1, /\/name .*\(request\.invalid/],
@@ -234,13 +234,13 @@ t.test('a change of nothing is no change', async (t) => {
   });
 });
 
-t.test('what is wrong with a request is said once', async (t) => {
+t.test('each problem of a request is reported once', async (t) => {
   const { code, stderr } = await runHere(['projects', 'create', ''], { env });
   t.equal(code, 1);
   t.equal(stderr.split('/name').length, 2, stderr);
 });
 
-t.test('a wrong token, and a service that is not there, are told readably', async (t) => {
+t.test('a wrong token and an unreachable service are readable errors', async (t) => {
   const list = ['projects', 'list'];
   const run = (more: Record<string, string>) => runHere(list, { env: { ...env, ...more } });
   t.match(await run({ ATTEST_ADMIN_TOKEN: 'x'.repeat(30) }), {

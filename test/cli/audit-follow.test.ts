@@ -48,7 +48,7 @@ t.test('a log is followed from batch to batch, and from one process to the next'
   t.match(metrics, /attest_audit_open_alarms\{origin="live\.log\.example"\} 0\n/);
   t.match(metrics, /attest_audit_last_checkpoint_time_seconds\{origin="live\.log\.example"\} 1[0-9.]+\n/);
 
-  await t.test('a second process on one state file is refused', async (t) => {
+  await t.test('a second process on one state file is rejected', async (t) => {
     const second = await runHere(['audit', url, '--state', state]);
     t.match(second, { code: 2, stdout: '', stderr: /^error: .*state\.json is in use by another audit/ });
   });
@@ -143,7 +143,7 @@ t.test('a fork between two mirrors ends it with 3, after the webhook has taken t
   t.notMatch(JSON.stringify(following.events), SECRET);
 });
 
-t.test('it keeps going if it should: an alarm is told once, and the log is followed', async (t) => {
+t.test('with --follow it continues: an alarm is reported once, and the log is followed', async (t) => {
   const { show, url } = await publish(t);
   const folder = t.testdir();
   await writeFile(join(folder, 'secret'), `${SECRET}\n`);

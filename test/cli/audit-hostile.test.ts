@@ -72,7 +72,7 @@ t.test('no redirect is followed', async (t) => {
   t.strictSame(asked, ['/checkpoint']);
 });
 
-t.test('a source that is slow, silent, broken or away says nothing about the log', async (t) => {
+t.test('a slow, silent, broken or unreachable source is no evidence about the log', async (t) => {
   const slow = await sourceOf(t, (response) => void response.writeHead(200).write('x'));
   const silent = await sourceOf(t, () => {});
   const broken = await sourceOf(
@@ -84,7 +84,7 @@ t.test('a source that is slow, silent, broken or away says nothing about the log
     await t.rejects(fetchCheckpoint({ ...net, timeoutMs: 200 }, source), SourceError);
 });
 
-t.test('what may pass is retried, and nothing else', async (t) => {
+t.test('transient errors are retried, and no others', async (t) => {
   const statuses = [503, 429, 500, 200];
   const { source, asked } = await sourceOf(t, (response) => {
     response.writeHead(statuses[asked.length - 1] ?? 200).end('body');

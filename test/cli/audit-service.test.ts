@@ -51,7 +51,7 @@ t.test('the log of a service holds what its batches and bundles say', async (t) 
   });
   t.match(test, { environment: 'test', tree_size: 0, problems: [] });
 
-  await t.test('and what of them an audit does not come upon is not passed off as right', async (t) => {
+  await t.test('parts that an audit did not read are not reported as correct', async (t) => {
     const audit = (...flags: string[]) => runHere(['audit', ...flags], { env });
     const state = ['--state', join(folder, 'state.json')];
     t.match(await audit(...state, '--bundle', join(folder, 'first.json')), { code: 0 });

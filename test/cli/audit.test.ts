@@ -140,14 +140,14 @@ t.test('a terminal shows a bar while entries are read', async (t) => {
   t.ok(stderr.endsWith('\r\x1b[K'), 'and erases it');
 });
 
-t.test('a state that cannot be written is told by its name, and ends with 2', async (t) => {
+t.test('a state file that cannot be written is named, and the exit code is 2', async (t) => {
   const { show, audit } = await publish(t);
   show(ENTRIES);
   const { code, stderr } = await audit('--state', join(t.testdir(), 'gone', 'state.json'));
   t.match({ code, stderr }, { code: 2, stderr: /^error: .*gone.state\.json cannot be locked: ENOENT/ });
 });
 
-t.test('what cannot be checked ends with 2 and says why', async (t) => {
+t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
   const { show, audit, status, url } = await publish(t);
   show(ENTRIES);
   status.set('log/tile/entries/001', 403);

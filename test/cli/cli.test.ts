@@ -79,7 +79,7 @@ t.test('the help of a subcommand has examples of its own, and no others', async 
   }
 });
 
-t.test('what is called wrongly ends with 2 and one readable line', async (t) => {
+t.test('usage errors end with exit code 2 and one line', async (t) => {
   const table: [args: string[], message: string][] = [
     [['nonsense'], "error: unknown command 'nonsense'"],
     [['--nonsense'], "error: unknown option '--nonsense'"],
@@ -194,7 +194,7 @@ t.test('the process ends as its command did, without a stack', async (t) => {
   });
 });
 
-t.test('a reader that goes away early ends the process quietly, and not as if it were done', async (t) => {
+t.test('a closed pipe ends the process quietly, but not with exit code 0', async (t) => {
   const child = spawn(process.execPath, [...PROGRAM, 'verify', '--help'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -60,7 +60,7 @@ t.test('correct sends all of the metadata, with the schema in it', async (t) => 
   t.match(JSON.parse(stdout), { id: ID, metadata: PURL, metadata_state: 'valid' });
 });
 
-t.test('correct that is called wrongly or refused says why', async (t) => {
+t.test('correct reports usage errors and rejections with the reason', async (t) => {
   const { corrected, env } = await serve(t);
   for (const [args, said] of [
     [[ID], /--metadata/],

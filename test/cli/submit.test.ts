@@ -95,7 +95,7 @@ function files(t: Test, more: Record<string, string | object> = {}) {
   };
 }
 
-t.test('files are hashed here and submitted, and told of in their order', async (t) => {
+t.test('files are hashed locally, submitted and reported in order', async (t) => {
   const { created, env } = await serve(t);
   const { paths, digests, ids } = files(t);
   const { code, stdout, stderr } = await runHere(['submit', ...paths, '--concurrency', '3'], { env });
@@ -194,7 +194,7 @@ t.test('--wait returns when the submission is witnessed', async (t) => {
   t.equal(stdout, `${ids[0]}  witnessed  ${paths[0]}\n`);
 });
 
-t.test('a refused file is reported with the failing places, and the others go on', async (t) => {
+t.test('a rejected file is reported with the failing places, and the others go on', async (t) => {
   const { paths, digests, ids } = files(t);
   const { env } = await serve(t, ({ artifact }) =>
     artifact?.sha256 === digests[1]
@@ -210,7 +210,7 @@ t.test('a refused file is reported with the failing places, and the others go on
   );
 });
 
-t.test('a refused key ends the whole command', async (t) => {
+t.test('a rejected key ends the whole command', async (t) => {
   const { requests, env } = await serve(t, () => serviceError('auth.invalid_key', Code.Unauthenticated));
   const { paths } = files(t);
   const { code, stderr } = await runHere(['submit', ...paths, '--concurrency', '1'], { env });
@@ -230,7 +230,7 @@ t.test('nothing is submitted when one of the files cannot be', async (t) => {
   t.equal(requests.length, 0);
 });
 
-t.test('an unknown schema is refused with the names of those that are known', async (t) => {
+t.test('an unknown schema is rejected with the names of those that are known', async (t) => {
   const unknown = new ConnectError('no such schema', Code.InvalidArgument, undefined, [
     {
       desc: ErrorDetailSchema,
@@ -242,7 +242,7 @@ t.test('an unknown schema is refused with the names of those that are known', as
   t.match(stderr, 'no such schema (submission.unknown_schema): known names are purl, slsa.provenance.v1\n');
 });
 
-t.test('what the service says cannot write to the terminal as it likes', async (t) => {
+t.test('responses of the service cannot control the terminal', async (t) => {
   const hostile = new ConnectError('evil\u001b[2J\u202egood', Code.InvalidArgument, undefined, [
     { desc: ErrorDetailSchema, value: { code: 'submission.unknown_schema\u0007' } },
   ]);
@@ -251,7 +251,7 @@ t.test('what the service says cannot write to the terminal as it likes', async (
   t.match(stderr, 'evil\uFFFD[2J\uFFFDgood (submission.unknown_schema\uFFFD)');
 });
 
-t.test('a terminal shows a bar, which is gone at the end', async (t) => {
+t.test('a terminal shows a progress bar, which is removed at the end', async (t) => {
   const { env } = await serve(t);
   const times = [...Array(1000).keys()].map((second) => new Date(second * 1000));
   const now = () => times.shift()!;
@@ -281,7 +281,7 @@ t.test('a bundle is written to a file or standard output, byte for byte', async 
   t.match(JSON.parse(gone.stderr), { error: { code: 'submission.not_found', request_id: 'req_1' } });
 });
 
-t.test('what `attest up` left in its data directory is used, its keys at its own address only', async (t) => {
+t.test('keys in the data directory of `attest up` are used at its own address only', async (t) => {
   const { baseUrl, requests } = await serve(t);
   const credentials = {
     base_url: baseUrl,
@@ -322,7 +322,7 @@ t.test('damaged credentials are reported by their file, without a secret', async
   }
 });
 
-t.test('a long wait before the next attempt is told of, with its reason; a short one is not', async (t) => {
+t.test('a long wait before a retry is reported with its reason; a short one is not', async (t) => {
   const stderr = new PassThrough();
   const cli = { stderr } as unknown as Cli;
   const error = new AttestationError({

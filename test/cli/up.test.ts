@@ -42,7 +42,7 @@ async function startUp(
   return { ready: String(ready), hints, stop };
 }
 
-t.test('a port that is taken is told before any server is started', async (t) => {
+t.test('a port in use is reported before any server starts', async (t) => {
   const dir = await dataDirectory(t);
   const other = createServer().listen(0, '127.0.0.1');
   t.teardown(() => other.close());
@@ -135,7 +135,7 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
   const second = await startUp(t, UP, { cwd: dir, env: { DATA_DIR: at('the data') } });
   t.match(second.ready, /^ready http:\/\/localhost:\d+$/);
 
-  await t.test('its logs have a domain of their own, said once, and keep it', async (t) => {
+  await t.test('its logs get a domain, which is printed once and kept', async (t) => {
     t.match(log_domain, /^[0-9a-f]{20}\.attest\.internal$/);
     const roots = await fetch(`${second.ready.slice('ready '.length)}/verify/trust_roots.json`);
     const { transparency_logs } = (await roots.json()) as { transparency_logs: { origin: string }[] };

@@ -13,7 +13,7 @@ import { download, folderOf, fourth, OTHER_PROJECT, PATHS, third } from './downl
 
 const MIB = 1024 * 1024;
 
-t.test('what is wrong with a gzip file is said', async (t) => {
+t.test('problems of gzip files are named', async (t) => {
   const whole = gzipSync(objectBytes(third.lines));
   const cases: [what: string, bytes: Uint8Array, said: RegExp][] = [
     ['cut off', whole.subarray(0, -9), /third: it is not a whole gzip file: unexpected end of file/],
@@ -105,7 +105,7 @@ t.test('symbolic links are not followed, and what cannot be read is not verified
   });
 });
 
-t.test('a named pipe is not read, and said not to be checked', async (t) => {
+t.test('a named pipe is not read, and reported as not checked', async (t) => {
   const { at, verify } = await download(t);
   execFileSync('mkfifo', [at('pipe.jsonl')]);
   const { code, stdout } = await verify();

@@ -64,7 +64,7 @@ t.test('another file or another key ends with 1', async (t) => {
   }
 });
 
-t.test('what cannot be checked ends with 2 and says why', async (t) => {
+t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
   const signer = makeSigner('ed25519');
   const message = JSON.stringify(messageBundle(Buffer.from(ARTIFACT), signer));
   const certified = structuredClone(sample.bundle.sigstoreBundle) as { verificationMaterial?: object };

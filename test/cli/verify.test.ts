@@ -102,7 +102,7 @@ t.test('another artifact, a changed bundle or another trust ends with 1', async 
   }
 });
 
-t.test('what cannot be checked ends with 2 and says why', async (t) => {
+t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
   const { args, at, dir } = folder(t, {
     'no-json': '{',
     'no-roots': '[]',
@@ -208,53 +208,50 @@ t.test('--json is the findings, and states nothing that is not proven', async (t
   t.match(JSON.parse(error.stderr), { error: { code: 'command.usage', message: /ENOENT/ } });
 });
 
-t.test(
-  'without a copy, trust roots are fetched from the service, and it is said that they were',
-  async (t) => {
-    let answer = { status: 200, body: JSON.stringify(trustRoots) };
-    const paths: unknown[] = [];
-    const url = await listen(
-      t,
-      createServer(({ url }, response) => {
-        paths.push(url);
-        response.writeHead(answer.status, { location: '/elsewhere' }).end(answer.body);
-      }),
-    );
-    const { at, dir } = folder(t, { 'credentials.json': credentials(url) });
-    const args = ['verify', at('artifact'), '--bundle', at('bundle.json')];
-    const origins: [flags: string[], env: Record<string, string>, path: string, from: string][] = [
-      [['--verify-url', `${url}/v`], {}, '/v/trust_roots.json', '--verify-url'],
-      [
-        [],
-        { ATTEST_VERIFY_URL: url, ATTEST_URL: 'http://127.0.0.1:9' },
-        '/trust_roots.json',
-        'ATTEST_VERIFY_URL',
-      ],
-      [[], { ATTEST_URL: url }, '/verify/trust_roots.json', 'ATTEST_URL'],
-      [['--data-dir', dir], {}, '/mirror/trust_roots.json', at('credentials.json')],
-    ];
-    for (const [flags, env, path, from] of origins) {
-      const { code, stdout } = await runHere([...args, ...flags], { env });
-      t.equal(code, 0, from);
-      t.equal(paths.at(-1), path);
-      const said = `Trusting ${url}${path}, fetched now and trusted as served (address from ${from})\n`;
-      t.ok(stdout.includes(said), said);
-    }
-    for (const [status, body, message] of [
-      [404, '', /HTTP 404/],
-      [302, '', /cannot be fetched/],
-      [200, '<html>', /are not valid JSON/],
-      [200, ' '.repeat(4 * 1024 * 1024 + 1), /larger than 4 MiB/],
-    ] as const) {
-      answer = { status, body };
-      const { code, stderr } = await runHere([...args, '--verify-url', url]);
-      t.equal(code, 2);
-      t.match(stderr, message);
-    }
-  },
-);
+t.test('without a local copy trust roots are fetched from the service, which is reported', async (t) => {
+  let answer = { status: 200, body: JSON.stringify(trustRoots) };
+  const paths: unknown[] = [];
+  const url = await listen(
+    t,
+    createServer(({ url }, response) => {
+      paths.push(url);
+      response.writeHead(answer.status, { location: '/elsewhere' }).end(answer.body);
+    }),
+  );
+  const { at, dir } = folder(t, { 'credentials.json': credentials(url) });
+  const args = ['verify', at('artifact'), '--bundle', at('bundle.json')];
+  const origins: [flags: string[], env: Record<string, string>, path: string, from: string][] = [
+    [['--verify-url', `${url}/v`], {}, '/v/trust_roots.json', '--verify-url'],
+    [
+      [],
+      { ATTEST_VERIFY_URL: url, ATTEST_URL: 'http://127.0.0.1:9' },
+      '/trust_roots.json',
+      'ATTEST_VERIFY_URL',
+    ],
+    [[], { ATTEST_URL: url }, '/verify/trust_roots.json', 'ATTEST_URL'],
+    [['--data-dir', dir], {}, '/mirror/trust_roots.json', at('credentials.json')],
+  ];
+  for (const [flags, env, path, from] of origins) {
+    const { code, stdout } = await runHere([...args, ...flags], { env });
+    t.equal(code, 0, from);
+    t.equal(paths.at(-1), path);
+    const said = `Trusting ${url}${path}, fetched now and trusted as served (address from ${from})\n`;
+    t.ok(stdout.includes(said), said);
+  }
+  for (const [status, body, message] of [
+    [404, '', /HTTP 404/],
+    [302, '', /cannot be fetched/],
+    [200, '<html>', /are not valid JSON/],
+    [200, ' '.repeat(4 * 1024 * 1024 + 1), /larger than 4 MiB/],
+  ] as const) {
+    answer = { status, body };
+    const { code, stderr } = await runHere([...args, '--verify-url', url]);
+    t.equal(code, 2);
+    t.match(stderr, message);
+  }
+});
 
-t.test('what a bundle says cannot write to the terminal as it likes', async (t) => {
+t.test('texts in a bundle cannot control the terminal', async (t) => {
   const hostile = { ...good, 'tsa\u001b[2J\u202eok': 1 };
   const { args } = folder(t, { 'bundle.json': JSON.stringify(hostile) });
   const { stdout } = await runHere(args);

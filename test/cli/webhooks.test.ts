@@ -126,7 +126,7 @@ t.test('a delivery is shown with its attempts, and what is disabled says why and
   await run('delete', id);
 });
 
-t.test('what is called wrongly is told so', async (t) => {
+t.test('usage errors are reported', async (t) => {
   for (const [args, problem] of [
     [['create', 'http://127.0.0.1:9/', '--event', 'webhook.test'], /unknown event webhook\.test/],
     [['deliveries', 'whk_x', '--status', 'lost'], /--status is not one of/],
@@ -142,7 +142,7 @@ t.test('what is called wrongly is told so', async (t) => {
   }
 });
 
-t.test('listening prints and hands on verified events, refuses others, and cleans up', async (t) => {
+t.test('listen prints and forwards verified events, rejects others, and cleans up', async (t) => {
   const receiver = await startReceiver(t);
   const child = spawn(process.execPath, [...PROGRAM, 'webhooks', 'listen', '--forward-to', receiver.url], {
     env: { PATH: process.env.PATH, ...env },

@@ -39,7 +39,7 @@ t.test('submitting a file sends its hash, whatever it comes as', async (t) => {
   }
 });
 
-t.test('what cannot be read is not submitted', async (t) => {
+t.test('an unreadable artifact is not submitted', async (t) => {
   const { baseUrl, contexts } = await failing(t);
   const { client } = clientOf(baseUrl);
   const options = { metadata: METADATA };
@@ -54,7 +54,7 @@ t.test('what cannot be read is not submitted', async (t) => {
   t.equal(contexts.length, 0);
 });
 
-t.test('where there is no Node, artifacts are hashed and paths are refused', async (t) => {
+t.test('without Node, artifacts are hashed and paths are rejected', async (t) => {
   const { getBuiltinModule } = process;
   t.teardown(() => Object.assign(process, { getBuiltinModule }));
   Object.assign(process, { getBuiltinModule: undefined });
@@ -97,7 +97,7 @@ t.test("the caller's signal ends the hashing of a source that is stuck", async (
   await t.rejects(hashArtifact(Buffer.from('a'), { signal: controller.signal }), { message: 'enough' });
 });
 
-t.test('a path that holds nothing but an empty file has the hash of nothing', async (t) => {
+t.test('an empty file has the SHA-256 of no bytes', async (t) => {
   const { baseUrl } = await failing(t);
   const { client } = clientOf(baseUrl);
   const file = join(t.testdir({ empty: '' }), 'empty');

@@ -56,7 +56,7 @@ async function inBrowser<I, O>(use: (library: Library, input: I) => Promise<O>, 
   }
 }
 
-t.test('a bundle for browsers holds nothing of Node', async (t) => {
+t.test('a browser bundle contains no module of Node', async (t) => {
   const { metafile } = await bundled;
   const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports);
   t.ok(imports.length > 100);
@@ -125,7 +125,7 @@ t.test('a browser verifies webhooks and hashes files of any size in pieces', asy
   t.same(seen, ['evt_1', 'signature.mismatch', zeros]);
 });
 
-t.test('what a browser computes with gives what Node does', async (t) => {
+t.test('the primitives of browsers compute the same as those of Node', async (t) => {
   const web: typeof nodePrimitives = webPrimitives;
   const both = [nodePrimitives, web] as const;
   for (const size of [0, 1, 31, 32, 63, 64, 65, 1_000]) {

@@ -62,7 +62,7 @@ t.test('every call reaches its method with the API key', async (t) => {
   );
 });
 
-t.test('what may pass is tried again with growing pauses, under one idempotency key', async (t) => {
+t.test('transient errors are retried with growing delays under one idempotency key', async (t) => {
   const { baseUrl, keys } = await failing(
     t,
     serviceError('service.unavailable'),
@@ -114,7 +114,7 @@ t.test('Retry-After is waited for, as seconds or as a date, unless it is too far
   t.same(pauses, [7_000 + jitter[0], 12_000 - 7_250 + jitter[1], jitter[2]]);
 });
 
-t.test('what will not pass is not tried again, and its error says all the service said', async (t) => {
+t.test("permanent errors are not retried and contain the service's whole error", async (t) => {
   for (const [code, connectCode] of [
     ['submission.invalid_metadata', Code.InvalidArgument],
     ['auth.invalid_key', Code.Unauthenticated],
@@ -153,7 +153,7 @@ t.test('attempts end after maxRetries', async (t) => {
   t.equal(contexts.length, 4);
 });
 
-t.test('an attempt that gets no answer ends by its timeout and is tried again', async (t) => {
+t.test('an attempt that gets no answer ends by its timeout and is retried', async (t) => {
   let hung = 0;
   const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
     service(InfoService, {
@@ -244,7 +244,7 @@ t.test("the caller's signal ends a call, its pause or its wait with the signal's
   await t.rejects(real.attestations.create(REQUEST, { signal: duringPause.signal }), reason);
 });
 
-t.test('an address or key that cannot be one is refused at once', async (t) => {
+t.test('an invalid address or key is rejected at once', async (t) => {
   for (const baseUrl of ['', 'attest.example', 'ftp://attest.example', 'javascript:alert(1)']) {
     t.throws(() => createClient({ baseUrl, apiKey: KEY }), TypeError, baseUrl);
   }

@@ -127,7 +127,7 @@ t.test('submissions of a file are listed by its hash', async (t) => {
   for await (const { id } of client.attestations.listByFile(file, { schema: 'none' })) t.fail(id);
 });
 
-t.test('a create whose answer is lost on the way is tried again and made once', async (t) => {
+t.test('a create whose answer is lost on the way is retried and made once', async (t) => {
   const { port, hostname } = new URL(app.baseUrl);
   const proxy = await startProxy({ host: hostname, port: Number(port) });
   t.teardown(proxy.close);
@@ -155,7 +155,7 @@ t.test('a create whose answer is lost on the way is tried again and made once', 
   );
 });
 
-t.test('connections that are refused or broken are tried again', async (t) => {
+t.test('refused and broken connections are retried', async (t) => {
   const { port, hostname } = new URL(app.baseUrl);
   const proxy = await startProxy({ host: hostname, port: Number(port) });
   t.teardown(proxy.close);
@@ -171,7 +171,7 @@ t.test('connections that are refused or broken are tried again', async (t) => {
   await t.rejects(client.service.getHealth(), { code: 'connection.failed', requestId: undefined });
 });
 
-t.test('a spent rate window is told with its details, and waited for', async (t) => {
+t.test('an exhausted rate limit is reported with details, and the client waits', async (t) => {
   const error = await withinOneHour(async () => {
     const { key } = await newKey(app, { limits: { perSecond: 1_000, perHour: 1 } });
     const { client } = clientOf({ apiKey: key });
@@ -189,7 +189,7 @@ t.test('a spent rate window is told with its details, and waited for', async (t)
   });
 });
 
-t.test('what the service refuses is one AttestationError with all it said', async (t) => {
+t.test('a rejection by the service is one AttestationError with all its details', async (t) => {
   const { client, pauses } = clientOf();
   const refused = client.attestations.create({ ...request(), metadata: { schema: 'purl', purl: 'no purl' } });
   const error = await refused.catch((error: unknown) => error);
@@ -229,7 +229,7 @@ t.test('subscriptions are made, found and deleted, and what they are sent is ver
   await t.rejects(webhooks.get(webhook.id), { code: 'webhook.not_found' });
 });
 
-t.test('a service without its database is tried again after the time it asks for', async (t) => {
+t.test('a service without its database is retried after its Retry-After', async (t) => {
   const { client, pauses } = clientOf({}, () => app.databaseProxy?.setOpen(true));
   app.databaseProxy?.setOpen(false);
   t.same((await client.webhooks.list()).data, []);

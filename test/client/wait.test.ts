@@ -40,7 +40,7 @@ t.test('waiting outlasts an outage and honours its Retry-After', async (t) => {
   t.same(told, ['service.unavailable 20000']);
 });
 
-t.test('no look lasts longer than what is left of the wait', async (t) => {
+t.test('no poll lasts longer than the rest of the timeout', async (t) => {
   const { client, requests } = await showing(t, SubmissionStatus.QUEUED);
   const waiting = client.attestations.waitUntilWitnessed('sub_1', { timeoutMs: 1_000 });
   await t.rejects(waiting, { code: 'wait.timeout' });
@@ -50,7 +50,7 @@ t.test('no look lasts longer than what is left of the wait', async (t) => {
   );
 });
 
-t.test('waiting ends when there is nothing to wait for, and says why', async (t) => {
+t.test('waiting ends with a reason when no status can follow', async (t) => {
   const { QUEUED, PARTIAL, FAILED } = SubmissionStatus;
   for (const [status, code] of [
     [PARTIAL, 'wait.partial'],

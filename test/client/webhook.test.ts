@@ -80,7 +80,7 @@ t.test('every event type comes with the data that the proto names', async (t) =>
   }
 });
 
-t.test('what a newer service adds is let through', async (t) => {
+t.test('members that a newer service adds are accepted', async (t) => {
   const more = JSON.stringify({ ...EVENT, extra: 1, data: { ...EVENT.data, extra: 2 } });
   t.equal(verify(signed({ body: more }), more).type, EventType.ATTESTATION_WITNESSED);
   const unknown = JSON.stringify({ ...EVENT, type: 'attestation.exploded' });
@@ -148,7 +148,7 @@ t.test('a changed body, secret, id or time is a mismatch', async (t) => {
   t.type(error, WebhookVerificationError);
 });
 
-t.test('a signature is good for the tolerance, both ways', async (t) => {
+t.test('a signature is valid within the tolerance, before and after', async (t) => {
   const cases: [number, number | undefined, string | undefined][] = [
     [-300, undefined, undefined],
     [-301, undefined, 'timestamp.too_old'],
@@ -172,7 +172,7 @@ t.test('a signature is good for the tolerance, both ways', async (t) => {
   t.ok(verifyWebhook(BODY, fresh, SECRET), 'against the clock when no time is given');
 });
 
-t.test('headers that are missing or malformed are refused, and say what they should be', async (t) => {
+t.test('headers that are missing or malformed are rejected, and say what they should be', async (t) => {
   const mac = 'a'.repeat(64);
   const mac64 = randomBytes(32).toString('base64');
   const good = own()['service-signature']!;
@@ -233,7 +233,7 @@ t.test('headers that are missing or malformed are refused, and say what they sho
   t.throws(() => verify({ 'service-signature': [good, good] }), { code: 'header.malformed' });
 });
 
-t.test('what is signed and no event is refused', async (t) => {
+t.test('a signed body that is no event is rejected', async (t) => {
   for (const body of [
     '',
     'null',

@@ -140,7 +140,7 @@ t.test('an empty setting is one that is not set', async (t) => {
   t.same(problemsOf({ DATABASE_URL: '' }, 'migrate'), ['DATABASE_URL is not set']);
 });
 
-t.test('each setting takes what it should', async (t) => {
+t.test('each setting accepts its valid values', async (t) => {
   const { dir } = server(t);
   const good: [name: string, text: string, key: keyof ConfigByCommand['up'], value: unknown][] = [
     ['PORT', '0', 'port', 0],
@@ -191,7 +191,7 @@ t.test('each setting takes what it should', async (t) => {
   }
 });
 
-t.test('each setting refuses what it should not take', async (t) => {
+t.test('each setting rejects invalid values', async (t) => {
   const { dir } = server(t);
   const at = (name: string) => join(dir, name);
   const bad: [name: string, ...texts: string[]][] = [

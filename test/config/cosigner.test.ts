@@ -53,7 +53,7 @@ t.test('attest witness reads its name, keys and logs', async (t) => {
   t.equal(readConfig({ ...env, WITNESS_LOGS: file }, { process: 'witness' }).logKeys.length, 1);
 });
 
-t.test('what it cannot use is reported, and no secret with it', async (t) => {
+t.test('unusable settings are reported without secrets', async (t) => {
   const secret = readFileSync(ed25519, 'utf8').split('\n')[1] ?? '';
   const cases: [Record<string, string>, RegExp][] = [
     [{ WITNESS_NAME: 'a b' }, /WITNESS_NAME is "a b" \(a note key name/],

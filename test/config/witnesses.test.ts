@@ -63,7 +63,7 @@ t.test('witnesses are read from JSON or a file', async (t) => {
   t.ok(dir);
 });
 
-t.test('a required witness whose interval is too long for the deadline is refused', async (t) => {
+t.test('a required witness whose interval is too long for the deadline is rejected', async (t) => {
   const good = { name: 'tsa', kind: 'rfc3161', url: 'https://tsa.example/tsr', chain_pem: CHAIN };
   const problems = (change: object, deadline: string) =>
     problemsOf({ WITNESSES: JSON.stringify([{ ...good, ...change }]), WITNESS_DEADLINE: deadline });

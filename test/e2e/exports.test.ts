@@ -161,7 +161,7 @@ t.test('a copy in Azure Blob Storage verifies offline', async (t) => {
   await assertVerified(t, app.pool, folder, 'the copy');
 });
 
-t.test('what settles is in Google Cloud Storage, with a manifest', async (t) => {
+t.test('completed batches are in Google Cloud Storage, with a manifest', async (t) => {
   const { server } = await setGcsScene(t);
   const test = await openPipeline(t, [await makeWitness(t, 'w')]);
   const projectId = await makeProject(test.pool, 'a project');

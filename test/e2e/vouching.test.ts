@@ -50,7 +50,7 @@ async function startWitness(t: Test, { settings, port }: Deployment, logs: App):
   return startWitnessProcess(t, { ...settings, PORT: String(port), WITNESS_LOGS: keys });
 }
 
-t.test('two deployments vouch for each other', async (t) => {
+t.test('two deployments witness each other', async (t) => {
   t.testdir();
   const [a, b] = [await makeDeployment(t, 'a'), await makeDeployment(t, 'b')];
   const apps = [await startDeployment(t, a, b), await startDeployment(t, b, a)] as const;

@@ -55,25 +55,28 @@ t.test('one bad row fails alone, and the others of its flush are stored', async 
   await finish(t, scene);
 });
 
-t.test('a stuck idempotency key harms no stranger, and its own caller is told after a while', async (t) => {
-  const scene = await openSequencer(t, { patienceMs: 200 });
-  const lock = (sql: Pool) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test stuck'}, 0))`;
-  const holder = await scene.hold(lock);
-  const rows = [
-    ...scene.makeRows(20),
-    ...scene.makeRows(1, keyed('stuck')),
-    ...scene.makeRows(1, keyed('free')),
-  ];
-  const results = outcomes(await scene.accept(rows));
-  t.same(results, [
-    ...Array(20).fill(SubmissionOutcome.STORED),
-    'IDEMPOTENCY_IN_PROGRESS',
-    SubmissionOutcome.STORED,
-  ]);
-  await holder.release();
-  t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [SubmissionOutcome.STORED]);
-  await finish(t, scene);
-});
+t.test(
+  'a stuck idempotency key affects only its own caller, who gets an error after a timeout',
+  async (t) => {
+    const scene = await openSequencer(t, { patienceMs: 200 });
+    const lock = (sql: Pool) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test stuck'}, 0))`;
+    const holder = await scene.hold(lock);
+    const rows = [
+      ...scene.makeRows(20),
+      ...scene.makeRows(1, keyed('stuck')),
+      ...scene.makeRows(1, keyed('free')),
+    ];
+    const results = outcomes(await scene.accept(rows));
+    t.same(results, [
+      ...Array(20).fill(SubmissionOutcome.STORED),
+      'IDEMPOTENCY_IN_PROGRESS',
+      SubmissionOutcome.STORED,
+    ]);
+    await holder.release();
+    t.same(outcomes(await scene.accept(scene.makeRows(1, keyed('stuck')))), [SubmissionOutcome.STORED]);
+    await finish(t, scene);
+  },
+);
 
 t.test('a log lock that nobody releases is answered with unavailable, and nothing is stored', async (t) => {
   const scene = await openSequencer(t, { patienceMs: 300 }, 150);
@@ -86,7 +89,7 @@ t.test('a log lock that nobody releases is answered with unavailable, and nothin
   await finish(t, scene);
 });
 
-t.test('a write that takes too long once is tried again', async (t) => {
+t.test('a write that takes too long once is retried', async (t) => {
   const scene = await openSequencer(t, { patienceMs: 10_000 }, 150);
   const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
   const waiting = scene.accept(scene.makeRows(3));
@@ -97,20 +100,23 @@ t.test('a write that takes too long once is tried again', async (t) => {
   await finish(t, scene);
 });
 
-t.test('while the database is away callers are told to come back, and afterwards all goes on', async (t) => {
-  const scene = await openSequencer(t, { patienceMs: 300 });
-  await scene.accept(scene.makeRows(3));
-  scene.proxy.setOpen(false);
-  const results = await scene.accept(scene.makeRows(4));
-  t.same(new Set(outcomes(results)), new Set(['SERVICE_UNAVAILABLE']));
-  const [first] = results;
-  t.match(first, { reason: { headers: { 'retry-after': /^\d+$/ } } });
-  scene.proxy.setOpen(true);
-  await untilStored(scene, 4);
-  await finish(t, scene);
-});
+t.test(
+  'while the database is unavailable callers get Retry-After, and afterwards everything continues',
+  async (t) => {
+    const scene = await openSequencer(t, { patienceMs: 300 });
+    await scene.accept(scene.makeRows(3));
+    scene.proxy.setOpen(false);
+    const results = await scene.accept(scene.makeRows(4));
+    t.same(new Set(outcomes(results)), new Set(['SERVICE_UNAVAILABLE']));
+    const [first] = results;
+    t.match(first, { reason: { headers: { 'retry-after': /^\d+$/ } } });
+    scene.proxy.setOpen(true);
+    await untilStored(scene, 4);
+    await finish(t, scene);
+  },
+);
 
-t.test('a check before the write that fails for the database is tried again too', async (t) => {
+t.test('a check before the write that fails for the database is retried too', async (t) => {
   let failures = 2;
   const beforeWrite = async () => {
     if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });

@@ -12,7 +12,7 @@ async function offset({ opsUrl }: ServiceProcess): Promise<number> {
   return Number(/^attest_clock_offset_seconds (.*)$/m.exec(text)?.[1]);
 }
 
-t.test('submissions are refused while the clocks are apart, and operators see it', async (t) => {
+t.test('submissions are rejected while the clocks are apart, and operators see it', async (t) => {
   const installation = await makeInstallation(t);
   await installClock(installation.databaseUrl);
   const pool = installation.openPool();

@@ -62,14 +62,14 @@ t.test('a replica that lacks acknowledged submissions gives their indexes to nob
   t.same(await pool`SELECT max(log_index) AS last FROM submission`, [{ last: 0 }]);
 });
 
-t.test('it is noticed though nobody asks for anything', async (t) => {
+t.test('it is detected without any request', async (t) => {
   const { api, failOver } = await loseTwo(t);
   await failOver();
   await untilFrozen(api);
   t.match(fatalOf(api)[0]?.reason, /acknowledged submissions from index 1 on are missing/);
 });
 
-t.test('indexes that another process gave away meanwhile are noticed by their leaves', async (t) => {
+t.test('indexes that another process assigned meanwhile are detected by their leaves', async (t) => {
   const { api, create, failOver, installation } = await loseTwo(t);
   api.standStill();
   await failOver();

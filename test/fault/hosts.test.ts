@@ -86,7 +86,7 @@ t.test('a standby is passed over until it is promoted, and what it lacks is noti
   await scene.assertConsistent(t, acknowledged);
   t.equal((await fetch(`${api.opsUrl}/readyz/live`)).status, 200, 'that it lags behind is no fork');
 
-  await t.test('for the time without a primary, creations are refused', async (t) => {
+  await t.test('without a primary creations are rejected', async (t) => {
     await postgres.stop();
     t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 503);
     t.same(frozen(api), []);
@@ -100,7 +100,7 @@ t.test('a standby is passed over until it is promoted, and what it lacks is noti
 
 const frozen = ({ lines }: ServiceProcess) => lines.filter(({ msg }) => msg === 'the log is frozen');
 
-t.test('when none answers, that is said and not waited for', async (t) => {
+t.test('when no host answers, the error is immediate', async (t) => {
   const url = several('postgres://u:p@h/d', [await deadPort(), await deadPort(), await deadPort()]);
   const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 1_000 });
   t.teardown(() => pool.end({ timeout: 1 }));

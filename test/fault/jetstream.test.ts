@@ -25,12 +25,12 @@ async function submitAll(t: Test, count = 60): Promise<void> {
   await scene.assertConsistent(t, load.acknowledged);
 }
 
-t.test('with nats-server away from the start everything is witnessed all the same', async (t) => {
+t.test('without nats-server from the start everything is witnessed', async (t) => {
   await submitAll(t);
   for (const { opsUrl } of [api, worker]) t.equal((await fetch(`${opsUrl}/readyz`)).status, 200);
 });
 
-t.test('a worker ends cleanly while nats-server is away', async () => {
+t.test('a worker ends cleanly while nats-server is unavailable', async () => {
   await worker.stop();
   worker = await installation.startWorker();
 });

@@ -81,6 +81,6 @@ t.test('nats-server killed under load delays, and loses nothing', async (t) => {
   await scene.assertConsistent(t, running.acknowledged);
 });
 
-t.test('every process ends cleanly when told to', async () => {
+t.test('every process ends cleanly on SIGTERM', async () => {
   for (const each of [...apis, ...workers]) await each.stop();
 });

@@ -76,7 +76,7 @@ async function restart(): Promise<void> {
 const newEpoch = (...args: string[]) =>
   runHere(['log', 'new-epoch', '--environment', 'live', ...args], { env: installation.env });
 
-t.test('a log goes on with another key, while its witness is away', async (t) => {
+t.test('a log continues with another key while its witness is unavailable', async (t) => {
   const before = await submit();
   await untilAllWitnessed();
   t.match(await newEpoch(), {

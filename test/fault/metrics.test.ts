@@ -106,6 +106,6 @@ t.test('connections in use and those who wait for one are counted', async (t) =>
   t.equal(use(), undefined);
 });
 
-t.test('promtool finds nothing to say of a scrape', async (t) => {
+t.test('promtool accepts a scrape', async (t) => {
   for (const process of [worker, api]) t.equal(await checkMetrics(await scrape(process)), '');
 });

@@ -48,7 +48,7 @@ async function openWitness(t: Test) {
   return { env, url, port, start };
 }
 
-t.test('while the witness is away nothing is published, and readiness names it', async (t) => {
+t.test('while the witness is unavailable nothing is published, and readiness names it', async (t) => {
   const { env, url, port, start } = await openWitness(t);
   const scene = await setScene(t, { env });
   const api = await scene.installation.startApi();

@@ -94,7 +94,7 @@ async function withoutSpace(t: Test): Promise<void> {
   await scene.assertConsistent(t, acknowledged);
 }
 
-if (MAY_MOUNT) t.test('a register without space goes on: an entry takes the place of another', withoutSpace);
+if (MAY_MOUNT) t.test('a register without space continues: an entry replaces another', withoutSpace);
 
 const POINTS = {
   'a batch is sealed': statement('INSERT INTO batch '),

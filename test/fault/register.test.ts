@@ -64,7 +64,7 @@ async function isGoodAgain(t: Test): Promise<void> {
   await scene.assertConsistent(t, acknowledged);
 }
 
-t.test('without its register nothing is sealed; filled in, it goes on', async (t) => {
+t.test('without its register nothing is sealed; once it is restored, sealing continues', async (t) => {
   await submit(3);
   await untilWitnessed(pool);
   await withoutRegister(
@@ -118,7 +118,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
   await until('the database is back', async () => (await pool`SELECT 1`).length === 1);
   const restored = await signed();
 
-  await t.test('creations are refused, and are told why', async (t) => {
+  await t.test('creations are rejected with the reason', async (t) => {
     for (let i = 0; i < 5; i++) {
       const { status, body, headers } = await create();
       t.match(
@@ -148,14 +148,14 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     t.equal(fatal().length, 1, 'once');
   });
 
-  await t.test('reads go on', async (t) => {
+  await t.test('reads continue', async (t) => {
     const answer = await fetch(`${api.baseUrl}/v1/attestations/${kept[0]?.id}/bundle`, {
       headers: { authorization: `Bearer ${apiKey}` },
     });
     t.equal(answer.status, 200);
   });
 
-  await t.test('processes that start later say and refuse the same', async (t) => {
+  await t.test('processes that start later report and reject the same', async (t) => {
     await worker.stop();
     await api.stop();
     api = await installation.startApi();
@@ -167,7 +167,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     }
   });
 
-  await t.test('nothing has been signed and the register stands', async (t) => {
+  await t.test('nothing has been signed, and the register is unchanged', async (t) => {
     t.same(await signed(), restored);
     t.equal(root(), register);
   });

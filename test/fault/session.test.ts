@@ -85,7 +85,7 @@ t.test('whatever is set for the database, sessions are as the service needs them
   );
 });
 
-t.test('sessions that do not take their settings are refused at start, which names them', async (t) => {
+t.test('sessions that do not take their settings are rejected at start, which names them', async (t) => {
   const { installation, databaseUrl } = await open(t);
   const stripped = await startStartupStripper(t, databaseUrl);
   const cases = {
@@ -102,7 +102,7 @@ t.test('sessions that do not take their settings are refused at start, which nam
   }
 });
 
-t.test('a server that confirms before it has stored is refused, at start and later', async (t) => {
+t.test('a server that confirms before it has stored is rejected, at start and later', async (t) => {
   const scene = await open(t);
   const { installation, pool, apiKey } = scene;
   const api = await installation.startApi();
@@ -153,7 +153,7 @@ async function startWithoutFsync(t: Test, dir: string): Promise<{ host: string; 
   return address;
 }
 
-t.test('a server that does not wait for its disk is refused as well', async (t) => {
+t.test('a server that does not wait for its disk is rejected as well', async (t) => {
   const { installation, servers, apiKey } = await setScene(t);
   const api = await installation.startApi();
   const { postgres } = servers;

@@ -67,7 +67,7 @@ t.test('processes end cleanly while their first connection stalls', async (t) =>
   t.equal(silent.open.size, 0);
 });
 
-t.test('processes end cleanly while a nats-server that they work with stands still', async (t) => {
+t.test('processes end cleanly while their nats-server is suspended', async (t) => {
   const { installation, servers } = await setScene(t);
   const processes = await Promise.all([installation.startApi(), installation.startWorker()]);
   await until('the stream is there', () =>

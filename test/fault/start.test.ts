@@ -99,7 +99,7 @@ function openDatabase(t: Test) {
 const secretKey = (id: string, byte: number) => formatSecretKey(id, Buffer.alloc(32, byte));
 const FIRST = secretKey('k1', 7);
 
-t.test('a SECRET_KEY that the database was not used with is refused, and says what to do', async (t) => {
+t.test('a SECRET_KEY that the database was not used with is rejected, and says what to do', async (t) => {
   const start = (role: string, SECRET_KEY: string) =>
     runProcess([role, '--ops-port', '0'], { ...installation.env, PORT: '0', SECRET_KEY });
   const cases: [keys: string, line: RegExp][] = [

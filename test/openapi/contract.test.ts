@@ -136,7 +136,7 @@ t.test('every error that an operation documents is one it answers with, as docum
   }
 });
 
-t.test('the same refusals have the gRPC status of the catalogue', async (t) => {
+t.test('the same rejections have the gRPC status of the catalogue', async (t) => {
   const surfaces = app.surfaces().filter(({ name }) => name !== 'REST');
   for (const callable of all) {
     const { operation, method } = callable;
@@ -155,7 +155,7 @@ t.test('the same refusals have the gRPC status of the catalogue', async (t) => {
   }
 });
 
-t.test('while the database is away every operation answers 503 as documented', async (t) => {
+t.test('while the database is unavailable every operation answers 503 as documented', async (t) => {
   app.databaseProxy?.setOpen(false);
   app.databaseProxy?.cut();
   const { key } = owner;
@@ -182,6 +182,6 @@ t.test(
   },
 );
 
-t.test('nothing failed inside, and nothing secret was told', async (t) =>
+t.test('there was no internal error, and no secret in a response', async (t) =>
   assertNoLeaks(t, app.recorder, true),
 );

@@ -83,4 +83,6 @@ for (const operation of contract.operations.toSorted((a, b) => isDeleting(a) - i
   });
 }
 
-t.test('nothing failed inside, and nothing secret was told', async (t) => assertNoLeaks(t, app.recorder));
+t.test('there was no internal error, and no secret in a response', async (t) =>
+  assertNoLeaks(t, app.recorder),
+);

@@ -34,7 +34,7 @@ function* bundles(start: number, end: number) {
   }
 }
 
-t.test('an audit that stops and goes on anywhere derives every root and tile', async (t) => {
+t.test('an audit that stops and continues anywhere derives every root and tile', async (t) => {
   const checkpoints = SIZES.map((size) => ({
     origin: ORIGIN,
     size,

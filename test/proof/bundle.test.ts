@@ -66,7 +66,7 @@ t.test("Sigstore's own verifier accepts the Sigstore bundle under our trusted ro
 });
 
 t.test(
-  "Sigstore's own verifier refuses the bundle once anything that is signed or logged is changed",
+  "Sigstore's own verifier rejects the bundle once anything that is signed or logged is changed",
   async (t) => {
     const entry = sigstore.verificationMaterial.tlogEntries[0]!;
     const other = await makeSample(await makeService(t.testdir()));

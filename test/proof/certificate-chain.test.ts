@@ -144,7 +144,7 @@ t.test('a chain is accepted', async (t) => {
   }
 });
 
-t.test('a chain is refused for', async (t) => {
+t.test('a chain is rejected for', async (t) => {
   const dir = t.testdir();
   const authorities = [unauthorisedChains(), unprocessedExtensions(), misidentifiedChains()];
   const chains = [misnamedChains(), expiredChains(), missignedChains(), misshapenChains(), ...authorities];

@@ -91,7 +91,7 @@ t.test('canonical JSON formats numbers as in RFC 8785, appendix B', async (t) =>
   }
 });
 
-t.test('a statement is the JCS of the in-toto statement it stands for', async (t) => {
+t.test('a statement is the JCS of its in-toto statement', async (t) => {
   const odd = ['purl', 'a"b', 'back\\slash', 'tab\t\u0001\u007f\u2028', 'é€😀', '</script>'];
   for (const schema of odd) {
     const statement = {
@@ -110,7 +110,7 @@ t.test('a statement is the JCS of the in-toto statement it stands for', async (t
   }
 });
 
-t.test('a leaf record is the JCS of the hashedrekord entry it stands for', async (t) => {
+t.test('a leaf record is the JCS of its hashedrekord entry', async (t) => {
   const parts = { digest: sha256(utf8('x')), signature: new Uint8Array(72).fill(0xfb), publicKey: spki };
   const entry = {
     kind: 'hashedrekord',

@@ -170,7 +170,7 @@ t.test('a proof at an index beyond 32 bits is followed exactly', async (t) => {
   }
 });
 
-t.test('sizes and indexes that are no such thing are refused, not computed with', async (t) => {
+t.test('invalid sizes and indexes are rejected', async (t) => {
   const root = leaves[0]!;
   for (const bad of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
     t.notOk(verifyInclusion({ leafHash: root, index: bad, size: 1, root }, []), `index ${bad}`);

@@ -58,7 +58,7 @@ t.test('a token of openssl verifies, whatever its algorithms', async (t) => {
   }
 });
 
-t.test("openssl's refusal says why", async (t) => {
+t.test('a rejection by openssl has its reason', async (t) => {
   const tsa = await makeOpensslTsa({ dir: t.testdir(), curve: 'P-256', signerDigest: 'sha256' });
   const response = await tsa.reply(timestampRequest({ digest, nonce, certReq: true, policyOid: '1.2.3.4' }));
   await t.rejects(verifyTimestamp({ response, stamped: { digest }, nonce, chains: [tsa.chain] }), {
@@ -171,7 +171,7 @@ t.test('a nonce is compared as a number', async (t) => {
   );
 });
 
-t.test('each wrong response is refused with its own code', async (t) => {
+t.test('each wrong response is rejected with its own code', async (t) => {
   const ca = forgeCa();
   const [leaf = new Uint8Array(), middle = new Uint8Array(), root = new Uint8Array()] = ca.chain;
   for (const [name, code, forgery] of wrongTimestamps(ca, digest)) {

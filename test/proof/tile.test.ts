@@ -112,7 +112,7 @@ t.test(
   },
 );
 
-t.test('an extension refuses a right edge that is missing, too short or of odd hashes', async (t) => {
+t.test('an extension rejects a right edge that is missing, too short or of odd hashes', async (t) => {
   const tiles = storeOf(600).edge(600);
   t.throws(() => extendTiles({ size: 600, tiles: tiles.slice(1) }, leaves.slice(0, 1)), FormatError);
   t.throws(() => extendTiles({ size: 600, tiles: tiles.slice(0, 1) }, leaves.slice(0, 1)), FormatError);
@@ -197,7 +197,7 @@ t.test('tiles of half the height give the same proofs', async (t) => {
   t.ok(same.every(Boolean));
 });
 
-t.test('proofs that cannot be are refused', async (t) => {
+t.test('impossible proofs are rejected', async (t) => {
   for (const [index, size] of [
     [0, 0],
     [5, 5],

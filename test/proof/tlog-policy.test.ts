@@ -56,7 +56,7 @@ t.test('blanks, comments and names of any letters are allowed', async (t) => {
   t.match(parsePolicy(text), { witnesses: [{ name: 'dépôt' }], groups: [{ threshold: 1 }], quorum: 'g' });
 });
 
-t.test('a text that breaks a rule is refused', async (t) => {
+t.test('a text that breaks a rule is rejected', async (t) => {
   const witness = `witness w ${vkey(x1)}\nwitness v ${vkey(x2)}\n`;
   const renamed = encodeVerifierKey(noteKey('other', x1!.publicKey, COSIGNATURE_V1_KEY));
   const bad: [string, string][] = [

@@ -31,7 +31,7 @@ t.test('a bundle of another version could not be checked, whatever else is in it
   }
 });
 
-t.test('a misshapen bundle is refused with every wrong member named', async (t) => {
+t.test('a misshapen bundle is rejected with every wrong member named', async (t) => {
   const result = await verify(
     changed((b) => {
       Object.assign(b, { media_type: 'x', extra: 1 });

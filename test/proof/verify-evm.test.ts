@@ -47,7 +47,7 @@ t.test('an RPC that is down or lies in form could not check', async (t) => {
   }
 });
 
-t.test('what contradicts bundle, trust roots or chain is refuted', async (t) => {
+t.test('evidence that contradicts bundle, trust roots or chain fails', async (t) => {
   const recoded = (change: object) => toBase64(encodeEvmEvidence({ ...evidence, ...change }));
   const cases: [code: string, bundle: JsonObject, trust?: object][] = [
     ['witness.malformed', withChain((w) => Object.assign(w, { evidence: '' }))],

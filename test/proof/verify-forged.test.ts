@@ -31,7 +31,7 @@ t.test('no part of another bundle of the same batch makes a bundle say more than
   }
 });
 
-t.test('a forgery is refused for what is forged', async (t) => {
+t.test('a forgery is rejected for what is forged', async (t) => {
   const first = (b: Bundle) => b.checkpoints[0]!;
   const entry = (b: Bundle) => b.sigstore_bundle.verificationMaterial.tlogEntries[0]!;
   const rewrite = (b: Bundle, note: string) => {

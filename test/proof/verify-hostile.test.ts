@@ -7,7 +7,7 @@ import { restJson } from './rest-json.js';
 import { makeSample } from './sample.js';
 import { changed, good, otherGood, STEPS, sample, service, verify } from './verifying.js';
 
-t.test('hostile input is refused, quickly and without an exception', async (t) => {
+t.test('hostile input is rejected, quickly and without an exception', async (t) => {
   const struct = (value: unknown) => changed((b) => Object.assign(b.witnesses[0]!, { detail: value }));
   const deep = JSON.parse(`${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`);
   const cyclic: Record<string, unknown> = {};

@@ -81,7 +81,7 @@ t.test('a header that does not confirm it refutes it', async (t) => {
   }
 });
 
-t.test('any flipped byte is refused', async (t) => {
+t.test('any flipped byte is rejected', async (t) => {
   const file = fromBase64(good.witnesses[1]!.evidence);
   for (let i = 0; i < file.length; i++) {
     const { verdict } = await check(evidenceOf(file.with(i, file[i]! ^ 0x01)));
@@ -103,7 +103,7 @@ t.test('any flipped byte is refused', async (t) => {
   }
 });
 
-t.test('what says nothing of a block in Bitcoin proves nothing', async (t) => {
+t.test('evidence without a Bitcoin block proves nothing', async (t) => {
   const pending = { kind: 'pending', uri: 'https://calendar.example' } as const;
   const waiting = evidenceOf(encodeOts(timestampOver(note, pending)));
   const promised = await check({ ...waiting, detail: { status: 'pending' } });
@@ -133,7 +133,7 @@ t.test('every header that is given for one of its blocks must confirm it', async
   t.strictSame(time, new Date(PROVEN.getTime() - 60_000), 'the earliest counts');
 });
 
-t.test('detail says what the evidence says', async (t) => {
+t.test('detail matches the evidence', async (t) => {
   const { detail } = good.witnesses[1]!;
   for (const [member, value] of [
     ['bitcoin_height', HEIGHT + 1],

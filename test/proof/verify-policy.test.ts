@@ -158,7 +158,7 @@ t.test('of several policies in force the one that may yet be met speaks, or the 
   t.match(failed.summary, 'the required witness second has not vouched');
 });
 
-t.test("a caller's own policy stands above those of the trust roots", async (t) => {
+t.test("a caller's policy overrides those of the trust roots", async (t) => {
   const trustRoots = rootsWith({ version: 1, required: ['tsa'], from: -HOUR });
   t.equal((await verify(good, { trustRoots })).verdict, 'verified');
   const policy = { required: ['second'] };
@@ -167,7 +167,7 @@ t.test("a caller's own policy stands above those of the trust roots", async (t) 
   t.equal((await verify(good, { trustRoots: strict, policy: { required: ['tsa'] } })).verdict, 'verified');
 });
 
-t.test('a log that was closed goes on to verify, and signs nothing that is proven to be later', async (t) => {
+t.test('a closed log still verifies, except checkpoints that are proven to be later', async (t) => {
   const closedAt = (ms: number) =>
     rootsOf(service, {
       transparencyLogs: makeTrustRoots(service).transparencyLogs.map((log) => ({

@@ -83,7 +83,7 @@ t.test('evidence under a name of another kind of witness does not count', async 
   t.not(verification.verdict, 'verified');
 });
 
-t.test('trust roots with a quorum that is always or never met are refused', async (t) => {
+t.test('trust roots with a quorum that is always or never met are rejected', async (t) => {
   for (const impossible of [quorum(0, 'tsa'), quorum(2, 'tsa'), quorum(2, 'tsa', 'tsa'), quorum(-1, 'tsa')]) {
     const verification = await judge(['log', 'tsa'], { required: [], quorums: [impossible] });
     t.equal(verification.verdict, 'could_not_check', JSON.stringify(impossible));

@@ -119,7 +119,7 @@ t.test('of a oneof exactly one member may be there', async (t) => {
   t.equal(empty.verdict, 'verified', 'null is no member');
 });
 
-t.test('members that the format does not have are refused in every message', async (t) => {
+t.test('members that the format does not have are rejected in every message', async (t) => {
   const messages = pathsOf(sample.bundle.sigstoreBundle as Json);
   t.equal(messages.length, 10);
   for (const path of messages) {

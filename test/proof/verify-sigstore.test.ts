@@ -90,7 +90,7 @@ t.test('without a trusted root no log and no time is said to be checked', async 
   t.match(found.summary, 'This artifact is signed by the given key. Not checked: no trusted root was given');
 });
 
-t.test('a changed bundle, another file, key or log is refused', async (t) => {
+t.test('a changed bundle, another file, key or log is rejected', async (t) => {
   const stranger = makeSigner('P-256');
   const entry = (bundle: BundleJson) => bundle.verificationMaterial.tlogEntries[0]!;
   const bytesAt = (text: string, at: number) =>
@@ -183,7 +183,7 @@ t.test('a signature over the file itself verifies with each kind of key, and nee
   }
 });
 
-t.test('every kind of entry is understood, and refused when it is about something else', async (t) => {
+t.test('every kind of entry is understood, and rejected when it is about something else', async (t) => {
   const signer = makeSigner('P-256');
   const log = makeLog();
   const { json, pae, payload } = statementBundle(artifact, signer);
@@ -299,7 +299,7 @@ function rootWith(tsa: OpensslTsa | undefined, start = '2020-01-01T00:00:00Z'): 
   return { mediaType: OWN_ROOT.mediaType, timestampAuthorities: tsa ? [authority] : [] };
 }
 
-t.test('a trusted root that is malformed is refused, and says where', (t: Test) => {
+t.test('a trusted root that is malformed is rejected, and says where', (t: Test) => {
   const { trustedRoot: root } = makeLog();
   const cases: [message: string, change: (root: ReturnType<typeof makeLog>['trustedRoot']) => unknown][] = [
     ['/mediaType: must be', (root) => Object.assign(root, { mediaType: 'text/plain' })],
@@ -329,7 +329,7 @@ t.test('a trusted root that is malformed is refused, and says where', (t: Test) 
   t.end();
 });
 
-t.test('a key of another kind is refused', (t: Test) => {
+t.test('a key of another kind is rejected', (t: Test) => {
   const x25519 = Buffer.from('302a300506032b656e032100'.padEnd(88, '0'), 'hex');
   t.throws(() => parsePublicKey(x25519), { message: 'is neither an Ed25519 nor an ECDSA key' });
   t.throws(() => parsePublicKey(Buffer.from('junk')), { name: 'FormatError' });

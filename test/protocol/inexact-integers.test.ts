@@ -58,7 +58,7 @@ t.test('an integer is found that a double does not give back with every digit', 
   for (const number of held) t.strictSame(findInexactIntegers(`[${number}]`), [], number);
 });
 
-t.test('what is taken is taken in its canonical form, too', async (t) => {
+t.test('accepted numbers are accepted in canonical form as well', async (t) => {
   for (let exponent = 0; exponent < 30; exponent++) {
     for (const digits of [
       '1',

@@ -205,7 +205,7 @@ t.test(
   },
 );
 
-t.test('what strangers put in is shown as text, within bounds, or refused with a sentence', async (t) => {
+t.test('what strangers put in is shown as text, within bounds, or rejected with a sentence', async (t) => {
   const markup = '<img src=x onerror=alert(1)>\u202eexe.nosj';
   await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
     await page.goto(`${app.verifyUrl}/`);

@@ -86,7 +86,7 @@ t.test('CBOR has one encoding of each value, that of RFC 8949', async (t) => {
   for (const value of [0.5, 2 ** 53, Number.NaN]) t.throws(() => encodeCbor(value), RangeError);
 });
 
-t.test('CBOR in any other encoding is refused, and bounded', async (t) => {
+t.test('CBOR in any other encoding is rejected, and bounded', async (t) => {
   const wrong = {
     'longer than need be': [
       '1817',
@@ -140,7 +140,7 @@ t.test('a receipt is that of RFC 9942, and reads as it was written', async (t) =
   t.match(verified, { check: { status: 'passed' }, origin: service.origin, logIndex: INDEX, treeSize: SIZE });
 });
 
-t.test('a receipt is refused with any byte changed, cut off or added', async (t) => {
+t.test('a receipt is rejected with any byte changed, cut off or added', async (t) => {
   const bytes = makeReceipt();
   for (let at = 0; at < bytes.length; at++) {
     for (const flip of [0x01, 0x80]) {
@@ -153,7 +153,7 @@ t.test('a receipt is refused with any byte changed, cut off or added', async (t)
   t.equal((await verifyReceipt(Buffer.concat([bytes, Buffer.alloc(1)]), asked)).check.status, 'failed');
 });
 
-t.test('a receipt is refused for another leaf, submission, log, key, environment or time', async (t) => {
+t.test('a receipt is rejected for another leaf, submission, log, key, environment or time', async (t) => {
   const code = async (
     change: Partial<typeof asked> & { environment?: 'live' | 'test' },
     receipt = makeReceipt(),

@@ -124,7 +124,7 @@ t.test('a manifest that contradicts itself is neither made nor read', async (t) 
   }
 });
 
-t.test('anything but a canonical manifest is refused', async (t) => {
+t.test('anything but a canonical manifest is rejected', async (t) => {
   const good = fromUtf8(signManifest(service, manifestFields()));
   const envelope = JSON.parse(good);
   const wrapped = (statement: string) => fromUtf8(manifestEnvelope(utf8(statement), Uint8Array.of(1)));

@@ -25,13 +25,13 @@ t.test('Bitcoin’s first block is read', async (t) => {
   t.equal(latestTimeOf(header).toISOString(), '2009-01-03T20:15:05.000Z', 'clocks may differ by two hours');
 });
 
-t.test('a header without proof of work is refused, whatever byte was changed', async (t) => {
+t.test('a header without proof of work is rejected, whatever byte was changed', async (t) => {
   for (let i = 0; i < GENESIS.length; i++) {
     t.throws(() => parseBlockHeader(GENESIS.with(i, GENESIS[i]! ^ 0x01)), FormatError, `byte ${i}`);
   }
 });
 
-t.test('a header of another length, or with a target that is none, is refused', async (t) => {
+t.test('a header of another length, or with a target that is none, is rejected', async (t) => {
   const withBits = (bits: number) => {
     const header = Buffer.from(GENESIS);
     header.writeUInt32LE(bits, 72);

@@ -58,7 +58,7 @@ t.test('items in another order or repeated mean the same, and are written in one
   t.strictSame(messy, neat);
 });
 
-t.test('what is malformed is refused', async (t) => {
+t.test('malformed input is rejected', async (t) => {
   const wrong: Record<string, (Uint8Array | string)[]> = {
     'nothing at all': [],
     'an unknown operation': ['f4', BITCOIN],

@@ -76,7 +76,7 @@ t.test('merging makes the same file', async (t) => {
   }
 });
 
-t.test('what is refused there is refused here', async (t) => {
+t.test('both reject the same proofs', async (t) => {
   const good = encodeOts(samples(FUZZ.seed + 3)[0]!);
   const damaged = Array.from({ length: Math.min(good.length, 500) }, (_, i) => [
     good.with(i, good[i]! ^ 0x01),

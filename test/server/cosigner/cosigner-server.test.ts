@@ -54,7 +54,7 @@ t.test('both interfaces, over HTTP/1.1 and HTTP/2', async (t) => {
   session.close();
 });
 
-t.test('what is no request of the interface is refused before it is read', async (t) => {
+t.test('requests outside the interface are rejected before they are read', async (t) => {
   const { url, port, asked } = await open(t);
   const status = async (path: string, init?: RequestInit) => (await fetch(url + path, init)).status;
   t.equal(await status('/'), 404);

@@ -66,7 +66,7 @@ t.test('a log that grows is cosigned, and the note is kept with its signatures',
   t.equal((await add(log.request(257, 257))).status, 200, 'the same again');
 });
 
-t.test('everything else is refused with the status of the specification', async (t) => {
+t.test('everything else is rejected with the status of the specification', async (t) => {
   const { add, other } = await open(t);
   const fork = log.fork(3);
   const stranger = growLog(log.origin);
@@ -220,7 +220,7 @@ t.test(
   },
 );
 
-t.test('what is kept outlives the process, and a broken folder is no empty one', async (t) => {
+t.test('state survives restarts, and a corrupt folder is not taken for an empty one', async (t) => {
   const first = await open(t);
   await first.add(log.request(0, 10));
   const again = await open(t, ['ed25519'], first.dir);

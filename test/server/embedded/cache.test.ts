@@ -8,7 +8,7 @@ import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binar
 import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
 import { closedHome } from '../../support/servers/embedded-process.js';
 
-t.test('an entry is built once for all who want it, and not at all by a build that fails', async (t) => {
+t.test('an entry is built once for concurrent callers, and a failed build leaves none', async (t) => {
   const cacheDir = await openCacheDir(join(closedHome(t), 'cache'));
   let builds = 0;
   const build = async (dir: string) => {
@@ -29,7 +29,7 @@ t.test('an entry is built once for all who want it, and not at all by a build th
   t.same(readdirSync(join(cacheDir, 'entry')), ['file']);
 });
 
-t.test('an unpacked package is kept, and one that does not exist is refused without leavings', async (t) => {
+t.test('an unpacked package is kept, and one that does not exist is rejected without leavings', async (t) => {
   const cacheDir = await openCacheDir(join(closedHome(t), 'cache'));
   await t.rejects(fetchDebianPackage('attest-no-such-package', cacheDir), { code: 'not_installed' });
   t.same(readdirSync(cacheDir), ['lock']);

@@ -25,7 +25,7 @@ t.test('a data directory is made closed to others, with its parents', async (t) 
   await dataDir.release();
 });
 
-t.test('a second instance is refused and told who holds the directory', async (t) => {
+t.test('a second instance is rejected with the holder of the directory', async (t) => {
   const path = closedHome(t);
   const now = () => new Date('2026-01-02T03:04:05.678Z');
   const first = await lockDataDir({ path, now });
@@ -82,7 +82,7 @@ t.test('a program started by the holder does not inherit the lock', async (t) =>
   await once(child, 'close');
 });
 
-t.test('an empty directory that others may write into is closed, one with files is refused', async (t) => {
+t.test('an empty directory that others may write into is closed, one with files is rejected', async (t) => {
   const path = closedHome(t);
   chmodSync(path, 0o777);
   await (await lockDataDir({ path })).release();
@@ -91,7 +91,7 @@ t.test('an empty directory that others may write into is closed, one with files 
   await t.rejects(lockDataDir({ path }), { code: 'data_dir_unusable', message: /run "chmod go-w/ });
 });
 
-t.test('a path that cannot be a directory is refused', async (t) => {
+t.test('a path that cannot be a directory is rejected', async (t) => {
   const home = closedHome(t);
   writeFileSync(join(home, 'file'), '');
   await t.rejects(lockDataDir({ path: join(home, 'file') }), {
@@ -101,7 +101,7 @@ t.test('a path that cannot be a directory is refused', async (t) => {
   await t.rejects(lockDataDir({ path: join(home, 'file/below') }), { code: 'data_dir_unusable' });
 });
 
-t.test("another user's directory is refused", async (t) => {
+t.test("another user's directory is rejected", async (t) => {
   let path = '/';
   if (process.geteuid?.() === 0) {
     path = closedHome(t);
@@ -110,7 +110,7 @@ t.test("another user's directory is refused", async (t) => {
   await t.rejects(lockDataDir({ path }), { code: 'data_dir_unusable', message: /belongs to user id/ });
 });
 
-t.test('a waiting lock is had when the holder lets go', async (t) => {
+t.test('a waiting lock is acquired when the holder releases it', async (t) => {
   const path = join(closedHome(t), 'lock');
   const first = await findFileLock(path);
   t.equal(await findFileLock(path), undefined);

@@ -132,7 +132,7 @@ t.test(
   },
 );
 
-t.test('where it cannot be had, the error says how to install it', async (t) => {
+t.test('if it is not available, the error says how to install it', async (t) => {
   const home = closedHome(t);
   const env = { PATH: binDir(t, isShellOrFlock) };
   const child = startEmbeddedProcess({

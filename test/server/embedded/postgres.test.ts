@@ -112,7 +112,7 @@ t.test('the server gets none of our environment and survives Ctrl-C in our termi
   });
 });
 
-t.test('an ordinary user starts it, is refused twice, and finds the data again', async (t) => {
+t.test('an ordinary user starts it, is rejected twice, and finds the data again', async (t) => {
   const user = findOrdinaryUser();
   const home = closedHome(t, user);
   const options = {

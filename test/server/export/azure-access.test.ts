@@ -16,7 +16,7 @@ const NAME = 'copies/a.jsonl';
 const HOUR = 3_600_000;
 const write = { object: textObject(NAME, 'one'), control: control() };
 
-t.test('a signature that cannot serve is refused before any request', async (t) => {
+t.test('a signature that cannot serve is rejected before any request', async (t) => {
   const { container, proxy, open } = await setAzureScene(t, azurite);
   const past = new Date(Date.now() - 2 * HOUR);
   const cases = [

@@ -38,7 +38,7 @@ t.test('says what the owner of a container has to do', async (t) => {
     t.match(toAzureError(failure(status, code), subject).message, says);
 });
 
-t.test('tells a lost race from other refusals', async (t) => {
+t.test('tells a lost race from other rejections', async (t) => {
   for (const [status, code] of [
     [412, 'ConditionNotMet'],
     [412, ''],

@@ -37,7 +37,7 @@ t.test('a token that is rejected is replaced with the next attempt', async (t) =
   t.same(await destination.write(textObject(NAME, 'two', 2), control()), { outcome: 'written' });
 });
 
-t.test('a service account that is not of the project is refused before any request', async (t) => {
+t.test('a service account that is not of the project is rejected before any request', async (t) => {
   const { server, proxy, open } = await setGcsScene(t);
   for (const serviceAccount of [
     'exports@customer.iam.gserviceaccount.com',

@@ -114,7 +114,7 @@ t.test('a write that was stored and not answered is written', async (t) => {
   t.equal(server.requests.filter(({ operation }) => operation === 'PutObject').length, 1);
 });
 
-t.test('a store that was away is written to when it is back', async (t) => {
+t.test('a store that was unavailable is written to when it is back', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);
   await server.goAway();

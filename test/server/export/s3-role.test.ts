@@ -74,7 +74,7 @@ t.test("a role is assumed with the project's id, for the bucket's requests only"
   for (const { accessKeyId } of store.requests) t.match(accessKeyId, /^ASIA/);
 });
 
-t.test('a role that others could have us assume is refused by the probe', async (t) => {
+t.test('a role that others could have us assume is rejected by the probe', async (t) => {
   const { sts, store, open } = await startAws(t);
   await (await open({ roleArn: ROLE })).probe(signal);
   t.strictSame(
@@ -160,7 +160,7 @@ t.test("an owner's keys are used beside everything else", async (t) => {
   for (const { accessKeyId } of store.requests) t.equal(accessKeyId, OWNER.accessKeyId);
 });
 
-t.test('settings that contradict each other are refused', async (t) => {
+t.test('settings that contradict each other are rejected', async (t) => {
   const { accessKeyId, secretAccessKey } = OWNER;
   const endpoint = 'https://store.example';
   for (const [settings, message] of [

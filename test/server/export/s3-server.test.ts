@@ -56,7 +56,7 @@ t.test('streams of the bare SDK come in signed chunks with a checksum in the tra
   }
 });
 
-t.test('a wrong checksum, and one byte that changed on its way, are refused', async (t) => {
+t.test('a wrong checksum, and one byte that changed on its way, are rejected', async (t) => {
   const { server, client, stored } = await setUp(t);
   const put = (checksums: object) =>
     client.send(new PutObjectCommand({ Bucket: BUCKET, Key: 'a', Body: 'one', ...checksums }));
@@ -144,7 +144,7 @@ t.test('parts are checked when the upload is completed', async (t) => {
   await t.rejects(complete([two]), { name: 'NoSuchUpload' });
 });
 
-t.test('a request that is not signed, or not all of it, is refused', async (t) => {
+t.test('a request that is not signed, or not all of it, is rejected', async (t) => {
   const { server, client } = await setUp(t);
   const statusOf = (headers: Record<string, string>, path = `/${BUCKET}/a`) =>
     new Promise((resolve, reject) => {
@@ -182,7 +182,7 @@ t.test('a request that is not signed, or not all of it, is refused', async (t) =
   await t.rejects(get(), { name: 'AccessDenied' });
 });
 
-t.test('malformed chunks are refused', async (t) => {
+t.test('malformed chunks are rejected', async (t) => {
   const { server, client, stored } = await setUp(t);
   const bodies = [
     'zz\r\n',

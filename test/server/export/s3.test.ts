@@ -157,7 +157,7 @@ t.test('permission to list the bucket is not needed, to read and to write is', a
   await t.rejects(bucket.probe(signal), mayNotWrite);
 });
 
-t.test('a store that ignores conditions or loses metadata is refused', async (t) => {
+t.test('a store that ignores conditions or loses metadata is rejected', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);
   const answering = (headers: Record<string, string>): Fault => {

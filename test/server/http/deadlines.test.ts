@@ -126,7 +126,7 @@ t.test(
   },
 );
 
-t.test('a deadline that has passed already is told, and nothing is done', async (t) => {
+t.test('an expired deadline is reported, and nothing is executed', async (t) => {
   for (const { name, call } of surfaces) {
     const artifact = randomBytes(32).toString('hex');
     const headers = { 'grpc-timeout': '0m', 'connect-timeout-ms': '0' };
@@ -137,7 +137,7 @@ t.test('a deadline that has passed already is told, and nothing is done', async 
   }
 });
 
-t.test('what is no deadline is refused', async (t) => {
+t.test('an invalid deadline is rejected', async (t) => {
   for (const { name, call } of surfaces) {
     for (const wrong of ['x', '-1', '1', '1.5S', '123456789S', '1h', '10S 10S']) {
       const headers = { 'grpc-timeout': wrong, 'connect-timeout-ms': `${wrong}!` };

@@ -11,7 +11,7 @@ const { createAttestation } = AttestationService.method;
 const AUTHORIZATION = `Bearer ${KEYS.all}`;
 const RPC = '/attestation.v1.InfoService/GetHealth';
 
-t.test('a message that is too large is refused on every surface', async (t) => {
+t.test('a message that is too large is rejected on every surface', async (t) => {
   const api = await startApiServer(t);
   const input = {
     artifact: { sha256: 'ab'.repeat(32) },
@@ -78,7 +78,7 @@ const CONNECT_GARBAGE: Garbage[] = [
   ['a type that is none at all', { 'content-type': '///' }, 'x', 'request.unsupported_media_type'],
 ].map(([what, headers, body, code]) => ({ what, headers, body, code }) as Garbage);
 
-t.test('garbage on Connect is refused in the form of every error', async (t) => {
+t.test('garbage on Connect is rejected in the form of every error', async (t) => {
   const api = await startApiServer(t);
   for (const { what, headers, body, code } of CONNECT_GARBAGE) {
     const answer = await request(`${api.baseUrl}/attestation.v1.BatchService/GetBatch`, {
@@ -100,7 +100,7 @@ t.test('garbage on Connect is refused in the form of every error', async (t) => 
   await livesOn(t, api);
 });
 
-t.test('ProtoJSON that names something unknown is refused, not dropped', async (t) => {
+t.test('ProtoJSON that names something unknown is rejected, not dropped', async (t) => {
   const api = await startApiServer(t);
   for (const [json, message] of [
     [{ status: 'witnessed' }, /enum attestation\.v1\.BatchStatus from JSON: "witnessed"/],
@@ -117,7 +117,7 @@ t.test('ProtoJSON that names something unknown is refused, not dropped', async (
   }
 });
 
-t.test('garbage on gRPC and gRPC-Web is refused in the form of every error', async (t) => {
+t.test('garbage on gRPC and gRPC-Web is rejected in the form of every error', async (t) => {
   const api = await startApiServer(t);
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());

@@ -49,7 +49,7 @@ const STATUS = loadSync('google/rpc/status.proto', {
   includeDirs: [join(dirname(createRequire(import.meta.url).resolve('google-gax')), '../protos')],
 });
 
-t.test('health is told of the server and of each service, to anyone', async (t) => {
+t.test('anyone can read the health of the server and of each service', async (t) => {
   const health = healthClient(app.baseUrl);
   t.teardown(health.close);
   const statuses = Object.fromEntries(['', ...ADMIN, ...names].map((name) => [name, { status: 'SERVING' }]));
@@ -59,7 +59,7 @@ t.test('health is told of the server and of each service, to anyone', async (t) 
   await t.rejects(health.call('Check', { service: 'no.such.Service' }), { code: status.NOT_FOUND });
 });
 
-t.test('health follows readiness: it is away with the database, and back with it', async (t) => {
+t.test('health follows readiness: it goes down and comes back with the database', async (t) => {
   const all = watch(t, '');
   const one = watch(t, 'attestation.v1.BatchService');
   const unknown = watch(t, 'no.such.Service');
@@ -90,7 +90,7 @@ function watch(t: Test, service: string): { next: () => Promise<JsonObject> } {
 }
 
 for (const version of REFLECTION_VERSIONS) {
-  t.test(`reflection ${version} tells of every service, and of all that is needed to call it`, async (t) => {
+  t.test(`reflection ${version} describes every service and everything needed to call it`, async (t) => {
     const [listed] = await reflect(app.baseUrl, version, [{ list_services: '' }]);
     t.same(servicesOf(listed ?? {}).sort(), [...names, ...ADMIN, ...STANDARD].sort());
     const set = fromBinary(FileDescriptorSetSchema, await describeByReflection(app.baseUrl, version));

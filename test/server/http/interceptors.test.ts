@@ -58,7 +58,7 @@ t.test('a call with a good key is answered', (t) =>
   }),
 );
 
-t.test('a call without credentials is refused', (t) =>
+t.test('a call without credentials is rejected', (t) =>
   onEverySurface(t, async (t, caller) => {
     for (const authorization of [undefined, '', 'Basic abc', 'Bearer', 'Bearer  ']) {
       const options = authorization === undefined ? {} : { headers: { authorization } };
@@ -70,7 +70,7 @@ t.test('a call without credentials is refused', (t) =>
   }),
 );
 
-t.test('a wrong key is refused', (t) =>
+t.test('a wrong key is rejected', (t) =>
   onEverySurface(t, async (t, caller) => {
     for (const key of ['svc_test_wrong', 'admin', `${KEYS.all} more`, 'x'.repeat(10_000)]) {
       const outcome = await caller.call(getHealth, {}, bearer(key));
@@ -80,7 +80,7 @@ t.test('a wrong key is refused', (t) =>
   }),
 );
 
-t.test('a key without the scope is told which one it lacks', (t) =>
+t.test("a key without the scope gets the missing scope's name", (t) =>
   onEverySurface(t, async (t, caller) => {
     const outcome = await caller.call(getBatch, { id: 'btc_1' }, bearer(KEYS.noScopes));
     isError(t, caller, outcome, ErrorCode.AUTH_INSUFFICIENT_SCOPE);
@@ -102,7 +102,7 @@ t.test('a spent read window is 429 with its headers', (t) =>
   }),
 );
 
-t.test('a submission is refused where its window is known to be spent', (t) =>
+t.test('a submission is rejected where its window is known to be spent', (t) =>
   onEverySurface(t, async (t, caller) => {
     const outcome = await caller.call(createAttestation, NEW_SUBMISSION, bearer(KEYS.spent));
     isError(t, caller, outcome, ErrorCode.RATE_LIMIT_EXCEEDED);
@@ -112,7 +112,7 @@ t.test('a submission is refused where its window is known to be spent', (t) =>
   }),
 );
 
-t.test('the headers speak of the windows as the call leaves them', (t) =>
+t.test('the headers show the windows after the call', (t) =>
   onEverySurface(t, async (t, caller) => {
     const outcome = await caller.call(createAttestation, NEW_SUBMISSION, bearer(KEYS.all));
     t.equal(outcome.code, 'ok');
@@ -150,7 +150,7 @@ t.test('a failure is logged under the request id and says nothing of its cause',
   }
 });
 
-t.test('a message that breaks a rule of its proto is refused', (t) =>
+t.test('a message that breaks a rule of its proto is rejected', (t) =>
   onEverySurface(t, async (t, caller) => {
     const outcome = await caller.call(listBatches, { limit: 201 }, bearer(KEYS.all));
     isError(t, caller, outcome, ErrorCode.REQUEST_INVALID);
@@ -219,7 +219,7 @@ t.test('a deadline longer than any timer is none', async (t) => {
   }
 });
 
-t.test('a request is told of once, by who, what and outcome', async (t) => {
+t.test('a request has one log line with caller, RPC and outcome', async (t) => {
   const { baseUrl, lines, observed } = await startApiServer(t);
   for (const caller of callers(baseUrl)) {
     t.teardown(caller.close);

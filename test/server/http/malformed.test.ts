@@ -19,7 +19,7 @@ const AUTHORIZATION = `Bearer ${KEYS.all}`;
 const HEALTH = `GET /v1/service/health HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZATION}\r\n`;
 const RPC = '/attestation.v1.InfoService/GetHealth';
 
-t.test('what is no HTTP is refused with an envelope', async (t) => {
+t.test('malformed HTTP is rejected with an error envelope', async (t) => {
   const api = await startApiServer(t);
   for (const bytes of [
     'hello\r\n\r\n',
@@ -126,7 +126,7 @@ t.test('an idle connection is closed after its time', async (t) => {
   await livesOn(t, api);
 });
 
-t.test('a target that names no usable host is refused', async (t) => {
+t.test('a target that names no usable host is rejected', async (t) => {
   const api = await startApiServer(t);
   const post = (host: string) =>
     `POST ${RPC} HTTP/1.1\r\n${host}authorization: ${AUTHORIZATION}\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}`;
@@ -192,7 +192,7 @@ t.test('connections beyond the bound are closed at once', async (t) => {
 });
 
 t.test(
-  'a call that is not answered in time is told so, on every surface, and its late answer is dropped',
+  'a call that times out gets an error on every surface, and its late response is dropped',
   async (t) => {
     let open = () => {};
     const gate = new Promise<void>((resolve) => {
@@ -225,7 +225,7 @@ t.test(
   },
 );
 
-t.test('a body that is to be asked for is asked for once the request is admitted', async (t) => {
+t.test('100 Continue is sent once the request is admitted', async (t) => {
   const api = await startApiServer(t);
   const body = JSON.stringify({ artifact: { sha256: 'ab'.repeat(32) }, metadata: { schema: 'purl' } });
   const head = (authorization: string, length = body.length) =>
@@ -264,7 +264,7 @@ t.test('a body that is to be asked for is asked for once the request is admitted
   t.equal(created[':status'], 201);
 });
 
-t.test('what two readers could take for different requests is refused', async (t) => {
+t.test('ambiguous requests are rejected', async (t) => {
   const api = await startApiServer(t);
   const close = 'connection: close\r\n\r\n';
   const twice = [
@@ -295,7 +295,7 @@ t.test('what two readers could take for different requests is refused', async (t
   await livesOn(t, api);
 });
 
-t.test('JSON with two members of one name is refused on every surface', async (t) => {
+t.test('JSON with two members of one name is rejected on every surface', async (t) => {
   const api = await startApiServer(t);
   const json = '{"artifact":{"sha256":"a"},"metadata":{"schema":"a","b":{"c":1,"c":2}}}';
   const rpc = '/attestation.v1.AttestationService/CreateAttestation';

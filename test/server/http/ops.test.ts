@@ -107,7 +107,7 @@ t.test('metrics count requests, time them, and read gauges when scraped', async 
   t.notMatch(second, 'stage="seal"');
 });
 
-t.test('what fails in one environment takes no other away, and is told', async (t) => {
+t.test('a failure in one environment does not affect another, and is reported', async (t) => {
   const failing = new Set<string>();
   const check = (name: string) => async () => (failing.has(name) ? `${name} is frozen` : undefined);
   const { get } = await startOps(t, [

@@ -22,7 +22,7 @@ async function assertAlive(t: Tap, library: Library): Promise<void> {
 }
 type Tap = Pick<typeof t, 'equal' | 'same'>;
 
-t.test('what is not JSON is told so, and quoted nowhere', async (t) => {
+t.test('malformed JSON is rejected and not quoted', async (t) => {
   const library = await startLibrary(t);
   const bodies: (string | Buffer)[] = [
     '{',
@@ -61,7 +61,7 @@ t.test('what is not JSON is told so, and quoted nowhere', async (t) => {
   await assertAlive(t, library);
 });
 
-t.test('bodies that try to be more than data are data, or refused', async (t) => {
+t.test('bodies that try to be more than data are data, or rejected', async (t) => {
   const library = await startLibrary(t);
   t.same(problems(await askJson(library, 'POST /v1/echo', '{"__proto__":{"string_field":"x"}}')), [
     '/__proto__: is not a known member',
@@ -126,7 +126,7 @@ t.test('an endless body is answered, then its connection ends', async (t) => {
   await assertAlive(t, library);
 });
 
-t.test('a refusal reaches a client that has announced a huge body and not sent it', async (t) => {
+t.test('a rejection reaches a client that has announced a huge body and not sent it', async (t) => {
   const library = await startLibrary(t);
   const wire = openWire(library);
   wire.socket.write(

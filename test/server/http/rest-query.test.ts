@@ -35,7 +35,7 @@ t.test('query parameters become fields', async (t) => {
   }
 });
 
-t.test('query parameters that do not fit are refused, each by name', async (t) => {
+t.test('query parameters that do not fit are rejected, each by name', async (t) => {
   const library = await startLibrary(t);
   const unknown = (name: string) => [`/${name}: is not a known parameter`];
   const table: [query: string, problems: string[]][] = [
@@ -90,7 +90,7 @@ t.test('query parameters that do not fit are refused, each by name', async (t) =
   t.same(library.calls, []);
 });
 
-t.test('a body that does not fit its binding is refused', async (t) => {
+t.test('a body that does not fit its binding is rejected', async (t) => {
   const library = await startLibrary(t);
   const table: [line: string, json: unknown, problems: string[]][] = [
     ['POST /v1/shelves/top/books', { shelf: 'top' }, ['/shelf: is given by the path']],

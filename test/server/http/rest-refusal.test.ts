@@ -8,7 +8,7 @@ import * as refused from '../../gen/library/v1/refused_pb.js';
 import { ask, askJson, callHandler, codeOf, libraryHandlers, startLibrary } from './rest-library.js';
 
 t.test(
-  'a request is refused in the order of the API, and its body is not read before it is admitted',
+  'a request is rejected in the order of the API, and its body is not read before it is admitted',
   async (t) => {
     let admitted = 0;
     let refusal: ApiError | undefined = new ApiError(
@@ -128,7 +128,7 @@ t.test('every error has its status, its envelope and its headers', async (t) => 
   }
 });
 
-t.test('a service that cannot be served is refused at start, naming the RPC', async (t) => {
+t.test('a service that cannot be served is rejected at start, naming the RPC', async (t) => {
   const make = (desc: Parameters<typeof createRestHandler>[0]['services'][number]['desc']) => () =>
     createRestHandler({
       services: [

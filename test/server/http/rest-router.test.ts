@@ -132,7 +132,7 @@ t.test('the methods of a path are those of every template that matches it', asyn
   t.same(router.allowedMethods('/v1/nothing'), []);
 });
 
-t.test('templates that match the same paths with the same method are refused, naming both', async (t) => {
+t.test('templates that match the same paths with the same method are rejected, naming both', async (t) => {
   const clash = (a: string, b: string) => t.throws(() => routerOf(a, b), /both match/, `${a} and ${b}`);
   t.throws(
     () => routerOf('GET /v1/books/{id}', 'GET /v1/books/{isbn=*}'),

@@ -36,7 +36,7 @@ t.test('templates that follow the grammar are parsed', async (t) => {
   }
 });
 
-t.test('a malformed template is refused with the column', async (t) => {
+t.test('a malformed template is rejected with the column', async (t) => {
   const bad: [string, RegExp][] = [
     ['', /column 1: expected "\/"/],
     ['v1/books', /column 1: expected "\/"/],

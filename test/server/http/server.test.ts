@@ -57,7 +57,7 @@ t.test('a client that does not read its answer is cut off', async (t) => {
   t.ok((await answers).length < 8 * 2_000_000, 'what was not read is not sent any more');
 });
 
-t.test('an RPC that does not exist is refused as its protocol wants it', async (t) => {
+t.test('an RPC that does not exist is rejected as its protocol wants it', async (t) => {
   const api = await startApiServer(t);
   const method = { ...getHealth, name: 'GetNothing', parent: getHealth.parent } as typeof getHealth;
   for (const caller of callers(api.baseUrl).filter(({ isRest }) => !isRest)) {

@@ -147,7 +147,7 @@ function handshake(port: number, version: SecureVersion): Promise<string | null>
   });
 }
 
-t.test('what speaks no TLS is cut off, and what asks for another protocol is refused', async (t) => {
+t.test('what speaks no TLS is cut off, and what asks for another protocol is rejected', async (t) => {
   const { port, secureUrl } = await start(t);
   const socket = await openSocket(port);
   const answer = readToClose(socket);

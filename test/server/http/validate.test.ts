@@ -43,7 +43,7 @@ t.test('a message that keeps its rules passes, and one without rules always', as
   t.same(problemsOf(BookSchema, { copies: -1n }), []);
 });
 
-t.test('every broken rule is told at the pointer of its field', async (t) => {
+t.test("every violated rule is reported at its field's pointer", async (t) => {
   t.same(problemsOf(CreateAttestationRequestSchema, {}), [
     '/artifact: is required',
     '/metadata: is required',
@@ -76,7 +76,7 @@ t.test('every broken rule is told at the pointer of its field', async (t) => {
   );
 });
 
-t.test('what is empty or there twice is told in words', async (t) => {
+t.test('empty and duplicate items are reported in words', async (t) => {
   const events = [EventType.ATTESTATION_FAILED, EventType.ATTESTATION_FAILED];
   t.same(problemsOf(CreateWebhookRequestSchema, { events }), [
     '/url: must not be empty',
@@ -86,7 +86,7 @@ t.test('what is empty or there twice is told in words', async (t) => {
   t.same(problemsOf(GetUsageRequestSchema, {}), [': must have one of project_id, api_key_id']);
 });
 
-t.test('of an enum the values are told that the rules admit, by their documented names', async (t) => {
+t.test('errors of enums list the admitted values by name', async (t) => {
   const url = 'https://hooks.example.com';
   const events = [EventType.WEBHOOK_TEST];
   t.same(problemsOf(CreateWebhookRequestSchema, { url, events }), [
@@ -97,7 +97,7 @@ t.test('of an enum the values are told that the rules admit, by their documented
   ]);
 });
 
-t.test('at most a hundred problems are told', async (t) => {
+t.test('at most a hundred problems are reported', async (t) => {
   const pagesByPart = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${i}`, 0]));
   t.equal(problemsOf(CreateBookRequestSchema, { title: 'x', pagesByPart }).length, 100);
 });

@@ -21,7 +21,7 @@ function problemsOf(init: MessageInitShape<typeof EverythingSchema>): string[] {
 const TEXT = 'must not hold U+0000 or a lone surrogate';
 const TIME = 'must be a time from the year 1 to 9999';
 
-t.test('a message that came as binary is refused for what the same JSON would be', async (t) => {
+t.test('a binary message is rejected for the same problems as JSON', async (t) => {
   t.same(problemsOf({}), []);
   const fine = { seconds: 253_402_300_799n, nanos: 999_999_999 };
   t.same(

@@ -76,7 +76,7 @@ t.test('time stamps are read in every RFC 3339 form, and in no other', async (t)
   }
 });
 
-t.test('values of the wrong type or out of range are refused, whatever they look like', async (t) => {
+t.test('values of the wrong type or out of range are rejected, whatever they look like', async (t) => {
   const refused: [string, unknown[]][] = [
     ['int32_field', ['1', 1.5, null, true, [], {}, 2 ** 31, -(2 ** 31) - 1, 'NaN']],
     ['uint32_field', ['1', -1, 2 ** 32, 0.1]],

@@ -67,7 +67,7 @@ t.test('numbers are doubles, however long they are written', async (t) => {
   t.equal(parse('1e-999999999999'), 0);
 });
 
-t.test('integers that a double does not give back are refused, with where they are', async (t) => {
+t.test('integers that a double does not give back are rejected, with where they are', async (t) => {
   const message = 'is an integer that JSON numbers do not hold exactly: send it as a string';
   const paths = ['/ids/1', '/ns'];
   t.throws(() => parse('{"ids":[9007199254740992,9007199254740993],"ns":1763812345678901234}'), {
@@ -84,7 +84,7 @@ t.test('a member named __proto__ is a member and changes no prototype', async (t
   t.notOk('admin' in value);
 });
 
-t.test('what is not JSON is refused, and not quoted', async (t) => {
+t.test('malformed JSON is rejected and not quoted', async (t) => {
   const texts: [text: string, message: RegExp][] = [
     ['', /end of JSON/],
     ['   ', /end of JSON/],
@@ -121,7 +121,7 @@ t.test('what is not JSON is refused, and not quoted', async (t) => {
   }
 });
 
-t.test('bytes that are not UTF-8 are refused, wherever they are', async (t) => {
+t.test('bytes that are not UTF-8 are rejected, wherever they are', async (t) => {
   const cases: [name: string, bytes: number[]][] = [
     ['a lone continuation byte', [0x22, 0x80, 0x22]],
     ['a truncated sequence', [0x22, 0xe2, 0x82, 0x22]],
@@ -136,7 +136,7 @@ t.test('bytes that are not UTF-8 are refused, wherever they are', async (t) => {
   refuses(t, Buffer.from('"a"', 'utf16le'), /./, 'UTF-16');
 });
 
-t.test('a byte order mark is refused', async (t) => {
+t.test('a byte order mark is rejected', async (t) => {
   refuses(t, '\ufeff{}', 'a JSON text must not begin with a byte order mark', 'UTF-8');
   refuses(t, Uint8Array.from([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]), /UTF-8/, 'UTF-16');
   t.equal(parse('"\ufeff"'), '\ufeff', 'within a string it is a character');
@@ -198,7 +198,7 @@ t.test('the depth of a value is compared without walking further than that', asy
   t.ok(isDeeperThan({ a: deep, b: deep }, 64));
 });
 
-t.test('text that cannot be stored is told from other text', async (t) => {
+t.test('text that cannot be stored is recognised', async (t) => {
   for (const text of ['a', '', '\u{1f600} \uffff \u0001', 'ü€😀']) t.notOk(isForbiddenText(text), text);
   const forbidden = ['\0', 'a\0b', '\ud800', 'a\udc00', '\udc00\ud800', `${'x'.repeat(1 << 20)}\0`];
   for (const text of forbidden) t.ok(isForbiddenText(text), JSON.stringify(text.slice(0, 9)));

@@ -24,7 +24,7 @@ t.test('a key is the same from its seed and from both its forms', async (t) => {
   t.notOk(JSON.stringify(parseMlDsaKey(mlDsaKeyPem(SEED))).includes(Buffer.from(SEED).toString('base64')));
 });
 
-t.test('what is no such key is refused, and not quoted', async (t) => {
+t.test('an invalid key is rejected and not quoted', async (t) => {
   const pem = mlDsaKeyPem(SEED);
   const { secretKey } = ml_dsa44.keygen(SEED);
   const bad = [

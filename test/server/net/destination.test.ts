@@ -33,7 +33,7 @@ t.test('an https address on the public internet may be called', async (t) => {
   }
 });
 
-t.test('what may not be called is told why', async (t) => {
+t.test('a forbidden destination is rejected with the reason', async (t) => {
   for (const [url, why] of [
     ['nonsense', /not a url/],
     ['http://public.example/', /https/],

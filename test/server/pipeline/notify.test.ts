@@ -45,7 +45,7 @@ async function countRows({ pool }: TestPipeline) {
 }
 
 t.test(
-  'each subscription is told of every submission of its own project and environment, and of no other',
+  'a webhook gets the events of every submission of its project and environment, and of no other',
   async (t) => {
     const witness = await makeWitness(t, 'w');
     const test = await openPipeline(t, [witness]);
@@ -94,7 +94,7 @@ t.test(
   },
 );
 
-t.test('who subscribed later, to something else, or was disabled then, is not told', async (t) => {
+t.test('webhooks that were created later, of other events or disabled get no event', async (t) => {
   const test = await openPipeline(t, [await makeWitness(t, 'w')]);
   const receiver = await startReceiver(t);
   const { projectId, id } = await subscribe(test, receiver);
@@ -174,7 +174,7 @@ t.test('failed, partial and witnessed are events of their own, with what there i
   ]);
 });
 
-t.test('a transition that a process of the version before recorded is told of as well', async (t) => {
+t.test('a transition recorded by a process of the previous version has events as well', async (t) => {
   const test = await openPipeline(t, [await makeWitness(t, 'w')]);
   const receiver = await startReceiver(t);
   const { projectId } = await subscribe(test, receiver, { events: ALL });

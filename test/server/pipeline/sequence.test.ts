@@ -58,7 +58,7 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
   await finish(t, scene);
 });
 
-t.test('more than can wait is refused at once, and what waits is stored', async (t) => {
+t.test('more than can wait is rejected at once, and what waits is stored', async (t) => {
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
   const scene = await openSequencer(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));

@@ -84,35 +84,32 @@ t.test(
   },
 );
 
-t.test(
-  'a batch that no witness vouched for has failed, and is witnessed all the same when they come back',
-  async (t) => {
-    const app = await startApp(t);
-    const key = await newKey(app);
-    const [only] = app.witnesses;
-    only!.isBroken = true;
-    const { json } = await create(app, key);
-    await app.drain();
-    await passDeadline(app);
-    await until('it has failed', async () => (await statusOf(app, key, json.id)) === 'failed');
-    t.equal(await statusOf(app, key, json.id), 'failed');
-    const notReady = await get(app, key, `/v1/attestations/${json.id}/bundle`);
-    t.equal(notReady.json.error?.code, 'bundle.not_ready');
-    t.notOk('retry-after' in notReady.headers, 'there is nothing to wait for');
-    const batch = await get(app, key, '/v1/batches');
-    t.match(batch.json.data[0]!.witnesses[1], {
-      status: 'failed',
-      last_error: 'the authority is out of order',
-    });
-    only!.isBroken = false;
-    await letWitnessesBeAsked(app.pool);
-    await untilWitnessed(app.pool);
-    t.equal(await statusOf(app, key, json.id), 'witnessed');
-    t.same(await transitions(app), [4, 2]);
-  },
-);
+t.test('a batch without evidence fails, and is witnessed when the witnesses come back', async (t) => {
+  const app = await startApp(t);
+  const key = await newKey(app);
+  const [only] = app.witnesses;
+  only!.isBroken = true;
+  const { json } = await create(app, key);
+  await app.drain();
+  await passDeadline(app);
+  await until('it has failed', async () => (await statusOf(app, key, json.id)) === 'failed');
+  t.equal(await statusOf(app, key, json.id), 'failed');
+  const notReady = await get(app, key, `/v1/attestations/${json.id}/bundle`);
+  t.equal(notReady.json.error?.code, 'bundle.not_ready');
+  t.notOk('retry-after' in notReady.headers, 'there is nothing to wait for');
+  const batch = await get(app, key, '/v1/batches');
+  t.match(batch.json.data[0]!.witnesses[1], {
+    status: 'failed',
+    last_error: 'the authority is out of order',
+  });
+  only!.isBroken = false;
+  await letWitnessesBeAsked(app.pool);
+  await untilWitnessed(app.pool);
+  t.equal(await statusOf(app, key, json.id), 'witnessed');
+  t.same(await transitions(app), [4, 2]);
+});
 
-t.test('an outage of our own fails no batch: nobody was asked near the deadline', async (t) => {
+t.test('an outage of our own fails no batch without an attempt near the deadline', async (t) => {
   const app = await startApp(t);
   const key = await newKey(app);
   const [only] = app.witnesses;
@@ -131,7 +128,7 @@ t.test('an outage of our own fails no batch: nobody was asked near the deadline'
   t.same(await transitions(app), []);
 });
 
-t.test('one request to a witness that was away covers every batch since', async (t) => {
+t.test('one request to a witness that was unavailable covers every batch since', async (t) => {
   const app = await startApp(t);
   const key = await newKey(app);
   const [only] = app.witnesses;
@@ -176,7 +173,7 @@ async function sealedTwice(t: Test): Promise<{ app: App; key: TestKey }> {
 }
 
 t.test(
-  'a database that is older than the register freezes the log: nothing is taken, nothing is signed, and it is said',
+  'a database older than the register freezes the log: nothing is accepted or signed, and it is reported',
   async (t) => {
     const { app, key } = await sealedTwice(t);
     await restoreOlder(app);
@@ -198,7 +195,7 @@ t.test(
 );
 
 t.test(
-  'without its register nothing is sealed, though submissions are taken; with it back everything goes on',
+  'without its register submissions are accepted but not sealed; with it everything continues',
   async (t) => {
     const { app, key } = await sealedTwice(t);
     const place = entryPlace(app.register, 'live.log.example.com');
@@ -215,7 +212,7 @@ t.test(
   },
 );
 
-t.test('one row that the database refuses fails alone', async (t) => {
+t.test('one row that the database rejects fails alone', async (t) => {
   const app = await startApp(t);
   const key = await newKey(app);
   await app.pool`ALTER TABLE submission ADD CONSTRAINT no_bad CHECK (metadata NOT LIKE '%bad-row%')`;
@@ -253,16 +250,19 @@ t.test('an idempotency key that another session holds keeps only its own caller 
   t.equal((await create(app, key, { idempotencyKey: 'stuck' })).status, 201);
 });
 
-t.test('trouble with the tables of deliveries holds up no sealing, JetStream away or not', async (t) => {
-  const app = await startApp(t, { natsUrl: 'nats://127.0.0.1:1' });
-  const key = await newKey(app);
-  const held = await app.pool.reserve();
-  await held`BEGIN`;
-  await held`SET LOCAL idle_in_transaction_session_timeout = 0`;
-  await held`LOCK TABLE webhook`;
-  const { json } = await create(app, key);
-  await untilWitnessed(app.pool);
-  t.equal(await statusOf(app, key, json.id), 'witnessed');
-  await held`ROLLBACK`;
-  held.release();
-});
+t.test(
+  'problems with the tables of deliveries do not delay sealing, with or without JetStream',
+  async (t) => {
+    const app = await startApp(t, { natsUrl: 'nats://127.0.0.1:1' });
+    const key = await newKey(app);
+    const held = await app.pool.reserve();
+    await held`BEGIN`;
+    await held`SET LOCAL idle_in_transaction_session_timeout = 0`;
+    await held`LOCK TABLE webhook`;
+    const { json } = await create(app, key);
+    await untilWitnessed(app.pool);
+    t.equal(await statusOf(app, key, json.id), 'witnessed');
+    await held`ROLLBACK`;
+    held.release();
+  },
+);

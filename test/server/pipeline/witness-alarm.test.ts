@@ -76,7 +76,7 @@ t.test('a witness that has cosigned what was sealed meanwhile raises none', asyn
   t.match(line, { level: 'warn', reason: /at size 2, beyond this checkpoint of size 1$/ });
 });
 
-t.test('a witness that is away raises none', async (t) => {
+t.test('a witness that is unavailable raises none', async (t) => {
   const { alarms, line } = await ask(t, () => () => text(503));
   t.equal(alarms, 0);
   t.match(line, { level: 'warn', msg: 'the witness did not vouch' });

@@ -26,7 +26,7 @@ async function askWhenDue(test: TestPipeline, name: string): Promise<number> {
   return waitMs;
 }
 
-t.test('a short deadline is kept, however long the witness has been away before', async (t) => {
+t.test('a short deadline is kept, however long the witness has been unavailable before', async (t) => {
   const witness = await makeWitness(t, 'away');
   witness.manner = unwilling;
   const test = await openPipeline(t, [witness], { deadlineMs: 2 * MINUTE_MS });

@@ -42,7 +42,7 @@ t.test('the log says so while a witness has not answered for 5 s', async (t) => 
   t.same(await statuses(test), [WITNESSED]);
 });
 
-t.test('a witness that was away is asked once and covers every batch sealed meanwhile', async (t) => {
+t.test('a witness that was unavailable is asked once and covers every batch sealed meanwhile', async (t) => {
   const witness = await makeWitness(t, 'away');
   witness.manner = unwilling;
   const test = await openPipeline(t, [witness]);
@@ -91,7 +91,7 @@ t.test(
   },
 );
 
-t.test('whether a deadline has passed is told by the clock that set it', async (t) => {
+t.test('whether a deadline has passed is decided by the clock that set it', async (t) => {
   const witness = await makeWitness(t, 'failing');
   witness.manner = unwilling;
   const test = await openPipeline(t, [witness], { deadlineMs: 60 * MINUTE_MS });
@@ -151,7 +151,7 @@ t.test(
     t.same(await test.pool`SELECT failures, attempt, leased_until FROM witness_state WHERE log_id = 1`, [
       { failures: 0, attempt: 2, leased_until: null },
     ]);
-    await t.test('and what the first one brings after all does no harm', async (t) => {
+    await t.test('and a late result of the first one does no harm', async (t) => {
       for (const answer of answers) answer();
       await died;
       const [row] = await test.pool`SELECT count(*) AS n FROM evidence`;

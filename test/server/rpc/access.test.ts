@@ -32,7 +32,7 @@ function mistyped(key: string): string {
   return key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
 }
 
-t.test('every RPC refuses callers without a key, on every surface', async (t) => {
+t.test('every RPC rejects callers without a key, on every surface', async (t) => {
   const headers: Record<string, string>[] = [
     {},
     { authorization: '' },
@@ -53,7 +53,7 @@ t.test('every RPC refuses callers without a key, on every surface', async (t) =>
 });
 
 t.test(
-  'every RPC refuses keys that are malformed, mistyped, unknown, revoked or expired, all alike',
+  'every RPC rejects keys that are malformed, mistyped, unknown, revoked or expired, all alike',
   async (t) => {
     const good = await newKey(app);
     const unknown = createApiKey(Environment.LIVE, randomBytes);
@@ -86,7 +86,7 @@ t.test(
   },
 );
 
-t.test('every RPC refuses keys without one of its scopes and names it, and wants no other', async (t) => {
+t.test('every RPC rejects keys without one of its scopes and names it, and wants no other', async (t) => {
   for (const method of methods) {
     const only = await newKey(app, { scopes: scopesOf(method).filter((scope) => scope !== UNIVERSAL) });
     for (const { name, call } of surfaces) {
@@ -138,7 +138,7 @@ t.test('the scheme of the Authorization header is read in any case', async (t) =
   }
 });
 
-t.test('a key that runs out while it is in use is refused from then on', async (t) => {
+t.test('a key that runs out while it is in use is rejected from then on', async (t) => {
   const { key } = await newKey(app, { expiresAt: new Date(Date.now() + 60_000) });
   let now = Date.now();
   const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
@@ -149,7 +149,7 @@ t.test('a key that runs out while it is in use is refused from then on', async (
 });
 
 t.test(
-  'a revoked key is refused as soon as a process is told, and one that is not told goes on for seconds',
+  'a revoked key is rejected as soon as a process is notified, and within seconds without a notification',
   async (t) => {
     const { key, id } = await newKey(app);
     const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
@@ -170,19 +170,22 @@ t.test(
   },
 );
 
-t.test('an unknown key is looked up once in a while, and works as soon as one is told of', async (t) => {
-  const { key, id } = await newKey(app);
-  const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
-  const principals = createPrincipals(app.pool, ring, Date.now);
-  await app.pool`UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = ${id}`;
-  const found = await Promise.all([principals.find(key), principals.find(key)]);
-  t.same(found, [undefined, undefined]);
-  await app.pool`UPDATE api_key SET expires_at = NULL WHERE id = ${id}`;
-  t.equal(await principals.find(key), undefined, 'nothing is asked of the database');
-  principals.evict('key_another');
-  t.ok(await principals.find(key), 'any change is heard of');
-});
+t.test(
+  'an unknown key is looked up once in a while, and works as soon as a process is notified',
+  async (t) => {
+    const { key, id } = await newKey(app);
+    const ring = deriveKeyRing(app.config.secrets.secretKeys, 'api-key');
+    const principals = createPrincipals(app.pool, ring, Date.now);
+    await app.pool`UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = ${id}`;
+    const found = await Promise.all([principals.find(key), principals.find(key)]);
+    t.same(found, [undefined, undefined]);
+    await app.pool`UPDATE api_key SET expires_at = NULL WHERE id = ${id}`;
+    t.equal(await principals.find(key), undefined, 'nothing is asked of the database');
+    principals.evict('key_another');
+    t.ok(await principals.find(key), 'any change is heard of');
+  },
+);
 
-t.test('nothing secret was logged, or answered to those who were refused', async (t) => {
+t.test('no secret was logged, or sent to rejected callers', async (t) => {
   assertNoLeaks(t, app.recorder);
 });

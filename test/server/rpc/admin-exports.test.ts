@@ -113,7 +113,7 @@ t.test('the place of each kind names no secret and no person', async (t) => {
   }
 });
 
-t.test('keys of projects do not list them, and a foreign cursor is refused', async (t) => {
+t.test('keys of projects do not list them, and a foreign cursor is rejected', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of admin.surfaces) {
     const { code } = await call(listProjectExports, {}, owner.key);

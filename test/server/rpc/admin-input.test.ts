@@ -34,7 +34,7 @@ async function newKeyOf(projectId: string): Promise<{ id: string; secret: string
 
 type Bad = [method: DescMethodUnary, input: Record<string, unknown>, path: string];
 
-t.test('what is out of bounds is refused, with a pointer to it', async (t) => {
+t.test('values out of bounds are rejected with a pointer', async (t) => {
   const projectId = await newProject();
   const { id } = await newKeyOf(projectId);
   const key = { projectId, environment: LIVE, name: 'x' };
@@ -96,7 +96,7 @@ t.test('what is out of bounds is refused, with a pointer to it', async (t) => {
   t.equal((entries.data as JsonObject[]).length, 2, 'nothing of that was done');
 });
 
-t.test('what Connect itself cannot read is refused, however long it is', async (t) => {
+t.test('what Connect itself cannot read is rejected, however long it is', async (t) => {
   const path = `/${ApiKeyService.typeName}/${createApiKey.name}`;
   for (const length of [100, 2_000]) {
     const body = { limits: { readsPerSecond: '\u0001'.repeat(length) } };
@@ -235,39 +235,42 @@ t.test('nothing of an admin call that fails halfway stays', async (t) => {
   t.equal((await admin.call(createProject, { name: 'half' }, once)).code, 'ok', 'the key is free');
 });
 
-t.test('while the database is away the admin API says so, and goes on once it is back', async (t) => {
-  const projectId = await newProject();
-  const { id } = await newKeyOf(projectId);
-  const samples: Record<string, Record<string, unknown>> = {
-    CreateProject: { name: 'x' },
-    GetProject: { id: projectId },
-    UpdateProject: { id: projectId, name: 'y' },
-    CreateApiKey: { projectId, environment: LIVE, name: 'x' },
-    GetApiKey: { id },
-    UpdateApiKey: { id, name: 'y' },
-    RotateApiKey: { id },
-    RevokeApiKey: { id },
-    GetUsage: { projectId },
-    AskWitness: { name: 'self-tsa' },
-  };
-  app.databaseProxy?.setOpen(false);
-  app.databaseProxy?.cut();
-  for (const method of ADMIN_METHODS) {
-    for (const { name, call } of admin.surfaces) {
-      const outcome = await call(method, samples[method.name] ?? {}, admin.token);
-      t.match(outcome, { code: 'service.unavailable', grpcCode: 14 }, `${rpcName(method)} by ${name}`);
-      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
+t.test(
+  'while the database is unavailable the admin API says so, and continues once it is back',
+  async (t) => {
+    const projectId = await newProject();
+    const { id } = await newKeyOf(projectId);
+    const samples: Record<string, Record<string, unknown>> = {
+      CreateProject: { name: 'x' },
+      GetProject: { id: projectId },
+      UpdateProject: { id: projectId, name: 'y' },
+      CreateApiKey: { projectId, environment: LIVE, name: 'x' },
+      GetApiKey: { id },
+      UpdateApiKey: { id, name: 'y' },
+      RotateApiKey: { id },
+      RevokeApiKey: { id },
+      GetUsage: { projectId },
+      AskWitness: { name: 'self-tsa' },
+    };
+    app.databaseProxy?.setOpen(false);
+    app.databaseProxy?.cut();
+    for (const method of ADMIN_METHODS) {
+      for (const { name, call } of admin.surfaces) {
+        const outcome = await call(method, samples[method.name] ?? {}, admin.token);
+        t.match(outcome, { code: 'service.unavailable', grpcCode: 14 }, `${rpcName(method)} by ${name}`);
+        t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
+      }
     }
-  }
-  t.equal((await admin.surfaces[0]?.call(listProjects, {}, 'wrong'))?.code, 'auth.invalid_key');
-  app.databaseProxy?.setOpen(true);
-  for (const method of ADMIN_METHODS) {
-    await until(`${method.name} goes on`, async () => {
-      const { code } = await admin.call(method, samples[method.name] ?? {});
-      return code === 'ok' || code === 'api_key.not_active';
-    });
-  }
-});
+    t.equal((await admin.surfaces[0]?.call(listProjects, {}, 'wrong'))?.code, 'auth.invalid_key');
+    app.databaseProxy?.setOpen(true);
+    for (const method of ADMIN_METHODS) {
+      await until(`${method.name} goes on`, async () => {
+        const { code } = await admin.call(method, samples[method.name] ?? {});
+        return code === 'ok' || code === 'api_key.not_active';
+      });
+    }
+  },
+);
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
   assertNoLeaks(t, app.recorder, true);

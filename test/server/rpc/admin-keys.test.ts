@@ -52,7 +52,7 @@ async function statuses({ secret }: Pick<Key, 'secret'>, of: App = app): Promise
 const both = (status: string) => [status, status];
 
 t.test(
-  'a revoked key is refused at once where it was revoked, and everywhere that hears of it',
+  'a revoked key is rejected at once where it was revoked, and everywhere that hears of it',
   async (t) => {
     const key = await makeKey();
     t.same(await statuses(key), both('200 ok'));
@@ -100,7 +100,7 @@ t.test('what was read of a key before it was revoked does not outlive that', asy
 });
 
 t.test(
-  'what is under way while its key is revoked is answered, and what comes after is refused',
+  'what is under way while its key is revoked is answered, and what comes after is rejected',
   async (t) => {
     const key = await makeKey();
     const [rest] = app.surfaces();
@@ -178,7 +178,7 @@ t.test('an overlap of nothing ends a key at once; one never outlasts the expiry 
   t.equal(last.expiresAt, new Date((at + 86_400) * 1000).toISOString().replace('.000', ''));
 });
 
-t.test('of two rotations at once one makes a successor, the other is refused', async (t) => {
+t.test('of two rotations at once one makes a successor, the other is rejected', async (t) => {
   const key = await makeKey();
   const outcomes = await Promise.all(
     Array.from({ length: 8 }, () => admin.call(rotateApiKey, { id: key.id })),
@@ -225,11 +225,11 @@ t.test(
   },
 );
 
-t.test('nothing secret was logged, or answered to those who were refused', async (t) => {
+t.test('no secret was logged, or sent to rejected callers', async (t) => {
   assertNoLeaks(t, app.recorder);
 });
 
-t.test('without NATS a process that is not told forgets a key by itself', async (t) => {
+t.test('without NATS a process forgets a key after a while', async (t) => {
   const alone = await startApp(t, { apis: 2, natsUrl: 'nats://127.0.0.1:9' });
   const by = adminOf(alone);
   const keys = { revoked: await makeKey({}, by), bounded: await makeKey({}, by) };

@@ -70,7 +70,7 @@ t.test('one that is left alone after failures is asked at once, and the audit lo
   t.match(data, [{ action: 'AUDIT_ACTION_WITNESS_ASKED', resourceId: 'one' }]);
 });
 
-t.test('a name that no policy has is told', async (t) => {
+t.test('a name in no policy is reported', async (t) => {
   t.match(await admin.call(askWitness, { name: 'nobody' }), { code: 'witness.not_found', grpcCode: 5 });
   t.match(await attest('ask', 'nobody'), { code: 1, stderr: /witness\.not_found/ });
 });

@@ -100,7 +100,7 @@ t.test('a project is made, read, renamed and listed', async (t) => {
   }
 });
 
-t.test('what is not there is not found', async (t) => {
+t.test('missing resources are not found', async (t) => {
   for (const { call } of admin.surfaces) {
     for (const method of [getProject, updateProject] as DescMethodUnary[]) {
       t.match(await call(method, { id: 'prj_none' }, admin.token), {
@@ -255,6 +255,6 @@ t.test('the audit log is filtered by project, action, resource and time, and rea
   t.same(paged, await list({}));
 });
 
-t.test('nothing secret was logged, or answered to those who were refused', async (t) => {
+t.test('no secret was logged, or sent to rejected callers', async (t) => {
   assertNoLeaks(t, app.recorder);
 });

@@ -83,7 +83,7 @@ function waysTo(method: DescMethodUnary): Sent[] {
 }
 
 for (const method of methods) {
-  t.test(`${rpcName(method)} refuses who may not call before the body is there`, async (t) => {
+  t.test(`${rpcName(method)} rejects who may not call before the body is there`, async (t) => {
     for (const way of waysTo(method)) {
       const name = `${way.method ?? ''} ${way.path} ${way.headers['content-type']}`;
       const packed = { 'content-encoding': 'gzip', 'grpc-encoding': 'gzip', 'content-length': '9999999' };

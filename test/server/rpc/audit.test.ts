@@ -72,7 +72,7 @@ t.test('entries of a project are not among those of another', async (t) => {
   t.equal((await list(redacted)).length, surfaces.length + 1);
 });
 
-t.test('a refused change is in no audit log', async (t) => {
+t.test('a rejected change is in no audit log', async (t) => {
   const { response } = await surfaces[0]!.call(
     createAttestation,
     invalidCreation('ef'.repeat(32)),

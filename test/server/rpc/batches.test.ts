@@ -197,7 +197,7 @@ t.test('batches are listed newest first, in pages that cover all of them once', 
   t.same(await batchesOf(owner, '?status=failed'), []);
 });
 
-t.test('a cursor of another list, a wrong filter and an unknown batch are refused', async (t) => {
+t.test('a cursor of another list, a wrong filter and an unknown batch are rejected', async (t) => {
   const owner = await newKey(app);
   await seal(owner, 2);
   const { json } = await app.rest('/v1/batches?limit=1', { apiKey: owner.key });

@@ -89,7 +89,7 @@ for (const [name, owner] of [
   });
 }
 
-t.test('Sigstore refuses a bundle after any byte of it was changed', async (t) => {
+t.test('Sigstore rejects a bundle after any byte of it was changed', async (t) => {
   const made = await submitWitnessed(app, live);
   const { keys, trustedRoot } = await sigstoreTrust('live');
   const changes = flips(await bundleOf(made, live, 'bundle.sigstore.json'));

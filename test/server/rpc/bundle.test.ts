@@ -102,7 +102,7 @@ t.test('every surface hands out the same bytes, REST as files', async (t) => {
   }
 });
 
-t.test('who has a bundle already is told so without it', async (t) => {
+t.test('a caller with the bundle gets 304 without it', async (t) => {
   const { id } = await submitWitnessed(app, live);
   for (const format of ['bundle', ...FORMATS]) {
     const path = `/v1/attestations/${id}/${format}`;

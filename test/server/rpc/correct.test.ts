@@ -127,7 +127,7 @@ t.test(
   },
 );
 
-t.test('metadata that still fails is refused with every failing place, and changes nothing', async (t) => {
+t.test('metadata that still fails is rejected with every failing place, and changes nothing', async (t) => {
   const id = String((await submitInvalid()).id);
   await assertRefused(
     t,
@@ -155,7 +155,7 @@ t.test('metadata that still fails is refused with every failing place, and chang
   t.same(await auditOf(app, id), []);
 });
 
-t.test('an unknown schema is refused with the names of those there are', async (t) => {
+t.test('an unknown schema is rejected with the names of those there are', async (t) => {
   const id = String((await submitInvalid()).id);
   await assertRefused(
     t,
@@ -225,7 +225,7 @@ t.test('a correction needs a key with the scope for writing', async (t) => {
   }
 });
 
-t.test('metadata out of its bounds, without a schema or without JSON is refused', async (t) => {
+t.test('metadata out of its bounds, without a schema or without JSON is rejected', async (t) => {
   const id = String((await submitInvalid()).id);
   let deep: JsonObject = {};
   for (let i = 0; i < 33; i++) deep = { deep };
@@ -282,7 +282,7 @@ t.test(
   },
 );
 
-t.test('a refused correction leaves its idempotency key free', async (t) => {
+t.test('a rejected correction leaves its idempotency key free', async (t) => {
   const id = String((await submitInvalid()).id);
   const headers = { 'idempotency-key': `refused-${id}` };
   const send = (metadata: JsonObject) =>

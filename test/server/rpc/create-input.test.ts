@@ -38,7 +38,7 @@ function metadataDown(levels: number): JsonObject {
   return { ...METADATA, value };
 }
 
-t.test('an integer that would not come back as it was sent is refused, with where it is', async (t) => {
+t.test('an integer that would not come back as it was sent is rejected, with where it is', async (t) => {
   const text = (id: string) =>
     `{"artifact":{"sha256":"${SHA256}"},"metadata":{"schema":"purl","purl":"pkg:npm/a@1","runs":[{"id":${id}}]}}`;
   for (const id of ['9007199254740993', '-9007199254740993', '1763812345678901234', '18446744073709551615']) {
@@ -100,7 +100,7 @@ t.test('metadata is taken up to 64 KiB and 32 levels, and no further, on every s
   }
 });
 
-t.test('text that cannot be stored is refused wherever it stands, on every surface', async (t) => {
+t.test('text that cannot be stored is rejected anywhere, on every surface', async (t) => {
   const cases: [metadata: string, path: string][] = [
     ['{"schema":"purl","purl":"pkg:npm/a\\u0000"}', '/metadata/purl'],
     ['{"schema":"pu\\u0000rl"}', '/metadata/schema'],
@@ -136,7 +136,7 @@ t.test('text that cannot be stored is refused wherever it stands, on every surfa
   }
 });
 
-t.test('a refusal is short, however long the names of what is around it', async (t) => {
+t.test('a rejection is short, however long the names of what is around it', async (t) => {
   const name = 'n'.repeat(100_000);
   const many = (item: (index: number) => string) => Array.from({ length: 100 }, (_, i) => item(i)).join();
   const inside = [
@@ -206,7 +206,7 @@ t.test('every wrong or unknown member is named by its pointer, all at once', asy
 });
 
 t.test(
-  'what is refused first hides the rest: route, key, scope, then type, size and content of the body',
+  'what is rejected first hides the rest: route, key, scope, then type, size and content of the body',
   async (t) => {
     const { key: scopeless } = await newKey(app, { scopes: [] });
     const large = 'x'.repeat(1024 * 1024 + 1);

@@ -105,7 +105,7 @@ t.test('metadata is kept as its canonical form: numbers as doubles, members sort
   t.match(body.toString(), `"artifact":{"sha256":"${LOWER}"}`);
 });
 
-t.test('two members of one name are refused, in metadata and around it', async (t) => {
+t.test('two members of one name are rejected, in metadata and around it', async (t) => {
   const { status, json } = await post(
     `{"artifact":{"sha256":"${'1'.repeat(64)}","sha256":"${SHA256}"},` +
       `"metadata":{"schema":"purl","purl":"pkg:npm/a","purl":"pkg:npm/b"}}`,
@@ -116,7 +116,7 @@ t.test('two members of one name are refused, in metadata and around it', async (
 });
 
 t.test(
-  'strict validation refuses metadata that fails its schema, lists where, and records nothing',
+  'strict validation rejects metadata that fails its schema, lists where, and records nothing',
   async (t) => {
     const before = await countStored();
     for (const { name, call } of surfaces) {
@@ -159,7 +159,7 @@ t.test(
   },
 );
 
-t.test('a schema that nobody knows is refused in either mode, with the names that are known', async (t) => {
+t.test('a schema that nobody knows is rejected in either mode, with the names that are known', async (t) => {
   const before = await countStored();
   for (const { name, call } of surfaces) {
     for (const validation of [ValidationMode.STRICT, ValidationMode.LENIENT]) {

@@ -71,7 +71,7 @@ t.test('a destination has the members of its kind, in their form', async (t) => 
 });
 
 t.test(
-  'a destination that may not be called is refused with the reason, and nothing is stored',
+  'a destination that may not be called is rejected with the reason, and nothing is stored',
   async (t) => {
     const owner = await newKey(app);
     const cases: [JsonObject, RegExp][] = [

@@ -44,7 +44,7 @@ for (const method of methods) {
   );
 }
 
-t.test('a message larger than its RPC can need is refused on gRPC and Connect', async (t) => {
+t.test('a message larger than its RPC can need is rejected on gRPC and Connect', async (t) => {
   const { createAttestation } = AttestationService.method;
   const padded = (bytes: number) =>
     toBinary(
@@ -72,7 +72,7 @@ t.test('a message larger than its RPC can need is refused on gRPC and Connect', 
 });
 
 t.test(
-  'numbers that are no JSON, and values that are none, are refused or dropped in metadata',
+  'numbers that are no JSON, and values that are none, are rejected or dropped in metadata',
   async (t) => {
     const { createAttestation } = AttestationService.method;
     const sha = new BinaryWriter().tag(1, WireType.LengthDelimited).string('ab'.repeat(32)).finish();

@@ -75,7 +75,7 @@ for (const route of routes) {
   );
 }
 
-t.test('a body of more than 1 MiB is refused on every route, announced or not', async (t) => {
+t.test('a body of more than 1 MiB is rejected on every route, announced or not', async (t) => {
   for (const { binding } of routes) {
     const path = `/${binding.template.segments.map((s) => (s.kind === 'literal' ? s.text : 'x')).join('/')}`;
     const takesBody = binding.body !== '';

@@ -57,7 +57,7 @@ t.test('a retried creation is answered with the first one, on every surface, and
   await seal();
 });
 
-t.test('a retry is answered by any process, with the submission as it stands by then', async (t) => {
+t.test('any process answers a retry, with the present state of the submission', async (t) => {
   const owner = await newKey(app);
   const headers = freshKey();
   const invalid = {
@@ -93,7 +93,7 @@ t.test('a hundred equal creations at once, at two processes, make one submission
 });
 
 t.test(
-  'a hundred creations at once with one key and different messages make one; the others are told',
+  'a hundred concurrent creations with one key and different messages create one; the others get an error',
   async (t) => {
     const owner = await newKey(app);
     const headers = freshKey();
@@ -108,7 +108,7 @@ t.test(
   },
 );
 
-t.test('the same key with another message is refused, whatever the difference', async (t) => {
+t.test('the same key with another message is rejected, whatever the difference', async (t) => {
   const owner = await newKey(app);
   const headers = freshKey();
   const send = (message: object, at: (typeof surfaces)[number]) =>
@@ -159,7 +159,7 @@ t.test('a key counts for its API key alone', async (t) => {
   t.equal(new Set(ids).size, 3);
 });
 
-t.test('a refused creation leaves its key free', async (t) => {
+t.test('a rejected creation leaves its key free', async (t) => {
   const owner = await newKey(app);
   const headers = freshKey();
   for (const { name, call } of surfaces) {

@@ -94,7 +94,7 @@ t.test('a hundred parallel calls with one key have one effect, and all get its r
   t.equal(answers.filter((answer) => answer.endsWith(' again')).length, 99);
 });
 
-t.test('the same key with another message, or with another RPC, is refused', async (t) => {
+t.test('the same key with another message, or with another RPC, is rejected', async (t) => {
   const { deps, effects } = await openLedger(t);
   await run(deps(), newCall('k'));
   t.equal(await codeOf(run(deps(), newCall('k'), 'sub_2')), ErrorCode.IDEMPOTENCY_KEY_REUSED);
@@ -161,7 +161,7 @@ t.test('keys past their retention are deleted, some at a time, and no other', as
   t.same(await pool`SELECT key FROM idempotency_key`, [{ key: 'fresh' }]);
 });
 
-t.test('an old key that is claimed anew while old keys are deleted stands', async (t) => {
+t.test('an old key that is claimed again while old keys are deleted is kept', async (t) => {
   const { deps, pool } = await openLedger(t);
   await run(deps(), newCall('k'));
   await pool`UPDATE idempotency_key SET created_at = created_at - interval '25 hours'`;

@@ -200,7 +200,7 @@ t.test('the last 24 hours are this one and the 23 before it', async (t) => {
   t.equal(usage.submissions_last_24h, 21);
 });
 
-t.test('every surface tells the same of a key', async (t) => {
+t.test('every surface returns the same for a key', async (t) => {
   const { key } = await newKey(app, { limits: { readsPerSecond: 1_000 } });
   const stable = ({ project, apiKey, scopes }: JsonObject) => {
     const { lastUsedAt: _, ...rest } = apiKey as JsonObject;

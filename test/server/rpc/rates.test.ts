@@ -131,7 +131,7 @@ t.test('an answer says what is left of the tightest window, and of every window'
   }
 });
 
-t.test('refused creations and replays do not count', async (t) => {
+t.test('rejected creations and replays do not count', async (t) => {
   const refusals = [
     creation('x'),
     creation(ARTIFACT, { schema: 'purl' }),
@@ -198,7 +198,7 @@ t.test('an answer that what the caller has is still good carries the rate header
   t.ok(after - before > 50, 'each of them was granted, save what was leased before');
 });
 
-t.test('a limit that is raised holds from when the process is told of it', async (t) => {
+t.test('a raised limit applies as soon as the process is notified', async (t) => {
   const codes = await withinOneHour(async () => {
     const key = await newKey(app, { limits: { perDay: 1 } });
     const before = [await create(key), await create(key)];

@@ -319,7 +319,7 @@ t.test('corrections and redactions at once never bring metadata back', async (t)
   }
 });
 
-t.test('of corrections at once one is made, and the others are told so', async (t) => {
+t.test('of concurrent corrections one is made, and the others get an error', async (t) => {
   const { id } = await make(INVALID);
   const wanted = Array.from({ length: 24 }, (_, i) => ({ schema: 'purl', purl: `pkg:npm/one@${i}` }));
   const outcomes = await Promise.all(

@@ -28,7 +28,7 @@ function makeClock() {
 
 const REFUSED = { message: "the service's clocks do not agree" };
 
-t.test("it tells this machine's time, once that was compared", async (t) => {
+t.test("it returns this machine's time once it was compared", async (t) => {
   const { clock, times, pass } = makeClock();
   t.throws(clock.now, REFUSED);
   t.equal(clock.offsetSeconds(), undefined);
@@ -40,7 +40,7 @@ t.test("it tells this machine's time, once that was compared", async (t) => {
   t.equal(clock.now(), START_MS + 5_900);
 });
 
-t.test('beyond five seconds either way it tells none, and says so once', async (t) => {
+t.test('beyond five seconds either way it returns none, and reports it once', async (t) => {
   const { clock, times, lines } = makeClock();
   await clock.compare();
   for (const ahead of [5_100, -5_100]) {

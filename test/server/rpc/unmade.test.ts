@@ -70,7 +70,7 @@ const REFUSED = [
   ['submission.unknown_schema', creation(ARTIFACT, { schema: 'none' })],
 ] as const;
 
-t.test('a refused creation counts as a read, and beyond the reads of a second there is 429', async (t) => {
+t.test('a rejected creation counts as a read, and beyond the reads of a second there is 429', async (t) => {
   for (const { name, call } of surfaces) {
     const few = await newKey(app, { limits: { readsPerSecond: 3 } });
     for (const [code, message] of REFUSED) {
@@ -91,7 +91,7 @@ t.test('a refused creation counts as a read, and beyond the reads of a second th
   }
 });
 
-t.test('however many are refused at once, they are counted before as many more are', async (t) => {
+t.test('however many are rejected at once, they are counted before as many more are', async (t) => {
   const key = await newKey(app);
   let statements = 0;
   const counted = ((...query: Parameters<Pool>) => {
@@ -114,7 +114,7 @@ const INVALID = { schema: 'purl', note: NOTE };
 const LARGE = { ok: invalidCreation(ARTIFACT, INVALID), refused: creation(OTHER, INVALID) };
 
 t.test(
-  'a refused creation counts as a read for each KiB of its body, a replayed one as one read',
+  'a rejected creation counts as a read for each KiB of its body, a replayed one as one read',
   async (t) => {
     for (const { name, call } of surfaces) {
       const key = await newKey(app);
@@ -258,7 +258,7 @@ t.test('a change counts as ten reads, on every surface', async (t) => {
   }
 });
 
-t.test('a refused change counts as a read for each KiB of its body, and as ten at least', async (t) => {
+t.test('a rejected change counts as a read for each KiB of its body, and as ten at least', async (t) => {
   for (const surface of surfaces) {
     const { key, projectId } = await newKey(app);
     const { correctableId: id } = await makeChangeable(surface, key);

@@ -116,7 +116,7 @@ t.test('secrets are encrypted where they are stored, each for its own subscripti
   t.notOk(row?.secret.includes(secret));
 });
 
-t.test('what is wrong with a subscription is told by member', async (t) => {
+t.test('problems of a webhook are reported by member', async (t) => {
   const owner = await newKey(app);
   const good = { url: URL, events: ['attestation.witnessed'] };
   for (const [body, path] of [
@@ -150,7 +150,7 @@ t.test('what is wrong with a subscription is told by member', async (t) => {
   }
 });
 
-t.test('a url that may not be called is refused, when it is saved and when it is changed', async (t) => {
+t.test('a url that may not be called is rejected, when it is saved and when it is changed', async (t) => {
   const strict = await startApp(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'false' } });
   const owner = await newKey(strict);
   const body = (url: string) => ({ url, events: ['attestation.witnessed'] });
@@ -243,7 +243,7 @@ t.test('a rotated secret is shown once, and says until when the old one signs', 
 });
 
 t.test(
-  'a repeated creation returns the same subscription with its secret; a reused key is refused',
+  'a repeated creation returns the same subscription with its secret; a reused key is rejected',
   async (t) => {
     const owner = await newKey(app);
     for (const [i, { name, call }] of surfaces.entries()) {

@@ -161,7 +161,7 @@ t.test('a recursive schema is followed through metadata of any allowed depth', a
   t.strictSame(problemsOf(forest(20_000), wide), ['/trees/0/leaf is required'], 'the first of very many');
 });
 
-t.test('files that cannot be used are told all together, each by its path', async (t) => {
+t.test('unusable files are reported together, each by its path', async (t) => {
   const remote = { $ref: 'https://example.com/other.json' };
   const files: Record<string, [schema: unknown, problem: string]> = {
     'Upper.json': [{}, 'its name must be at most 64 of a-z, 0-9, ., _ and -, from a letter or digit on'],
@@ -221,6 +221,6 @@ t.test('files that cannot be used are told all together, each by its path', asyn
   }
 });
 
-t.test('a directory that is not there is told', async (t) => {
+t.test('a missing directory is reported', async (t) => {
   t.throws(() => loadSchemas({ dir: join(t.testdir({}), 'gone') }), { message: /gone: ENOENT/ });
 });

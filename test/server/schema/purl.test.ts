@@ -46,7 +46,7 @@ const BAD_TYPE = 'its type must be letters, digits, . and -, from a letter on';
 const BAD_QUALIFIER = 'a qualifier must be named by letters, digits, ., - and _, from a letter on';
 const BAD_ESCAPE = 'it has a % that encodes no UTF-8';
 
-t.test('what is no package URL is refused with the reason', async (t) => {
+t.test('anything but a package URL is rejected with the reason', async (t) => {
   const cases: [text: string, problem: string][] = [
     ['', BAD_CHARACTERS],
     ['left-pad', 'it does not begin with pkg:'],
@@ -83,7 +83,7 @@ t.test('what is no package URL is refused with the reason', async (t) => {
   for (const [text, problem] of cases) t.equal(findPurlProblem(text), problem, text.slice(0, 60));
 });
 
-t.test('what packageurl-js would repair or overlook is refused', async (t) => {
+t.test('what packageurl-js would repair or overlook is rejected', async (t) => {
   const cases: [text: string, problem: string][] = [
     [' pkg:npm/a', BAD_CHARACTERS],
     ['pkg:npm/a\n', BAD_CHARACTERS],

@@ -22,7 +22,7 @@ t.test('metadata that keeps to its schema is valid', async (t) => {
   t.strictSame(problemsOf({ schema: 'intoto.test_result.v0.1', result: 'WARNED', configuration: [] }), []);
 });
 
-t.test('a name that no schema has is told, with those that there are', async (t) => {
+t.test('an unknown schema is reported with the known ones', async (t) => {
   const names: JsonValue[] = [
     'nope',
     '',
@@ -44,7 +44,7 @@ t.test('a name that no schema has is told, with those that there are', async (t)
   t.strictSame(problemsOf(JSON.parse('{"__proto__":{"schema":"purl"}}')), ['unknown schema']);
 });
 
-t.test('each problem of a provenance is told at its place', async (t) => {
+t.test('each problem of a provenance is reported at its pointer', async (t) => {
   const uri = 'must be an absolute URI';
   const time = 'must be an RFC 3339 time stamp, as in 2024-01-31T12:00:00Z';
   const cases: [path: string, value: JsonValue | undefined, problem?: string][] = [
@@ -108,7 +108,7 @@ t.test('each problem of a provenance is told at its place', async (t) => {
   }
 });
 
-t.test('each problem of a test result is told at its place', async (t) => {
+t.test('each problem of a test result is reported at its pointer', async (t) => {
   const cases: [path: string, value: JsonValue | undefined, problem: string][] = [
     ['/result', undefined, '/result is required'],
     ['/result', 'passed', '/result must be one of PASSED, WARNED, FAILED'],
@@ -135,7 +135,7 @@ t.test('a purl is checked by the rules of package URLs', async (t) => {
   ]);
 });
 
-t.test('all problems are told together, each once, by place and in the same order every time', async (t) => {
+t.test('all problems are reported together, each once, by pointer and in a stable order', async (t) => {
   const metadata = {
     schema: 'slsa.provenance.v1',
     runDetails: { builder: {}, byproducts: Array.from({ length: 12 }, () => 0) },
@@ -187,7 +187,7 @@ t.test(
   },
 );
 
-t.test('every problem of metadata as large as may be is told', async (t) => {
+t.test('every problem of metadata of the maximum size is reported', async (t) => {
   const passedTests: JsonValue[] = Array.from({ length: 6000 }, (_, index) => `test-${index}`);
   passedTests[17] = 0;
   passedTests[5999] = null;
@@ -198,7 +198,7 @@ t.test('every problem of metadata as large as may be is told', async (t) => {
   ]);
 });
 
-t.test('a hundred problems are told at most', async (t) => {
+t.test('at most a hundred problems are reported', async (t) => {
   const many = problemsOf({ ...testResult, passedTests: Array.from({ length: 500 }, () => 0) });
   t.equal(many.length, 100);
   t.equal(many[99], '/passedTests/99 must be a string');
@@ -213,7 +213,7 @@ t.test('a hundred problems are told at most', async (t) => {
   t.equal(huge[99], '/runDetails/byproducts/99 must have uri or digest or content');
 });
 
-t.test('each wrong place is told once, and how many there are', async (t) => {
+t.test('each pointer is reported once, with the total', async (t) => {
   const dependencies = (...items: JsonValue[]) =>
     changed(provenance, '/buildDefinition/resolvedDependencies', items);
   const totalOf = (metadata: JsonObject) => {

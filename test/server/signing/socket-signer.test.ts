@@ -29,7 +29,7 @@ t.test('signatures are those of the key, however many are asked for at once', as
   await signer.check();
 });
 
-t.test('a process that is away or lacks the key is reported in one line', async (t) => {
+t.test('a process that is unavailable or lacks the key is reported in one line', async (t) => {
   const process = await startSigningProcess(t, keys);
   const open = (keyId: string) => openSocketSigner({ socketPath: process.path, keyId }, ECDSA_P256);
   const start = `the signing process at ${process.path} cannot sign with`;
@@ -47,7 +47,7 @@ t.test('a process that is away or lacks the key is reported in one line', async 
   t.ok(await signer.sign(Buffer.from('x')), 'it is used again when it is back');
 });
 
-t.test('hostile answers are refused', async (t) => {
+t.test('hostile answers are rejected', async (t) => {
   const process = await startSigningProcess(t, keys);
   const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' }, ECDSA_P256);
   t.teardown(signer.close);
@@ -81,7 +81,7 @@ t.test('hostile answers are refused', async (t) => {
   t.match(await signer.sign(Buffer.from('x')).catch((error: Error) => error.message), /does not answer/);
 });
 
-t.test('a service whose signing process is away accepts nothing, and loses nothing', async (t) => {
+t.test('a service whose signing process is unavailable accepts nothing, and loses nothing', async (t) => {
   const process = await startSigningProcess(t, keys);
   const DSSE_KEY_FILE = `live=${process.setting('live')},test=${process.setting('test')}`;
   const app = await startApp(t, { env: { DSSE_KEY_FILE } });

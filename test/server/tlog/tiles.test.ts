@@ -58,7 +58,7 @@ t.test('the entries of a bundle are rebuilt without a look at metadata or batche
   t.match(records[3], { kind: 'hashedrekord', spec: { hashedRekordV002: { signature: {} } } });
 });
 
-t.test('so many are rebuilt at once, so many more wait, others are asked to come again', async (t) => {
+t.test('rebuilds and waiting requests are limited, others get Retry-After', async (t) => {
   const lock = await pool.reserve();
   await lock`BEGIN`;
   await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
@@ -80,7 +80,7 @@ t.test('so many are rebuilt at once, so many more wait, others are asked to come
   t.equal((await app.rest(path(4 + 60))).status, 200, 'when there is room again');
 });
 
-t.test('who asks for the same waits for the same, and it is kept', async (t) => {
+t.test('concurrent requests for one tile share a rebuild, which is cached', async (t) => {
   const lock = await pool.reserve();
   await lock`BEGIN`;
   await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
@@ -106,7 +106,7 @@ t.test('who asks for the same waits for the same, and it is kept', async (t) => 
   t.same(decodeEntries(narrow.body), decodeEntries(again.body).slice(0, 9));
 });
 
-t.test('entry bundles and tiles are compressed for who asks for that', async (t) => {
+t.test('entry bundles and tiles are compressed if the client accepts it', async (t) => {
   for (const at of [path(2), `${path(FULL)}.p/7`, '/verify/log/live/tile/0/003']) {
     const plain = await app.rest(at);
     t.match(plain.headers, { vary: 'accept-encoding', etag: /^"[\w-]{43}"$/ });

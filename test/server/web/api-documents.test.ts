@@ -104,7 +104,7 @@ t.test(
   },
 );
 
-t.test('the reference page tells of every operation, webhook and schema', async (t) => {
+t.test('the reference page has every operation, webhook and schema', async (t) => {
   const { json } = await app.rest('/openapi.json');
   const page = (await app.rest('/docs')).body.toString();
   const document = json as unknown as {

@@ -73,7 +73,7 @@ t.test('a log that grows is cosigned with every key that is configured', async (
   t.match(parseSignatureLines(fromUtf8(answer.evidence)), [{ keyId: witness.keys[1]!.keyId }]);
 });
 
-t.test('a witness that knows another size tells it, and is asked once more from there', async (t) => {
+t.test('a witness at another size returns it, and gets one more request from there', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   const asked = open(t, witness, witness.keys);
   await asked.ask(checkpoint(9, 0), never);
@@ -90,7 +90,7 @@ t.test('a witness that knows another size tells it, and is asked once more from 
   );
 });
 
-t.test('every other answer is refused with a line that an operator can act on', async (t) => {
+t.test('every other answer is rejected with a line that an operator can act on', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   const stranger = newCosigner('witness.example/w2', 'ed25519');
   const sameName = newCosigner(witness.keys[0]!.name, 'ed25519');
@@ -163,7 +163,7 @@ t.test('every other answer is refused with a line that an operator can act on', 
   t.equal((await asked.ask(checkpoint(20, 7), never)).type, 'landed', 'it recovers');
 });
 
-t.test('a witness that signs what was not sent is refused', async (t) => {
+t.test('a witness that signs what was not sent is rejected', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   const asked = open(t, witness, witness.keys.slice(0, 1));
   await asked.ask(checkpoint(7, 0), never);
@@ -176,7 +176,7 @@ t.test('a witness that signs what was not sent is refused', async (t) => {
   await t.rejects(asked.ask(checkpoint(20, 7), never), /is not valid over the checkpoint/);
 });
 
-t.test('a witness that hangs or is away is given up', async (t) => {
+t.test('a witness that hangs or is unavailable times out', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   witness.behaviour = () => 'hang';
   await t.rejects(

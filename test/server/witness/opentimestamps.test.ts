@@ -132,7 +132,7 @@ t.test('a request is abandoned after 30 days, unless it lands', async (t) => {
   t.match(await witness.poll(old), { type: 'landed' });
 });
 
-t.test('enough calendars must accept; the others are tried again by polls', async (t) => {
+t.test('enough calendars must accept; the others are retried by polls', async (t) => {
   const [a, b, c] = await startCalendars(t, 'a', 'b', 'c');
   b.misbehaves = { status: 503, body: 'try later\nsecond <line>' };
   await c.close();
@@ -160,7 +160,7 @@ t.test('enough calendars must accept; the others are tried again by polls', asyn
   t.match(landed, { type: 'landed', detail: { bitcoin_height: 5, bitcoin_merkle_root } });
 });
 
-t.test('calendars that hang, lie or babble are refused', async (t) => {
+t.test('calendars that hang, lie or send garbage are rejected', async (t) => {
   const [a] = await startCalendars(t, 'a');
   const witness = witnessOf(t, [a], { timeoutMs: 200 });
   const wrong = {
@@ -272,7 +272,7 @@ t.test('a request that was sent but not stored is sent again without harm', asyn
   t.match(await witness.poll(stored(again)), { type: 'landed', detail: { bitcoin_height: 6 } });
 });
 
-t.test('a state of another checkpoint is refused', async (t) => {
+t.test('a state of another checkpoint is rejected', async (t) => {
   const [a] = await startCalendars(t, 'a');
   const witness = witnessOf(t, [a]);
   const pending = stored(await witness.ask());

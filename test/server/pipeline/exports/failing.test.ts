@@ -138,7 +138,7 @@ t.test('a store that is gone, for longer and longer, and back', async (t) => {
   await assertRecovery(t, made);
 });
 
-t.test('an export that fails for a day is failing, and tells so once', async (t) => {
+t.test('an export that fails for a day is failing and sends one event', async (t) => {
   const projectId = await scene.newProject();
   const receivers = [await startReceiver(t), await startReceiver(t)];
   const webhooks = [];

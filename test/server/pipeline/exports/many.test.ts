@@ -38,7 +38,7 @@ async function untilThere(exportId: string, ids: readonly string[]): Promise<voi
   });
 }
 
-t.test('199 exports that hang or refuse do not delay that of another project', async (t) => {
+t.test('199 exports that hang or reject do not delay that of another project', async (t) => {
   const [bad, good] = [await newOwner(), await newOwner()];
   const broken = new Set(await exportsOf(bad, MANY));
   const [healthy = ''] = await exportsOf(good, 1);

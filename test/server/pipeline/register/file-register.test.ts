@@ -88,7 +88,7 @@ t.test('the entry of an earlier release is read, counts, and is replaced', async
   t.same(await readdir(folder), [`${ORIGIN}.checkpoint`]);
 });
 
-t.test('what no register holds is refused, and the message names the place', async (t) => {
+t.test('what no register holds is rejected, and the message names the place', async (t) => {
   const folder = t.testdir();
   const register = openFileRegister(folder);
   const place = entryPlace(folder, ORIGIN);

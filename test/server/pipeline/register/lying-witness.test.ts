@@ -67,7 +67,7 @@ t.test('a larger checkpoint that the log did not sign freezes nothing', async (t
   await goesOn(t, scene);
 });
 
-t.test('a refusal without a signed reason freezes nothing, and readiness has an alarm', async (t) => {
+t.test('a rejection without a signed reason freezes nothing, and readiness has an alarm', async (t) => {
   const scene = await open(t);
   scene.witness.behaviour = () => text(422);
   await t.rejects(scene.seal(), { name: 'RegisterError', message: /ALARM/ });

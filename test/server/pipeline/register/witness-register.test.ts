@@ -127,7 +127,7 @@ t.test('a first checkpoint of which it serves nothing yet is asked for once more
   );
 });
 
-t.test('a witness that is away is an error', async (t) => {
+t.test('a witness that is unavailable is an error', async (t) => {
   const { witness } = await open(t);
   const register = await openRegister({ url: 'http://127.0.0.1:1/?token=secret', keys: witness.keys });
   for (const run of [() => register.read(origin), () => register.replace(undefined, entry(1))]) {

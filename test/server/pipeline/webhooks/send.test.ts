@@ -206,7 +206,7 @@ t.test('an endpoint that breaks the connection, or answers nonsense, has failed'
   t.match(await send(receiver.url), { outcome: 'failed', error: /ECONNREFUSED/ });
 });
 
-t.test('an endpoint whose certificate does not hold is not told the event', async (t) => {
+t.test('an endpoint with an invalid certificate does not get the event', async (t) => {
   const receiver = await startReceiver(t, { tls });
   const distrusting = senderOf(t, { connect: guardedConnector({ allowInsecure: true }) });
   t.match(await distrusting(receiver.url), { outcome: 'failed', error: /certificate/ });
@@ -314,7 +314,7 @@ t.test('a receiver that sends interim answers without end is cut off', async (t)
   }
 });
 
-t.test('of an answer that is no HTTP the receiver is told in words', async (t) => {
+t.test('a malformed HTTP response is described in words', async (t) => {
   const answers = [
     'HTTP/1.1 100 Continue',
     'HTTP/1.1 100 Continue\r\n\r\n',

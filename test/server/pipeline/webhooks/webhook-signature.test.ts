@@ -73,7 +73,7 @@ t.test('each of several secrets within a day signs for its day', async (t) => {
   );
 });
 
-t.test('a delivery that was changed anywhere is refused', async (t) => {
+t.test('a delivery that was changed anywhere is rejected', async (t) => {
   const test = await open(t);
   const receiver = await startReceiver(t);
   const { projectId, secret } = await subscribe(test, receiver);

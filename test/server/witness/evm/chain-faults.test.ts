@@ -212,7 +212,7 @@ t.test('a contract that reverts what it accepted costs three transactions at mos
   t.equal(await countTransactions(scene), 3);
 });
 
-t.test('an address without a contract, and an RPC of another chain, are refused', async (t) => {
+t.test('an address without a contract, and an RPC of another chain, are rejected', async (t) => {
   const scene = await evmScene(t);
   const nobody = scene.witness({ contract: `0x${'11'.repeat(20)}` });
   const message = `chain 31337 has no contract at 0x${'11'.repeat(20)}`;

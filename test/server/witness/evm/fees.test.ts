@@ -48,7 +48,7 @@ t.test('each replacement raises both fees by a tenth or more, until the cap ends
   t.ok(replacements < 400, `${replacements} replacements from 1 wei to a million gwei`);
 });
 
-t.test('amounts are written without digits that say nothing', async (t) => {
+t.test('amounts have no insignificant digits', async (t) => {
   t.strictSame([0n, 1n, 1_500_000_000n, 80_000_000_000n].map(formatGwei), ['0', '0.000000001', '1.5', '80']);
   t.strictSame([0n, 10n ** 18n, 123n * 10n ** 13n].map(formatEther), ['0', '1', '0.00123']);
 });

@@ -78,7 +78,7 @@ t.test('no error names more of the URL than its host', async (t) => {
 });
 
 t.test(
-  'a node that is dead, slow, silent or talks rubbish fails a call, and the state goes on later',
+  'a node that is dead, slow, silent or sends garbage fails a call, and the state continues later',
   async (t) => {
     const scene = await evmScene(t);
     const proxy = await startFaultProxy(t, scene.anvil.url);
