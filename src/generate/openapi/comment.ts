@@ -11,7 +11,7 @@ import { getComments, getPackageComments } from '@bufbuild/protoplugin';
 
 type Commented = DescMessage | DescField | DescEnum | DescEnumValue | DescService | DescMethod;
 
-/** A sentence that is longer is cut at its first colon or semicolon when it is to be a summary. */
+/** Longer sentences are cut at the first colon or semicolon in summaries. */
 const MAX_SUMMARY_CHARACTERS = 100;
 
 /** The comment above a declaration as CommonMark; '' when there is none. */

@@ -33,7 +33,7 @@ export function refTo(section: string, name: string): JsonObject {
   return { $ref: `#/components/${section}/${name}` };
 }
 
-/** The names of all message types that these hold, themselves included. */
+/** Names of these message types and of all nested ones. */
 function reachable(descs: readonly DescMessage[]): ReadonlySet<string> {
   const found = new Set<string>();
   const visit = (desc: DescMessage): void => {
@@ -45,7 +45,7 @@ function reachable(descs: readonly DescMessage[]): ReadonlySet<string> {
   return found;
 }
 
-/** The type's own name; with its package's where another type has that already. */
+/** The type's name; with its package's if another type has the same name. */
 function uniqueName(owners: Map<string, string>, { name, typeName }: DescMessage | DescEnum): string {
   const owner = owners.get(name) ?? typeName;
   owners.set(name, owner);

@@ -28,10 +28,10 @@ const SECURITY: JsonObject = {
 
 /**
  * The OpenAPI 3.1 document of the REST surface of some proto files, with comments: everything in it comes from their
- * descriptors and options. Its server is `/`, which whoever serves it replaces by the address.
+ * descriptors and options. Its server is `/`, which the service replaces by its address.
  *
  * @param set the files, after those they import
- * @param names which of them the document is about
+ * @param names the files whose services are described
  */
 export function openApiDocument(set: FileDescriptorSet, names: readonly string[]): JsonObject {
   const registry = createFileRegistry(set);

@@ -8,8 +8,8 @@ import { UNIVERSAL_SCOPE } from '../../server/core/principal.js';
 type Refusable = { method: DescMethod; rules: MethodRules; bodyKind: 'json' | 'raw' | 'none' };
 
 /**
- * Every error an operation can answer with, in the order of the refusals: those that follow from its rules and from the
- * form of its request, those that its handler adds, those of the service. Throws for a code that the catalogue lacks.
+ * All errors of an operation, in the order of the checks: those of its rules and the form of its request, those of its
+ * handler, those of the service. Throws for a code that the catalogue lacks.
  */
 export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] {
   const codes = new Set([

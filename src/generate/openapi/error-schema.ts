@@ -5,10 +5,10 @@ import { type Components, refTo } from './components.js';
 import { findMessageExample } from './example.js';
 import { messageRef, messageSchema } from './schema.js';
 
-/** The messages that errors are made of, as the protos at hand describe them. */
+/** The message types of errors, from the given protos. */
 export type ErrorMessages = { registry: Registry; envelope: DescMessage };
 
-/** Finds them. Throws when the protos have no envelope. */
+/** Finds them. Throws if the protos have no envelope. */
 export function errorMessages(registry: Registry): ErrorMessages {
   return { registry, envelope: getMessage(registry, ErrorEnvelopeSchema.typeName) };
 }
@@ -68,7 +68,7 @@ export function pascal(text: string): string {
   return text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A message of the protos at hand by its full name. */
+/** A message of the given protos by its full name. */
 export function getMessage(registry: Registry, typeName: string): DescMessage {
   const desc = registry.getMessage(typeName);
   if (desc === undefined) throw new Error(`no message is called ${typeName}`);

@@ -15,7 +15,7 @@ import { isRequired } from './required.js';
 import { findWellKnownSchema } from './scalar.js';
 import { valueSchema } from './schema.js';
 
-/** Where a proto gives no example of its own. */
+/** Defaults if a proto has no example. */
 const WELL_KNOWN: Readonly<Record<string, JsonValue>> = {
   'google.protobuf.Timestamp': '2026-01-02T03:04:05.678Z',
   'google.protobuf.Duration': '60s',
@@ -23,12 +23,12 @@ const WELL_KNOWN: Readonly<Record<string, JsonValue>> = {
   'google.protobuf.ListValue': [],
 };
 
-/** The place of an example: its direction, and the messages that enclose it. */
+/** Context of an example: its direction and the enclosing messages. */
 type Place = { components: Components; direction: Direction; within: readonly DescMessage[] };
 
 /**
- * An example of a message, or of those of its fields that travel together: what their protos give, and of the rest what
- * has to be there. Undefined when something has to be there and nothing says what.
+ * An example of a message, or of some of its fields: the examples of their protos, and required fields. Undefined if a
+ * required field has no example.
  */
 export function findMessageExample(
   components: Components,
@@ -58,7 +58,7 @@ function isNeeded({ components, direction }: Place, field: DescField): boolean {
   return isRequired(field, direction, () => valueSchema(components, field, direction));
 }
 
-/** Whether a field appears though its proto gives no example. */
+/** Whether a field without an example appears. */
 function isShown(place: Place, field: DescField): boolean {
   const isPlain = field.presence === FeatureSet_FieldPresence.IMPLICIT;
   return (isPlain && place.direction === 'response') || isNeeded(place, field);

@@ -2,12 +2,12 @@ import { type DescField, getOption, hasOption, type JsonValue, ScalarType } from
 import { default_value, example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
 import { isTextual } from '../../server/json/well-known-codec.js';
 
-/** The example of a field that its proto gives, as JSON; undefined without one. Throws, naming the field, when it is no JSON. */
+/** A field's example in its proto, as JSON; undefined if there is none. Throws, naming the field, if it is not JSON. */
 export function findExample(field: DescField): JsonValue | undefined {
   return hasOption(field, exampleOption) ? jsonOf(field, getOption(field, exampleOption)) : undefined;
 }
 
-/** What stands for a field that a request leaves out, likewise. */
+/** A field's default in requests, likewise. */
 export function findDefault(field: DescField): JsonValue | undefined {
   return hasOption(field, default_value) ? jsonOf(field, getOption(field, default_value)) : undefined;
 }

@@ -94,7 +94,7 @@ const CASES: Readonly<Record<string, string>> = {
   etag: 'ETag',
 };
 
-/** Headers of every response to a call that was counted. */
+/** Headers of every response to a counted call. */
 export const RATE_HEADERS = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',

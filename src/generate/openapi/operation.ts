@@ -19,12 +19,12 @@ export type Operation = {
   /** Which of the RPC's paths it is. */
   index: number;
   httpMethod: string;
-  /** As the document writes it: variables in braces by their names. */
+  /** The document's form: variables in braces by name. */
   path: string;
   bodyKind: 'json' | 'raw' | 'none';
 };
 
-/** The operations of services that an API key, or nobody, can call by REST. */
+/** The operations of services that can be called by REST with or without an API key. */
 export function operationsOf(services: readonly DescService[]): Operation[] {
   return services
     .flatMap(({ methods }) => methods)
@@ -80,7 +80,7 @@ export function tagOf({ name }: DescService): string {
   return name.replace(/Service$/, '');
 }
 
-/** The RPC's name; of a further path with the words that its fixed variables have and the first path's have not. */
+/** The RPC's name; for further paths with the words of fixed variables that the first path lacks. */
 function operationId(method: DescMethod, index: number): string {
   if (index === 0) return method.localName;
   const bindings = httpBindings(method);
@@ -91,7 +91,7 @@ function operationId(method: DescMethod, index: number): string {
   return `${method.localName}${own.map(pascal).join('') || index + 1}`;
 }
 
-/** What the variables of a path that have but one value are set to. */
+/** Values of a path's variables with a single value. */
 function literalVariables({ template }: HttpBinding): string[] {
   return template.variables.flatMap(({ start, end }) =>
     template.segments

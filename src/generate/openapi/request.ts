@@ -44,7 +44,7 @@ export function parameters(components: Components, operation: Operation): JsonOb
   ];
 }
 
-/** The body of an operation's request; undefined when it has none. */
+/** The body of an operation's request; undefined if it has none. */
 export function findRequestBody(components: Components, operation: Operation): JsonObject | undefined {
   const { method, binding, bodyKind } = operation;
   if (bodyKind === 'none') return undefined;
@@ -66,7 +66,7 @@ export function findRequestBody(components: Components, operation: Operation): J
   };
 }
 
-/** The message without what the path gives, as a component. */
+/** The message without the fields in the path, as a component. */
 function bodySchema(
   components: Components,
   desc: DescMessage,
@@ -114,12 +114,12 @@ function parameterOf(components: Components, field: DescField): JsonObject {
   };
 }
 
-/** The dotted names of the fields that the path gives and leaves open. */
+/** Dotted names of the fields that are variables of the path. */
 function pathFields({ path }: Operation): string[] {
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** The fields that the path does not give. */
+/** The fields that are not in the path. */
 function unboundFields({ method, binding }: Operation): DescField[] {
   const bound = binding.template.variables.map(({ fieldPath }) => fieldPath.join('.'));
   return method.input.fields.filter(({ name }) => !bound.includes(name));

@@ -8,8 +8,8 @@ import type { Direction } from './components.js';
 const ajv = formats.default(new Ajv2020({ strict: false }));
 
 /**
- * Whether a member must be there. In requests: when its rules say so, or refuse the zero that a missing one stands
- * for. In answers: when its rules say so, and fields that REST JSON always contains (src/server/json/message-codec.ts).
+ * Whether a member is required. In requests: if its rules say so, or reject zero, the value of a missing member. In
+ * responses: if its rules say so, and fields that REST JSON always contains (src/server/json/message-codec.ts).
  */
 export function isRequired(field: DescField, direction: Direction, schemaOf: () => JsonObject): boolean {
   const rules = findRules(field);
@@ -20,7 +20,7 @@ export function isRequired(field: DescField, direction: Direction, schemaOf: () 
   return !ajv.validate(withoutItems(schemaOf()), zeroOf(field));
 }
 
-/** What a missing member stands for. */
+/** The value of a missing member. */
 function zeroOf(field: DescField): JsonValue {
   if (field.fieldKind === 'list') return [];
   if (field.fieldKind === 'map') return {};
@@ -35,7 +35,7 @@ function zeroOf(field: DescField): JsonValue {
   }
 }
 
-/** A list or map without what it says of its items: the zero has none. */
+/** The rules of a list or map without those of its items: the zero value has none. */
 function withoutItems({ items, additionalProperties, ...rest }: JsonObject): JsonObject {
   return rest;
 }

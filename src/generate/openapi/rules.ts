@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { type FieldRules, FieldRulesSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 
-/** Rules of `buf.validate` that a keyword of JSON Schema says in the same words. */
+/** Rules of `buf.validate` with an equivalent keyword of JSON Schema. */
 const KEYWORDS: Readonly<Record<string, string>> = {
   min_len: 'minLength',
   max_len: 'maxLength',
@@ -24,7 +24,7 @@ const KEYWORDS: Readonly<Record<string, string>> = {
 /** Rules that are a format of JSON Schema. */
 const FORMATS = new Set(['email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid']);
 
-/** What the rules about the value's own type say, as keywords of JSON Schema. Rules without such words are left out. */
+/** The rules of the value's type as keywords of JSON Schema. Rules without a keyword are left out. */
 export function ruleKeywords(rules: FieldRules | undefined): JsonObject {
   const keywords: JsonObject = {};
   for (const [name, value] of rulesByName(rules)) Object.assign(keywords, keywordsOf(name, value));

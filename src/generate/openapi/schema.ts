@@ -19,18 +19,18 @@ import { isRequired } from './required.js';
 import { ruleKeywords } from './rules.js';
 import { findWellKnownSchema, scalarSchema } from './scalar.js';
 
-/** Refers to the schema of a message, which is added to the components with all that it holds. */
+/** Refers to the schema of a message and adds it and its nested messages to the components. */
 export function messageRef(components: Components, desc: DescMessage, direction: Direction): JsonObject {
   const name = components.nameOf(desc, direction);
   if (!components.schemas.has(name)) {
-    // A message may hold its own type.
+    // A message type may be recursive.
     components.schemas.set(name, {});
     components.schemas.set(name, messageSchema(components, desc, direction, desc.fields));
   }
   return refTo('schemas', name);
 }
 
-/** The schema of a message, or of those of its fields that travel together. */
+/** The schema of a message, or of some of its fields. */
 export function messageSchema(
   components: Components,
   desc: DescMessage,
@@ -63,13 +63,13 @@ export function fieldSchema(components: Components, field: DescField, direction:
   };
 }
 
-/** The keyword for what a request may leave out; empty where its proto names no default. */
+/** The keyword `default` of a request's field; empty if its proto has none. */
 export function defaultOf(field: DescField, direction: Direction): JsonObject {
   const value = direction === 'request' ? findDefault(field) : undefined;
   return value === undefined ? {} : { default: value };
 }
 
-/** The schema of what a field holds, lists and maps included. */
+/** The schema of a field's value, lists and maps included. */
 export function valueSchema(components: Components, field: DescField, direction: Direction): JsonObject {
   const rules = findRules(field);
   if (field.fieldKind === 'list') {
@@ -97,17 +97,17 @@ function itemSchema(
       : { ...wellKnown, ...textMember(field), ...ruleKeywords(rules) };
   }
   const schema = scalarSchema(field.scalar);
-  // Rules about bytes count them as they are before base64.
+  // Rules about bytes apply to the bytes before base64.
   return field.scalar === ScalarType.BYTES ? schema : { ...schema, ...ruleKeywords(rules) };
 }
 
-/** The member that a free-form object must have, where its proto names one. */
+/** The required member of a free-form object, if its proto names one. */
 function textMember(field: DescField): JsonObject {
   const name = getOption(field, text_member);
   return name === '' ? {} : { properties: { [name]: { type: 'string', minLength: 1 } }, required: [name] };
 }
 
-/** An enum by its name; where rules leave values out, those that are left. */
+/** An enum by name, or the values that the field's rules admit. */
 function enumSchema(
   components: Components,
   desc: DescEnum,
@@ -128,7 +128,7 @@ function enumSchema(
   return refTo('schemas', name);
 }
 
-/** Says of each oneof that at most one of its members is given. */
+/** The constraint of each oneof: at most one of its members. */
 function exclusions(desc: DescMessage, fields: readonly DescField[]): JsonObject {
   const groups = desc.oneofs.map((oneof) => oneof.fields.filter((field) => fields.includes(field)));
   const rules = groups.filter((group) => group.length > 1).map(atMostOne);

@@ -49,7 +49,7 @@ const ANSWERS: JsonObject = {
   default: { description: 'The event was not taken; it is sent again later.' },
 };
 
-/** The messages that are bodies of webhook requests. */
+/** The messages of webhook bodies. */
 export function webhookBodies(files: readonly DescFile[]): DescMessage[] {
   return files.flatMap(({ messages }) => messages).filter((desc) => findData(desc) !== undefined);
 }

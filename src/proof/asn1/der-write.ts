@@ -14,7 +14,7 @@ export function derSequence(...elements: Uint8Array[]): Uint8Array {
   return derElement(TAG.sequence, ...elements);
 }
 
-/** A SET OF elements, in the order DER wants. */
+/** A SET OF elements, in the order of DER. */
 export function derSetOf(...elements: Uint8Array[]): Uint8Array {
   return derElement(TAG.set, ...elements.sort((a, b) => (toHex(a) < toHex(b) ? -1 : 1)));
 }
@@ -28,7 +28,7 @@ export function derInteger(value: Uint8Array | number): Uint8Array {
   return derElement(TAG.integer, ...sign, magnitude);
 }
 
-/** An OBJECT IDENTIFIER from its dotted form; arcs may have any size. Throws on a text that is none. */
+/** An OBJECT IDENTIFIER from its dotted form; arcs may have any size. Throws if the text is none. */
 export function derObjectIdentifier(dotted: string): Uint8Array {
   if (!/^[0-2](\.(0|[1-9]\d*))+$/.test(dotted)) throw new RangeError('not an object identifier');
   const [top = 0n, second = 0n, ...arcs] = dotted.split('.').map(BigInt);

@@ -1,7 +1,7 @@
 /**
  * Strict, bounded reading of DER (X.690, section 10). Every length is checked against its parent before it is used,
- * nothing is left over, and an element has exactly one accepted encoding of tag and length; what sits inside an OCTET
- * STRING is not looked into.
+ * trailing bytes are rejected, and an element has exactly one accepted encoding of tag and length; the content of OCTET
+ * STRINGs is not parsed.
  */
 import { FormatError } from '../bytes/format-error.js';
 
@@ -38,8 +38,8 @@ export function contextTag(number: number, constructed: boolean): number {
 }
 
 /**
- * The one element that `bytes` hold. Throws FormatError when they are longer than `maxBytes`, truncated, followed by
- * anything, of indefinite or non-minimal length, nested deeper than 32, or of more than 8192 elements.
+ * Parses `bytes` as one element. Throws FormatError if they are longer than `maxBytes`, truncated, have trailing bytes,
+ * an indefinite or non-minimal length, more than 32 levels or more than 8192 elements.
  */
 export function parseDer(bytes: Uint8Array, maxBytes: number): DerNode {
   if (bytes.length > maxBytes)
@@ -92,7 +92,7 @@ function readLength(bytes: Uint8Array): { headerLength: number; length: number }
   if (first < 0x80) return { headerLength: 2, length: first };
   const octets = first & 0x7f;
   if (octets === 0) throw new FormatError('DER length is indefinite');
-  // Four octets already say 4 GiB, more than any input that is read here.
+  // Four octets are lengths from 16 MiB, more than any input here.
   if (octets > 4) throw new FormatError('DER length is too large');
   if (bytes.length < 2 + octets) throw new FormatError('DER is truncated');
   const length = bytes.subarray(2, 2 + octets).reduce((value, octet) => value * 256 + octet, 0);

@@ -3,8 +3,8 @@ import { parseDer } from './der.js';
 import { membersOf, unsignedInteger } from './der-read.js';
 
 /**
- * An ECDSA-Sig-Value (RFC 3279, section 2.2.3) as Web Crypto wants it: r and s of fixed length, one after the other.
- * Undefined for what is none, or not of a curve with so many bytes in a scalar.
+ * An ECDSA-Sig-Value (RFC 3279, section 2.2.3) in the form of Web Crypto: r and s, concatenated, of fixed length.
+ * Undefined if it is malformed, or of a curve with another scalar length.
  */
 export function findRawEcdsa(der: Uint8Array, scalarBytes: number): Uint8Array | undefined {
   const raw = new Uint8Array(2 * scalarBytes);

@@ -1,4 +1,4 @@
-/** PEM (RFC 7468): DER in base64 between two lines that say what it is. */
+/** PEM (RFC 7468): DER in base64 between two lines with a label. */
 import { fromBase64, toBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 

@@ -10,11 +10,11 @@ import { TimestampError } from '../rfc3161/error.js';
 import { parseDer, TAG } from './der.js';
 import { membersOf, objectIdentifier } from './der-read.js';
 
-/** A public key; `spki` is its DER, `algorithm` what a person calls it. */
+/** A public key; `spki` is its DER, `algorithm` its common name. */
 export type PublicKey = {
   readonly spki: Uint8Array;
   readonly algorithm: string;
-  /** Whether the signature (ECDSA in DER, Ed25519 of 64 bytes) over `data` is by the key. A malformed one is not. */
+  /** Whether the signature (ECDSA in DER, Ed25519 of 64 bytes) over `data` is by the key. False for a malformed one. */
   verify(data: Uint8Array, signature: Uint8Array): Promise<boolean>;
 };
 
@@ -22,14 +22,14 @@ const ED25519_OID = '1.3.101.112';
 const EC_OID = '1.2.840.10045.2.1';
 const MAX_SPKI_BYTES = 1024;
 
-/** By the OID of the curve: what to call it, and the OID of its ECDSA signatures. */
+/** By the OID of the curve: its name, and the OID of its ECDSA signatures. */
 const CURVES: ReadonlyMap<string, { name: string; signatureOid: string }> = new Map([
   ['1.2.840.10045.3.1.7', { name: 'ECDSA P-256', signatureOid: '1.2.840.10045.4.3.2' }],
   ['1.3.132.0.34', { name: 'ECDSA P-384', signatureOid: '1.2.840.10045.4.3.3' }],
   ['1.3.132.0.35', { name: 'ECDSA P-521', signatureOid: '1.2.840.10045.4.3.4' }],
 ]);
 
-/** The key of a SubjectPublicKeyInfo in DER. Throws FormatError on what is none, or of another kind. */
+/** The key of a SubjectPublicKeyInfo in DER. Throws FormatError if it is malformed or of another kind. */
 export function parsePublicKey(spki: Uint8Array): PublicKey {
   const node = parseDer(spki, MAX_SPKI_BYTES);
   const algorithm = membersOf(membersOf(node, 'the key').take(TAG.sequence), 'the key');
@@ -45,7 +45,7 @@ export function parsePublicKey(spki: Uint8Array): PublicKey {
     try {
       return await verifySignature(node, { signatureOid, digestOid: '' }, data, signature);
     } catch (error) {
-      // Web Crypto takes no point that is not on the curve: nothing is signed by such a key.
+      // Web Crypto rejects points that are not on the curve; no signature is by such a key.
       if (error instanceof TimestampError) return false;
       throw error;
     }

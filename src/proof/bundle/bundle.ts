@@ -1,4 +1,4 @@
-/** A submission's proof bundle: everything that is needed to check it offline, in one message. */
+/** A submission's proof bundle: one message with everything for offline verification. */
 
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
@@ -26,7 +26,7 @@ export const BUNDLE_MEDIA_TYPE = 'application/vnd.attestation-service.bundle.v1+
 /** The name of the log itself among a batch's witnesses, and in policies, where its origin does as well. */
 export const LOG_WITNESS_NAME = 'log';
 
-/** What the bundles of a batch are assembled from besides their leaves. */
+/** The parts of a batch's bundles besides their leaves. */
 type BatchParts = {
   readonly batch: { readonly id: string; readonly firstIndex: number };
   /** The log's raw Ed25519 key. */
@@ -36,7 +36,7 @@ type BatchParts = {
   readonly witnesses: readonly WitnessParts[];
 };
 
-/** What the bundles of a batch share, ready to be put into each; cosignatures are joined to their notes. */
+/** The shared parts of a batch's bundles; cosignatures are joined to their notes. */
 export type PreparedBatch = {
   readonly batch: BundleBatch;
   readonly rootHash: Uint8Array;
@@ -57,7 +57,10 @@ type LeafParts = {
   readonly inclusionProofs: readonly (readonly Uint8Array[])[];
 };
 
-/** What one witness said of the checkpoint at `treeSize`. A log witness's evidence is its signature lines, as it answered. */
+/**
+ * A witness's evidence for the checkpoint at `treeSize`. A log witness's evidence is the signature lines of its
+ * response.
+ */
 export type WitnessParts = {
   readonly name: string;
   readonly kind: WitnessKind;
@@ -68,8 +71,8 @@ export type WitnessParts = {
 };
 
 /**
- * Prepares what the bundles of a batch share. Cosignatures among the evidence are joined to their checkpoints' notes,
- * so that the notes alone carry them too. Throws FormatError when a note or a cosignature cannot be read.
+ * Prepares the shared parts of a batch's bundles. Cosignatures among the evidence are joined to their checkpoints'
+ * notes, so that the notes alone carry them too. Throws FormatError when a note or a cosignature cannot be read.
  */
 export function prepareBatch({ batch, logKey, notes, witnesses }: BatchParts): PreparedBatch {
   const checkpoints = notes.map((note) => cosignedCheckpoint(note, witnesses));

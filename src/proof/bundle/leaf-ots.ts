@@ -8,16 +8,16 @@ import { encodeOts, parseOtsOf } from '../opentimestamps/detached-file.js';
 import { mergeTimestamps, type Timestamp } from '../opentimestamps/timestamp.js';
 
 /**
- * Writes the .ots file of the leaf at `index`, from the evidence of all OpenTimestamps witnesses of the bundle. Its digest
- * is `leaf_sha256`: the file that it is about is the byte 00 and the leaf record. Returns undefined if no evidence leads
- * there.
+ * Writes the .ots file of the leaf at `index`, from the evidence of all OpenTimestamps witnesses of the bundle. Its
+ * digest is `leaf_sha256`: the stamped file is the byte 00 and the leaf record. Returns undefined if no evidence covers
+ * it.
  */
 export function leafOts(bundle: ProofBundle, index: number): Uint8Array | undefined {
   const timestamps = bundle.witnesses.flatMap((witness) => findLeafTimestamp(bundle, witness, index));
   return timestamps.length === 0 ? undefined : encodeOts(timestamps.reduce(mergeTimestamps));
 }
 
-/** None if the evidence is not of this form, or so deep that others would not read it. */
+/** None if the evidence is of another form, or deeper than other readers accept. */
 function findLeafTimestamp(bundle: ProofBundle, witness: BundleWitness, index: number): Timestamp[] {
   const checkpoint = bundle.checkpoints.find(({ treeSize }) => treeSize === witness.treeSize);
   if (witness.kind !== WitnessKind.OPENTIMESTAMPS || checkpoint === undefined) return [];

@@ -17,7 +17,7 @@ export type SigstoreBundle = {
   dsseEnvelope: DsseEnvelope;
 };
 
-/** A leaf's place in the log. `integratedTime` is "0": the log vouches for no time, its witnesses do. */
+/** A leaf's place in the log. `integratedTime` is "0": the log attests no time, its witnesses do. */
 type TlogEntry = {
   logIndex: string;
   logId: { keyId: string };
@@ -33,7 +33,7 @@ type TlogEntry = {
   canonicalizedBody: string;
 };
 
-/** What the bundle is made of. `logId` is the whole hash behind the log's note key id; `keyHint` names the DSSE key. */
+/** The parts of the bundle. `logId` is the whole hash behind the log's note key id; `keyHint` names the DSSE key. */
 type SigstoreBundleParts = {
   readonly statement: Uint8Array;
   readonly signature: Uint8Array;
@@ -49,7 +49,7 @@ type SigstoreBundleParts = {
   };
 };
 
-/** The bundle of these parts. Members stand in canonical order (RFC 8785), which makes writing it quick. */
+/** Assembles the bundle. Members are in canonical order (RFC 8785), so that `jcs` is fast. */
 export function sigstoreBundle(parts: SigstoreBundleParts): SigstoreBundle {
   return {
     dsseEnvelope: dsseEnvelope(parts.statement, parts.signature),

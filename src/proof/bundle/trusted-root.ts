@@ -1,4 +1,4 @@
-/** Our trust roots in Sigstore's TrustedRoot form, for tools that know Sigstore and not us. */
+/** Our trust roots in Sigstore's TrustedRoot form, for Sigstore's tools. */
 
 import { toBase64 } from '../bytes/encoding.js';
 import { ed25519Spki } from '../bytes/primitives.js';
@@ -6,7 +6,7 @@ import { noteKeyHash } from '../log/note.js';
 
 export const TRUSTED_ROOT_MEDIA_TYPE = 'application/vnd.dev.sigstore.trustedroot+json;version=0.1';
 
-/** A log: its origin and raw Ed25519 key. Without `validFrom` the key counts from the beginning of time. */
+/** A log: its origin and raw Ed25519 key. Without `validFrom` the key is trusted at any earlier time. */
 export type TrustedLog = {
   readonly origin: string;
   readonly publicKey: Uint8Array;
@@ -46,7 +46,7 @@ export type TrustedRoot = {
   }[];
 };
 
-/** The TrustedRoot of one environment; retired keys stay in it with their end. */
+/** The TrustedRoot of one environment; retired keys stay in it with their end of validity. */
 export function trustedRoot(
   logs: readonly TrustedLog[],
   timestampAuthorities: readonly TrustedAuthority[],

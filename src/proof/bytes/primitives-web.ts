@@ -1,6 +1,6 @@
 /**
- * What primitives.ts does, where there is no Node: hashes in plain JavaScript, because the verifier needs them at once,
- * signatures by Web Crypto, which browsers have on secure origins only.
+ * primitives.ts without Node: hashes in plain JavaScript, because the verifier needs them synchronously, signatures by
+ * Web Crypto, which browsers have on secure origins only.
  */
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 as nobleSha256 } from '@noble/hashes/sha2.js';
@@ -72,7 +72,7 @@ export function encodeHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Bytes of lower-case hex; of anything else, anything. */
+/** Bytes of lower-case hex; unspecified bytes for other text. */
 export function decodeHex(text: string): Uint8Array {
   return Uint8Array.from({ length: text.length >> 1 }, (_, i) =>
     Number.parseInt(text.slice(2 * i, 2 * i + 2), 16),
@@ -84,7 +84,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 }
 
-/** Bytes of standard base64; of anything else, bytes whose base64 is another. */
+/** Bytes of standard base64; for other text, bytes with another base64. */
 export function decodeBase64(text: string): Uint8Array {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -94,7 +94,7 @@ export function decodeBase64(text: string): Uint8Array {
   }
 }
 
-/** Undefined for what is no such key. Throws where Web Crypto does not know the algorithm: that is no verdict. */
+/** Undefined if the key is malformed. Throws if Web Crypto lacks the algorithm: that is no verdict. */
 async function findPublicKey(spki: Uint8Array, algorithm: { name: string; namedCurve?: string }) {
   try {
     return await crypto.subtle.importKey('spki', own(spki), algorithm, false, ['verify']);
@@ -106,7 +106,7 @@ async function findPublicKey(spki: Uint8Array, algorithm: { name: string; namedC
   }
 }
 
-/** Web Crypto takes no bytes of shared memory. */
+/** Web Crypto rejects views of shared memory. */
 function own(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }

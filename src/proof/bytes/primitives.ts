@@ -1,7 +1,7 @@
 /**
- * The cryptography that proofs are made of, and bytes as text, as Node does them best. The only file of `proof/` that
- * needs Node: where there is none, the client's package has primitives-web.ts in its place, by `imports` in its
- * package.json. Verification is asynchronous because Web Crypto is.
+ * The cryptography of proofs and text forms of bytes, by Node's own functions. The only file of `proof/` that needs
+ * Node: in browsers the client's package has primitives-web.ts in its place, by `imports` in its package.json.
+ * Verification is asynchronous because Web Crypto is.
  */
 import { createHash, createHmac, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 
@@ -82,7 +82,7 @@ export function encodeHex(bytes: Uint8Array): string {
   return view(bytes).toString('hex');
 }
 
-/** Bytes of lower-case hex; of anything else, anything. */
+/** Bytes of lower-case hex; unspecified bytes for other text. */
 export function decodeHex(text: string): Uint8Array {
   return plain(Buffer.from(text, 'hex'));
 }
@@ -92,7 +92,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return view(bytes).toString('base64');
 }
 
-/** Bytes of standard base64; of anything else, bytes whose base64 is another. */
+/** Bytes of standard base64; for other text, bytes with another base64. */
 export function decodeBase64(text: string): Uint8Array {
   return plain(Buffer.from(text, 'base64'));
 }

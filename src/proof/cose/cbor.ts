@@ -104,7 +104,7 @@ function readValue(reader: Reader, depth: number): CborValue {
 }
 
 function readItems(reader: Reader, count: number, depth: number): CborValue[] {
-  // Each item takes a byte at least, so a count that lies ends with the input.
+  // Each item has at least one byte, so an exaggerated count ends with the input.
   const items: CborValue[] = [];
   for (let i = 0; i < count; i++) items.push(readValue(reader, depth - 1));
   return items;

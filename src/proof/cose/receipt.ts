@@ -54,7 +54,10 @@ export function encodeReceiptHeader({ issuer, subject, keyId, size }: ReceiptHea
   );
 }
 
-/** What ES256 signs: the Sig_structure of RFC 9052, section 4.4. It cannot be taken for a DSSE signature's input. */
+/**
+ * The bytes signed with ES256: the Sig_structure of RFC 9052, section 4.4. They cannot be the input of a DSSE
+ * signature.
+ */
 export function receiptToSign(protectedHeader: Uint8Array, root: Uint8Array): Uint8Array {
   return encodeCbor(['Signature1', protectedHeader, new Uint8Array(), root]);
 }
@@ -131,7 +134,7 @@ function arrayOf(value: CborValue | undefined, length: number, name: string): re
   throw new FormatError(`${name} is not an array of ${length}`);
 }
 
-/** The maps have these keys and no others: nothing in a receipt goes unread. */
+/** Maps with exactly these keys: no part of a receipt is ignored. */
 function mapOf(
   value: CborValue | undefined,
   keys: readonly number[],

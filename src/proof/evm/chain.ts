@@ -1,4 +1,4 @@
-/** What a node says about its chain, decoded strictly and bounded. */
+/** A node's responses about its chain, decoded strictly and with bounds. */
 import { FormatError } from '../bytes/format-error.js';
 import {
   decodeArray,

@@ -1,4 +1,4 @@
-/** Compares evidence with what a node says about its chain. */
+/** Compares evidence with a node's responses. */
 import { type EvmBlock, getBlock, getChainId, getLatestBlock, getReceipt } from './chain.js';
 import { isRecordOf } from './contract.js';
 import type { EvmEvidence } from './evidence.js';

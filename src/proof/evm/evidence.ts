@@ -26,7 +26,7 @@ export type EvmEvidence = {
 const MAX_BYTES = 1024;
 const HASH_BYTES = 32;
 
-/** Encodes evidence: canonical JSON (RFC 8785), so that there is one encoding of each evidence. */
+/** Encodes evidence: canonical JSON (RFC 8785), a single encoding. */
 export function encodeEvmEvidence(evidence: EvmEvidence): Uint8Array {
   return jcsBytes(membersOf(evidence));
 }
@@ -40,7 +40,7 @@ export function decodeEvmEvidence(bytes: Uint8Array): EvmEvidence {
   return evidence;
 }
 
-/** What the evidence says, for people: `detail` in batches and bundles. */
+/** Readable form of evidence: `detail` in batches and bundles. */
 export function evmDetail(evidence: EvmEvidence): JsonObject {
   const { digest: _, block_timestamp: __, ...members } = membersOf(evidence);
   return { ...members, block_time: new Date(evidence.blockTimestamp * 1000).toISOString() };

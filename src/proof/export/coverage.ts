@@ -2,7 +2,7 @@
 import type { ManifestFields } from './manifest-fields.js';
 import type { BatchRange } from './object-check.js';
 
-/** What coverage needs of a verified manifest; `file` names it in problems. */
+/** The parts of a verified manifest that coverage depends on; `file` names it in problems. */
 export type CoveringManifest = Omit<ManifestFields, 'objects'> & { readonly file: string };
 
 /** The part of a log that the manifests cover; `start` is where the export starts in it. */

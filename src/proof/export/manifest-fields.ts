@@ -1,4 +1,4 @@
-/** The fields of a manifest, and what must hold of them whether they are signed or read. */
+/** The fields of a manifest, and their checks before signing and after reading. */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { FormatError } from '../bytes/format-error.js';
 
@@ -49,7 +49,7 @@ export type ManifestObject = {
   readonly firstIndex: number;
   /** The log's size at the batch's end. */
   readonly treeSize: number;
-  /** How many submissions, one per line, the object contains; 0 if none of the batch matches the filter any more. */
+  /** Number of submissions, one per line; 0 if none of the batch matches the filter any more. */
   readonly submissions: number;
   /** The object's length as stored. */
   readonly bytes: number;

@@ -1,6 +1,6 @@
 /**
  * The manifest of a day of an export: a DSSE envelope over an in-toto Statement v1 whose subjects are the day's objects.
- * It says which ranges of the logs the export covers, so that a missing object shows.
+ * It has the ranges of the logs that the export covers, so missing objects are detected.
  */
 import { utf8 } from '../bytes/encoding.js';
 import { jcsBytes } from '../bytes/jcs.js';

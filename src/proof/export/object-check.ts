@@ -1,12 +1,12 @@
-/** What the lines of an object must be together: one batch's, in order, each once, as many as the manifest says. */
+/** Checks the lines of an object together: of one batch, in order, without duplicates, as many as in the manifest. */
 import type { ManifestFields, ManifestObject } from './manifest-fields.js';
 import type { LineFacts } from './verify-line.js';
 
-/** What is known of an object besides its lines. */
+/** Facts about an object besides its lines. */
 export type ObjectExpectation = {
   /** From the object's name, if that is a batch's id. */
   readonly batchId?: string | undefined;
-  /** What a verified manifest says of it. */
+  /** Its entry in a verified manifest. */
   readonly listed?: { readonly object: ManifestObject; readonly manifest: ManifestFields } | undefined;
 };
 
@@ -15,9 +15,9 @@ export type BatchRange = Pick<LineFacts, 'log' | 'firstIndex' | 'treeSize'>;
 
 /** The check of one object. */
 export type ObjectCheck = {
-  /** Adds the next line, and returns what is wrong with it. */
+  /** Adds the next line and returns its problem. */
   add(facts: LineFacts): string[];
-  /** Ends the object after so many lines, unreadable ones included, and returns what is wrong with it. */
+  /** Ends the object after this number of lines, unreadable ones included, and returns its problem. */
   end(lines: number): string[];
   /** The range of the batch: the manifest's, or else that of the first line. */
   range(): BatchRange | undefined;

@@ -17,10 +17,10 @@ import { attestedMetadata, checkAgreement, checkSubmission, readSubmission } fro
 /** Maximum length of a line, in bytes. */
 export const MAX_LINE_BYTES = 1024 * 1024;
 
-/** What lines are checked against: as bundles, and the project that must have attested, any by default. */
+/** Inputs of the check of lines: those of bundles, and the project of the submissions, any by default. */
 export type LineOptions = TrustOptions & { readonly project?: string | undefined };
 
-/** What a line says of its place. Proven only if its verdict is `verified`, the batch's bounds not even then. */
+/** A line's stated place. Proven only if the verdict is `verified`; the batch's bounds are never proven. */
 export type LineFacts = {
   readonly submissionId: string;
   readonly project: string;

@@ -7,7 +7,7 @@ import { isValidAt, type Trust, type TrustedDsseKey } from '../verify/trust.js';
 import type { ManifestFields } from './manifest-fields.js';
 import { readManifest, type SignedManifest } from './read-manifest.js';
 
-/** What a manifest is checked against. Any project by default. */
+/** Inputs of the check of a manifest. Any project by default. */
 export type ManifestOptions = {
   readonly trust: Trust;
   readonly environment: EnvironmentName;

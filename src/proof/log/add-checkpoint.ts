@@ -1,4 +1,4 @@
-/** The request by which a log, or who feeds for it, has a witness cosign a checkpoint (C2SP tlog-witness, add-checkpoint). */
+/** The request for a cosignature by a log or a feeder (C2SP tlog-witness, add-checkpoint). */
 import { fromBase64, toBase64, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { sha256 } from '../bytes/primitives.js';

@@ -19,18 +19,18 @@ export type ShownCheckpoint = Checkpoint & { readonly from: string };
 /** A tree with the tiles at its right edge, which is all that extending it needs. */
 export type AuditedTree = { readonly size: number; readonly tiles: readonly Tile[] };
 
-/** A leaf that must be in the log, what it is the leaf of, and what is wrong with it even so. */
+/** A leaf that must be in the log, its subject, and a problem of the leaf itself. */
 export type ExpectedLeaf = { readonly hash: Uint8Array; readonly what: string; readonly problem?: string };
 
-/** What an audit checks entries against. */
+/** Inputs of an audit's checks. */
 type AuditOptions<C> = {
   /** Where an earlier audit ended. */
   readonly start: AuditedTree;
   /** Checkpoints to compare, in any order; those smaller than the start are ignored. */
   readonly checkpoints: readonly C[];
   /**
-   * Whether statements may be signed by this key (SPKI, DER). The signature itself is not checked: the log holds but the
-   * digest of what is signed, and neither Node nor Web Crypto verifies over a digest. Verifying a bundle does.
+   * Whether statements may be signed by this key (SPKI, DER). The signature itself is not checked: the log has only
+   * the digest of the signed bytes, and neither Node nor Web Crypto verifies over a digest. Verifying a bundle does.
    */
   readonly isTrustedKey: (spki: Uint8Array) => boolean;
   /** Leaves of known statements, by log index. Those that are found are removed. */

@@ -39,7 +39,7 @@ export function checkpointBody({ origin, size, rootHash }: Checkpoint): string {
   return `${origin}\n${size}\n${toBase64(rootHash)}\n`;
 }
 
-/** What time-stamping witnesses sign: SHA-256 of the body, 32 bytes. */
+/** The digest that time-stamping witnesses sign: SHA-256 of the body, 32 bytes. */
 export function checkpointDigest(body: string): Uint8Array {
   return sha256(utf8(body));
 }

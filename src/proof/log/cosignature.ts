@@ -21,7 +21,7 @@ import {
 const TIME_BYTES = 8;
 const MAX_NAME_BYTES = 255;
 
-/** A form of cosignatures: what is signed, the signature's length in bytes, and how one is verified. */
+/** A form of cosignatures: signed bytes, signature length in bytes, verification. */
 type Form = {
   readonly message: (body: string, unixSeconds: number, cosignerName: string) => Uint8Array;
   readonly signatureBytes: number;

@@ -13,7 +13,7 @@ export function emptyRoot(): Uint8Array {
   return sha256(new Uint8Array(0));
 }
 
-/** Hash of a leaf record: SHA-256(0x00 ‖ record). The prefix keeps a leaf from being taken for a node. */
+/** Hash of a leaf record: SHA-256(0x00 ‖ record). The prefix separates leaves from nodes. */
 export function leafHash(record: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + record.length);
   input.set(record, 1);

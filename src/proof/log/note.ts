@@ -30,7 +30,7 @@ export interface NoteSignature {
   readonly signature: Uint8Array;
 }
 
-/** A parsed note. `text` ends in a newline; its UTF-8 is what is signed. */
+/** A parsed note. `text` ends in a newline; its UTF-8 bytes are signed. */
 export interface Note {
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
@@ -63,7 +63,7 @@ export function parseNote(envelope: string): Note {
   return { text: envelope.slice(0, split + 1), signatures: parseSignatureLines(envelope.slice(split + 2)) };
 }
 
-/** Reads one or more signature lines, each with its newline: the end of a note, or what a witness answers. */
+/** Reads one or more signature lines, each with its newline: the end of a note, or a witness's response. */
 export function parseSignatureLines(lines: string): NoteSignature[] {
   if (!lines.endsWith('\n')) throw new FormatError('signature lines do not end in a newline');
   const split = lines.slice(0, -1).split('\n', MAX_NOTE_SIGNATURES + 1);
@@ -116,7 +116,7 @@ export function parseVerifierKey(vkey: string): NoteKey {
   return key;
 }
 
-/** Whether two of them name the same key. Key ids are short: only a verified signature says whose it is. */
+/** Whether two of them name the same key. Key ids are short: only a verified signature identifies the key. */
 export function isSameKey(a: Pick<NoteKey, 'name' | 'keyId'>, b: Pick<NoteKey, 'name' | 'keyId'>): boolean {
   return a.name === b.name && a.keyId === b.keyId;
 }

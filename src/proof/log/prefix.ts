@@ -1,4 +1,4 @@
-/** What the tiles of a log prove about an earlier size of it. */
+/** Proof by tiles about an earlier size of a log. */
 import { equalBytes } from '../bytes/primitives.js';
 import { verifyConsistency } from './merkle.js';
 import { type ReadTile, rightEdgeTiles, rootFromTiles, type TileRef, tileWidth } from './tile.js';

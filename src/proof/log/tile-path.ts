@@ -1,6 +1,6 @@
 /**
  * Where the parts of a log are found by HTTP: the paths of C2SP tlog-tiles, below the log's URL. A partial tile
- * (the right edge of the tree at some size) says its width, so each path stands for the same bytes for ever.
+ * (the right edge of the tree at some size) names its width, so the content of a path never changes.
  */
 
 /** Hashes in a full tile, and leaf records in a full entry bundle. */
@@ -9,7 +9,7 @@ export const TILE_WIDTH = 256;
 /** Highest level the path grammar knows; a tree below 2^53 leaves ends at level 6. */
 const MAX_LEVEL = 63;
 
-/** A tile (`level` 0 holds leaf hashes) or an entry bundle (`entries`), and how many hashes or records it holds. */
+/** A tile (`level` 0 holds leaf hashes) or an entry bundle (`entries`), and its number of hashes or records. */
 export interface TileAddress {
   readonly level: number | 'entries';
   readonly index: number;

@@ -9,7 +9,7 @@ import { foldRight, HASH_BYTES } from './merkle.js';
 import { tileNode } from './tile-nodes.js';
 import { TILE_WIDTH } from './tile-path.js';
 
-/** A tile's place, and how many hashes it holds in the tree in question. */
+/** A tile's address, and its number of hashes in a tree. */
 export interface TileRef {
   readonly level: number;
   readonly index: number;
@@ -41,7 +41,7 @@ export const TILE_HEIGHT = 8;
  */
 export const HALF_HEIGHT = 4;
 
-/** How many hashes the tile has in a tree of `size` leaves: 0 (not there) to 2^`height` (full). */
+/** Number of the tile's hashes in a tree of `size` leaves: 0 (no tile) to 2^`height` (full). */
 export function tileWidth(level: number, index: number, size: number, height = TILE_HEIGHT): number {
   const width = 2 ** height;
   const entries = Math.floor(size / width ** level);

@@ -1,6 +1,6 @@
 /**
- * Trust policies of transparency logs (C2SP tlog-policy): whose checkpoints are valid, cosigned by whom. A text of lines
- * `log`, `witness`, `group` and `quorum`.
+ * Trust policies of transparency logs (C2SP tlog-policy): the logs, and the witnesses that must cosign their
+ * checkpoints. A text of lines `log`, `witness`, `group` and `quorum`.
  */
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';

@@ -1,4 +1,4 @@
-/** The text form of an inclusion proof, c2sp.org/tlog-proof@v1: what any verifier of transparency logs can read. */
+/** The text form of an inclusion proof, c2sp.org/tlog-proof@v1, for any verifier of transparency logs. */
 import { toBase64 } from '../bytes/encoding.js';
 
 const HEADER = 'c2sp.org/tlog-proof@v1';

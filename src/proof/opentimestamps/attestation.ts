@@ -1,4 +1,4 @@
-/** Attestations: the leaves of OpenTimestamps proofs, which say who vouches for a message. */
+/** Attestations: the leaves of OpenTimestamps proofs, which name the notary of a message. */
 import { compareBytes, concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { type ByteReader, encodeVarbytes, encodeVaruint, readBytes } from './byte-reader.js';

@@ -1,4 +1,4 @@
-/** Bitcoin block headers, and what they say of an attestation. */
+/** Bitcoin block headers, and the check of an attestation against one. */
 import { toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { sha256 } from '../bytes/primitives.js';
@@ -8,7 +8,7 @@ const BLOCK_HEADER_BYTES = 80;
 
 /** A block header, in the parts that a timestamp depends on. */
 export type BlockHeader = {
-  /** 32 bytes in internal byte order, the reverse of what block explorers show. */
+  /** 32 bytes in internal byte order, the reverse of block explorers'. */
   readonly merkleRoot: Uint8Array;
   /** The miner's clock. */
   readonly time: Date;

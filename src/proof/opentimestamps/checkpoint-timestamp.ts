@@ -36,7 +36,7 @@ export type BitcoinAttestation = {
 
 const MERKLE_ROOT_BYTES = 32;
 
-/** What calendars get: SHA-256(SHA-256(root ‖ digest) ‖ nonce). */
+/** The commitment for calendars: SHA-256(SHA-256(root ‖ digest) ‖ nonce). */
 export function digestToSubmit({ rootHash, digest }: CheckpointHashes, nonce: Uint8Array): Uint8Array {
   return sha256(sha256(rootHash, digest), nonce);
 }

@@ -7,7 +7,7 @@ import { equalBytes } from '../bytes/primitives.js';
 import { type Attestation, compareAttestations } from './attestation.js';
 import { applyOperation, compareOperations, type Operation } from './operation.js';
 
-/** Attestations of a message, and what operations make of it: both in canonical order, without duplicates. */
+/** Attestations of a message and operations on it, both in canonical order without duplicates. */
 export type Timestamp = {
   readonly message: Uint8Array;
   readonly attestations: readonly Attestation[];
@@ -20,7 +20,7 @@ export type Step = { readonly operation: Operation; readonly timestamp: Timestam
 /** An attestation with the message that it is about. */
 type Attested = { readonly message: Uint8Array; readonly attestation: Attestation };
 
-/** Creates a timestamp from attestations and steps in any order. Merges what is there more than once. */
+/** Creates a timestamp from attestations and steps in any order. Merges duplicates. */
 export function makeTimestamp(
   message: Uint8Array,
   attestations: readonly Attestation[],
@@ -78,7 +78,7 @@ export function attestationsOf({ message, attestations, steps }: Timestamp): Att
   ];
 }
 
-/** The path to one of the timestamp's attestations, without other branches. Returns undefined if it has no such. */
+/** The path to one of the timestamp's attestations, without other branches. Returns undefined if there is none. */
 export function pathTo(timestamp: Timestamp, attestation: Attestation): Timestamp | undefined {
   const { message, attestations, steps } = timestamp;
   if (attestations.includes(attestation)) return makeTimestamp(message, [attestation]);

@@ -1,4 +1,4 @@
-/** What a stamp's genTime proves (RFC 3161, section 2.4.2): a time, give or take the accuracy that goes with it. */
+/** The time that a stamp proves (RFC 3161, section 2.4.2): its genTime, plus or minus its accuracy. */
 import { contextTag, type DerNode, TAG } from '../asn1/der.js';
 import { membersOf, unsignedInteger } from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';

@@ -133,7 +133,7 @@ async function importKey(
   }
 }
 
-/** What Web Crypto must know of the key; undefined if it is of another kind than the scheme. */
+/** Web Crypto's import parameters for the key; undefined if the key's kind does not fit the scheme. */
 function readKey(
   spki: DerNode,
   { name }: SignatureScheme,
@@ -149,7 +149,7 @@ function readKey(
   return name === 'ECDSA' ? curve : undefined;
 }
 
-/** A key that is for RSA-PSS alone as Web Crypto wants it: as a key for any use of RSA. */
+/** An RSASSA-PSS key as an rsaEncryption key, the only form that Web Crypto imports. */
 function asRsaKey(spki: DerNode): Uint8Array {
   const key = membersOf(spki, 'SubjectPublicKeyInfo');
   key.take(TAG.sequence);

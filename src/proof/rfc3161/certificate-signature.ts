@@ -53,7 +53,7 @@ function signatureScheme(algorithm: DerNode): SignatureScheme {
   return scheme;
 }
 
-/** RSASSA-PSS-params (RFC 4055, section 3.1) whose mask is made by MGF1 of the same hash: Web Crypto has no other. */
+/** RSASSA-PSS-params (RFC 4055, section 3.1) with MGF1 of the same hash, the only mask function of Web Crypto. */
 function pssScheme(node: DerNode): SignatureScheme {
   const members = membersOf(node, 'RSASSA-PSS-params');
   const hashAlgorithm = members.takeIf(contextTag(0, true));

@@ -1,4 +1,4 @@
-/** X.509 certificates (RFC 5280, section 4.1) as far as time stamps and their chains need them. */
+/** X.509 certificates (RFC 5280, section 4.1): the parts that time stamps and their chains need. */
 import { contextTag, type DerNode, parseDer, TAG } from '../asn1/der.js';
 import {
   booleanValue,
@@ -15,8 +15,8 @@ import { FormatError } from '../bytes/format-error.js';
 export type Extension = { readonly oid: string; readonly critical: boolean; readonly extnValue: Uint8Array };
 
 /**
- * A certificate. `raw` is all of it, `tbs` what is signed. `version` is as encoded: 2 is version 3. `serial` has the
- * content octets of its INTEGER. Validity, signature and the two algorithms are not yet read.
+ * A certificate. `raw` is the whole certificate, `tbs` the signed part. `version` is as encoded: 2 is version 3.
+ * `serial` has the content octets of its INTEGER. Validity, signature and the two algorithms are not yet read.
  */
 export type Certificate = {
   readonly raw: Uint8Array;
@@ -69,7 +69,7 @@ export function extensionValue(certificate: Certificate, oid: string): DerNode |
   return extension && parseDer(extension.extnValue, extension.extnValue.length);
 }
 
-/** Extensions as RFC 5280 defines them; no `list` is none. */
+/** Extensions (RFC 5280, section 4.2); none if `list` is undefined. */
 export function readExtensionList(list: DerNode | undefined, name: string): Extension[] {
   const extensions = (list?.children ?? []).map((node) => {
     const members = membersOf(node, name);

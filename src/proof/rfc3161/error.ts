@@ -6,9 +6,9 @@
  * - `signer_count`: not exactly one signer
  * - `imprint_algorithm`, `imprint_length`, `imprint_mismatch`: not a stamp of the expected SHA-256 digest
  * - `nonce_missing`, `nonce_mismatch`, `policy_mismatch`: not the answer to this request
- * - `critical_extension`: the TSTInfo holds a critical extension, and none is known here
+ * - `critical_extension`: the TSTInfo holds a critical extension, and none is supported
  * - `signed_attributes`: a signed attribute is missing, repeated or not single-valued
- * - `message_digest`: the TSTInfo is not what was signed
+ * - `message_digest`: the TSTInfo does not match the signed digest
  * - `signer_missing`: the token brings certificates, but not the one its signer identifier names
  * - `signer_untrusted`: the signer is not the leaf of a trusted chain
  * - `chain_order`: a trusted chain is not in order, leaf first, each issued by the next

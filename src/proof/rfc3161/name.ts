@@ -31,7 +31,7 @@ const DECODERS: ReadonlyMap<number, string> = new Map([
 
 /**
  * A Name in the string form of RFC 4514, most specific first, as in `CN=Time,O=Example,C=DE`. Control characters are
- * shown as escapes, so the text is one line whatever the certificate says. Throws FormatError.
+ * shown as escapes, so the text is always one line. Throws FormatError.
  */
 export function nameText(name: DerNode): string {
   const relative = name.children.map((set) => set.children.map(attributeText).join('+'));

@@ -1,4 +1,4 @@
-/** The signed attributes of a token: what was signed, and by which certificate. */
+/** The signed attributes of a token: content type, message digest and signing certificate. */
 import { contextTag, type DerNode, TAG } from '../asn1/der.js';
 import { integerOctets, membersOf, objectIdentifier } from '../asn1/der-read.js';
 import { equalBytes } from '../bytes/primitives.js';
@@ -53,7 +53,7 @@ export async function checkSignedContent(attributes: SignedAttributes, token: To
 
 /**
  * Checks that the signed attributes name this certificate (RFC 5035, section 5.4; the SHA-1 form of RFC 2634 too). Only
- * the first ESSCertID counts: it names the signer, and the others could only narrow a chain that is given anyway.
+ * the first ESSCertID counts: it names the signer; the others could only restrict the chain, which the caller gives.
  */
 export async function checkEssCertificate(attributes: SignedAttributes, signer: Certificate): Promise<void> {
   const v1 = attributes.get(SIGNING_CERTIFICATE_OID);

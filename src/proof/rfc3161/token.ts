@@ -60,7 +60,7 @@ function checkStatus(node: DerNode): void {
   const text = members.takeIf(TAG.sequence);
   const failure = members.takeIf(TAG.bitString);
   members.end();
-  // 1 is grantedWithMods: what was modified would not be what was asked for.
+  // 1 is grantedWithMods: the stamp would differ from the request.
   if (status !== 0) throw new TimestampError('not_granted', refusal(status, text, failure));
   if (failure !== undefined) throw new FormatError('failInfo in a granted response');
 }
@@ -153,7 +153,7 @@ function readSignerId(node: DerNode): SignerId {
   return { issuer, serialNode };
 }
 
-/** What is signed has the tag of a SET OF where the message has [0] (RFC 5652, section 5.4). */
+/** The signed bytes have the tag of a SET OF in place of [0] (RFC 5652, section 5.4). */
 function asSet(node: DerNode): DerNode {
   const raw = Uint8Array.from(node.raw);
   raw[0] = TAG.set;

@@ -1,4 +1,4 @@
-/** TSTInfo (RFC 3161, section 2.4.2): what the authority signs. */
+/** TSTInfo (RFC 3161, section 2.4.2): the signed content of a time stamp. */
 import { contextTag, parseDer, TAG } from '../asn1/der.js';
 import {
   booleanValue,
@@ -29,7 +29,7 @@ export type TstInfo = {
 };
 
 const MAX_TST_INFO_BYTES = 16 * 1024;
-/** RFC 3161 demands room for 160 bits of serial number; nonces of more than 256 bits are not asked for. */
+/** RFC 3161 requires 160 bits for serial numbers; our nonces have at most 256 bits. */
 const MAX_INTEGER_BYTES = 32;
 
 /** Reads the DER of a TSTInfo of version 1. Throws FormatError. */

@@ -16,11 +16,11 @@ import { checkUsage, signerCandidates } from './signer.js';
 import { parseResponse, type Token } from './token.js';
 import type { TstInfo } from './tst-info.js';
 
-/** What a time stamp is checked against. */
+/** Inputs of the check of a time stamp. */
 export type TimestampExpectation = {
   /** The whole TimeStampResp, DER. */
   response: Uint8Array;
-  /** What must be stamped: a SHA-256 digest of 32 bytes, or a message by its SHA-256, SHA-384 or SHA-512 digest. */
+  /** The expected content: a SHA-256 digest of 32 bytes, or a message by its SHA-256, SHA-384 or SHA-512 digest. */
   stamped: { readonly digest: Uint8Array } | { readonly message: Uint8Array };
   /** The request's nonce, big-endian, leading zeros ignored. The token must have the same one if it is given. */
   nonce?: Uint8Array | undefined;
@@ -34,8 +34,8 @@ export type TimestampExpectation = {
 };
 
 /**
- * `genTime` is what the stamp states, cut to milliseconds. What it proves is `latest`: it was made no later than that,
- * which is genTime and its accuracy, or without one genTime and one unit of its last digit. `serial` is lower-case hex;
+ * `genTime` is what the stamp states, cut to milliseconds. The proven time is `latest`: genTime plus its accuracy, or
+ * without one genTime plus one unit of its last digit. `serial` is lower-case hex;
  * `subject` is the signer's name (RFC 4514).
  */
 type VerifiedTimestamp = {
@@ -48,7 +48,7 @@ type VerifiedTimestamp = {
 
 /**
  * Verifies a granted response: the imprint, nonce and policy, who signed it and that the chain held at genTime. Throws
- * TimestampError, whose code names the check that failed. Revocation is not looked at: retire a chain to distrust it.
+ * TimestampError, whose code names the check that failed. Revocation is not checked: retire a chain to distrust it.
  */
 export async function verifyTimestamp(expected: TimestampExpectation): Promise<VerifiedTimestamp> {
   try {

@@ -7,7 +7,7 @@ export const IN_TOTO_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
 /**
  * A DSSE envelope in JSON, as Sigstore bundles hold it; `payload` and `sig` are base64. Without a `keyid`:
- * go-securesystemslib (cosign, sigstore-go) skips a signature whose key id is not of its own form.
+ * go-securesystemslib (cosign, sigstore-go) skips signatures with a key id of another form.
  */
 export type DsseEnvelope = {
   readonly payload: string;

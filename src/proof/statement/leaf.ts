@@ -1,6 +1,6 @@
 /**
  * The leaf record of a submission: a Rekor v2 `hashedrekord` 0.0.2 entry about its DSSE envelope. It holds a hash, a
- * signature and a public key, so the log can be public without telling what was attested.
+ * signature and a public key, so the log can be public without revealing the attested content.
  */
 
 import { fromBase64, fromUtf8, toBase64, utf8 } from '../bytes/encoding.js';
@@ -13,7 +13,7 @@ import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from './dsse.js';
 export const LEAF_KIND = 'hashedrekord';
 export const LEAF_VERSION = '0.0.2';
 
-/** What a leaf record is made of: SHA-256 of the signed bytes (PAE), the signature (DER), the public key (P-256 SPKI, DER). */
+/** The parts of a leaf record: SHA-256 of the signed bytes (PAE), the signature (DER), the public key (P-256 SPKI, DER). */
 interface LeafFields {
   readonly digest: Uint8Array;
   readonly signature: Uint8Array;
@@ -38,12 +38,12 @@ export function leafRecordText(digest: string, signature: string, publicKey: str
 /** Any base64 in a record's text. The record is canonical if the text is, because base64 is canonical. */
 const BASE64 = '([A-Za-z0-9+/=]*)';
 
-/** What {@link leafRecordText} makes of any fields. Matching takes 2.6 µs, parsing JSON and writing it again 5.5 µs. */
+/** Matches the results of {@link leafRecordText}. Matching takes 2.6 µs, parsing JSON and writing it again 5.5 µs. */
 const RECORD = new RegExp(
   `^${leafRecordText('@', '@', '@').replace(/[.{}]/g, '\\$&').replaceAll('@', BASE64)}$`,
 );
 
-/** Takes a leaf record apart. Throws FormatError unless the bytes are exactly those that {@link leafRecord} makes of its fields. */
+/** Parses a leaf record. Throws FormatError unless the bytes are exactly those that {@link leafRecord} makes of its fields. */
 export function parseLeafRecord(record: Uint8Array): LeafFields {
   const [, digest, signature, publicKey] = RECORD.exec(fromUtf8(record)) ?? [];
   if (digest === undefined || signature === undefined || publicKey === undefined)
@@ -55,7 +55,7 @@ export function parseLeafRecord(record: Uint8Array): LeafFields {
   };
 }
 
-/** A submission's leaf: what was signed, the record that goes into the log, and the record's hash. */
+/** A submission's leaf: the signed bytes, the log's record, and the record's hash. */
 export interface Leaf {
   readonly signature: Uint8Array;
   readonly record: Uint8Array;

@@ -1,6 +1,6 @@
 /**
  * The in-toto Statement v1 that an accepted submission is attested by. It carries a commitment to the metadata, never
- * the metadata: once the salt is forgotten, nothing that remains says what the metadata was.
+ * the metadata: without the salt the metadata cannot be recovered or confirmed.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { fromUtf8, toHex, utf8 } from '../bytes/encoding.js';
@@ -34,8 +34,8 @@ export function statementBytes(fields: StatementFields): Uint8Array {
 }
 
 /**
- * The same as text, written out directly because this runs for every submission. Members stand in the order RFC 8785
- * asks for, and JSON.stringify encodes a well-formed string as RFC 8785 does.
+ * The same as text, written out directly because this runs for every submission. Members are in the order of RFC
+ * 8785, and JSON.stringify encodes a well-formed string as RFC 8785 does.
  */
 export function statementText(fields: StatementFields): string {
   const quote = JSON.stringify;
@@ -63,7 +63,7 @@ export function parseStatement(bytes: Uint8Array): StatementFields {
   return fields;
 }
 
-/** Picks the fields out without a look at anything else: the comparison of the bytes covers the rest. */
+/** Extracts the fields without other checks: the comparison of the bytes covers the rest. */
 function fieldsOf({ subject, predicate }: ReturnType<typeof JSON.parse>): StatementFields {
   const text = (value: unknown) => {
     if (typeof value !== 'string') throw new FormatError('a member of a statement is not a text');

@@ -17,7 +17,7 @@ export function parseForeignCheckpoint(envelope: string): ForeignCheckpoint {
 
 /**
  * Whether a log with this key signed the checkpoint. The line is found by its name, which is the host of the log's
- * address, and by the start of the log's id. As notes want it, every line that claims to be by that key must verify.
+ * address, and by the start of the log's id. As for notes, every line that claims to be by that key must verify.
  */
 export async function isSignedBy({ origin, note }: ForeignCheckpoint, log: TrustedLogKey): Promise<boolean> {
   const keyId = toHex(log.checkpointId.subarray(0, 4));
