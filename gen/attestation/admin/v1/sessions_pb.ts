@@ -142,6 +142,8 @@ export const RevokeSessionsResponseSchema: GenMessage<RevokeSessionsResponse> = 
  */
 export type SignInRequest = Message<"attestation.admin.v1.SignInRequest"> & {
   /**
+   * Exactly one.
+   *
    * @generated from oneof attestation.admin.v1.SignInRequest.credential
    */
   credential: {

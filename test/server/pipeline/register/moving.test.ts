@@ -5,9 +5,8 @@ import { logManager } from '../../../../src/server/logs/log-manager.js';
 import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { Register } from '../../../../src/server/pipeline/register/register.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
-import { startC2spWitness } from '../../../support/c2sp-witness.js';
-import { drain } from '../../../support/pipeline.js';
-import { openPipeline } from '../../../support/pipeline-state.js';
+import { drain, openPipeline } from '../../../support/pipeline.js';
+import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
 
 const ORIGIN = 'live.log.example.com';
 
