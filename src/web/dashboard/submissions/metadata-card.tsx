@@ -22,6 +22,7 @@ const TONES: Partial<Record<MetadataState, Tone>> = {
 export function MetadataCard({ submission }: { submission: Submission }) {
   const [open, setOpen] = useState<'correct' | 'redact'>();
   const { metadata, metadataState, metadataErrors, redactedAt } = submission;
+  const isErased = metadataState === MetadataState.REDACTED;
   const close = () => setOpen(undefined);
   return (
     <section className="card" aria-labelledby="metadata">
@@ -29,7 +30,7 @@ export function MetadataCard({ submission }: { submission: Submission }) {
         <h2 id="metadata">Metadata</h2>
         <Status tone={TONES[metadataState] ?? 'plain'}>{enumName(MetadataStateSchema, metadataState)}</Status>
       </div>
-      {metadata === undefined ? (
+      {isErased ? (
         <p>
           Erased <Time at={redactedAt} />. The proof of the file stays valid.
         </p>
@@ -37,7 +38,7 @@ export function MetadataCard({ submission }: { submission: Submission }) {
         <pre>{safeJson(metadata)}</pre>
       )}
       {metadataErrors.length === 0 ? null : <Problems submission={submission} />}
-      {metadata === undefined ? null : (
+      {isErased ? null : (
         <div className="actions">
           {isCorrectable(submission) ? <Button onPress={() => setOpen('correct')}>Correct</Button> : null}
           <Button isDanger onPress={() => setOpen('redact')}>

@@ -30,8 +30,14 @@ export function SubmissionPage({ id }: { id: string }) {
     { enabled: batchId !== '', refetchInterval: isSettled(submission.data) ? false : POLL_MS },
   );
   if (submission.isPending) return <Loading what="the submission" />;
-  if (submission.data === undefined)
-    return <ErrorState error={submission.error} onRetry={submission.refetch} />;
+  if (submission.data === undefined) {
+    return (
+      <>
+        <PageHead title="Submission" hint={id} />
+        <ErrorState error={submission.error} onRetry={submission.refetch} />
+      </>
+    );
+  }
   return <Shown submission={submission.data} batch={batch.data} />;
 }
 

@@ -7,9 +7,8 @@ import { Time } from '../ui/time.js';
 import { SubmissionState } from './submission-state.js';
 import type { SubmissionList } from './use-submissions.js';
 
-const WIDE_ROW = 60;
-const NARROW_ROW = 76;
-const NARROW = '(max-width: 900px)';
+/** As the style sheet has it. */
+const ROW = 64;
 const AHEAD = 30;
 
 /** The rows that are in view, of as many as there are. */
@@ -18,7 +17,7 @@ export function SubmissionRows({ rows, hasNextPage, fetchNextPage }: SubmissionL
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
-    estimateSize: () => (matchMedia(NARROW).matches ? NARROW_ROW : WIDE_ROW),
+    estimateSize: () => ROW,
     getItemKey: (index) => rows[index]?.id ?? index,
     overscan: 10,
   });
@@ -47,8 +46,13 @@ export function SubmissionRows({ rows, hasNextPage, fetchNextPage }: SubmissionL
 
 function Row({ row, start, place }: { row: Submission; start: number; place: number }) {
   return (
-    <article aria-posinset={place} aria-setsize={-1} aria-label={row.id}>
-      <Link href={`/submissions/${row.id}`} className="item" style={{ transform: `translateY(${start}px)` }}>
+    <article
+      aria-posinset={place}
+      aria-setsize={-1}
+      aria-label={row.id}
+      style={{ transform: `translateY(${start}px)` }}
+    >
+      <Link href={`/submissions/${row.id}`} className="item">
         <code title={row.id}>{row.id}</code>
         <span>
           <SubmissionState submission={row} />

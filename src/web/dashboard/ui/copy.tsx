@@ -1,18 +1,26 @@
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Button } from './button.js';
 
-/** A text to take away, with a button that copies it. */
+/** A text to take away, with a button that copies it, or selects it where the browser lets no page copy. */
 export function Copyable({ text, label }: { text: string; label: string }) {
-  const [isCopied, setCopied] = useState(false);
+  const output = useRef<HTMLOutputElement>(null);
+  const [word, setWord] = useState('Copy');
   const copy = async () => {
-    await navigator.clipboard?.writeText(text);
-    setCopied(true);
+    try {
+      await navigator.clipboard.writeText(text);
+      setWord('Copied');
+    } catch {
+      if (output.current !== null) getSelection()?.selectAllChildren(output.current);
+      setWord('Selected');
+    }
   };
   return (
     <div className="copyable">
-      <output aria-label={label}>{text}</output>
-      <Button onPress={() => void copy()} aria-label={`Copy ${label}`}>
-        {isCopied ? 'Copied' : 'Copy'}
+      <output aria-label={label} ref={output}>
+        {text}
+      </output>
+      <Button onPress={() => void copy()} aria-label={`${word} ${label}`}>
+        {word}
       </Button>
     </div>
   );

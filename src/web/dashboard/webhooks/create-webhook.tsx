@@ -1,0 +1,50 @@
+import { type FormEvent, useState } from 'react';
+import {
+  type EventType,
+  EventTypeSchema,
+  type Webhook,
+  WebhookService,
+} from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { enumName, findEnumNumber } from '../../../protocol/enum-names.js';
+import { Button } from '../ui/button.js';
+import { Checks } from '../ui/check.js';
+import { Dialog } from '../ui/dialog.js';
+import { Field } from '../ui/field.js';
+import { ErrorState } from '../ui/states.js';
+import { useChange } from '../use-change.js';
+
+const NOT_SUBSCRIBED = /unspecified|test/;
+const EVENTS = EventTypeSchema.values
+  .filter(({ name }) => !NOT_SUBSCRIBED.test(name.toLowerCase()))
+  .map(({ number }) => enumName(EventTypeSchema, number));
+
+type Props = { onClose: () => void; onMade: (webhook: Webhook) => void };
+
+/** The form that subscribes an address. */
+export function CreateWebhook({ onClose, onMade }: Props) {
+  const [url, setUrl] = useState('https://');
+  const [events, setEvents] = useState(EVENTS);
+  const create = useChange(WebhookService.method.createWebhook);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const types = events.map((name) => findEnumNumber(EventTypeSchema, name) as EventType);
+    const made = await create.mutateAsync({ url, events: types });
+    onClose();
+    onMade(made);
+  };
+  return (
+    <Dialog title="Add a webhook" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event).catch(() => {})}>
+        <Field label="Address" value={url} onChange={setUrl} isRequired autoFocus maxLength={2048} />
+        <Checks label="Events" options={EVENTS} value={events} onChange={setEvents} />
+        {create.error === null ? null : <ErrorState error={create.error} />}
+        <div className="actions">
+          <Button onPress={onClose}>Cancel</Button>
+          <Button type="submit" isPrimary isDisabled={url === '' || events.length === 0 || create.isPending}>
+            Add webhook
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,21 @@
+import type { Webhook } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import { Button } from '../ui/button.js';
+import { Copyable } from '../ui/copy.js';
+import { Dialog } from '../ui/dialog.js';
+
+/** Shows the secret of a subscription, the only time that it can be seen. */
+export function WebhookSecret({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
+  return (
+    <Dialog title="The webhook’s secret" onClose={onClose} isFirm>
+      <p className="notice">
+        Copy it now: your receiver verifies signatures with it. It is shown only this once.
+      </p>
+      <Copyable label="secret" text={webhook.secret ?? ''} />
+      <div className="actions">
+        <Button isPrimary onPress={onClose}>
+          I have copied it
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
