@@ -53,7 +53,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Every rule broken, a line each: imports, cycles, `process.env`, default exports, docstrings, length of files and functions. */
 export function findViolations(sources: Sources): string[] {
-  const parsed = Object.entries(sources).map(([path, source]) => parse(path, source));
+  const parsed = parseAll(sources);
   const imports = new Map(parsed.map(({ path, targets }) => [path, targets]));
   return [
     ...parsed.flatMap(({ path, findings }) => findings.map((finding) => `${path} ${finding}`)),
@@ -64,11 +64,24 @@ export function findViolations(sources: Sources): string[] {
 
 /** The files that no other file brings in, and that are not run by themselves. */
 export function findOrphans(sources: Sources): string[] {
-  const targets = new Set(Object.entries(sources).flatMap(([path, source]) => parse(path, source).targets));
+  const targets = new Set(parseAll(sources).flatMap(({ targets }) => targets));
   return Object.keys(sources).filter((path) => !targets.has(path) && !ENTRIES.test(path));
 }
 
 type Parsed = { path: string; targets: string[]; findings: string[] };
+
+function parseAll(sources: Sources): Parsed[] {
+  return Object.entries(sources).map(([path, source]) => {
+    const parsed = parse(path, source);
+    return { ...parsed, targets: parsed.targets.map((target) => sourceOf(target, sources)) };
+  });
+}
+
+/** The source that an import of a module's path means: of a component, with JSX. */
+export function sourceOf(target: string, sources: Sources): string {
+  const withJsx = `${target}x`;
+  return !(target in sources) && withJsx in sources ? withJsx : target;
+}
 
 function parse(path: string, source: string): Parsed {
   const file = ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true);

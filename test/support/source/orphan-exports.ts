@@ -1,7 +1,7 @@
 /** Finds what the sources of src export and no other file imports. */
 import { posix } from 'node:path';
 import ts from 'typescript';
-import type { Sources } from './architecture.js';
+import { type Sources, sourceOf } from './architecture.js';
 
 /** The library's exports are there for users, and files that are run or swapped in have no importer. */
 const PUBLIC = /^src\/(?:client\/client\.ts|main\.ts|proof\/bytes\/primitives-web\.ts)$/;
@@ -13,7 +13,8 @@ export function findOrphanExports(sources: Sources): string[] {
   const exported: { path: string; name: string }[] = [];
   for (const [path, text] of Object.entries(sources)) {
     const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-    for (const { target, name } of importsOf(path, file)) imported.add(`${target} ${name}`);
+    for (const { target, name } of importsOf(path, file))
+      imported.add(`${sourceOf(target, sources)} ${name}`);
     if (!path.startsWith('src/') || PUBLIC.test(path)) continue;
     for (const name of file.statements.flatMap(declaredExports)) exported.push({ path, name });
   }
