@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Submission, SubmissionSchema } from '../../../gen/attestation/v1/attestations_pb.js';
-import { compileWriter } from '../../server/json/writer.js';
+import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
 import { type MetadataFlags, readMetadata } from '../flags/metadata-flags.js';

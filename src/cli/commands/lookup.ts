@@ -10,7 +10,7 @@ import type { Client } from '../../client/client.js';
 import { hashArtifact } from '../../client/hash.js';
 import { enumName, enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
-import { compileWriter } from '../../server/json/writer.js';
+import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print, printError, UsageError } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';
 import { parseCount } from '../flags/flag-values.js';

@@ -13,7 +13,7 @@ import { AttestationError } from '../../client/error.js';
 import { hashArtifact } from '../../client/hash.js';
 import { enumName } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
-import { compileWriter } from '../../server/json/writer.js';
+import { compileWriter } from '../../server/json/codec.js';
 import { mapConcurrent } from '../audit/map-concurrent.js';
 import { type Cli, print, printError } from '../cli.js';
 import { addClientFlags, CLIENT_HELP, type ClientFlags, openClient } from '../flags/client-flags.js';

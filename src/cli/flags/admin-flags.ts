@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type AdminCall, createAdminCall } from '../../client/admin.js';
 import { AttestationError } from '../../client/error.js';
 import { readAdminConfig } from '../../config/client-config.js';
-import { compileWriter } from '../../server/json/writer.js';
+import { compileWriter } from '../../server/json/codec.js';
 import { type Cli, print } from '../cli.js';
 import { readWithFlags } from './setting-flags.js';
 

@@ -1,6 +1,6 @@
 import { type DescField, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
-import { compileItemCodec } from './compile-codec.js';
+import { compileItemCodec } from './codec.js';
 import type { Reading } from './problems.js';
 import { isTextual } from './well-known-codec.js';
 

@@ -17,7 +17,7 @@ import { encodeVerifierKey, ML_DSA_44_NOTE_KEY, noteKey } from '../../proof/log/
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
 import { etagOf } from '../core/etag.js';
-import { compileWriter } from '../json/writer.js';
+import { compileWriter } from '../json/codec.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { type Log, listLogs } from '../store/log/logs.js';

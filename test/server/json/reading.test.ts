@@ -2,7 +2,7 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../../src/server/core/errors.js';
-import { compileReader } from '../../../src/server/json/reader.js';
+import { compileReader } from '../../../src/server/json/codec.js';
 import { parseJson } from '../../../src/server/json/strict-json.js';
 import { EverythingSchema } from '../../gen/library/v1/library_pb.js';
 

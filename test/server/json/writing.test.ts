@@ -3,9 +3,8 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { SubmissionSchema } from '../../../gen/attestation/v1/attestations_pb.js';
-import { compileReader } from '../../../src/server/json/reader.js';
+import { compileReader, compileSplicingWriter, compileWriter } from '../../../src/server/json/codec.js';
 import { parseJson } from '../../../src/server/json/strict-json.js';
-import { compileSplicingWriter, compileWriter } from '../../../src/server/json/writer.js';
 import { BookSchema, EverythingSchema, Genre } from '../../gen/library/v1/library_pb.js';
 import {
   DeepSchema,

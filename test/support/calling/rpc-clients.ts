@@ -9,7 +9,7 @@ import {
 } from '@bufbuild/protobuf';
 import { request } from 'undici';
 import { isHttpBody } from '../../../src/server/http/rest/request.js';
-import { compileReader } from '../../../src/server/json/reader.js';
+import { compileReader } from '../../../src/server/json/codec.js';
 import { restRequest } from './rpcs.js';
 import { type Caller, callers, type Outcome } from './surfaces.js';
 

@@ -11,7 +11,7 @@ import {
   type MessageInitShape,
 } from '@bufbuild/protobuf';
 import { type HttpBinding, httpBindings } from '../../../src/server/http/rest/http-rule.js';
-import { compileWriter } from '../../../src/server/json/writer.js';
+import { compileWriter } from '../../../src/server/json/codec.js';
 
 const FOLDER = new URL('../../../gen/attestation/v1/', import.meta.url);
 const GENERATED = /_pb\.(?:ts|js)$/;

@@ -1,8 +1,8 @@
 import { create, type DescField, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { type HttpBody, HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
+import { compileFieldReader, compileMessageReader } from '../../json/codec.js';
 import { asFields, type Fields, fieldSetter } from '../../json/field.js';
 import { invalidRequest, type Reading, startReading } from '../../json/problems.js';
-import { compileFieldReader, compileMessageReader } from '../../json/reader.js';
 import { readJson } from '../../json/strict-json.js';
 import type { HttpBinding } from './http-rule.js';
 import { type BodyJson, compilePathReader } from './path-reader.js';

@@ -7,8 +7,8 @@ import { type Call, type HandlerResponse, isSerialized, messageOf } from '../../
 import type { ApiError } from '../../core/errors.js';
 import { etagOf, isNoneMatch } from '../../core/etag.js';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
+import { compileFieldWriter, compileWriter } from '../../json/codec.js';
 import { asFields, findFieldValue } from '../../json/field.js';
-import { compileFieldWriter, compileWriter } from '../../json/writer.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { isHttpBody } from './request.js';
 import { errorEnvelope, type RestResponse } from './write-response.js';

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { EventType, ExportFailingEventDataSchema } from '../../../../gen/attestation/v1/webhooks_pb.js';
-import { compileWriter } from '../../json/writer.js';
+import { compileWriter } from '../../json/codec.js';
 
 const write = compileWriter(ExportFailingEventDataSchema);
 

@@ -15,7 +15,7 @@ import {
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
-import { compileWriter } from '../../json/writer.js';
+import { compileWriter } from '../../json/codec.js';
 import type { EventSource } from '../../store/webhooks/webhook-deliveries.js';
 
 const FAILED_REASON = 'no required witness vouched for the batch before its deadline';

@@ -8,8 +8,8 @@ import {
   prepareBatch,
   type WitnessParts,
 } from '../../../proof/bundle/bundle.js';
+import { compileFieldWriter } from '../../json/codec.js';
 import { asFields } from '../../json/field.js';
-import { compileFieldWriter } from '../../json/writer.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { type BatchRow, findBatchesBySize } from '../../store/log/batches.js';

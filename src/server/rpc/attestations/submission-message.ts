@@ -11,8 +11,8 @@ import type { ProofBundle } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { SerializedResponse } from '../../core/call.js';
+import { compileFieldWriter, compileSplicingWriter } from '../../json/codec.js';
 import { asFields } from '../../json/field.js';
-import { compileFieldWriter, compileSplicingWriter } from '../../json/writer.js';
 import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
 import type { LeafRow, SubmissionRow } from '../../store/submissions/submissions.js';
 
