@@ -13,7 +13,7 @@ import type { Witness } from '../witness/witness.js';
 import type { ProjectShares } from './exports/project-shares.js';
 import type { SpoolBudget } from './exports/spool-budget.js';
 import type { Register } from './register/register.js';
-import type { AttemptRecorder } from './webhooks/attempt-recorder.js';
+import type { AttemptRecorder } from './webhooks/attempt.js';
 import type { ProjectSlots } from './webhooks/project-slots.js';
 import type { SendWebhook } from './webhooks/send.js';
 

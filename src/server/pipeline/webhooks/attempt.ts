@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { AuditAction, AuditActorKind } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Pool } from '../../store/database/connect.js';
+import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { insertAuditEntry } from '../../store/projects/audit.js';
 import { type RecordedAttempt, recordAttempts } from '../../store/webhooks/webhook-attempts.js';
 import type { ClaimedDelivery } from '../../store/webhooks/webhook-deliveries.js';
@@ -13,6 +15,9 @@ const GONE_REASON = 'the endpoint answered 410 Gone';
 const FAILING_REASON = 'every attempt of five days has failed';
 /** An error may quote the receiver, such as all names in its certificate. */
 const MAX_ERROR_LENGTH = 500;
+const MAX_ROWS = 500;
+/** Attempts are batched for this long: nobody waits for a record, and a statement costs as much as sending ten events. */
+const GATHER_MS = 10;
 
 /** An attempt: its subscription's lease, when it was sent, and a random number in [0, 1). */
 type Attempt = { lease: number; at: Date; random: number };
@@ -95,4 +100,39 @@ async function disable(
     });
     return true;
   });
+}
+
+/** Records an attempt; resolves once it is durable. */
+export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
+
+/**
+ * Batches the attempts of a few milliseconds, or of a statement in flight, into one statement. Retries for some seconds
+ * while the database is unavailable, since the receiver already got the events.
+ */
+export function createAttemptRecorder(
+  store: (attempts: readonly RecordedAttempt[]) => Promise<void>,
+): AttemptRecorder {
+  type Waiting = { attempt: RecordedAttempt; resolve: () => void; reject: (error: unknown) => void };
+  const queue: Waiting[] = [];
+  let isBusy = false;
+
+  const flush = async () => {
+    isBusy = true;
+    while (queue.length > 0) {
+      if (queue.length < MAX_ROWS) await delay(GATHER_MS);
+      const taken = queue.splice(0, MAX_ROWS);
+      try {
+        await retryWhileUnavailable(() => store(taken.map(({ attempt }) => attempt)));
+        for (const { resolve } of taken) resolve();
+      } catch (error) {
+        for (const { reject } of taken) reject(error);
+      }
+    }
+    isBusy = false;
+  };
+  return (attempt) =>
+    new Promise((resolve, reject) => {
+      queue.push({ attempt, resolve, reject });
+      if (!isBusy) void flush();
+    });
 }
