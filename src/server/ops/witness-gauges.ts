@@ -65,7 +65,7 @@ export function alarmCounter(
 ): (witness: string) => void {
   const alarms = metrics.addCounter(
     'attest_witness_alarms_total',
-    'Answers of a witness that contradict the log: a second history, or lost leaves',
+    'Answers of a witness that contradict the log (a second history, or lost leaves), or its own landed evidence',
     ['witness'],
   );
   for (const { witness } of witnesses) alarms.add(0, { witness: witness.name });

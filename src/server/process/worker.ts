@@ -26,6 +26,7 @@ import {
   type LogProblem,
 } from '../pipeline/register/register-check.js';
 import { toleratingOutage } from '../pipeline/tolerate-outage.js';
+import { createRecheck } from '../pipeline/witnesses/recheck.js';
 import type { StopConsuming } from '../queue/consume.js';
 import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import { openLogKeys } from '../signing/log-keys.js';
@@ -66,6 +67,7 @@ const PRUNE_MS = 60_000;
 const RETIRE_MS = 10_000;
 const INDEX_MS = 1_000;
 const SIGN_OF_LIFE_MS = 5_000;
+const RECHECK_MS = 10 * 60_000;
 /** Hashing 50 tiles takes 15 ms, in which this process does nothing else. */
 const TILES_FILLED = 50;
 const WITNESS_TIMEOUT_MS = 30_000;
@@ -121,6 +123,7 @@ export async function startWorker(options: WorkerOptions, hooks: ShutdownHooks):
   const loops = [
     repeat(RECONCILE_MS, 'looking for due jobs of logs', lookAtLogs),
     repeat(RECONCILE_MS, 'looking for due events, deliveries and exports', lookAtEvents),
+    repeat(RECHECK_MS, 'checking evidence again', createRecheck(pipeline)),
     ...keepHouse(pool, options, workerId, { repeat, stopping: stopping.signal }),
   ];
   hooks.add(async () => {

@@ -63,6 +63,11 @@ export type Witness = {
   ask(checkpoint: WitnessedCheckpoint, signal: AbortSignal): Promise<WitnessAnswer>;
   /** Continues a pending request. May be called repeatedly with one state. Rejects as `ask` does; the state stays. */
   poll?(request: PendingRequest, signal: AbortSignal): Promise<PollAnswer>;
+  /**
+   * Checks evidence that has landed once more, where it can be undone. Resolves to why it is not valid any more, or to
+   * undefined if it is, or nobody can tell now. Rejects as `ask` does.
+   */
+  recheck?(evidence: Uint8Array, signal: AbortSignal): Promise<string | undefined>;
   /** Set if it has at most one pending request, over all logs. */
   readonly oneAtATime?: true;
 };

@@ -86,6 +86,19 @@ export async function listWitnessStates(sql: Sql, logId: number): Promise<Witnes
     FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
 }
 
+/** Finds the newest evidence of a witness for each log that has not ended. */
+export async function findNewestEvidence(
+  sql: Sql,
+  witness: string,
+): Promise<{ origin: string; treeSize: number; evidence: Uint8Array }[]> {
+  return sql<{ origin: string; treeSize: number; evidence: Uint8Array }[]>`
+    SELECT l.origin, e.tree_size AS "treeSize", e.evidence
+    FROM log l CROSS JOIN LATERAL (
+      SELECT * FROM evidence e WHERE e.log_id = l.id AND e.witness = ${witness}
+      ORDER BY e.tree_size DESC LIMIT 1) e
+    WHERE l.ended_at IS NULL ORDER BY l.id`;
+}
+
 /** Evidence that covers the batch ending at `batchSize`. */
 export type Covering = Evidence & { batchSize: number };
 

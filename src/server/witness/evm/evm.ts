@@ -1,7 +1,8 @@
 /** A witness that is a blockchain: a contract's event with the checkpoint's digest, in a block with a time. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import { sha256 } from '../../../proof/bytes/primitives.js';
-import { encodeEvmEvidence, evmDetail } from '../../../proof/evm/evidence.js';
+import { checkOnChain } from '../../../proof/evm/check.js';
+import { decodeEvmEvidence, encodeEvmEvidence, evmDetail } from '../../../proof/evm/evidence.js';
 import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import type { Witness, WitnessAnswer } from '../witness.js';
 import type { EvmAccount } from './account.js';
@@ -50,6 +51,11 @@ export function evmWitness({ connect, account }: EvmWitnessDeps, config: EvmWitn
       if (progress.type === 'store') return pending(progress.state, 0);
       const { evidence } = progress;
       return { type: 'landed', evidence: encodeEvmEvidence(evidence), detail: evmDetail(evidence) };
+    },
+    recheck: async (bytes, signal) => {
+      const evidence = decodeEvmEvidence(bytes);
+      const verdict = await checkOnChain(connect(signal), evidence, 1);
+      return verdict.type === 'refuted' ? `${verdict.message} (${evidence.transactionHash})` : undefined;
     },
   };
 }
