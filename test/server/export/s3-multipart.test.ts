@@ -6,6 +6,8 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import type { ExportObject } from '../../../src/server/export/destination.js';
+import { spool } from '../../../src/server/pipeline/exports/spool.js';
+import { createSpoolBudget } from '../../../src/server/pipeline/exports/spool-budget.js';
 import {
   BUCKET,
   objectOf,
@@ -151,7 +153,7 @@ t.test('an object that cannot be read fails with its own error, not with one of 
   t.equal(stored.uploads.size, 0);
 });
 
-t.test('a file of 70 MB goes in parts of 16 MiB without being held in memory', async (t) => {
+t.test('a file of 70 MB goes in parts of 8 MiB, of which two are in memory', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);
   const object = await sparseObject(t, 70_000_000);
@@ -159,9 +161,27 @@ t.test('a file of 70 MB goes in parts of 16 MiB without being held in memory', a
   const parts = server.requests.filter(({ operation }) => operation === 'UploadPart');
   t.strictSame(
     parts.map(({ bytes }) => bytes).sort((one, other) => other - one),
-    [...Array(4).fill(16 * MIB), 70_000_000 - 64 * MIB],
+    [...Array(8).fill(8 * MIB), 70_000_000 - 64 * MIB],
   );
   t.equal(server.buckets.get(BUCKET)?.objects.get(object.name)?.bytes, 70_000_000);
+});
+
+t.test('the parts of a spooled object are its bytes', async (t) => {
+  const { bucket, contentOf } = await setUp(t);
+  const content = randomContent(725_001);
+  const render = async function* () {
+    for (let start = 0; start < content.length; start += 100_000)
+      yield content.subarray(start, start + 100_000);
+  };
+  const budget = createSpoolBudget(10 * MIB);
+  const options = { folder: t.testdir(), budget, projectId: 'p', isGzip: false, signal: writing().signal };
+  const spooled = await spool(render, options);
+  const object = { ...objectOf(content), ...spooled };
+  t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  t.ok(content.equals((await contentOf(object.name)) as Buffer));
+  await t.rejects(async () => spooled.fill?.(Buffer.alloc(10), content.length - 5), /has become shorter/);
+  await spooled.dispose();
+  await t.rejects(bucket.write({ ...object, revision: 2 }, writing()), /was disposed of/);
 });
 
 /** A file that is all holes. */

@@ -3,7 +3,7 @@
  * cost the bucket's owner money, so every failure aborts the upload, and the next upload of the object aborts what a
  * killed process left. A lifecycle rule of the bucket for incomplete uploads covers the rest.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import { DestinationError, type ExportObject } from '../destination.js';
 import { type Bucket, send } from './bucket.js';
@@ -11,6 +11,7 @@ import { SourceError } from './error.js';
 import { describeObject, type Upload } from './put.js';
 
 const PARTS_IN_FLIGHT = 2;
+const MAX_PARTS = 10_000;
 /** How long aborting an upload may take, which goes on for this long after the writer's signal. */
 const ABORT_TIMEOUT_MS = 5_000;
 /** More uploads of one object are not left by crashes. */
@@ -59,10 +60,17 @@ async function uploadParts(
   const abort = () => failed.abort(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   const uploaded: CompletedPart[] = [];
-  const parts = partsOf(object.bytes, bucket.partBytes);
+  const partBytes = Math.max(bucket.partBytes, Math.ceil(object.bytes / MAX_PARTS));
+  const parts = partsOf(object.bytes, partBytes);
   const work = async () => {
+    const buffer = Buffer.allocUnsafeSlow(partBytes);
     for (const part of parts)
-      uploaded[part.number - 1] = await uploadPart(bucket, object, { part, target, signal: failed.signal });
+      uploaded[part.number - 1] = await uploadPart(bucket, object, {
+        part,
+        buffer,
+        target,
+        signal: failed.signal,
+      });
   };
   const workers = Array.from({ length: PARTS_IN_FLIGHT }, () =>
     work().catch((error: unknown) => {
@@ -84,37 +92,52 @@ function* partsOf(bytes: number, partBytes: number): Generator<Part> {
 async function uploadPart(
   bucket: Bucket,
   object: ExportObject,
-  { part, target, signal }: { part: Part; target: Target; signal: AbortSignal },
+  { part, buffer, target, signal }: { part: Part; buffer: Buffer; target: Target; signal: AbortSignal },
 ): Promise<CompletedPart> {
-  const checksum = await hashPart(object, part, signal);
-  const body = object.read(part);
+  const body = await readPart(object, part, { buffer, signal });
+  const checksum = hash('sha256', body, 'base64');
   const command = new bucket.sdk.UploadPartCommand({
     ...target,
     PartNumber: part.number,
     Body: body,
-    ContentLength: part.end - part.start,
+    ContentLength: body.length,
     ChecksumSHA256: checksum,
   });
   const operation = operationOf(bucket, object.name);
-  const { ETag } = await send(bucket, { operation, signal, body }, (abortSignal) =>
+  const { ETag } = await send(bucket, { operation, signal }, (abortSignal) =>
     bucket.client.send(command, { abortSignal }),
   );
   return { PartNumber: part.number, ETag, ChecksumSHA256: checksum };
 }
 
-/** The SHA-256 in base64. The bytes are read twice, because a part is in neither memory nor a request of unknown checksum. */
-async function hashPart(object: ExportObject, part: Part, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
+/**
+ * Reads a part into a buffer: its checksum must be known before its first byte is sent. The buffer serves for many parts:
+ * new ones for each would cost a third of the CPU, in collections of garbage that their size sets off.
+ */
+async function readPart(
+  object: ExportObject,
+  { start, end }: Part,
+  { buffer, signal }: { buffer: Buffer; signal: AbortSignal },
+): Promise<Buffer> {
+  const part = buffer.subarray(0, end - start);
   try {
-    for await (const chunk of object.read(part)) {
-      if (signal.aborted) break;
-      hash.update(chunk as Buffer);
-    }
+    if (object.fill !== undefined) await object.fill(part, start);
+    else await collect(object.read({ start, end }), part, signal);
   } catch (cause) {
     throw new SourceError('', { cause });
   }
   signal.throwIfAborted();
-  return hash.digest('base64');
+  return part;
+}
+
+async function collect(stream: AsyncIterable<Uint8Array>, part: Buffer, signal: AbortSignal): Promise<void> {
+  let filled = 0;
+  for await (const chunk of stream) {
+    if (signal.aborted) return;
+    part.set(chunk, filled);
+    filled += chunk.length;
+  }
+  if (filled < part.length) throw new Error('the object is shorter than it was');
 }
 
 /** Aborts what earlier uploads of this object left. A store or a policy that does not allow it is no failure. */

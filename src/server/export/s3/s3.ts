@@ -93,7 +93,7 @@ async function openBucket(
     client,
     name: bucket,
     multipartBytes: options.multipartBytes ?? 64 * MIB,
-    partBytes: options.partBytes ?? 16 * MIB,
+    partBytes: options.partBytes ?? 8 * MIB,
     session: role,
   };
 }

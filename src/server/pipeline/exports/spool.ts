@@ -4,15 +4,11 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import type { ExportObject } from '../../export/destination.js';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 
 /** The bytes of an object, which can be read any number of times until they are disposed of. */
-type Spooled = {
-  readonly bytes: number;
-  readonly sha256: Uint8Array;
-  read(range?: { start: number; end: number }): Readable;
-  dispose(): Promise<void>;
-};
+type Spooled = Pick<ExportObject, 'bytes' | 'sha256' | 'read' | 'fill'> & { dispose(): Promise<void> };
 
 /** An object up to this size stays in memory. */
 const MEMORY_BYTES = 256 * 1024;
@@ -121,7 +117,8 @@ function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) 
       whole !== undefined
         ? Readable.from([whole.subarray(start, end)], { objectMode: false })
         : readFile(file, start, end);
-    return { bytes, read, dispose };
+    const fill = file && ((buffer: Uint8Array, start: number) => fillFrom(file, buffer, start));
+    return { bytes, read, fill, dispose };
   };
   return { add, finish, dispose };
 }
@@ -141,19 +138,27 @@ function readFile(file: FileHandle | undefined, start: number, end: number): Rea
   return new Readable({
     highWaterMark: CHUNK_BYTES,
     read() {
-      const wanted = Math.min(CHUNK_BYTES, end - position);
-      if (wanted <= 0) {
+      const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - position));
+      if (chunk.length === 0) {
         this.push(null);
         return;
       }
-      file.read(Buffer.allocUnsafe(wanted), 0, wanted, position).then(
-        ({ bytesRead, buffer }) => {
-          position += bytesRead;
-          if (bytesRead === 0) this.destroy(new Error('a temporary file has become shorter'));
-          else this.push(buffer.subarray(0, bytesRead));
+      fillFrom(file, chunk, position).then(
+        () => {
+          position += chunk.length;
+          this.push(chunk);
         },
         (error: Error) => this.destroy(error),
       );
     },
   });
+}
+
+async function fillFrom(file: FileHandle | undefined, buffer: Uint8Array, start: number): Promise<void> {
+  for (let filled = 0; filled < buffer.length; ) {
+    if (file === undefined) throw new Error('the object was disposed of');
+    const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, start + filled);
+    if (bytesRead === 0) throw new Error('a temporary file has become shorter');
+    filled += bytesRead;
+  }
 }
