@@ -73,6 +73,8 @@ export type ServerSettings = Listeners & {
   readonly tls: TlsFiles | undefined;
   /** Web origins allowed by CORS; `['*']` for all. */
   readonly corsOrigins: readonly string[];
+  /** Whether strangers find bundles by an artifact, of projects without a setting of their own. */
+  readonly publicLookup: boolean;
   readonly logLevel: LogLevel;
   /** JetStream replicas of the stream. */
   readonly natsReplicas: 1 | 3;
@@ -132,6 +134,7 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     allowInsecureDestinations: settings.get('ALLOW_INSECURE_DESTINATIONS', bool, isLocal),
     tls: readTlsFiles(settings, path),
     corsOrigins: settings.get('CORS_ORIGINS', origins, []),
+    publicLookup: settings.get('PUBLIC_LOOKUP', bool, false),
     logLevel: readLogLevel(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', integer(2, 500), 10),

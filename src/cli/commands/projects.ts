@@ -1,12 +1,14 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import {
   type Project,
   ProjectSchema,
   ProjectService,
+  PublicLookupSchema,
 } from '../../../gen/attestation/admin/v1/projects_pb.js';
+import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
 import { printable } from '../../protocol/printable.js';
-import { type Cli, print } from '../cli.js';
+import { type Cli, print, UsageError } from '../cli.js';
 import {
   ADMIN_HELP,
   type AdminFlags,
@@ -24,6 +26,7 @@ const EXAMPLES = [
   'attest projects list',
   'attest projects get prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T',
   'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --name "Evaluations"',
+  'attest projects update prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T --public-lookup on',
 ];
 
 const { createProject, getProject, listProjects, updateProject } = ProjectService.method;
@@ -31,7 +34,7 @@ const { createProject, getProject, listProjects, updateProject } = ProjectServic
 /** `attest projects`. */
 export function addProjects(program: Command, cli: Cli): void {
   const projects = addHelp(program.command('projects'), ADMIN_HELP, EXAMPLES);
-  projects.description('create, list and rename projects, which own keys and submissions');
+  projects.description('create, list and change projects, which own keys and submissions');
   const command = (name: string) => addHelp(addAdminFlags(projects.command(name)), ADMIN_HELP, EXAMPLES);
   command('create')
     .description('create a project')
@@ -53,14 +56,31 @@ export function addProjects(program: Command, cli: Cli): void {
       withAdminApi(cli, flags, async (call) => show(cli, flags, await call(getProject, { id }))),
     );
   command('update')
-    .description('rename a project')
+    .description('rename a project, or change its settings')
     .argument('<id>', 'project ID, prj_...')
-    .requiredOption('--name <name>', 'new display name')
-    .action((id: string, flags: AdminFlags & { name: string }) =>
-      withAdminApi(cli, flags, async (call) =>
-        show(cli, flags, await call(updateProject, { id, name: flags.name })),
-      ),
-    );
+    .option('--name <name>', 'new display name')
+    .addOption(
+      new Option(
+        '--public-lookup <setting>',
+        'whether strangers find its bundles by a file; default: as PUBLIC_LOOKUP says',
+      ).choices(enumNames(PublicLookupSchema)),
+    )
+    .action((id: string, flags: UpdateFlags) => update(cli, id, flags));
+}
+
+type UpdateFlags = AdminFlags & { name?: string; publicLookup?: string };
+
+async function update(cli: Cli, id: string, flags: UpdateFlags): Promise<void> {
+  const { name, publicLookup } = flags;
+  if (name === undefined && publicLookup === undefined) {
+    throw new UsageError('nothing to change: give --name or --public-lookup');
+  }
+  const request = {
+    id,
+    ...(name !== undefined && { name }),
+    ...(publicLookup !== undefined && { publicLookup: findEnumNumber(PublicLookupSchema, publicLookup) }),
+  };
+  await withAdminApi(cli, flags, async (call) => show(cli, flags, await call(updateProject, request)));
 }
 
 function show(cli: Cli, { json }: AdminFlags, project: Project): void {

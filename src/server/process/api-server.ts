@@ -13,6 +13,7 @@ import { createDegradationCheck } from '../ops/degradation.js';
 import { createHealthCheck } from '../ops/health-check.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import type { Register } from '../pipeline/register/register.js';
+import { findReadyBundle } from '../rpc/attestations/ready-bundle.js';
 import { batchHandlers } from '../rpc/batches.js';
 import { createCursors } from '../rpc/cursor.js';
 import { infoHandlers } from '../rpc/info.js';
@@ -24,7 +25,7 @@ import { hasClaim } from '../store/idempotency.js';
 import { DASHBOARD, staticPageRoutes } from '../web/static-pages.js';
 import { adminServices } from './admin.js';
 import { adminCheck, createWrongDelay } from './admin-check.js';
-import { type AttestationParts, attestationService } from './attestation-service.js';
+import { type AttestationParts, attestationService, openReaders } from './attestation-service.js';
 import { createDashboard, type Dashboard } from './dashboard.js';
 import { createDatabaseAway } from './database-unavailable.js';
 import { exportService } from './export-service.js';
@@ -60,9 +61,10 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool);
+  const readers = openReaders(parts);
   const readLimits = createReadLimits(pool, () => performance.now());
   const services = [
-    attestationService(config, parts, { cursors, recordUse: submissionLimits.record }),
+    attestationService(config, parts, { cursors, recordUse: submissionLimits.record, ...readers }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     exportService(config, pool, cursors, parts.schemas),
@@ -100,6 +102,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
       register,
       verifyUrl: options.verifyUrl,
       signerOf: checkpointSigners(parts.logKeys),
+      lookup: { isDefault: config.publicLookup, findBundle: (id) => findReadyBundle(readers, id) },
     }),
     corsOrigins: config.corsOrigins,
   };

@@ -10,6 +10,7 @@ import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/a
 import { createBundleReader } from '../rpc/attestations/bundles.js';
 import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
 import { createProofTiles } from '../rpc/attestations/proof-tiles.js';
+import type { SubmissionReaders } from '../rpc/attestations/ready-bundle.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
 import { openIdempotency } from '../rpc/idempotency.js';
 import type { SchemaRegistry } from '../schema/registry.js';
@@ -36,16 +37,26 @@ const GATHER = { maxKeys: 200, maxInFlight: 4 };
 /** All callers read the same few keys, so waiting for one query batches well. */
 const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
 
+/** Opens the look-ups of submissions and bundles over a database, with their caches. */
+export function openReaders({
+  pool,
+  logCache,
+}: Pick<AttestationParts, 'pool' | 'logCache'>): SubmissionReaders {
+  return {
+    findSubmission: createBatchLoader(
+      async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+      GATHER,
+    ),
+    bundles: createBundleReader(pool, logCache, () => performance.now()),
+  };
+}
+
 /** Wires AttestationService over an open database. */
 export function attestationService(
   config: Config,
   { pool, listPool, logCache, sequencers, signerOf, logKeys, submissionClock, schemas }: AttestationParts,
-  shared: Pick<AttestationDeps, 'cursors' | 'recordUse'>,
+  { findSubmission, bundles, ...shared }: Pick<AttestationDeps, 'cursors' | 'recordUse'> & SubmissionReaders,
 ): ServiceEntry {
-  const findSubmission = createBatchLoader(
-    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-    GATHER,
-  );
   const handlers = attestationHandlers({
     ...shared,
     listPool,
@@ -59,7 +70,7 @@ export function attestationService(
       findSubmission,
       countChanges: createBatchLoader((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
       logCache,
-      bundles: createBundleReader(pool, logCache, () => performance.now()),
+      bundles,
     }),
     schemas,
     signerOf,

@@ -5,6 +5,7 @@ import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
 import { createLogPageReader } from '../tlog/log-page.js';
 import { createLogReader } from '../tlog/log-reader.js';
+import { type PublicLookupDeps, publicLookupRoutes } from '../tlog/public-lookup.js';
 import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 import { verifyPageRoutes } from '../web/verify-page.js';
@@ -12,6 +13,7 @@ import { verifyPageRoutes } from '../web/verify-page.js';
 /** The dependencies of the unauthenticated routes. */
 type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
+  lookup: Pick<PublicLookupDeps, 'isDefault' | 'findBundle'>;
   register: Register;
   signerOf: (log: Log) => LogSigner;
   baseUrl: () => string;
@@ -20,17 +22,19 @@ type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
 
 /** Registers the routes of the public log, the API reference and the verify page. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
-  const { pool, logCache, signerOf } = deps;
+  const { pool, logCache, signerOf, lookup } = deps;
+  const monotonicMs = () => performance.now();
   return async (app) => {
     apiDocumentRoutes(app, deps);
     verifyPageRoutes(app, { path: PUBLIC_PATH });
     // In a Fastify scope of its own, because it sets an error handler.
-    await app.register(async (scope) =>
+    await app.register(async (scope) => {
       tlogRoutes(scope, {
         ...deps,
-        readLogPage: createLogPageReader({ ...deps, monotonicMs: () => performance.now() }),
+        readLogPage: createLogPageReader({ ...deps, monotonicMs }),
         logReader: createLogReader(pool, logCache, signerOf),
-      }),
-    );
+      });
+      publicLookupRoutes(scope, { ...deps, ...lookup, monotonicMs });
+    });
   };
 }

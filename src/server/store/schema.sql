@@ -319,8 +319,10 @@ CREATE TABLE project (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   webhook_deliveries_per_second bigint NOT NULL DEFAULT 100,
   webhook_deliveries_burst bigint NOT NULL DEFAULT 1000,
+  public_lookup boolean,
   CONSTRAINT project_pkey PRIMARY KEY (id)
 );
+CREATE INDEX project_by_entry ON project USING btree (substr(sha256((id)::bytea), 1, 4));
 
 CREATE TABLE rate_counter (
   api_key_id text COLLATE "C" NOT NULL,
@@ -682,6 +684,47 @@ $function$;
 COMMENT ON FUNCTION artifact_parts(p_log_id integer, p_first bigint, p_end bigint) IS 'Splits a range of a log into the parts of the runs that index it, and the part that no run indexes, with null for the run.
 Locks: none.';
 
+CREATE OR REPLACE FUNCTION artifact_projects(p_artifact_sha256 bytea, p_most integer)
+ RETURNS TABLE(project_key bytea)
+ LANGUAGE plpgsql
+ STABLE ROWS 10
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+  v_run record;
+  v_prefix CONSTANT bytea := substr(p_artifact_sha256, 1, 7);
+  v_key bytea;
+  v_number bigint;
+BEGIN
+  FOR v_run IN SELECT r.id, r.log_id FROM artifact_run r WHERE r.is_current LOOP
+    v_number := (1::bigint << 32) - 1;
+    WHILE v_number >= 0 LOOP
+      SELECT substr(sha256(s.project_id::bytea), 1, 4) INTO v_key
+      FROM artifact_run_leaves(v_run.id, v_prefix || '\x000000000000000000'::bytea,
+                               v_prefix || substr(int8send(v_number), 5) || '\xffffffffff'::bytea, 1) AS l(leaf)
+      CROSS JOIN LATERAL (
+        SELECT * FROM submission s WHERE s.log_id = v_run.log_id AND s.log_index = l.leaf LIMIT 1
+      ) s;
+      EXIT WHEN NOT FOUND;
+      RETURN QUERY SELECT v_key;
+      v_number := ('x' || encode(v_key, 'hex'))::bit(32)::bigint - 1;
+    END LOOP;
+  END LOOP;
+  RETURN QUERY
+    SELECT DISTINCT substr(sha256(s.project_id::bytea), 1, 4) FROM log l
+    CROSS JOIN LATERAL (
+      SELECT coalesce((SELECT r.end_index FROM artifact_run r WHERE r.log_id = l.id AND r.is_current
+                       ORDER BY r.end_index DESC LIMIT 1), 0) AS size
+    ) indexed
+    CROSS JOIN LATERAL (
+      SELECT s.project_id, s.artifact_sha256 FROM submission s WHERE s.log_id = l.id AND s.log_index >= indexed.size
+      ORDER BY s.log_index DESC LIMIT p_most
+    ) s
+    WHERE s.artifact_sha256 = p_artifact_sha256;
+END $function$;
+COMMENT ON FUNCTION artifact_projects(p_artifact_sha256 bytea, p_most integer) IS 'Returns the keys in index entries of the projects that have attested an artifact, some of them repeatedly. Of the leaves of each log that no run has, looks at the newest p_most.
+Locks: none.';
+
 CREATE OR REPLACE FUNCTION artifact_rows(p_run_id bigint, p_log_id integer, p_first bigint, p_end bigint, p_project_id text, p_artifact_sha256 bytea, p_limit integer)
  RETURNS TABLE(log_index bigint, is_artifact boolean, schema text, submitted_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -919,6 +962,29 @@ BEGIN
   END LOOP;
 END $function$;
 COMMENT ON FUNCTION find_artifact(p_project_id text, p_artifact_sha256 bytea, p_schema text, p_status smallint, p_after timestamp with time zone, p_before timestamp with time zone, p_log_ids integer[], p_ends bigint[], p_limit integer, p_most integer) IS 'Finds a project''s leaves of an artifact that match the filters (null: any), newest first, at most p_limit, below p_ends in p_log_ids. Looks at p_most leaves: if they do not suffice, the last row is where it stopped, with is_match false.
+Locks: none.';
+
+CREATE OR REPLACE FUNCTION find_public_artifact(p_artifact_sha256 bytea, p_default boolean, p_limit integer, p_most integer)
+ RETURNS TABLE(id text, project_id text, environment smallint, log_id integer, log_index bigint, submitted_at timestamp with time zone, is_match boolean)
+ LANGUAGE plpgsql
+ STABLE ROWS 50
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  RETURN QUERY
+    SELECT s.id, p.id, l.environment, f.log_id, f.log_index, s.submitted_at, f.is_match
+    FROM (SELECT DISTINCT a.project_key FROM artifact_projects(p_artifact_sha256, p_most) a) k
+    JOIN project p ON substr(sha256(p.id::bytea), 1, 4) = k.project_key AND coalesce(p.public_lookup, p_default)
+    CROSS JOIN log l
+    CROSS JOIN unnest('{2,3}'::smallint[]) AS settled(status)
+    CROSS JOIN LATERAL find_artifact(p.id, p_artifact_sha256, NULL, settled.status, NULL, NULL, ARRAY[l.id],
+                                     ARRAY[9223372036854775807], p_limit, p_most) f
+    CROSS JOIN LATERAL (
+      SELECT * FROM submission s WHERE s.log_id = f.log_id AND s.log_index = f.log_index LIMIT 1
+    ) s
+    ORDER BY f.is_match, s.submitted_at DESC, s.id DESC LIMIT p_limit;
+END $function$;
+COMMENT ON FUNCTION find_public_artifact(p_artifact_sha256 bytea, p_default boolean, p_limit integer, p_most integer) IS 'Finds the newest p_limit witnessed and partial submissions of an artifact, newest first, of the projects that are looked up in public. Rows whose is_match is false come first: there the search looked at p_most leaves and stopped.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION find_stored_submissions(p_id text[], INOUT p_outcome submission_outcome[], INOUT p_log_index bigint[])

@@ -98,7 +98,8 @@ function findLog({ logCache }: TlogDeps, path: string): Log | undefined {
   return logCache.allLogs().find((log) => logPath(log) === path);
 }
 
-function notFound(reply: FastifyReply): FastifyReply {
+/** Responds that a public path has nothing. */
+export function notFound(reply: FastifyReply): FastifyReply {
   return reply
     .code(404)
     .header('access-control-allow-origin', '*')

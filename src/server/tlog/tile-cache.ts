@@ -3,6 +3,7 @@ import { gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { unavailable } from '../core/errors.js';
 import { etagOf } from '../core/etag.js';
+import { limitConcurrency } from '../core/limit-concurrency.js';
 
 /** A tile, `width` entries or hashes wide, and its entity tag. `gzipped` compresses it once, when first called. */
 export type CachedTile = {
@@ -33,8 +34,7 @@ const CACHE_BYTES = 32 * 1024 * 1024;
 /** Memory that a cached tile takes beside its bytes. */
 const OVERHEAD_BYTES = 500;
 /** Concurrent reads and compressions, how many may queue for one, and when a rejected client should retry. */
-const MAX_CONCURRENT = 2;
-const MAX_QUEUED = 50;
+const LIMITS = { maxConcurrent: 2, maxQueued: 50 };
 const RETRY_SECONDS = 1;
 /** Entries are base64 text, a third of it the same in all: higher levels save little and take longer. */
 const COMPRESSION = { level: 1 };
@@ -44,7 +44,9 @@ const compress = promisify(gzip);
 export function createTileCache(): TileCache {
   const cache = new LRUCache<string, CachedTile>({ maxSize: CACHE_BYTES });
   const readsInFlight = new Map<string, Promise<CachedTile>>();
-  const limited = limitConcurrency();
+  const limited = limitConcurrency(LIMITS, () =>
+    unavailable('too many tiles are requested at once', RETRY_SECONDS),
+  );
 
   const keep = (name: string, width: number, bytes: Uint8Array): CachedTile => {
     let zipping: Promise<Uint8Array> | undefined;
@@ -77,24 +79,5 @@ export function createTileCache(): TileCache {
       readsInFlight.set(key, reading);
       return reading;
     },
-  };
-}
-
-/** Runs at most `MAX_CONCURRENT` pieces of work at once, in order. Throws `service.unavailable` if the queue is full. */
-function limitConcurrency(): <T>(work: () => Promise<T>) => Promise<T> {
-  const queue: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running < MAX_CONCURRENT) running++;
-    else if (queue.length < MAX_QUEUED) await new Promise<void>((resolve) => queue.push(resolve));
-    else throw unavailable('too many tiles are requested at once', RETRY_SECONDS);
-    try {
-      return await work();
-    } finally {
-      // The next in the queue takes over the slot, so `running` falls only if the queue is empty.
-      const next = queue.shift();
-      if (next === undefined) running--;
-      else next();
-    }
   };
 }

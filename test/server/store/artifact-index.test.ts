@@ -7,6 +7,7 @@ import {
   readArtifactIndex,
 } from '../../../src/server/store/artifacts/artifact-runs.js';
 import { ENTRY_BYTES, mergeEntries } from '../../../src/server/store/artifacts/merge-entries.js';
+import { findPublicArtifact } from '../../../src/server/store/artifacts/public-lookup.js';
 import {
   listSubmissions,
   type SubmissionQuery,
@@ -45,6 +46,8 @@ await sql`
          CASE WHEN i >= ${FIRST_QUEUED} THEN ${QUEUED}::int WHEN i >= ${FIRST_FAILED} THEN ${FAILED}::int
               ELSE ${WITNESSED}::int END
   FROM generate_series(0, ${SEALED - 50}, 50) i`;
+await sql`
+  INSERT INTO project (id, name, public_lookup) VALUES ('prj_many', 'private', false), ('prj_few', 'public', true)`;
 await sql`VACUUM (ANALYZE)`;
 
 function sha256(text: string): Buffer {
@@ -116,7 +119,23 @@ async function walk(query: SubmissionQuery): Promise<string[]> {
   return found.slice(0, 3 * LIMIT);
 }
 
+/** The newest settled leaves of the artifact, which is looked up in public for one project only. */
+const PUBLIC = leaves
+  .filter(
+    (leaf) =>
+      leaf.project === 'prj_few' && leaf.artifact === HOT.toString('hex') && statusOf(leaf) === WITNESSED,
+  )
+  .sort((a, b) => b.atMs - a.atMs)
+  .slice(0, 5);
+
 async function assertExact(t: Test, when: string): Promise<void> {
+  const { submissions } = await findPublicArtifact(sql, HOT, { isDefault: false, limit: 5 });
+  const times = submissions.map(({ projectId, submittedAt }) => [projectId, submittedAt.getTime()]);
+  t.same(
+    times,
+    PUBLIC.map(({ project, atMs }) => [project, atMs]),
+    when,
+  );
   for (const query of QUERIES) {
     const [found, wanted] = [await walk(query), expected(query)];
     if (found.join() !== wanted.join()) t.fail(`${when}, ${JSON.stringify(query)}: ${found} for ${wanted}`);

@@ -2,8 +2,8 @@
 // @generated from file attestation/admin/v1/projects.proto (package attestation.admin.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_attestation_options_v1_options } from "../../options/v1/options_pb.js";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file attestation/admin/v1/projects.proto.
  */
 export const file_attestation_admin_v1_projects: GenFile = /*@__PURE__*/
-  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9wcm9qZWN0cy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEiUwoHUHJvamVjdBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KCmNyZWF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkQKFENyZWF0ZVByb2plY3RSZXF1ZXN0EiwKBG5hbWUYASABKAlCHrpIG3IZGMgBMhReW15cc1xwe0NjfV1cUHtDY30qJCIuChFHZXRQcm9qZWN0UmVxdWVzdBIZCgJpZBgBIAEoCUINukgGcgQQARhA4MIYASJfChNMaXN0UHJvamVjdHNSZXF1ZXN0EiQKBWxpbWl0GAEgASgFQhC6SAcaBRjIASgBgsIYAjUwSACIAQESGAoGY3Vyc29yGAIgASgJQgi6SAVyAxiABEIICgZfbGltaXQiWAoUTGlzdFByb2plY3RzUmVzcG9uc2USKwoEZGF0YRgBIAMoCzIdLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QSEwoLbmV4dF9jdXJzb3IYAiABKAkiaQoUVXBkYXRlUHJvamVjdFJlcXVlc3QSFQoCaWQYASABKAlCCbpIBnIEEAEYQBIxCgRuYW1lGAIgASgJQh66SBtyGRjIATIUXlteXHNccHtDY31dXFB7Q2N9KiRIAIgBAUIHCgVfbmFtZTK3AwoOUHJvamVjdFNlcnZpY2USZgoNQ3JlYXRlUHJvamVjdBIqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkNyZWF0ZVByb2plY3RSZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdCIKysEYBiABKAFoARJhCgpHZXRQcm9qZWN0EicuYXR0ZXN0YXRpb24uYWRtaW4udjEuR2V0UHJvamVjdFJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5Qcm9qZWN0IguQAgHKwRgEKAFoAhJyCgxMaXN0UHJvamVjdHMSKS5hdHRlc3RhdGlvbi5hZG1pbi52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiouYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFByb2plY3RzUmVzcG9uc2UiC5ACAcrBGAQoAWgBEmYKDVVwZGF0ZVByb2plY3QSKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5VcGRhdGVQcm9qZWN0UmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QiCsrBGAYgASgBaAFiBnByb3RvMw", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("CiNhdHRlc3RhdGlvbi9hZG1pbi92MS9wcm9qZWN0cy5wcm90bxIUYXR0ZXN0YXRpb24uYWRtaW4udjEijgEKB1Byb2plY3QSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5Cg1wdWJsaWNfbG9va3VwGAQgASgOMiIuYXR0ZXN0YXRpb24uYWRtaW4udjEuUHVibGljTG9va3VwIkQKFENyZWF0ZVByb2plY3RSZXF1ZXN0EiwKBG5hbWUYASABKAlCHrpIG3IZGMgBMhReW15cc1xwe0NjfV1cUHtDY30qJCIuChFHZXRQcm9qZWN0UmVxdWVzdBIZCgJpZBgBIAEoCUINukgGcgQQARhA4MIYASJfChNMaXN0UHJvamVjdHNSZXF1ZXN0EiQKBWxpbWl0GAEgASgFQhC6SAcaBRjIASgBgsIYAjUwSACIAQESGAoGY3Vyc29yGAIgASgJQgi6SAVyAxiABEIICgZfbGltaXQiWAoUTGlzdFByb2plY3RzUmVzcG9uc2USKwoEZGF0YRgBIAMoCzIdLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QSEwoLbmV4dF9jdXJzb3IYAiABKAkirgEKFFVwZGF0ZVByb2plY3RSZXF1ZXN0EhUKAmlkGAEgASgJQgm6SAZyBBABGEASMQoEbmFtZRgCIAEoCUIeukgbchkYyAEyFF5bXlxzXHB7Q2N9XVxQe0NjfSokSACIAQESQwoNcHVibGljX2xvb2t1cBgDIAEoDjIiLmF0dGVzdGF0aW9uLmFkbWluLnYxLlB1YmxpY0xvb2t1cEIIukgFggECEAFCBwoFX25hbWUqkwEKDFB1YmxpY0xvb2t1cBIdChlQVUJMSUNfTE9PS1VQX1VOU1BFQ0lGSUVEEAASJgoVUFVCTElDX0xPT0tVUF9ERUZBVUxUEAEaC9LBGAdkZWZhdWx0EhwKEFBVQkxJQ19MT09LVVBfT04QAhoG0sEYAm9uEh4KEVBVQkxJQ19MT09LVVBfT0ZGEAMaB9LBGANvZmYytwMKDlByb2plY3RTZXJ2aWNlEmYKDUNyZWF0ZVByb2plY3QSKi5hdHRlc3RhdGlvbi5hZG1pbi52MS5DcmVhdGVQcm9qZWN0UmVxdWVzdBodLmF0dGVzdGF0aW9uLmFkbWluLnYxLlByb2plY3QiCsrBGAYgASgBaAESYQoKR2V0UHJvamVjdBInLmF0dGVzdGF0aW9uLmFkbWluLnYxLkdldFByb2plY3RSZXF1ZXN0Gh0uYXR0ZXN0YXRpb24uYWRtaW4udjEuUHJvamVjdCILkAIBysEYBCgBaAIScgoMTGlzdFByb2plY3RzEikuYXR0ZXN0YXRpb24uYWRtaW4udjEuTGlzdFByb2plY3RzUmVxdWVzdBoqLmF0dGVzdGF0aW9uLmFkbWluLnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIguQAgHKwRgEKAFoARJmCg1VcGRhdGVQcm9qZWN0EiouYXR0ZXN0YXRpb24uYWRtaW4udjEuVXBkYXRlUHJvamVjdFJlcXVlc3QaHS5hdHRlc3RhdGlvbi5hZG1pbi52MS5Qcm9qZWN0IgrKwRgGIAEoAWgBYgZwcm90bzM", [file_attestation_options_v1_options, file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * A project.
@@ -42,6 +42,13 @@ export type Project = Message<"attestation.admin.v1.Project"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * Whether strangers find its bundles by an artifact.
+   *
+   * @generated from field: attestation.admin.v1.PublicLookup public_lookup = 4;
+   */
+  publicLookup: PublicLookup;
 };
 
 /**
@@ -168,6 +175,13 @@ export type UpdateProjectRequest = Message<"attestation.admin.v1.UpdateProjectRe
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
+
+  /**
+   * Whether strangers find its bundles by an artifact.
+   *
+   * @generated from field: attestation.admin.v1.PublicLookup public_lookup = 3;
+   */
+  publicLookup: PublicLookup;
 };
 
 /**
@@ -176,6 +190,47 @@ export type UpdateProjectRequest = Message<"attestation.admin.v1.UpdateProjectRe
  */
 export const UpdateProjectRequestSchema: GenMessage<UpdateProjectRequest> = /*@__PURE__*/
   messageDesc(file_attestation_admin_v1_projects, 5);
+
+/**
+ * Whether strangers who have a file, or its SHA-256, find the project's bundles by it.
+ *
+ * @generated from enum attestation.admin.v1.PublicLookup
+ */
+export enum PublicLookup {
+  /**
+   * Not a setting.
+   *
+   * @generated from enum value: PUBLIC_LOOKUP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * As the service's setting PUBLIC_LOOKUP says, which is off unless the operator turned it on.
+   *
+   * @generated from enum value: PUBLIC_LOOKUP_DEFAULT = 1;
+   */
+  DEFAULT = 1,
+
+  /**
+   * They do.
+   *
+   * @generated from enum value: PUBLIC_LOOKUP_ON = 2;
+   */
+  ON = 2,
+
+  /**
+   * They do not.
+   *
+   * @generated from enum value: PUBLIC_LOOKUP_OFF = 3;
+   */
+  OFF = 3,
+}
+
+/**
+ * Describes the enum attestation.admin.v1.PublicLookup.
+ */
+export const PublicLookupSchema: GenEnum<PublicLookup> = /*@__PURE__*/
+  enumDesc(file_attestation_admin_v1_projects, 0);
 
 /**
  * Projects, which own API keys and submissions. A project never sees another's data.
@@ -219,7 +274,7 @@ export const ProjectService: GenService<{
     output: typeof ListProjectsResponseSchema;
   },
   /**
-   * Changes a project's name; what is left out stays as it is.
+   * Changes a project's name and settings; what is left out stays as it is.
    *
    * @generated from rpc attestation.admin.v1.ProjectService.UpdateProject
    */

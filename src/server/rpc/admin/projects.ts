@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AuditAction } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import {
@@ -7,8 +7,11 @@ import {
   type Project,
   ProjectSchema,
   type ProjectService,
+  PublicLookup,
+  PublicLookupSchema,
 } from '../../../../gen/attestation/admin/v1/projects_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { enumName } from '../../../protocol/enum-names.js';
 import type { Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
@@ -19,7 +22,7 @@ import {
   listProjects,
   lockProject,
   type ProjectRow,
-  renameProject,
+  updateProject,
 } from '../../store/projects/projects.js';
 import { recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
@@ -65,10 +68,16 @@ export function projectHandlers(deps: ProjectDeps): Handlers<typeof ProjectServi
     updateProject: (request, call) =>
       changeOnce(idempotency, call, request, {
         make: async (tx) => {
-          const { id, name } = await getLockedProject(tx, request.id);
-          if (request.name !== undefined && request.name !== name) {
-            await renameProject(tx, id, request.name);
-            const detail = { name: { from: name, to: request.name } };
+          const before = await getLockedProject(tx, request.id);
+          const { id } = before;
+          const name = request.name ?? before.name;
+          const publicLookup =
+            request.publicLookup === PublicLookup.UNSPECIFIED
+              ? before.publicLookup
+              : lookupColumn(request.publicLookup);
+          const detail = changes(before, { name, publicLookup });
+          if (Object.keys(detail).length > 0) {
+            await updateProject(tx, { id, name, publicLookup });
             const action = AuditAction.PROJECT_CHANGED;
             await recordAction(deps, tx, call, { action, projectId: id, resourceId: id, detail });
           }
@@ -91,6 +100,33 @@ async function getLockedProject(tx: Sql, id: string): Promise<ProjectRow> {
   return getProject(tx, id);
 }
 
-function projectMessage({ id, name, createdAt }: ProjectRow): Project {
-  return create(ProjectSchema, { id, name, createdAt: timestampFromDate(createdAt) });
+type Settings = Pick<ProjectRow, 'name' | 'publicLookup'>;
+
+/** What changes, as the audit log shows it. */
+function changes(before: Settings, after: Settings): JsonObject {
+  const lookup = ({ publicLookup }: Settings) => enumName(PublicLookupSchema, lookupValue(publicLookup));
+  return {
+    ...(before.name !== after.name && { name: { from: before.name, to: after.name } }),
+    ...(before.publicLookup !== after.publicLookup && {
+      public_lookup: { from: lookup(before), to: lookup(after) },
+    }),
+  };
+}
+
+function lookupColumn(value: PublicLookup): boolean | null {
+  return value === PublicLookup.DEFAULT ? null : value === PublicLookup.ON;
+}
+
+function lookupValue(column: boolean | null): PublicLookup {
+  if (column === null) return PublicLookup.DEFAULT;
+  return column ? PublicLookup.ON : PublicLookup.OFF;
+}
+
+function projectMessage({ id, name, createdAt, publicLookup }: ProjectRow): Project {
+  return create(ProjectSchema, {
+    id,
+    name,
+    createdAt: timestampFromDate(createdAt),
+    publicLookup: lookupValue(publicLookup),
+  });
 }

@@ -100,7 +100,8 @@ async function getCallersRow(
   return row;
 }
 
-function isBundleReady(row: SubmissionRow): boolean {
+/** Whether enough witnesses vouch for a submission that it has a bundle. */
+export function isBundleReady(row: SubmissionRow): boolean {
   const status = submissionStatus(row);
   return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
 }

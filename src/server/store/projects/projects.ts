@@ -1,7 +1,13 @@
 import type { Sql } from '../database/connect.js';
 
-/** A project, which owns keys and submissions. */
-export type ProjectRow = { id: string; name: string; createdAt: Date };
+/**
+ * A project, which owns keys and submissions. `publicLookup`: whether strangers find its bundles by an artifact; null
+ * as the setting PUBLIC_LOOKUP says.
+ */
+export type ProjectRow = { id: string; name: string; createdAt: Date; publicLookup: boolean | null };
+
+const projectColumns = (sql: Sql) =>
+  sql`id, name, created_at AS "createdAt", public_lookup AS "publicLookup"`;
 
 /** Inserts a project. */
 export async function insertProject(sql: Sql, project: { id: string; name: string }): Promise<void> {
@@ -10,9 +16,7 @@ export async function insertProject(sql: Sql, project: { id: string; name: strin
 
 /** Finds a project by id. */
 export async function findProject(sql: Sql, id: string): Promise<ProjectRow | undefined> {
-  const rows = await sql<
-    ProjectRow[]
-  >`SELECT id, name, created_at AS "createdAt" FROM project WHERE id = ${id}`;
+  const rows = await sql<ProjectRow[]>`SELECT ${projectColumns(sql)} FROM project WHERE id = ${id}`;
   return rows[0];
 }
 
@@ -22,15 +26,13 @@ export async function listProjects(
   { before, limit }: { before: string | undefined; limit: number },
 ): Promise<ProjectRow[]> {
   return sql<ProjectRow[]>`
-    SELECT id, name, created_at AS "createdAt" FROM project
+    SELECT ${projectColumns(sql)} FROM project
     ${before === undefined ? sql`` : sql`WHERE id < ${before}`} ORDER BY id DESC LIMIT ${limit}`;
 }
 
 /** Finds the oldest project. */
 export async function findFirstProject(sql: Sql): Promise<ProjectRow | undefined> {
-  const rows = await sql<
-    ProjectRow[]
-  >`SELECT id, name, created_at AS "createdAt" FROM project ORDER BY id LIMIT 1`;
+  const rows = await sql<ProjectRow[]>`SELECT ${projectColumns(sql)} FROM project ORDER BY id LIMIT 1`;
   return rows[0];
 }
 
@@ -39,7 +41,10 @@ export async function lockProject(tx: Sql, id: string): Promise<void> {
   await tx`SELECT FROM project WHERE id = ${id} FOR NO KEY UPDATE`;
 }
 
-/** Changes a project's name. */
-export async function renameProject(sql: Sql, id: string, name: string): Promise<void> {
-  await sql`UPDATE project SET name = ${name} WHERE id = ${id}`;
+/** Changes a project's name and settings. */
+export async function updateProject(
+  sql: Sql,
+  { id, name, publicLookup }: Pick<ProjectRow, 'id' | 'name' | 'publicLookup'>,
+): Promise<void> {
+  await sql`UPDATE project SET name = ${name}, public_lookup = ${publicLookup} WHERE id = ${id}`;
 }

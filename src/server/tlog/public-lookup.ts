@@ -1,0 +1,103 @@
+import type { FastifyInstance } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import { environmentName } from '../../protocol/environment.js';
+import { unavailable } from '../core/errors.js';
+import { limitConcurrency } from '../core/limit-concurrency.js';
+import { handleOtherMethods, sendPublic } from '../core/public-response.js';
+import { invalidRequest } from '../json/problems.js';
+import type { ReadyBundle } from '../rpc/attestations/ready-bundle.js';
+import { findPublicArtifact, hasPublicLookup, isPublicProject } from '../store/artifacts/public-lookup.js';
+import type { Pool } from '../store/database/connect.js';
+import { notFound, PUBLIC_PATH } from './routes.js';
+
+/** What public look-ups need. */
+export type PublicLookupDeps = {
+  pool: Pool;
+  /** Whether projects without a setting of their own are looked up in public: the setting PUBLIC_LOOKUP. */
+  isDefault: boolean;
+  verifyUrl: () => string;
+  /** Finds the bundle of a submission of any project. Returns undefined if it has none yet. */
+  findBundle: (id: string) => Promise<ReadyBundle | undefined>;
+  /** Monotonic milliseconds. */
+  monotonicMs: () => number;
+};
+
+const NEWEST = 20;
+const ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const SHA256 = /^[0-9a-f]{64}$/i;
+/** How long responses stay in caches, and the settings of projects in this process. */
+const TTL_SECONDS = 5;
+const CACHE = `public, max-age=${TTL_SECONDS}`;
+const MAX_CACHED = 1_000;
+const JSON_TYPE = 'application/json';
+/** A look-up costs Postgres a millisecond, ten while leaves are still to be indexed. */
+const LIMITS = { maxConcurrent: 2, maxQueued: 50 };
+const RETRY_SECONDS = 1;
+
+/** Adds the look-up by artifact, and the bundles it leads to. Both answer 404 for what is not public. */
+export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps): void {
+  const limited = limitConcurrency(LIMITS, () =>
+    unavailable('too many look-ups are under way at once', RETRY_SECONDS),
+  );
+  const ttl = { max: MAX_CACHED, ttl: TTL_SECONDS * 1_000, perf: { now: deps.monotonicMs } };
+  const pages = new LRUCache<string, Promise<string | undefined>>(ttl);
+  const lookUp = (sha256: string): Promise<string | undefined> => {
+    const known = pages.get(sha256) ?? limited(() => readPage(deps, sha256));
+    pages.set(sha256, known, { noUpdateTTL: true });
+    known.catch(() => pages.delete(sha256));
+    return known;
+  };
+  app.get<{ Querystring: Record<string, unknown> }>(`${PUBLIC_PATH}/lookup`, async (request, reply) => {
+    const page = await lookUp(readDigest(request.query));
+    if (page === undefined) return notFound(reply);
+    return sendPublic(request, reply, { bytes: page, contentType: JSON_TYPE, cacheControl: CACHE });
+  });
+  app.get<{ Params: { id: string } }>(`${PUBLIC_PATH}/bundle/:id`, async (request, reply) => {
+    const bytes = ID.test(request.params.id)
+      ? await limited(() => readBundle(deps, request.params.id))
+      : undefined;
+    if (bytes === undefined) return notFound(reply);
+    return sendPublic(request, reply, { bytes, contentType: JSON_TYPE, cacheControl: CACHE });
+  });
+  for (const path of ['/lookup', '/bundle/:id']) handleOtherMethods(app, PUBLIC_PATH + path);
+}
+
+async function readBundle(
+  { pool, isDefault, findBundle }: PublicLookupDeps,
+  id: string,
+): Promise<Uint8Array | undefined> {
+  const bundle = await findBundle(id);
+  if (bundle === undefined || !(await isPublicProject(pool, bundle.projectId, isDefault))) return undefined;
+  return bundle.read();
+}
+
+/** Reads the only parameter of a look-up. Throws `request.invalid`. */
+function readDigest({ artifact_sha256: sha256, ...others }: Record<string, unknown>): string {
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    throw invalidRequest([{ path: `/${unknown}`, message: 'is not a known member' }]);
+  if (typeof sha256 === 'string' && SHA256.test(sha256)) return sha256.toLowerCase();
+  const message = sha256 === undefined ? 'is missing' : 'must be 64 hex digits';
+  throw invalidRequest([{ path: '/artifact_sha256', message }]);
+}
+
+/** The response as JSON; undefined if no project is looked up in public. */
+async function readPage(
+  { pool, isDefault, verifyUrl }: PublicLookupDeps,
+  sha256: string,
+): Promise<string | undefined> {
+  if (!(await hasPublicLookup(pool, isDefault))) return undefined;
+  const artifact = Buffer.from(sha256, 'hex');
+  const { submissions, isComplete } = await findPublicArtifact(pool, artifact, { isDefault, limit: NEWEST });
+  return JSON.stringify({
+    artifact_sha256: sha256,
+    is_complete: isComplete,
+    submissions: submissions.map(({ id, projectId, environment, submittedAt }) => ({
+      id,
+      project: projectId,
+      environment: environmentName(environment),
+      submitted_at: submittedAt.toISOString(),
+      bundle_url: `${verifyUrl()}/bundle/${id}`,
+    })),
+  });
+}
