@@ -1,6 +1,6 @@
 /** The verify page in a real browser: as it is served, and as a file without a network. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
@@ -38,14 +38,14 @@ const app = await startApp(t);
 const browser = await startBrowser(t);
 const key = await newKey(app);
 const artifact = Buffer.from('{"passed":1204,"failed":0}\n');
-const bundle = await attest();
+const { id, bundle } = await attest();
 const dir = t.testdir();
 
-async function attest(): Promise<Buffer> {
+async function attest(): Promise<{ id: string; bundle: Buffer }> {
   for (let i = 0; i < 5; i++) await create(Buffer.from(`another ${i}`));
   const id = await create(artifact);
   await app.drain();
-  return (await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key.key })).body;
+  return { id, bundle: (await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key.key })).body };
 }
 
 async function create(content: Buffer): Promise<string> {
@@ -222,7 +222,11 @@ t.test('what strangers put in is shown as text, within bounds, or rejected with 
     t.equal(await page.locator('main img, main script').count(), 0);
     t.notMatch(await page.locator('main').textContent(), /[\u202a-\u202e\u2066-\u2069]/);
     await assertWellMade(t, page, 'hostile');
-    await replaceBundle(page, { name: 'huge.json', content: Buffer.alloc(50_000_000, ' ') });
+    const huge = join(dir, 'huge.json');
+    writeFileSync(huge, '');
+    truncateSync(huge, 50_000_000);
+    await page.locator('[data-takes=bundle]').getByRole('button', { name: 'Change' }).click();
+    await page.getByLabel('Choose the bundle…').setInputFiles(huge);
     await page.getByText('huge.json has 50.0 MB, and a proof bundle has at most 4.2 MB').waitFor();
     await assertWellMade(t, page, 'too-large');
     await drop(
@@ -240,6 +244,15 @@ t.test('what strangers put in is shown as text, within bounds, or rejected with 
       await page.getByText(reason).first().waitFor();
       await page.evaluate(`location.hash = ''`);
     }
+  });
+});
+
+t.test('a submission without a public proof has no certificate', async (t) => {
+  await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
+    await page.goto(`${app.verifyUrl}/certificate/${id}`);
+    await page.getByText('There is no public bundle of this submission').waitFor();
+    await assertWellMade(t, page, 'no-certificate');
+    t.match(takeProblems(), [/404/]);
   });
 });
 

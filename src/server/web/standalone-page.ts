@@ -4,7 +4,7 @@ import { deflateRawSync } from 'node:zlib';
 import { escapeHtml } from './reference/html.js';
 
 /** Trust roots for the page: their JSON text, where they are from, and when they were saved, in RFC 3339. */
-export type PageRoots = { text: string; from: string; savedAt: string };
+type PageRoots = { text: string; from: string; savedAt: string };
 
 const BUILT = new URL('../../../web/verify/', import.meta.url);
 const SCRIPT = /<script type="module"[^>]* src="(\.\/assets\/[^"]+\.js)"><\/script>/;

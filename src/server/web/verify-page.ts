@@ -16,7 +16,7 @@ const POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** Adds the page that verifies proofs in the browser, at `path` and a slash. */
+/** Adds the page that verifies proofs in the browser, at `path` and a slash; certificates are the same page. */
 export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string }): void {
   const files = openPageFiles('verify');
   const page = (route: string, find: (request: FastifyRequest) => PublicResponse | undefined) => {
@@ -27,6 +27,8 @@ export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string 
     handleOtherMethods(app, route);
   };
   page(`${path}/`, () => files.readDocument());
+  // The page itself says whether there is a certificate: it asks for the bundle.
+  page(`${path}/certificate/:id`, () => files.readDocument('../'));
   page(`${path}/assets/:name`, ({ params }) => files.readAsset((params as { name: string }).name));
 }
 

@@ -26,7 +26,7 @@ export async function fetchPublicBundle(text: string): Promise<GivenBundle> {
     );
   }
   if (!response.ok) throw new FormatError(`The server answered ${response.status}. Try again in a moment.`);
-  return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()) };
+  return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()), publicId: id };
 }
 
 async function get(url: string, what: string): Promise<Response> {

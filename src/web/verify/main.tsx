@@ -1,4 +1,7 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
+import { CertificatePage } from './certificate-page.tsx';
+import { findCertificateId } from './place.js';
 
-render(<App />, document.querySelector('#page')!);
+const id = findCertificateId();
+render(id === undefined ? <App /> : <CertificatePage id={id} />, document.querySelector('#page')!);
