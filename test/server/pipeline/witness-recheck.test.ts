@@ -2,8 +2,8 @@ import t from 'tap';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { createRecheck } from '../../../src/server/pipeline/witnesses/recheck.js';
 import { recordLateEvidence } from '../../../src/server/store/witnesses/witnesses.js';
-import { ask, evmScene, pollUntilLanded } from '../../support/evm/scene.js';
 import { openPipeline } from '../../support/pipeline.js';
+import { ask, evmScene, pollUntilLanded } from '../../support/witnesses/evm/scene.js';
 
 t.test('evidence that a deep reorganisation has undone is an alarm', async (t) => {
   const scene = await evmScene(t);
