@@ -12,7 +12,7 @@ import { addHelp } from '../output/help.js';
 
 const HELP = `
 The operator signs in at /dashboard with the admin token. A link signs somebody else in to one project, once; the
-session ends after 12 hours, after an hour without use, or by \`attest dashboard revoke\`. Whoever opens the link first
+session ends after 12 hours, after an hour without use, or by \`attest dashboard revoke\`. The first to open the link
 is signed in, so send it as you would send a password.
 ${ADMIN_HELP}`;
 

@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorDetailSchema } from '../../../gen/attestation/v1/errors_pb.js';
 
 /** An error as the page shows it. */
-export type ShownError = { message: string; code: string; requestId: string };
+type ShownError = { message: string; code: string; requestId: string };
 
 /** What to show of an error of a call. */
 export function describeError(error: unknown): ShownError {

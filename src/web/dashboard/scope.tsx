@@ -3,7 +3,7 @@ import type { Session } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import type { Scope } from './transport.js';
 
 /** The session, and what its calls are for. */
-export type Scoped = { session: Session; scope: Scope };
+type Scoped = { session: Session; scope: Scope };
 
 const ScopeContext = createContext<Scoped | undefined>(undefined);
 

@@ -12,7 +12,7 @@ import {
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import type { Tone } from '../ui/status.js';
-import { Step } from './timeline.js';
+import { Step } from './step.js';
 
 /** Of each webhook the newest deliveries are looked through. */
 const LOOKED_AT = 200;

@@ -1,13 +1,11 @@
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { ReactNode } from 'react';
 import { type Submission, SubmissionStatus } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { type Batch, type BatchWitness, WitnessStatus } from '../../../../gen/attestation/v1/batches_pb.js';
 import { WitnessKind, WitnessKindSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import { safe } from '../ui/safe.js';
 import type { Tone } from '../ui/status.js';
-import { Time } from '../ui/time.js';
 import { Afterwards } from './afterwards.js';
+import { Step } from './step.js';
 
 /** The way of a submission: accepted, sealed, each witness, settled, and what followed. */
 export function Timeline({ submission, batch }: { submission: Submission; batch: Batch | undefined }) {
@@ -29,27 +27,6 @@ export function Timeline({ submission, batch }: { submission: Submission; batch:
       <Settled submission={submission} />
       <Afterwards submission={submission} />
     </ol>
-  );
-}
-
-type StepProps = { tone: Tone; title: string; at?: Timestamp | undefined; children: ReactNode };
-
-/** One step of the timeline. */
-export function Step({ tone, title, at, children }: StepProps) {
-  return (
-    <li className={tone}>
-      <div>
-        <div className="row">
-          <h3>{title}</h3>
-          {at === undefined ? null : (
-            <span className="hint">
-              <Time at={at} />
-            </span>
-          )}
-        </div>
-        <p>{children}</p>
-      </div>
-    </li>
   );
 }
 

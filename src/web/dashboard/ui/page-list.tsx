@@ -3,7 +3,7 @@ import { Button } from './button.js';
 import { ErrorState, Loading } from './states.js';
 
 /** What a list needs of an infinite query. */
-export type Pages<T> = {
+type Pages<T> = {
   data: { pages: readonly { data: T[] }[] } | undefined;
   error: unknown;
   isPending: boolean;
