@@ -1,47 +1,28 @@
-/** The service itself in this process: API and worker over the run's Postgres and NATS, with a witness that obeys. */
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import type { Test } from 'tap';
-import { WitnessKind } from '../../gen/attestation/v1/bundle_pb.js';
-import { Environment } from '../../gen/attestation/v1/environment_pb.js';
 import { type Config, readConfig } from '../../src/config/config.js';
 import { createLogger, type Logger } from '../../src/server/core/logger.js';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import type { WitnessSetup } from '../../src/server/logs/set-up-witnesses.js';
 import { type Check, isReady } from '../../src/server/ops/ops-listener.js';
-import { findDueJobs } from '../../src/server/pipeline/jobs/reconcile.js';
 import { openRegister } from '../../src/server/pipeline/register/open-register.js';
-import { runJob } from '../../src/server/pipeline/stages.js';
 import { startApi } from '../../src/server/process/api.js';
 import { openWitnesses } from '../../src/server/process/open-witnesses.js';
 import { startWorker, type Worker } from '../../src/server/process/worker.js';
 import { connectPool, type Pool } from '../../src/server/store/database/connect.js';
-import { LogLock, listLogs } from '../../src/server/store/log/logs.js';
-import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
-import { rfc3161Witness } from '../../src/server/witness/rfc3161.js';
 import { startProxy, type TcpProxy } from './breaking/proxy.js';
 import { type RestAnswer, type RestOptions, rest, type Surface, surfacesOf } from './calling/rpc-clients.js';
 import { createRecorder, type Recorder } from './judging/recorder.js';
+import { drainWorker, holdSealing } from './servers/drain-worker.js';
 import { testDatabase, testNatsPrefix, testServers } from './servers/shared-servers.js';
+import { type ControlledWitness, makeControlledWitnesses } from './witnesses/controlled-witness.js';
 
 /** The address that events of the worker speak of. */
 const EVENT_BASE_URL = 'https://api.example.com';
-
-/** How a witness meets the questions of the worker. */
-export type TestWitness = {
-  name: string;
-  /** Leaves questions unanswered until `release`. */
-  hold(): void;
-  release(): void;
-  /** Refuses every question. */
-  isBroken: boolean;
-  /** How far its clock is ahead. */
-  clockOffsetMs: number;
-};
 
 export type AppOptions = {
   /** How many API processes' worth. */
@@ -69,7 +50,7 @@ export type App = {
   pool: Pool;
   queuePrefix: string;
   register: string;
-  witnesses: TestWitness[];
+  witnesses: ControlledWitness[];
   recorder: Recorder;
   /** Between the service and its database, when asked for; the test's own pool goes past it. */
   databaseProxy: TcpProxy | undefined;
@@ -107,7 +88,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
   const register = await openRegister(config.checkpointRegister);
   const shared = { config, queuePrefix, register, log };
   const startWitnessed = async (wanted: readonly string[], keysOf: Record<string, string> = {}) => {
-    const { names, setups } = await makeWitnesses(dir, wanted, keysOf);
+    const { names, setups } = await makeControlledWitnesses(dir, wanted, keysOf);
     const own = createShutdownHooks();
     hooks.add(own.run);
     const configured = openWitnesses(config.witnesses);
@@ -140,7 +121,7 @@ export async function startApp(t: Test, options: AppOptions = {}): Promise<App> 
       for (const { close } of surfaces) hooks.add(async () => close());
       return surfaces;
     },
-    drain: () => drain(running.worker),
+    drain: () => drainWorker(running.worker),
     changeWitnesses: async (names, keysOf) => {
       await running.stop();
       running = await startWitnessed(names, keysOf);
@@ -237,97 +218,6 @@ function startTestWorker(
     observeShipments: () => {},
   };
   return startWorker(options, hooks);
-}
-
-/** Time-stamping authorities like the one of `attest up`, each with its own CA. */
-async function makeWitnesses(
-  dir: string,
-  names: readonly string[],
-  keysOf: Record<string, string>,
-): Promise<{ names: TestWitness[]; setups: WitnessSetup[] }> {
-  const made = await Promise.all(names.map((name) => makeWitness(join(dir, keysOf[name] ?? name), name)));
-  return { names: made.map(({ witness }) => witness), setups: made.map(({ setup }) => setup) };
-}
-
-async function makeWitness(
-  dir: string,
-  name: string,
-): Promise<{ witness: TestWitness; setup: WitnessSetup }> {
-  const clock = () => new Date(Date.now() + witness.clockOffsetMs);
-  let open = () => {};
-  let opened = Promise.resolve();
-  const witness: TestWitness = {
-    name,
-    isBroken: false,
-    clockOffsetMs: 0,
-    hold: () => {
-      opened = new Promise((resolve) => {
-        open = resolve;
-      });
-    },
-    release: () => open(),
-  };
-  const authority = await openTimestampAuthority({ dir, clock, randomBytes });
-  const { certChain, certChainPem, policyOid } = authority;
-  const send = async (query: Uint8Array) => {
-    if (witness.isBroken) throw new Error('the authority is out of order');
-    await opened;
-    return authority.respond(query);
-  };
-  const setup: WitnessSetup = {
-    witness: rfc3161Witness({ send, randomBytes }, { name, chains: [certChain], policyOid }),
-    kind: WitnessKind.RFC3161,
-    environments: [Environment.LIVE, Environment.TEST],
-    required: true,
-    everyMs: 0,
-    authority: { url: '', operator: 'self', certChainsPem: [certChainPem] },
-  };
-  return { witness, setup };
-}
-
-/**
- * Settling is looked at as long as a batch waits for a witness that is not due; alone it is nothing to wait for. The
- * worker itself may be at work, too: it is quiet when nothing at all was done while this looked.
- */
-async function drain({ pipeline }: Worker): Promise<void> {
-  for (;;) {
-    const before = await readProgress(pipeline.pool);
-    const due = await findDueJobs(pipeline);
-    await Promise.all(due.map((job) => runJob(pipeline, job)));
-    await untilNobodySettles(pipeline.pool);
-    const left = [...due, ...(await findDueJobs(pipeline))];
-    const after = await readProgress(pipeline.pool);
-    const isQuiet = before.leases === 0 && before.steps === after.steps;
-    if (isQuiet && left.every(({ stage }) => stage.case === 'settle')) return;
-  }
-}
-
-/** How many steps were done so far, of any stage, and how many witnesses, webhooks and exports are being asked, sent or shipped. */
-async function readProgress(pool: Pool): Promise<{ steps: number; leases: number }> {
-  const [row] = await pool<{ steps: number; leases: number }[]>`
-    SELECT (coalesce(sum(attempt), 0)
-            + (SELECT count(*) + count(registered_at) FROM batch)
-            + (SELECT count(*) + count(*) FILTER (WHERE notified) FROM batch_transition))::int AS steps,
-           count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS leases
-    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook
-          UNION ALL SELECT lease, leased_until FROM export) w`;
-  if (row === undefined) throw new Error('nothing was counted');
-  return row;
-}
-
-/** Waits for the rows that a settling job has locked: another one passes them over. */
-async function untilNobodySettles(pool: Pool): Promise<void> {
-  await pool`SELECT FROM batch WHERE status <> 2 ORDER BY log_id, tree_size FOR UPDATE`;
-}
-
-async function holdSealing(pool: Pool): Promise<() => Promise<void>> {
-  const logs = await listLogs(pool);
-  const connection = await pool.reserve();
-  for (const { id } of logs) await connection`SELECT pg_advisory_lock(${LogLock.SEAL}, ${id})`;
-  return async () => {
-    await connection`SELECT pg_advisory_unlock_all()`;
-    connection.release();
-  };
 }
 
 function lineStream(recorder: Recorder): Writable {
