@@ -46,7 +46,7 @@ export type PreparedBatch = {
 };
 
 /** One leaf of a batch. */
-type LeafParts = {
+export type LeafParts = {
   readonly statement: StatementFields;
   /** The stored DSSE signature, DER. */
   readonly signature: Uint8Array;

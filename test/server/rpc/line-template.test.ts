@@ -6,7 +6,7 @@ import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { ProofBundleSchema, WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { assembleBundle, prepareBatch } from '../../../src/proof/bundle/bundle.js';
-import { toBase64, utf8 } from '../../../src/proof/bytes/encoding.js';
+import { toBase64, toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { signCheckpoint } from '../../../src/proof/log/checkpoint.js';
 import { createInclusionFold } from '../../../src/proof/log/inclusion-fold.js';
 import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
@@ -17,8 +17,9 @@ import { sharedTexts } from '../../../src/server/rpc/attestations/batch-proofs.j
 import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
 import { createLineRenderer, proofText } from '../../../src/server/rpc/attestations/line-template.js';
 import { submissionJson, submissionView } from '../../../src/server/rpc/attestations/submission-message.js';
-import type { LeafRow } from '../../../src/server/store/submissions/submissions.js';
-import { ed25519 } from '../../proof/sample.js';
+import type { ExportedRow } from '../../../src/server/store/submissions/exported-rows.js';
+import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
+import { ed25519, PROJECT } from '../../proof/sample.js';
 import { FUZZ } from '../../support/fuzz.js';
 
 let seed = FUZZ.seed;
@@ -35,30 +36,53 @@ const pick = <T>(...of: readonly T[]): T => of[(bytes(1)[0] ?? 0) % of.length] a
 
 const TEXTS = ['purl', 'é — “q” \\ / \u2028 💣', '"sample id 1"', ''];
 
-function makeRow(logIndex: number): LeafRow {
+/** A row as the store has it, and as exports read it. */
+function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow } {
   const isRedacted = pick(true, false, false);
   const schema = pick('purl', 'a.schema/nobody-knows', 'ünïcode 💣');
   const metadata = () => JSON.stringify({ note: pick(...TEXTS), schema });
-  return {
-    logId: 1,
+  const own = {
     logIndex,
     id: `sub_${Buffer.from(bytes(13)).toString('hex')}`,
-    projectId: 'prj_01',
-    submittedAt: new Date(pick(0, 1, 999, 1_795_374_000_123, 253_402_300_799_999)),
-    artifactSha256: bytes(32),
     schema,
     metadata: isRedacted ? null : metadata(),
     metadataState: pick(MetadataState.VALID, MetadataState.INVALID),
     metadataErrors: pick(null, '[]', JSON.stringify([{ path: pick(...TEXTS), message: pick(...TEXTS) }])),
     attestedSchema: pick(null, 'another'),
     attestedMetadata: isRedacted ? null : pick(null, metadata()),
+    dsseKeyId: pick(1, 2),
+  };
+  const row = {
+    ...own,
+    logId: 1,
+    projectId: PROJECT,
+    submittedAt: new Date(pick(0, 1, 999, 1_795_374_000_123, 253_402_300_799_999)),
+    artifactSha256: bytes(32),
     salt: isRedacted ? null : bytes(32),
     commitment: bytes(32),
-    dsseKeyId: pick(1, 2),
     signature: bytes(pick(70, 71, 72)),
     leafHash: bytes(32),
     redactedAt: isRedacted ? new Date(1_795_374_000_000 + logIndex) : null,
+    ...{
+      batchId: null,
+      batchTreeSize: null,
+      batchStatus: null,
+      witnessedAt: null,
+      version: '',
+      projectChanges: 0,
+    },
   };
+  const exported = {
+    ...own,
+    submittedAtMs: row.submittedAt.getTime(),
+    artifactSha256: toHex(row.artifactSha256),
+    salt: row.salt && toHex(row.salt),
+    commitment: toHex(row.commitment),
+    signature: toBase64(row.signature),
+    leafSha256: toHex(row.leafHash),
+    redactedAtMs: row.redactedAt?.getTime() ?? null,
+  };
+  return { row, exported };
 }
 
 /** A log, and the proof of the batch `[first, size)` that later checkpoints cover as well. */
@@ -107,16 +131,16 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
   t.test(`a line of a batch in trees of ${sizes} leaves is what the API answers`, async (t) => {
     const environment = pick(Environment.LIVE, Environment.TEST);
     const { proof, readTile, leaves } = makeBatchOf(sizes, environment);
-    const render = createLineRenderer(proof);
+    const render = createLineRenderer({ proof, projectId: PROJECT });
     const folds = sizes.map((size) => createInclusionFold(size, proofText));
     const { id: batchId, status: batchStatus, witnessedAt } = proof.batch;
     // In order, and back again.
     const order = [...Array(leaves).keys()];
     for (const logIndex of [...order, ...order.filter((i) => i % 7 === 0).reverse()]) {
-      const row = makeRow(logIndex);
+      const { row, exported } = makeRow(logIndex);
       const dsseKey = KEYS[row.dsseKeyId - 1] ?? bytes(91);
       const proofs = folds.map((fold) => fold(logIndex, readTile) ?? '');
-      const { template, values } = render({ row, dsseKey, proofs });
+      const { template, values } = render({ row: exported, dsseKey, proofs });
       const inclusionProofs = sizes.map((size) => inclusionProof(logIndex, size, readTile));
       const view = submissionView({ ...row, batchId, batchStatus, witnessedAt });
       const statement = statementOf(row, environment);

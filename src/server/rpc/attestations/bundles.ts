@@ -1,7 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
-import { assembleBundle } from '../../../proof/bundle/bundle.js';
+import { assembleBundle, type LeafParts } from '../../../proof/bundle/bundle.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
@@ -11,8 +11,7 @@ import type { Principal } from '../../core/principal.js';
 import { compileReader, compileSplicingWriter } from '../../json/codec.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
-import type { Log } from '../../store/log/logs.js';
-import type { LeafRow, SubmissionRow } from '../../store/submissions/submissions.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
@@ -77,6 +76,25 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
   };
 }
 
+/** Renders a bundle as JSON, from what the bundles of its batch share. */
+export function bundleJson(
+  { prepared, texts }: Pick<BatchProof, 'prepared' | 'texts'>,
+  leaf: LeafParts,
+): string {
+  return write(assembleBundle(prepared, leaf), texts);
+}
+
+/** Renders the bundle of a submission as JSON. */
+export async function renderBundle(
+  { logCache, tiles }: ProofSources,
+  row: SubmissionRow,
+  proof: BatchProof,
+): Promise<string> {
+  return bundleJson(proof, await readLeaf({ logCache, tiles }, row, proof));
+}
+
+type ProofSources = { logCache: LogCache; tiles: ProofTiles };
+
 /** Whether a cached bundle has the evidence of `proof`. If so, prolongs its validity to that of `proof`. */
 function isCurrent(cached: CachedBundle, proof: BatchProof): boolean {
   if (cached.proof.evidence !== proof.evidence) return false;
@@ -97,41 +115,26 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
   return { log, treeSize, evidence, freshUntilMs };
 }
 
-/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
-export async function renderBundle(
-  { logCache, tiles }: { logCache: LogCache; tiles: ProofTiles },
-  row: LeafRow,
-  proof: BatchProof,
-): Promise<string> {
-  const { log, prepared } = proof;
+/** Reads what is a submission's own in its bundle. */
+async function readLeaf(
+  { logCache, tiles }: ProofSources,
+  row: SubmissionRow,
+  { log, prepared }: BatchProof,
+): Promise<LeafParts> {
+  const { logIndex, signature } = row;
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const { spki } = await logCache.getDsseKey(row.dsseKeyId);
-  const inclusionProofs = await tiles.prove(log.id, row.logIndex, sizes);
-  return bundleJson(proof, { row, dsseKey: spki, inclusionProofs });
-}
-
-/** A row, its DSSE key (SPKI, DER), and its inclusion in each of its batch's checkpoints. */
-export type BundledLeaf = {
-  row: LeafRow;
-  dsseKey: Uint8Array;
-  inclusionProofs: readonly (readonly Uint8Array[])[];
-};
-
-/** The parts of a batch's proof that bundles are made of. */
-export type BundleParts = Pick<BatchProof, 'prepared' | 'texts'> & { log: Pick<Log, 'environment'> };
-
-/** Renders the bundle of a submission as JSON, from what the bundles of its batch share. */
-export function bundleJson(
-  { log, prepared, texts }: BundleParts,
-  { row, dsseKey, inclusionProofs }: BundledLeaf,
-): string {
-  const { logIndex, signature } = row;
-  const statement = statementOf(row, log.environment);
-  return write(assembleBundle(prepared, { statement, signature, dsseKey, logIndex, inclusionProofs }), texts);
+  return {
+    statement: statementOf(row, log.environment),
+    signature,
+    dsseKey: spki,
+    logIndex,
+    inclusionProofs: await tiles.prove(log.id, logIndex, sizes),
+  };
 }
 
 /** The statement that attests a submission. */
-export function statementOf(row: LeafRow, environment: number): StatementFields {
+export function statementOf(row: SubmissionRow, environment: number): StatementFields {
   return {
     artifactSha256: toHex(row.artifactSha256),
     submissionId: row.id,

@@ -8,7 +8,7 @@ import type { Pool } from '../../store/database/connect.js';
 import type { LeasedExport } from '../../store/exports/export-leases.js';
 import type { ShipmentWork } from '../../store/exports/export-work.js';
 import { findTiles } from '../../store/log/tiles.js';
-import { type LeafRow, listRange } from '../../store/submissions/submissions.js';
+import { type ExportedRow, listExportedRows } from '../../store/submissions/exported-rows.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createLineRenderer, type Line, proofText } from './line-template.js';
 
@@ -27,13 +27,16 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   return async function* (leased, work, count) {
     const log = await logCache.getLog(work.logId);
     const proof = await createBatchProofs(pool, () => performance.now()).get(log, work.treeSize);
-    const render = createLineRenderer(proof);
+    const render = createLineRenderer({ proof, projectId: leased.projectId });
+    const keys = new Map<number, Uint8Array>();
     const prove = createProver(pool, proof);
     const chunk = createChunk();
     for await (const rows of readPages(pool, leased, work)) {
       for (const row of rows) {
-        const { spki: dsseKey } = await logCache.getDsseKey(row.dsseKeyId);
-        const line = render({ row, dsseKey, proofs: await prove(row.logIndex) });
+        const dsseKey = keys.get(row.dsseKeyId) ?? (await logCache.getDsseKey(row.dsseKeyId)).spki;
+        keys.set(row.dsseKeyId, dsseKey);
+        if (!prove.isReady(row.logIndex)) await prove.prepare(row.logIndex);
+        const line = render({ row, dsseKey, proofs: prove.texts(row.logIndex) });
         if (!chunk.hasRoom(line)) yield chunk.take();
         chunk.add(line);
         count();
@@ -43,16 +46,17 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   };
 }
 
-/** Makes a function that computes the text of a leaf's inclusion proof in each checkpoint. */
-function createProver(pool: Pool, { log, prepared }: BatchProof): (logIndex: number) => Promise<string[]> {
+/** Computes the texts of leaves' inclusion proofs in each checkpoint, of those of a tile of leaves once it is prepared. */
+function createProver(pool: Pool, { log, prepared }: BatchProof) {
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const folds = sizes.map((size) => createInclusionFold(size, proofText));
   let tile: number | undefined;
   let readTile: ReadTile = () => undefined;
-  return async (logIndex) => {
-    // The proofs of a tile's leaves are computed from the same tiles.
-    if (tile !== Math.floor(logIndex / TILE_WIDTH)) {
-      tile = Math.floor(logIndex / TILE_WIDTH);
+  const tileOf = (logIndex: number) => Math.floor(logIndex / TILE_WIDTH);
+  return {
+    isReady: (logIndex: number) => tile === tileOf(logIndex),
+    /** Loads what the proofs of all leaves of a tile are computed from. */
+    prepare: async (logIndex: number) => {
       const places = sizes.flatMap((size) => tilesForInclusion(logIndex, size));
       readTile = readFrom(
         await findTiles(
@@ -60,8 +64,9 @@ function createProver(pool: Pool, { log, prepared }: BatchProof): (logIndex: num
           places.map((place) => ({ logId: log.id, ...place })),
         ),
       );
-    }
-    return folds.map((fold) => fold(logIndex, readTile) ?? '');
+      tile = tileOf(logIndex);
+    },
+    texts: (logIndex: number) => folds.map((fold) => fold(logIndex, readTile) ?? ''),
   };
 }
 
@@ -90,9 +95,9 @@ async function* readPages(
   pool: Pool,
   { projectId, schema }: LeasedExport,
   { logId, firstIndex, treeSize }: ShipmentWork,
-): AsyncIterable<LeafRow[]> {
+): AsyncIterable<ExportedRow[]> {
   const read = (from: number) =>
-    listRange(pool, { projectId, logId, firstIndex: from, endIndex: treeSize, schema }, PAGE);
+    listExportedRows(pool, { projectId, logId, firstIndex: from, endIndex: treeSize, schema }, PAGE);
   let reading = read(firstIndex);
   for (;;) {
     const rows = await reading;

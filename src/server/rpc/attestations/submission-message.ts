@@ -14,7 +14,7 @@ import type { SerializedResponse } from '../../core/call.js';
 import { compileFieldWriter, compileSplicingWriter } from '../../json/codec.js';
 import { asFields } from '../../json/field.js';
 import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
-import type { LeafRow, SubmissionRow } from '../../store/submissions/submissions.js';
+import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */
 export type SubmissionView = Omit<ListedSubmission, 'logId'>;
@@ -26,9 +26,7 @@ const write = compileSplicingWriter(SubmissionSchema);
 const writeErrors = compileFieldWriter(SubmissionSchema.field.metadataErrors);
 
 /** The columns of a row that the API returns. */
-export function submissionView(
-  row: LeafRow & Pick<SubmissionRow, 'batchId' | 'batchStatus' | 'witnessedAt'>,
-): SubmissionView {
+export function submissionView(row: SubmissionRow): SubmissionView {
   return {
     ...row,
     submittedAtMs: row.submittedAt.getTime(),
@@ -84,7 +82,7 @@ export function submissionMessage(
 }
 
 /** The JSON of the metadata that the API returns. Once redacted, only its schema is left. */
-export function metadataText({ metadata, schema }: Pick<LeafRow, 'metadata' | 'schema'>): string {
+export function metadataText({ metadata, schema }: Pick<SubmissionView, 'metadata' | 'schema'>): string {
   return metadata ?? JSON.stringify({ schema });
 }
 
@@ -114,10 +112,9 @@ function messageWithoutMetadata(shown: SubmissionView, environment: Environment)
   return message;
 }
 
-/** The JSON of the validation errors of a row's metadata. */
-export function metadataErrorsText({ metadataState, metadataErrors }: LeafRow): string {
-  const metadataErrorsOf = visibleErrors({ metadataState, metadataErrors: parseStored(metadataErrors) });
-  return writeErrors(asFields(create(SubmissionSchema, { metadataErrors: metadataErrorsOf })));
+/** The JSON of the validation errors that the API returns. */
+export function metadataErrorsText(shown: Pick<SubmissionView, 'metadataState' | 'metadataErrors'>): string {
+  return writeErrors(asFields(create(SubmissionSchema, { metadataErrors: visibleErrors(shown) })));
 }
 
 /** The metadata's validation errors. Empty unless it is invalid. */

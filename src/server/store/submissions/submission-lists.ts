@@ -116,7 +116,8 @@ const chosenColumns = (sql: Sql) => sql`
   coalesce(octet_length(s.metadata), 0) + coalesce(octet_length(s.attested_metadata), 0)
     + coalesce(octet_length(s.metadata_errors), 0) AS bytes`;
 
-function unixMs(sql: Sql, time: ReturnType<Sql>) {
+/** A time as Unix milliseconds. */
+export function unixMs(sql: Sql, time: ReturnType<Sql>) {
   return sql`floor(extract(epoch FROM ${time}) * 1000)::bigint`;
 }
 

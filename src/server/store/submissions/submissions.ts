@@ -33,22 +33,13 @@ export type SubmissionRow = {
   projectChanges: number;
 };
 
-/** A submission without its batch. */
-export type LeafRow = Omit<
-  SubmissionRow,
-  'batchId' | 'batchTreeSize' | 'batchStatus' | 'witnessedAt' | 'version' | 'projectChanges'
->;
-
-const leafColumns = (sql: Sql) => sql`
+const submissionColumns = (sql: Sql) => sql`
   s.log_id AS "logId", s.log_index AS "logIndex", s.id, s.project_id AS "projectId", s.submitted_at AS "submittedAt",
   s.artifact_sha256 AS "artifactSha256", s.schema, s.metadata, s.metadata_state AS "metadataState",
   s.metadata_errors AS "metadataErrors", s.attested_schema AS "attestedSchema",
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
-  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt"`;
-
-const submissionColumns = (sql: Sql) => sql`
-  ${leafColumns(sql)}, b.id AS "batchId", b.tree_size AS "batchTreeSize", b.status AS "batchStatus",
-  b.witnessed_at AS "witnessedAt",
+  s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
+  b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
   s.xmin::text AS version,
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
 
@@ -62,26 +53,6 @@ export const withBatch = (sql: Sql) => sql`
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
-}
-
-/** A project's submissions in a range of a log, `[firstIndex, endIndex)`; of one schema unless it is null. */
-type SubmissionRange = {
-  projectId: string;
-  logId: number;
-  firstIndex: number;
-  endIndex: number;
-  schema: string | null;
-};
-
-/** Lists the first `limit` submissions of a range, in the order of the log. */
-export async function listRange(sql: Sql, range: SubmissionRange, limit: number): Promise<LeafRow[]> {
-  const { projectId, logId, firstIndex, endIndex, schema } = range;
-  return sql<LeafRow[]>`
-    SELECT ${leafColumns(sql)} FROM submission s
-    WHERE s.project_id = ${projectId} AND s.log_id = ${logId}
-      AND s.log_index >= ${firstIndex} AND s.log_index < ${endIndex}
-      ${schema === null ? sql`` : sql`AND s.schema = ${schema}`}
-    ORDER BY s.log_index LIMIT ${limit}`;
 }
 
 /** Counts the metadata changes of projects. Omits projects without a change. */
