@@ -56,6 +56,17 @@ t.test(
   },
 );
 
+t.test("a worker whose clock is two hours off goes by the store's", async (t) => {
+  for (const offMs of [-7_200_000, 7_200_000]) {
+    const server = await startStore(t, { now: () => Date.now() + offMs });
+    const bucket = await openBucket(t, server);
+    await bucket.probe(signal);
+    const object = objectOf('one\n');
+    t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+    t.strictSame(await bucket.write(object, writing()), { outcome: 'written' });
+  }
+});
+
 t.test('a writer that stalls between reading and writing does not undo a later revision', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);

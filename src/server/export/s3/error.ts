@@ -107,6 +107,11 @@ export function isExpired(error: unknown): boolean {
   return ['ExpiredToken', 'ExpiredTokenException', 'InvalidToken'].includes(readFailure(error).name);
 }
 
+/** Whether the SDK has learnt from this refusal how far our clock is from the store's: the next request has its time. */
+export function isClockCorrected(error: unknown): boolean {
+  return Object(Object(error).$metadata).clockSkewCorrected === true;
+}
+
 function advise(failure: Failure, { action }: Operation): string {
   const { name, status, code, region } = failure;
   if (WRONG_REGION.has(name) || status === 301 || status === 307)

@@ -3,7 +3,14 @@ import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
 import { type ObjectStore, parseRevision } from '../compare-and-swap.js';
 import { DestinationError, type ExportObject } from '../destination.js';
 import { type Bucket, send } from './bucket.js';
-import { isExpired, isLostRace, SourceError, statusOf, toDestinationError } from './error.js';
+import {
+  isClockCorrected,
+  isExpired,
+  isLostRace,
+  SourceError,
+  statusOf,
+  toDestinationError,
+} from './error.js';
 import { uploadInParts } from './multipart.js';
 import { type Condition, putObject, type Upload } from './put.js';
 
@@ -69,7 +76,7 @@ export function conditionOf(stored: Stored): Condition {
 
 /**
  * Stores an object on a condition: `conflict` if the condition does not hold, `renewed` if it has to be tried again
- * because the credentials had expired.
+ * because the credentials had expired, or our clock was far from the store's.
  */
 export async function storeObject(
   bucket: Bucket,
@@ -84,6 +91,7 @@ export async function storeObject(
     upload.signal.throwIfAborted();
     if (error instanceof SourceError) throw error.cause;
     if (isLostRace(error)) return 'conflict';
+    if (isClockCorrected(error)) return 'renewed';
     if (!isExpired(error) || bucket.session === undefined)
       throw toDestinationError(error, { action: 's3:PutObject', resource: `${bucket.name}/${object.name}` });
     bucket.session.forget();
