@@ -110,8 +110,8 @@ export type Exports = {
   outageLog: OutageLog;
   observe: (shipped: { outcome: 'shipped' | 'failed'; bytes: number }) => void;
   newDeliveryId: () => string;
-  /** Unix milliseconds. */
-  clock: () => number;
+  /** For durations only: the database's clock is the one of all times. */
+  monotonicMs: () => number;
   random: () => number;
 };
 

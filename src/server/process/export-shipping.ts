@@ -78,7 +78,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     outageLog: createOutageLog(log, () => performance.now()),
     observe: observeShipments,
     newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
-    clock: Date.now,
+    monotonicMs: () => performance.now(),
     random: Math.random,
   };
   const stopRenewing = keepRenewing(() => renew(exports));

@@ -75,8 +75,8 @@ async function shipDue(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { exports } = pipeline;
-  const endMs = exports.clock() + SLICE_MS;
-  for (let turn = leased.lease; exports.clock() < endMs; turn++) {
+  const endMs = exports.monotonicMs() + SLICE_MS;
+  for (let turn = leased.lease; exports.monotonicMs() < endMs; turn++) {
     if (exports.stopping.aborted) return false;
     const claim = { lease: leased.lease, turn };
     const work = await exports.pool.begin((tx) => claimExportWork(tx, leased, claim));
