@@ -13,7 +13,7 @@ export type ExportObject = {
   readonly revision: number;
   /** A new stream of the bytes from `start` to before `end`, by default of all. */
   read(range?: { start: number; end: number }): Readable;
-  /** Fills a buffer with the bytes from `start` on. Undefined if they are in memory anyway, where `read` copies nothing. */
+  /** Fills a buffer with the bytes from `start` on; undefined if the bytes are in memory, of which `read` makes no copies. */
   fill?: ((buffer: Uint8Array, start: number) => Promise<void>) | undefined;
 };
 

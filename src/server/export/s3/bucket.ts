@@ -26,9 +26,29 @@ export type Bucket = {
   readonly name: string;
   readonly multipartBytes: number;
   readonly partBytes: number;
+  /** The uploads that hold parts in memory. */
+  readonly buffered: Places;
   /** The session that signs requests; undefined if a key does that cannot expire. */
   readonly session?: Session | undefined;
 };
+
+/** A bounded number of places. */
+export type Places = {
+  /** Takes a place; false if none is free: who has a slow store must not make others wait. */
+  take(): boolean;
+  give(): void;
+};
+
+/** Makes places. */
+export function createPlaces(count: number): Places {
+  let free = count;
+  return {
+    take: () => free > 0 && free-- > 0,
+    give: () => {
+      free++;
+    },
+  };
+}
 
 /** A request: its body, if it is a stream, is destroyed at the end. */
 type Call = { operation: Operation; signal: AbortSignal; body?: Readable };
