@@ -107,6 +107,7 @@ async function witness(deps: CosignerDeps, submission: Submission): Promise<Answ
     const oldRoot = standing?.rootHash ?? emptyRoot();
     if (!verifyConsistency({ oldSize, oldRoot, newSize: size, newRoot: rootHash }, proof)) {
       report(log, submission, oldRoot);
+      if (size === oldSize && proof.length === 0) return text(409, 'another root of this size was cosigned');
       return text(422, 'the checkpoint is not proven to be consistent with the one cosigned before');
     }
     // Read before the checkpoint is stored: at this time none is larger, whatever another process stores next.

@@ -90,6 +90,13 @@ export function refusal(
         `it does not know ${origin}: ask the operator of ${witness} to add the log, or check the url`,
       );
     case 409:
+      if (oldSize === treeSize) {
+        return refused(
+          answer,
+          `ALARM: it has cosigned another root of ${origin} for size ${treeSize}: compare the checkpoint that it serves with ours before anything else is published`,
+          'inconsistent',
+        );
+      }
       return refused(answer, 'its size changed between two requests: someone else feeds it too');
     case 422:
       return refused(

@@ -120,18 +120,20 @@ t.test('everything else is rejected with the status of the specification', async
     ['an older size', log.request(0, 20), 409, '10\n'],
     ['a later size', log.request(15, 20), 409, '10\n'],
     ['a smaller checkpoint', log.request(5, 5), 409, '10\n'],
-    ['another root of the size', encodeAddCheckpoint({ oldSize: 10, proof: [], note: fork.note(10) }), 422],
+    ['another root of the size', encodeAddCheckpoint({ oldSize: 10, proof: [], note: fork.note(10) }), 409],
+    ['the same with a proof', withProof(10, 10, [sha256()]), 422],
     ['a fork', fork.request(10, 20), 422],
     ['a proof too long', withProof(10, 20, [...log.prove(10, 20), sha256()]), 422],
     ['a proof too short', withProof(10, 20, log.prove(10, 20).slice(1)), 422],
     ['no proof', withProof(10, 20, []), 422],
     ['a proof from zero', encodeAddCheckpoint({ oldSize: 0, proof: [sha256()], note: other.note(5) }), 422],
-    ['an empty tree with a root', encodeAddCheckpoint({ oldSize: 0, proof: [], note: badEmpty }), 422],
+    ['an empty tree with a root', encodeAddCheckpoint({ oldSize: 0, proof: [], note: badEmpty }), 409],
   ];
   for (const [what, request, status, body] of cases) {
     const answer = await add(request);
     t.equal(answer.status, status, `${what}: ${answer.body}`);
-    t.equal(answer.contentType, status === 409 ? 'text/x.tlog.size' : 'text/plain; charset=utf-8', what);
+    const type = body === undefined ? 'text/plain; charset=utf-8' : 'text/x.tlog.size';
+    t.equal(answer.contentType, type, what);
     if (body !== undefined) t.equal(answer.body, body, what);
   }
   t.match(await add(log.request(10, 20)), { status: 200 }, 'none of them changed anything');

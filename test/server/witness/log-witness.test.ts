@@ -90,6 +90,17 @@ t.test('a witness at another size returns it, and gets one more request from the
   );
 });
 
+t.test('a witness that has another root of the same size is an alarm', async (t) => {
+  const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
+  const asked = open(t, witness, witness.keys);
+  await asked.ask(checkpoint(20, 0), never);
+  for (const answer of [text(409, 'another root'), size('20\n')]) {
+    witness.behaviour = () => answer;
+    const error = await asked.ask(checkpoint(20, 20), never).catch((error: unknown) => error);
+    t.match(error, { code: 'inconsistent', message: /ALARM: it has cosigned another root of live\.log/ });
+  }
+});
+
 t.test('every other answer is rejected with a line that an operator can act on', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   const stranger = newCosigner('witness.example/w2', 'ed25519');
