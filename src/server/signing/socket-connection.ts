@@ -54,6 +54,7 @@ export function openConnection(path: string): Connection {
   return {
     send: (request) =>
       new Promise((resolve, reject) => {
+        if (!isOpen) throw new Error('the connection is closed');
         if (waiting.length >= MAX_WAITING) throw new Error(`${MAX_WAITING} requests wait for it`);
         socket.write(encodeFrame(request));
         waiting.push({ resolve, reject });

@@ -52,8 +52,9 @@ export async function openSocketSigner(
   algorithm: Algorithm,
 ): Promise<SocketSigner> {
   let connection = openConnection(socketPath);
+  let isClosed = false;
   const ask = async (request: Texts, member: string): Promise<Uint8Array> => {
-    if (!connection.isOpen()) connection = openConnection(socketPath);
+    if (!isClosed && !connection.isOpen()) connection = openConnection(socketPath);
     const answer = await connection.send({ ...request, key: keyId });
     if (answer.error !== undefined) throw new SigningRefused(`it refuses: ${printable(answer.error)}`);
     return readBytes(answer, member);
@@ -63,7 +64,10 @@ export async function openSocketSigner(
       const Kind = error instanceof SigningRefused ? SigningRefused : SigningError;
       throw new Kind(`the signing process at ${socketPath} cannot sign with ${keyId}: ${error.message}`);
     });
-  const close = async () => connection.close();
+  const close = async () => {
+    isClosed = true;
+    connection.close();
+  };
   try {
     const spki = await naming(ask({ op: 'public_key' }, 'public_key'));
     const publicKey = await naming(readPublicKey(spki, algorithm));
