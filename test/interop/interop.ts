@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
+import { checkEvidence } from './evidence-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
@@ -55,6 +56,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkExports,
       checkWitnesses,
       checkReceipts,
+      checkEvidence,
     ];
     for (const check of checks) rows.push(...(await check(scene)));
     return rows;

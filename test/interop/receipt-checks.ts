@@ -1,17 +1,13 @@
 /** COSE receipts, for scitt-cose of PyPI. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { run, runOrThrow } from './command.js';
+import { run } from './command.js';
 import { accepting, type Row, refusing } from './rows.js';
 import type { Scene } from './scene.js';
-import { CHECKOUT } from './tools.js';
-
-const VENV = join(CHECKOUT, '.interop/python');
-const PACKAGE = 'scitt-cose==0.5.0';
+import { PYTHON } from './tools.js';
 
 /** A receipt over the batch's checkpoint, and what is wrong with it. */
 export async function checkReceipts({ dir, service, apiKey, bundle }: Scene): Promise<Row[]> {
-  await installPackage();
   const [entry] = bundle.sigstore_bundle.verificationMaterial.tlogEntries;
   const leaf = Buffer.from(entry?.canonicalizedBody ?? '', 'base64');
   const roots = JSON.parse(await readFile(join(dir, 'trust_roots.json'), 'utf8'));
@@ -26,7 +22,7 @@ export async function checkReceipts({ dir, service, apiKey, bundle }: Scene): Pr
     await writeFile(join(folder, 'receipt.pem'), key);
     const hex = Buffer.from(entry).toString('hex');
     const args = ['--receipt', 'bundle.cose', '--receipt-log-pubkey', 'receipt.pem', '--leaf-entry-hex', hex];
-    return run(join(VENV, 'bin/scitt-cose'), args, { cwd: folder });
+    return run(join(PYTHON, 'bin/scitt-cose'), args, { cwd: folder });
   };
   const changed = Uint8Array.from(receipt);
   changed[changed.length - 1]! ^= 1;
@@ -40,13 +36,6 @@ export async function checkReceipts({ dir, service, apiKey, bundle }: Scene): Pr
     refusing('scitt-cose', 'a receipt, another key', await read(receipt, leaf, keyOf('test'))),
     refusing('scitt-cose', 'a receipt with a changed byte', await read(changed, leaf, keyOf('live'))),
   ];
-}
-
-async function installPackage(): Promise<void> {
-  const installed = await run(join(VENV, 'bin/pip'), ['freeze']).catch(() => undefined);
-  if (installed?.output.includes(PACKAGE)) return;
-  await runOrThrow('python3', ['-m', 'venv', VENV]);
-  await runOrThrow(join(VENV, 'bin/pip'), ['install', '--quiet', PACKAGE]);
 }
 
 async function fetchReceipt(baseUrl: string, apiKey: string, id: string): Promise<Uint8Array> {

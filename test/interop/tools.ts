@@ -22,8 +22,17 @@ const INSTALLED = [
     path: 'filippo.io/torchwood/cmd/litewitness',
     version: 'v0.9.1-0.20260706112420-c22a68158d96',
   },
+  {
+    name: 'timestamp-server',
+    path: 'github.com/sigstore/timestamp-authority/v2/cmd/timestamp-server',
+    version: 'v2.1.3',
+  },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
 ];
+/** Where programs of PyPI and of npm are. */
+export const PYTHON = join(FOLDER, 'python');
+const NPM = join(FOLDER, 'npm');
+const FOUNDRY = '1.7.1';
 const OLDEST_GO = [1, 25, 8];
 const PROGRAMS = [
   'verify-bundle',
@@ -71,6 +80,8 @@ export async function installTools(say: (text: string) => void): Promise<void> {
     say(`installing ${name} ${version} into .interop/bin; this takes some minutes`);
     await runOrThrow('go', ['install', `${path}@${version}`], { env: { GOBIN: BIN } });
   }
+  await installPython();
+  await installCast();
   say('building the programs of test/interop/go into .interop/bin');
   await rm(MODULE, { recursive: true, force: true });
   await cp(join(CHECKOUT, 'test/interop/go'), MODULE, { recursive: true });
@@ -79,6 +90,35 @@ export async function installTools(say: (text: string) => void): Promise<void> {
   const shim = `#!/bin/sh\nexec "${process.execPath}" ${PROGRAM.map((part) => `"${part}"`).join(' ')} "$@"\n`;
   await writeFile(tool('attest'), shim);
   await chmod(tool('attest'), 0o755);
+}
+
+/** Into an environment of their own. */
+const PYTHON_PACKAGES = ['scitt-cose==0.5.0', 'opentimestamps-client==0.7.2'];
+
+async function installPython(): Promise<void> {
+  const installed = await run(join(PYTHON, 'bin/pip'), ['freeze']).catch(() => undefined);
+  if (!PYTHON_PACKAGES.every((name) => installed?.output.includes(name))) {
+    await runOrThrow('python3', ['-m', 'venv', PYTHON]);
+    await runOrThrow(join(PYTHON, 'bin/pip'), ['install', '--quiet', ...PYTHON_PACKAGES]);
+  }
+  await writeShim('ots', join(PYTHON, 'bin/ots'));
+}
+
+/** Foundry's cast, of the version of its anvil. */
+async function installCast(): Promise<void> {
+  const name = `@foundry-rs/cast-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`;
+  const file = join(NPM, 'node_modules', name, 'bin/cast');
+  const said = await run(file, ['--version']).catch(() => undefined);
+  if (!said?.output.includes(FOUNDRY)) {
+    await mkdir(NPM, { recursive: true });
+    await runOrThrow('npm', ['install', '--silent', '--no-audit', '--prefix', NPM, `${name}@${FOUNDRY}`]);
+  }
+  await writeShim('cast', file);
+}
+
+async function writeShim(name: string, program: string): Promise<void> {
+  await writeFile(tool(name), `#!/bin/sh\nexec "${program}" "$@"\n`);
+  await chmod(tool(name), 0o755);
 }
 
 /** Builds programs of the module. */
@@ -92,6 +132,6 @@ export function verifyingScripts(): Promise<string[]> {
 }
 
 /** Runs lines as a shell does into which they are pasted, except that it ends with the first that fails. */
-export function paste(script: string, cwd: string): Promise<Said> {
-  return run('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd, env: { PATH: TOOLS_PATH } });
+export function paste(script: string, cwd: string, env: Record<string, string> = {}): Promise<Said> {
+  return run('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd, env: { ...env, PATH: TOOLS_PATH } });
 }

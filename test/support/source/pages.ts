@@ -10,6 +10,12 @@ export async function codeBlocks(page: string, language: string): Promise<string
   return [...blocks].filter(([, named]) => named === language).map(([, , code = '']) => code);
 }
 
+/** The inline code of a page that starts with a text, in its order. */
+export async function readInlineCode(page: string, start: string): Promise<string[]> {
+  const spans = withoutBlocks(await readFile(page, 'utf8')).matchAll(/`([^`]+)`/g);
+  return [...spans].map(([, code = '']) => code).filter((code) => code.startsWith(start));
+}
+
 /** The text without its code blocks. */
 export function withoutBlocks(markdown: string): string {
   return markdown.replace(BLOCKS, '');
