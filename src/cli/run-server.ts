@@ -31,11 +31,17 @@ export function addServerFlags(command: Command): Command {
 
 /** The addresses of a running server as the JSON that `--json` prints. */
 export function readyJson(
-  { baseUrl, verifyUrl, opsUrl, adminUrl }: Ready,
+  { baseUrl, verifyUrl, opsUrl, adminUrl, dashboardUrl }: Ready,
   more: Record<string, string> = {},
 ): string {
-  const addresses = { base_url: baseUrl, verify_url: verifyUrl, ops_url: opsUrl, admin_url: adminUrl };
-  return JSON.stringify({ ...addresses, ...more });
+  return JSON.stringify({
+    base_url: baseUrl,
+    verify_url: verifyUrl,
+    ops_url: opsUrl,
+    admin_url: adminUrl,
+    dashboard_url: dashboardUrl,
+    ...more,
+  });
 }
 
 /**

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { filesIn } from './files-in.js';
 
-const ASSET = /\.(?:sql|json|html|css|svg)$/;
+const ASSET = /\.(?:sql|json|html|css|svg|ico)$/;
 /** Where such files are. */
 const WITH_ASSETS = ['src', 'gen'] as const;
 const COMPILED = /\.(?:js|js\.map|d\.ts)$/;

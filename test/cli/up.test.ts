@@ -5,8 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
+import { openSteps } from '../../src/cli/output/steps.js';
 import { PROGRAM, runHere, runProcess } from '../support/calling/run-cli.js';
 
 const UP = ['up', '--port', '0', '--ops-port', '0'];
@@ -146,15 +148,31 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
     t.notMatch(second.hints.join('\n'), /attest\.internal/);
   });
 
-  await t.test('it says where the API reference is', async (t) => {
-    const [, reference = ''] = /^ {2}API reference +(\S+)$/m.exec(second.hints.join('\n')) ?? [];
-    const page = await fetch(reference);
-    t.match(await page.text(), /<title>Attestation service: API reference/);
+  await t.test('it says where API reference, verify page and dashboard are', async (t) => {
+    for (const [name, title] of [
+      ['API reference', /<title>Attestation service: API reference/],
+      ['verify page', /<title>Verify a proof/],
+      ['dashboard', /<title>Dashboard/],
+    ] as const) {
+      const [, url = ''] = new RegExp(`^ {2}${name} +(\\S+)`, 'm').exec(second.hints.join('\n')) ?? [];
+      t.match(await (await fetch(url)).text(), title, name);
+    }
+  });
+
+  await t.test('its line for curl lists the submissions', async (t) => {
+    const env = { PATH: process.env.PATH };
+    const shell = spawn('sh', ['-c', second.hints.at(-1) ?? ''], {
+      cwd: dir,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const [stdout, stderr] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    t.match(JSON.parse(stdout), { data: [{ status: 'witnessed' }], next_cursor: '' }, stderr);
   });
 
   await t.test('its three lines to paste submit a file, wait and verify', async (t) => {
     await writeFile(at('package.json'), '{}');
-    const pasted = second.hints.slice(-3).join(' && ');
+    const pasted = second.hints.slice(-5, -2).join(' && ');
     const env = { PATH: process.env.PATH };
     const shell = spawn('sh', ['-c', pasted], { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
     const ended = once(shell, 'close');
@@ -173,6 +191,40 @@ t.test('one command runs the whole service, and its data outlives it', async (t)
   t.equal(again.stdout, await readFile(at('bundle'), 'utf8'));
   t.match(await second.stop('SIGTERM'), {
     code: 0,
-    stderr: /shutting down; repeat the signal to exit at once\n/,
+    stderr:
+      /^starting PostgreSQL\n(.*\n)*starting nats-server\n(.*\n)*migrating the database\n(.*\n)*starting worker and API\n(.*\n)*shutting down; repeat the signal to exit at once\n/,
   });
+});
+
+t.test('on a terminal the current step has one line, which stays if it took long', async (t) => {
+  let [ms, written] = [0, ''];
+  let tick = () => {};
+  const output = new Writable({
+    write: (piece, _, done) => {
+      written += piece;
+      done();
+    },
+  });
+  const every = (_ms: number, run: () => void) => {
+    tick = run;
+    return () => {
+      tick = () => {};
+    };
+  };
+  const terminal = Object.assign(output, { isTTY: true, columns: 30 });
+  const steps = openSteps({ output: terminal, now: () => ms, every });
+  steps.begin('first');
+  ms = 400;
+  steps.begin('second, with a rather long name');
+  ms = 2_400;
+  tick();
+  ms = 2_600;
+  steps.end();
+  tick();
+  steps.end();
+  const drawn = ['first …', '', 'second, with a rather long na', 'second, with a rather long na'];
+  t.equal(
+    written,
+    `${drawn.map((line) => `\r\x1b[K${line}`).join('')}\r\x1b[Ksecond, with a rather long name 2.2 s\n`,
+  );
 });

@@ -4,11 +4,13 @@ import { readConfig } from '../../config/config.js';
 import type { Ready } from '../../server/process/start-process.js';
 import { type Cli, print } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
+import { openSteps, type Steps } from '../output/steps.js';
 import { addApiFlags, readyJson, runServer, type ServerFlags } from '../run-server.js';
 
 const HELP = `
 Starts an embedded Postgres and nats-server (unless DATABASE_URL and NATS_URL are set), the API and the worker. Keys,
-secrets and data persist in the data directory. Prints "ready" and the address once the service accepts requests.
+secrets and data persist in the data directory. Shows each step of the start on standard error, and prints
+"ready" and the addresses once the service accepts requests.
 
 Examples:
   $ attest up
@@ -21,11 +23,13 @@ export function addUp(program: Command, cli: Cli): void {
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {
       const config = readWithFlags(cli.env, flags, (env) => readConfig(env, { process: 'up' }));
+      const steps = startSteps(cli, flags);
       const { runUp } = await import('../../server/process/run.js');
       await runServer(
         cli,
-        (options) => runUp(config, options),
+        (options) => runUp(config, { ...options, onStep: steps.begin }).finally(steps.end),
         (ready) => {
+          steps.end();
           const credentials = join(config.dataDir, 'credentials.json');
           const made: Record<string, string> =
             ready.newLogDomain === undefined ? {} : { log_domain: ready.newLogDomain };
@@ -36,20 +40,35 @@ export function addUp(program: Command, cli: Cli): void {
     });
 }
 
+/** Shows the steps of the start, except to programs. */
+function startSteps({ stderr, now }: Cli, { json }: ServerFlags): Steps {
+  if (json) return { begin: () => {}, end: () => {} };
+  const every = (ms: number, run: () => void) => {
+    const timer = setInterval(run, ms).unref();
+    return () => clearInterval(timer);
+  };
+  return openSteps({ output: stderr, now: () => now().getTime(), every });
+}
+
 function readyText(
   { self, env }: Cli,
-  { baseUrl, verifyUrl, opsUrl, adminUrl, projectId, newLogDomain }: Ready,
+  { baseUrl, verifyUrl, opsUrl, adminUrl, dashboardUrl, projectId, newLogDomain }: Ready,
   dataDir = env.DATA_DIR || undefined,
 ): string {
+  const credentials = join(dataDir ?? '.data', 'credentials.json');
   const flag = dataDir === undefined ? '' : ` --data-dir ${shellWord(dataDir)}`;
   const project = projectId === undefined ? '' : ` --project ${projectId}`;
   return [
     `ready ${baseUrl}`,
     `  API reference        ${baseUrl}/docs`,
-    `  trust roots and log  ${verifyUrl}`,
+    `  verify page          ${verifyUrl}/`,
+    ...(dashboardUrl === undefined
+      ? []
+      : [`  dashboard            ${dashboardUrl} (sign in with the admin_token below)`]),
+    `  trust roots and log  ${verifyUrl}/trust_roots.json`,
     `  health and metrics   ${opsUrl}`,
     ...(adminUrl === undefined ? [] : [`  admin API            ${adminUrl}`]),
-    `  keys                 ${join(dataDir ?? '.data', 'credentials.json')}`,
+    `  keys, admin_token    ${credentials}`,
     ...(newLogDomain === undefined
       ? []
       : [
@@ -59,7 +78,15 @@ function readyText(
     `  id=$(${self} submit package.json --quiet${flag})`,
     `  ${self} bundle "$id" --wait -o package.json.bundle${flag}`,
     `  ${self} verify package.json --bundle package.json.bundle${project}${flag}`,
+    'List what was submitted, with curl:',
+    `  ${curlLine(credentials, `${baseUrl}/v1/attestations`)}`,
   ].join('\n');
+}
+
+/** A call with the live key of the data directory. The key reaches curl by a pipe: other users see arguments. */
+function curlLine(credentials: string, url: string): string {
+  const header = `sed -n 's/.*"live_key": "\\(.*\\)".*/Authorization: Bearer \\1/p' ${shellWord(credentials)}`;
+  return `${header} | curl -sS -H @- ${shellWord(url)}`;
 }
 
 /** Quotes a text as one word for a POSIX shell. */

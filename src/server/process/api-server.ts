@@ -102,6 +102,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
       register,
       verifyUrl: options.verifyUrl,
       signerOf: checkpointSigners(parts.logKeys),
+      hasDashboard: dashboard !== undefined && config.adminPort === undefined,
       lookup: { isDefault: config.publicLookup, findBundle: (id) => findReadyBundle(readers, id) },
     }),
     corsOrigins: config.corsOrigins,

@@ -8,6 +8,7 @@ import { createLogReader } from '../tlog/log-reader.js';
 import { type PublicLookupDeps, publicLookupRoutes } from '../tlog/public-lookup.js';
 import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
+import { startPageRoutes } from '../web/start/start-page.js';
 import { verifyPageRoutes } from '../web/verify-page.js';
 
 /** The dependencies of the unauthenticated routes. */
@@ -18,13 +19,16 @@ type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   signerOf: (log: Log) => LogSigner;
   baseUrl: () => string;
   verifyUrl: () => string;
+  /** Whether this listener has the dashboard. */
+  hasDashboard: boolean;
 };
 
-/** Registers the routes of the public log, the API reference and the verify page. */
+/** Registers the routes of the public log, the start page, the API reference and the verify page. */
 export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => Promise<void> {
   const { pool, logCache, signerOf, lookup } = deps;
   const monotonicMs = () => performance.now();
   return async (app) => {
+    startPageRoutes(app, deps);
     apiDocumentRoutes(app, deps);
     verifyPageRoutes(app, { path: PUBLIC_PATH });
     // In a Fastify scope of its own, because it sets an error handler.

@@ -15,20 +15,30 @@ import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js
 import { type Ready, startProcess } from './start-process.js';
 import { findConnections, startEmbedded, writeConnections, writeCredentials } from './up.js';
 
-export type RunOptions = { readonly stop: AbortSignal; readonly onReady: (ready: Ready) => void };
+export type RunOptions = {
+  readonly stop: AbortSignal;
+  readonly onReady: (ready: Ready) => void;
+  /** Called as each step of the start of `attest up` begins, with its name. */
+  readonly onStep?: (step: string) => void;
+};
 
 const TOOL = { statementTimeoutMs: 60_000, isPatient: true };
 
 /** Runs api, worker and embedded servers until `stop` aborts. Throws if an embedded server exits unexpectedly. */
-export async function runUp(upConfig: UpConfig, { stop, onReady }: RunOptions): Promise<void> {
+export async function runUp(
+  upConfig: UpConfig,
+  { stop, onReady, onStep = () => {} }: RunOptions,
+): Promise<void> {
   await withShutdownHooks(async (hooks) => {
     const log = openLog(upConfig.logLevel, hooks);
-    const { config, witnesses, failed } = await startEmbedded(upConfig, log, hooks);
+    const { config, witnesses, failed } = await startEmbedded(upConfig, { log, onStep }, hooks);
     const pool = openToolPool(config.databaseUrl, hooks);
+    onStep('migrating the database');
     await migrate(pool);
     await writeConnections(config);
     const { logDomain, isNew } = await openLogDomain(pool, config);
     const asked = [...witnesses, ...openWitnesses(config.witnesses)];
+    onStep('starting worker and API');
     const ready = await startProcess({
       config: { ...config, logDomain },
       roles: { api: true, worker: true },

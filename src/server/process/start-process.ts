@@ -23,6 +23,8 @@ export type Ready = {
   readonly opsUrl: string;
   /** Set where the admin API has a listener of its own. */
   readonly adminUrl?: string;
+  /** Set where there is a dashboard. */
+  readonly dashboardUrl?: string;
   readonly projectId?: string;
   readonly newLogDomain?: string;
 };
@@ -107,7 +109,18 @@ export async function startProcess({ config, roles, witnesses, log, hooks }: Pro
   hooks.add(async () => {
     phase = 'the process is stopping';
   });
-  return roles.api ? { ...urls(), opsUrl, ...admin } : { opsUrl };
+  return roles.api ? addressesOf(config, urls(), { opsUrl, ...admin }) : { opsUrl };
+}
+
+/** All addresses. That of the dashboard: as configured, else on the listener that has the admin API. */
+function addressesOf(
+  { hasDashboard, dashboardUrl, secrets }: Config,
+  urls: ReturnType<typeof publicUrls>,
+  others: Pick<Ready, 'opsUrl' | 'adminUrl'>,
+): Ready {
+  const ready = { ...urls, ...others };
+  if (!hasDashboard || secrets.adminToken === undefined) return ready;
+  return { ...ready, dashboardUrl: `${dashboardUrl ?? others.adminUrl ?? urls.baseUrl}/dashboard` };
 }
 
 /** Shows loopback and wildcard addresses of either family as localhost. */

@@ -47,7 +47,11 @@ export type Credentials = {
 type Embedded = { config: Config; witnesses: WitnessSetup[]; failed: Promise<never> };
 
 /** Locks the data directory, starts the servers that no setting names, and creates missing secrets. */
-export async function startEmbedded(config: UpConfig, log: Logger, hooks: ShutdownHooks): Promise<Embedded> {
+export async function startEmbedded(
+  config: UpConfig,
+  { log, onStep }: { log: Logger; onStep: (step: string) => void },
+  hooks: ShutdownHooks,
+): Promise<Embedded> {
   const dataDir = await lockDataDir({ path: config.dataDir });
   hooks.add(() => dataDir.release());
   await assertPortFree({ host: config.host, port: config.port });
@@ -57,8 +61,10 @@ export async function startEmbedded(config: UpConfig, log: Logger, hooks: Shutdo
   const secrets = await openSecrets(dataDir.path, config.secrets);
   const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
   const options = { dataDir, log, ...cache };
+  if (config.databaseUrl === undefined) onStep('starting PostgreSQL');
   const postgres = config.databaseUrl === undefined ? await startPostgres(options) : undefined;
   if (postgres) hooks.add(postgres.stop);
+  if (config.natsUrl === undefined) onStep('starting nats-server');
   const nats = config.natsUrl === undefined ? await startNatsIfThere(options) : undefined;
   if (nats) hooks.add(nats.stop);
   const databaseUrl = config.databaseUrl ?? postgres?.url ?? '';

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -33,6 +34,40 @@ t.test('the descriptions of the API are for everyone, every web origin, and cach
     t.ok(small.body.length < body.length);
     const wrong = await app.rest(path, { method: 'POST' });
     t.ok([404, 405].includes(wrong.status), `POST is refused with ${wrong.status}`);
+  }
+});
+
+t.test('who knows only the address is led on, without a script', async (t) => {
+  const { status, headers, body } = await app.rest('/');
+  t.match({ status, headers }, { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } });
+  const page = body.toString();
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(page) ?? [];
+  const hash = createHash('sha256').update(style).digest('base64');
+  t.equal(
+    headers['content-security-policy'],
+    `default-src 'none'; style-src 'sha256-${hash}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  );
+  t.notMatch(page, /<script|style="/);
+  const links = [...page.matchAll(/href="([^"]+)"/g)].map(([, href = '']) => new URL(href, app.baseUrl).href);
+  t.ok(links.length >= 8);
+  for (const url of links) t.equal((await fetch(url, { redirect: 'error' })).status, 200, url);
+  for (const [path, target] of [
+    ['/verify', `${app.verifyUrl}/`],
+    ['/docs/', `${app.baseUrl}/docs`],
+  ] as const) {
+    t.match(await app.rest(path), { status: 302, headers: { location: target } });
+    t.equal((await app.rest(path, { method: 'POST' })).status, 405);
+  }
+  t.match(await app.rest('/favicon.ico'), { status: 200, headers: { 'content-type': 'image/x-icon' } });
+  for (const path of [
+    '/index.html',
+    '/verify/x',
+    '/docs/x',
+    '/favicon.png',
+    '//evil.example',
+    '/verify//x',
+  ]) {
+    t.equal((await app.rest(path)).status, 404, path);
   }
 });
 
