@@ -1,6 +1,8 @@
 /** Lists by artifact: without the index, while it is made and merged, interrupted, and with it. */
 import { createHash, randomBytes } from 'node:crypto';
 import t, { type Test } from 'tap';
+import { createLogger } from '../../../src/server/core/logger.js';
+import { indexArtifacts, indexTails } from '../../../src/server/pipeline/index-artifacts.js';
 import {
   addArtifactRun,
   mergeArtifactRuns,
@@ -256,6 +258,21 @@ t.test(
     t.ok(seen.filter(({ project }) => project === 'prj_many').length >= MAX_CANDIDATES);
   },
 );
+
+t.test('workers index what there is, and API processes only a long tail', async (t) => {
+  const log = createLogger({ level: 'silent' });
+  const indexed = async () => (await readArtifactIndex(sql)).map((state) => state.indexed);
+  await indexTails(sql);
+  t.same(await indexed(), [17 * BLOCK, 2 * BLOCK], 'short tails are left to the workers');
+  await addLeaves(2, LATER_LEAVES, LATER_LEAVES + 4 * BLOCK);
+  await indexTails(sql);
+  t.same(await indexed(), [17 * BLOCK, 6 * BLOCK]);
+  await addLeaves(1, LEAVES, LEAVES + 2 * BLOCK);
+  await indexArtifacts({ pool: sql, log }, AbortSignal.abort());
+  t.same(await indexed(), [17 * BLOCK, 6 * BLOCK], 'a worker that stops begins nothing');
+  await indexArtifacts({ pool: sql, log }, new AbortController().signal);
+  t.same(await indexed(), [19 * BLOCK, 6 * BLOCK]);
+});
 
 t.test('a merge of any parts of sorted entries is their sorted sequence', async (t) => {
   const sorted = (entries: Buffer[]) => [...entries].sort(Buffer.compare);
