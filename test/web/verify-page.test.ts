@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
+import { makeProject } from '../../src/server/process/first-keys.js';
 import { CHANGES } from '../proof/changes.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
-import { creation, METADATA } from '../server/rpc/samples.js';
 import { startApp } from '../support/app.js';
 import {
   findAccessibilityProblems,
@@ -17,7 +17,7 @@ import {
   takePictures,
 } from '../support/calling/browser.js';
 import { runHere } from '../support/calling/run-cli.js';
-import { newKey } from '../support/calling/test-keys.js';
+import { newKey, type TestKey } from '../support/calling/test-keys.js';
 import {
   choose,
   drop,
@@ -34,23 +34,30 @@ const WORDS = { passed: 'Passed', failed: 'Failed', not_checked: 'Not checked' }
 const MAX_FILE_BYTES = 150 * 1024;
 const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 
-const app = await startApp(t);
+/** What strangers would like browsers to run, or readers to misread. */
+const MARKUP = '<img src=x onerror=alert(1)>\u202eexe.nosj';
+
+const app = await startApp(t, { env: { PUBLIC_LOOKUP: 'true' } });
 const browser = await startBrowser(t);
-const key = await newKey(app);
+const key = await newKey(app, { projectId: await makeProject(app.pool, MARKUP) });
+const closed = await newKey(app);
+await app.pool`UPDATE project SET public_lookup = false WHERE id = ${closed.projectId}`;
 const artifact = Buffer.from('{"passed":1204,"failed":0}\n');
 const { id, bundle } = await attest();
 const dir = t.testdir();
 
 async function attest(): Promise<{ id: string; bundle: Buffer }> {
-  for (let i = 0; i < 5; i++) await create(Buffer.from(`another ${i}`));
-  const id = await create(artifact);
+  for (let i = 0; i < 5; i++) await create(key, Buffer.from(`another ${i}`));
+  const id = await create(key, artifact);
   await app.drain();
   return { id, bundle: (await app.rest(`/v1/attestations/${id}/bundle`, { apiKey: key.key })).body };
 }
 
-async function create(content: Buffer): Promise<string> {
-  const body = creation(createHash('sha256').update(content).digest('hex'), METADATA);
-  const { json } = await app.rest('/v1/attestations', { apiKey: key.key, body });
+async function create(by: TestKey, content: Buffer): Promise<string> {
+  const metadata = { schema: 'purl', [MARKUP]: MARKUP };
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  const body = { artifact: { sha256 }, metadata, validation: 'lenient' };
+  const { json } = await app.rest('/v1/attestations', { apiKey: by.key, body });
   return String(json.id);
 }
 
@@ -206,18 +213,17 @@ t.test(
 );
 
 t.test('what strangers put in is shown as text, within bounds, or rejected with a sentence', async (t) => {
-  const markup = '<img src=x onerror=alert(1)>\u202eexe.nosj';
   await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
     await page.goto(`${app.verifyUrl}/`);
     await page.getByText('publishes now').waitFor();
-    await drop(page, '[data-takes=artifact]', [{ name: markup, content: artifact }]);
+    await drop(page, '[data-takes=artifact]', [{ name: MARKUP, content: artifact }]);
     await page.getByText('<img src=x onerror=alert(1)>\ufffdexe.nosj').waitFor();
     const evil = changed((b) => {
-      Object.assign(b, { [markup]: markup });
-      Object.assign(b.witnesses[1]!.detail, { [markup]: markup });
-      Object.assign(b.witnesses[0]!, { name: markup });
+      Object.assign(b, { [MARKUP]: MARKUP });
+      Object.assign(b.witnesses[1]!.detail, { [MARKUP]: MARKUP });
+      Object.assign(b.witnesses[0]!, { name: MARKUP });
     });
-    await replaceBundle(page, { name: markup, content: evil });
+    await replaceBundle(page, { name: MARKUP, content: evil });
     t.equal((await readVerdict(page, 'exe.nosj')).headline, 'Not verified');
     t.equal(await page.locator('main img, main script').count(), 0);
     t.notMatch(await page.locator('main').textContent(), /[\u202a-\u202e\u2066-\u2069]/);
@@ -247,9 +253,63 @@ t.test('what strangers put in is shown as text, within bounds, or rejected with 
   });
 });
 
-t.test('a submission without a public proof has no certificate', async (t) => {
+t.test('a public proof is found by its file, and has a certificate that fills one sheet', async (t) => {
+  await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
+    await page.goto(`${app.verifyUrl}/`);
+    await drop(page, 'main', [{ name: 'report.json', content: artifact }]);
+    await page.getByRole('button', { name: 'Find its bundle' }).click();
+    t.equal(
+      (await readVerdict(page, `bundle of ${id}`)).headline,
+      'Verified',
+      'that of the closed project is not found',
+    );
+    await page.getByRole('link', { name: 'Certificate to print' }).click();
+    await page.getByRole('heading', { name: 'Certificate of attestation' }).waitFor();
+    await page.getByText(`verify/#id=${id}`).waitFor();
+    await page.getByRole('img', { name: 'QR code of the link below' }).waitFor();
+    await assertWellMade(t, page, 'certificate');
+    const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
+    t.equal(pdf.match(/\/Type\s*\/Page\b/g)?.length, 1, 'one page');
+    t.match(pdf, /MediaBox \[0 0 59[45][.\d]* 84[12][.\d]*\]/, 'A4');
+    await page.getByRole('link', { name: 'Check a file against this proof' }).click();
+    t.equal((await readVerdict(page, `bundle of ${id}`)).headline, 'Not fully checked');
+  });
+});
+
+t.test('a badge says when and by whom, and one who is not public has that of nobody', async (t) => {
+  const hidden = await create(closed, artifact);
+  await app.drain();
+  const badge = await app.rest(`/verify/badge/${id}.svg`);
+  const text = badge.body.toString();
+  t.match(badge.headers, {
+    'content-type': 'image/svg+xml; charset=utf-8',
+    'content-security-policy': /default-src 'none'/,
+    'x-content-type-options': 'nosniff',
+  });
+  t.match(
+    text,
+    /<title>This artifact was attested under sub_\w+ by the project prj_\w+ and existed no later than /,
+  );
+  t.match(text, />\d{4}-\d\d-\d\d by prj_.{4}….{4}</);
+  t.notMatch(text, /script|onerror|\u202e/);
+  const again = await app.rest(`/verify/badge/${id}.svg`, {
+    headers: { 'if-none-match': badge.headers.etag ?? '' },
+  });
+  t.equal(again.status, 304);
+  const nobody = await app.rest('/verify/badge/sub_01M82AS0YJYCMJPYA3A31PK0JK.svg');
+  t.match(nobody, { status: 404, headers: { 'content-type': 'image/svg+xml; charset=utf-8' } });
+  t.match(nobody.body.toString(), />unknown</);
+  for (const name of [`${hidden}.svg`, id, `${id}.png`, '.svg', '%00.svg', `${'x'.repeat(60)}.svg`]) {
+    const { status, body } = await app.rest(`/verify/badge/${name}`);
+    t.strictSame([status, body], [404, nobody.body], name.slice(0, 40));
+  }
+  t.equal((await app.rest(`/verify/bundle/${hidden}`)).status, 404);
+  app.witnesses[0]!.isBroken = true;
+  const partial = await create(key, Buffer.from('not witnessed'));
+  t.equal((await app.rest(`/verify/badge/${partial}.svg`)).status, 404);
+  app.witnesses[0]!.isBroken = false;
   await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
-    await page.goto(`${app.verifyUrl}/certificate/${id}`);
+    await page.goto(`${app.verifyUrl}/certificate/${hidden}`);
     await page.getByText('There is no public bundle of this submission').waitFor();
     await assertWellMade(t, page, 'no-certificate');
     t.match(takeProblems(), [/404/]);

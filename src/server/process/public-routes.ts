@@ -5,16 +5,21 @@ import type { Pool } from '../store/database/connect.js';
 import type { Log } from '../store/log/logs.js';
 import { createLogPageReader } from '../tlog/log-page.js';
 import { createLogReader } from '../tlog/log-reader.js';
-import { type PublicLookupDeps, publicLookupRoutes } from '../tlog/public-lookup.js';
+import {
+  createPublicBundleReader,
+  type PublicBundleDeps,
+  publicLookupRoutes,
+} from '../tlog/public-lookup.js';
 import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
 import { startPageRoutes } from '../web/start/start-page.js';
+import { badgeRoutes } from '../web/badge-routes.js';
 import { verifyPageRoutes } from '../web/verify-page.js';
 
 /** The dependencies of the unauthenticated routes. */
 type PublicRoutesDeps = Pick<TlogDeps, 'logCache' | 'trustRoots'> & {
   pool: Pool;
-  lookup: Pick<PublicLookupDeps, 'isDefault' | 'findBundle'>;
+  lookup: Pick<PublicBundleDeps, 'isDefault' | 'findBundle'>;
   register: Register;
   signerOf: (log: Log) => LogSigner;
   baseUrl: () => string;
@@ -38,7 +43,10 @@ export function publicRoutes(deps: PublicRoutesDeps): (app: FastifyInstance) => 
         readLogPage: createLogPageReader({ ...deps, monotonicMs }),
         logReader: createLogReader(pool, logCache, signerOf),
       });
-      publicLookupRoutes(scope, { ...deps, ...lookup, monotonicMs });
+      const readPublicBundle = createPublicBundleReader({ pool, ...lookup });
+      publicLookupRoutes(scope, { ...deps, ...lookup, readPublicBundle, monotonicMs });
+      const readTrustRoots = deps.trustRoots.read;
+      badgeRoutes(scope, { readPublicBundle, readTrustRoots, now: () => new Date() }, PUBLIC_PATH);
     });
   };
 }

@@ -11,15 +11,23 @@ import type { Pool } from '../store/database/connect.js';
 import { notFound, PUBLIC_PATH } from './routes.js';
 
 /** What public look-ups need. */
-export type PublicLookupDeps = {
+type PublicLookupDeps = {
   pool: Pool;
   /** Whether projects without a setting of their own are looked up in public: the setting PUBLIC_LOOKUP. */
   isDefault: boolean;
   verifyUrl: () => string;
-  /** Finds the bundle of a submission of any project. Returns undefined if it has none yet. */
-  findBundle: (id: string) => Promise<ReadyBundle | undefined>;
+  readPublicBundle: PublicBundleReader;
   /** Monotonic milliseconds. */
   monotonicMs: () => number;
+};
+
+/** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission, unknown or not. */
+type PublicBundleReader = (id: string) => Promise<Uint8Array | undefined>;
+
+/** What public bundles are read from. */
+export type PublicBundleDeps = Pick<PublicLookupDeps, 'pool' | 'isDefault'> & {
+  /** Finds the bundle of a submission of any project. Returns undefined if it has none yet. */
+  findBundle: (id: string) => Promise<ReadyBundle | undefined>;
 };
 
 const NEWEST = 20;
@@ -34,11 +42,30 @@ const JSON_TYPE = 'application/json';
 const LIMITS = { maxConcurrent: 2, maxQueued: 50 };
 const RETRY_SECONDS = 1;
 
-/** Adds the look-up by artifact, and the bundles it leads to. Both answer 404 for what is not public. */
-export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps): void {
-  const limited = limitConcurrency(LIMITS, () =>
+/** A reader of public bundles. It throws `service.unavailable` if too many are read at once. */
+export function createPublicBundleReader({
+  pool,
+  isDefault,
+  findBundle,
+}: PublicBundleDeps): PublicBundleReader {
+  const limited = limitReads();
+  const read = async (id: string) => {
+    const bundle = await findBundle(id);
+    if (bundle === undefined || !(await isPublicProject(pool, bundle.projectId, isDefault))) return undefined;
+    return bundle.read();
+  };
+  return async (id) => (ID.test(id) ? limited(() => read(id)) : undefined);
+}
+
+function limitReads() {
+  return limitConcurrency(LIMITS, () =>
     unavailable('too many look-ups are under way at once', RETRY_SECONDS),
   );
+}
+
+/** Adds the look-up by artifact, and the bundles it leads to. Both answer 404 for what is not public. */
+export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps): void {
+  const limited = limitReads();
   const ttl = { max: MAX_CACHED, ttl: TTL_SECONDS * 1_000, perf: { now: deps.monotonicMs } };
   const pages = new LRUCache<string, Promise<string | undefined>>(ttl);
   const lookUp = (sha256: string): Promise<string | undefined> => {
@@ -53,22 +80,11 @@ export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps)
     return sendPublic(request, reply, { bytes: page, contentType: JSON_TYPE, cacheControl: CACHE });
   });
   app.get<{ Params: { id: string } }>(`${PUBLIC_PATH}/bundle/:id`, async (request, reply) => {
-    const bytes = ID.test(request.params.id)
-      ? await limited(() => readBundle(deps, request.params.id))
-      : undefined;
+    const bytes = await deps.readPublicBundle(request.params.id);
     if (bytes === undefined) return notFound(reply);
     return sendPublic(request, reply, { bytes, contentType: JSON_TYPE, cacheControl: CACHE });
   });
   for (const path of ['/lookup', '/bundle/:id']) handleOtherMethods(app, PUBLIC_PATH + path);
-}
-
-async function readBundle(
-  { pool, isDefault, findBundle }: PublicLookupDeps,
-  id: string,
-): Promise<Uint8Array | undefined> {
-  const bundle = await findBundle(id);
-  if (bundle === undefined || !(await isPublicProject(pool, bundle.projectId, isDefault))) return undefined;
-  return bundle.read();
 }
 
 /** Reads the only parameter of a look-up. Throws `request.invalid`. */

@@ -29,6 +29,27 @@ export async function fetchPublicBundle(text: string): Promise<GivenBundle> {
   return { name: `bundle of ${id}`, bytes: new Uint8Array(await response.arrayBuffer()), publicId: id };
 }
 
+/** A submission that the server found by an artifact. */
+export type PublicMatch = { id: string; project: string; environment: string; submittedAt: string };
+
+/** Finds public submissions of a file, newest first, telling the server its SHA-256. Throws FormatError. */
+export async function findPublicSubmissions(sha256: string): Promise<PublicMatch[]> {
+  const response = await get(urlBelow(`lookup?artifact_sha256=${sha256}`).href, 'the look-up');
+  if (response.status === 404) {
+    throw new FormatError(
+      'This service does not let the public look up files: ask whoever attested it for the bundle.',
+    );
+  }
+  if (!response.ok) throw new FormatError(`The server answered ${response.status}. Try again in a moment.`);
+  const { submissions = [] } = (await response.json()) as { submissions?: Record<string, unknown>[] };
+  return submissions.map(({ id, project, environment, submitted_at: submittedAt }) => ({
+    id: String(id),
+    project: String(project),
+    environment: String(environment),
+    submittedAt: String(submittedAt),
+  }));
+}
+
 async function get(url: string, what: string): Promise<Response> {
   try {
     return await fetch(url, { credentials: 'omit', redirect: 'error' });

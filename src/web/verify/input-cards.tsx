@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { BundleSearch } from './bundle-search.tsx';
 import { bytesText } from './bytes-text.js';
 import { FilePicker, TextEntry } from './entries.tsx';
 import type { Loadable } from './loading.js';
@@ -43,6 +44,13 @@ export function InputCards({ inputs }: { inputs: Inputs }) {
             <p>Drop here the JSON file that came with it, or choose it.</p>
             <FilePicker label="Choose the bundle…" onFile={inputs.giveBundle} />
             {isServed && <TextEntry label="or a submission ID" action="Look up" onText={inputs.giveId} />}
+            {isServed && artifact.state === 'ready' && (
+              <BundleSearch
+                key={artifact.value.sha256}
+                sha256={artifact.value.sha256}
+                onFound={inputs.giveId}
+              />
+            )}
           </>
         )}
       </Card>

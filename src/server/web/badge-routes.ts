@@ -1,0 +1,65 @@
+import type { FastifyInstance } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
+import { readBundle } from '../../proof/verify/read-bundle.js';
+import { verifyBundle } from '../../proof/verify/verify.js';
+import { environmentName } from '../../protocol/environment.js';
+import type { SerializedResponse } from '../core/call.js';
+import { etagOf } from '../core/etag.js';
+import { handleOtherMethods, sendPublic } from '../core/public-response.js';
+import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
+
+/** What badges are made of. */
+type BadgeDeps = {
+  /** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission. */
+  readPublicBundle: (id: string) => Promise<Uint8Array | undefined>;
+  readTrustRoots: () => Promise<SerializedResponse<TrustRoots>>;
+  now: () => Date;
+};
+
+const ENDING = '.svg';
+/** Also how long a badge outlives its project's permission, in caches. */
+const SVG = { contentType: 'image/svg+xml; charset=utf-8', cacheControl: 'public, max-age=60' };
+const POLICY = "default-src 'none'; frame-ancestors 'none'";
+const BADGES_CACHED = 1_000;
+
+/** Adds the badges of public bundles below `path`. Of any other submission it is the same one, with 404. */
+export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string): void {
+  const readBadge = createBadgeReader(deps);
+  const route = `${path}/badge/:name`;
+  app.get<{ Params: { name: string } }>(route, async (request, reply) => {
+    const { name } = request.params;
+    const bundle = name.endsWith(ENDING)
+      ? await deps.readPublicBundle(name.slice(0, -ENDING.length))
+      : undefined;
+    void reply
+      .header('content-security-policy', POLICY)
+      .header('cross-origin-resource-policy', 'cross-origin');
+    if (bundle === undefined) return sendPublic(request, reply.code(404), { ...SVG, bytes: UNKNOWN_BADGE });
+    return sendPublic(request, reply, { ...SVG, bytes: await readBadge(bundle) });
+  });
+  handleOtherMethods(app, route);
+}
+
+/** Badges are kept by bundle and trust roots: what the verifier says follows from these. */
+function createBadgeReader({ readTrustRoots, now }: BadgeDeps): (bundle: Uint8Array) => Promise<string> {
+  const cache = new LRUCache<string, Promise<string>>({ max: BADGES_CACHED });
+  return async (bundle) => {
+    const roots = await readTrustRoots();
+    const { bytes, etag = etagOf(bytes) } = roots.json();
+    const key = `${etagOf(bundle)} ${etag}`;
+    const badge = cache.get(key) ?? makeBadge(bundle, roots.message(), now());
+    cache.set(key, badge);
+    return badge;
+  };
+}
+
+/** A badge is about whatever file has the attested SHA-256, in the environment of its submission. */
+async function makeBadge(bundle: Uint8Array, trustRoots: TrustRoots, now: Date): Promise<string> {
+  const { parsed } = readBundle(bundle);
+  const own = parsed && {
+    environment: environmentName(parsed.submission.environment),
+    artifactSha256: parsed.submission.artifactSha256,
+  };
+  return verifiedBadge(await verifyBundle(bundle, { ...own, trustRoots, now }));
+}
