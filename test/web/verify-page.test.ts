@@ -267,6 +267,11 @@ t.test('a public proof is found by its file, and has a certificate that fills on
     await page.getByRole('heading', { name: 'Certificate of attestation' }).waitFor();
     await page.getByText(`verify/#id=${id}`).waitFor();
     await page.getByRole('img', { name: 'QR code of the link below' }).waitFor();
+    await page.getByText('Badge for a README').click();
+    t.ok(
+      await page.evaluate(`document.querySelector('.tools img').decode().then(() => true)`),
+      'the badge is shown',
+    );
     await assertWellMade(t, page, 'certificate');
     const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
     t.equal(pdf.match(/\/Type\s*\/Page\b/g)?.length, 1, 'one page');

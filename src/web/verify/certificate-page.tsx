@@ -12,6 +12,9 @@ import { useVerification } from './use-verification.js';
 
 /** The certificate of one submission: its public bundle, verified here, as a sheet to print. */
 export function CertificatePage({ id }: { id: string }) {
+  useEffect(() => {
+    document.title = `Certificate of ${id}`;
+  }, [id]);
   const bundle = usePublicBundle(id);
   const { roots } = useTrustRoots();
   const given = bundle.state === 'ready' ? bundle.value : undefined;
@@ -21,6 +24,7 @@ export function CertificatePage({ id }: { id: string }) {
     ...useOwnQuestion(given),
   });
   const problem = [bundle, roots].find(({ state }) => state === 'problem');
+  const isVerified = outcome?.result?.verification.verdict === 'verified';
   const message = problem?.state === 'problem' ? problem.message : outcome?.problem;
   return (
     <div class="page sheet-page">
@@ -34,13 +38,37 @@ export function CertificatePage({ id }: { id: string }) {
         {message === undefined && outcome?.result === undefined && <p role="status">Checking the proof…</p>}
         {outcome?.result !== undefined && <CertificateSheet id={id} result={outcome.result} />}
       </main>
-      <nav class="share" aria-label="This certificate">
+      {isVerified ? (
+        <CertificateTools id={id} />
+      ) : (
+        <nav aria-label="Elsewhere">
+          <a href={urlBelow('').href}>Verify a proof</a>
+        </nav>
+      )}
+    </div>
+  );
+}
+
+/** What can be done with a certificate on a screen: print it, check a file, show its badge elsewhere. */
+function CertificateTools({ id }: { id: string }) {
+  const badge = urlBelow(`badge/${id}.svg`).href;
+  const markdown = `[![attested](${badge})](${urlBelow(`certificate/${id}`).href})`;
+  return (
+    <section class="tools" aria-label="This certificate">
+      <div class="share">
         <button type="button" onClick={() => print()}>
           Print
         </button>
         <a href={urlBelow(`#id=${id}`).href}>Check a file against this proof</a>
-      </nav>
-    </div>
+      </div>
+      <details>
+        <summary>Badge for a README or a page</summary>
+        <p>
+          <img src={badge} alt="Badge of this proof" height={20} />
+        </p>
+        <code class="hash">{markdown}</code>
+      </details>
+    </section>
   );
 }
 
