@@ -29,6 +29,7 @@ const COMMANDS = [
   'bundle',
   'verify',
   'verify-sigstore',
+  'verify-page',
   'audit',
   'webhooks',
   'exports',
