@@ -291,8 +291,10 @@ t.test('another site cannot act with the session, and nobody can frame the page'
   const rpc = `${origin}/attestation.admin.v1.ApiKeyService/RevokeApiKey`;
   const attack = `<form method="post" enctype="text/plain" action="${rpc}"><input name='{"id":"${key.id}","x":"' value='"}'></form>
     <script>fetch('${rpc}', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"id":"${key.id}"}' })
-      .catch(() => {}).then(() => document.forms[0].submit())</script>`;
-  const site = createServer((_request, response) => response.end(attack)).listen(0, '127.0.0.1');
+      .catch(() => {}); document.forms[0].submit()</script>`;
+  const site = createServer((_request, response) =>
+    response.setHeader('content-type', 'text/html').end(attack),
+  ).listen(0, '127.0.0.1');
   t.teardown(() => site.close());
   await signedIn(t, '/keys', async ({ page, takeProblems }) => {
     const { port } = site.address() as AddressInfo;
@@ -334,7 +336,7 @@ t.test('ten thousand submissions scroll, and few of them are in the document', a
     let most = 0;
     await until('the first submission is in view', async () => {
       most = Math.max(most, await page.getByRole('article').count());
-      await page.getByRole('feed').evaluate('(feed) => feed.scrollTo(0, feed.scrollHeight)');
+      await page.evaluate("document.querySelector('[role=feed]').scrollTo(0, 1e9)");
       return page.getByText(id).isVisible();
     });
     t.ok(most < 60, `${most} at a time`);

@@ -55,7 +55,7 @@ function Bar({ name, used, limit }: { name: string; used: number; limit: number 
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const says = `${used.toLocaleString()} of ${limit.toLocaleString()}`;
   return (
-    <Meter className="meter" value={share * 100} valueLabel={says}>
+    <Meter className="meter" value={Math.round(share * 100)} valueLabel={says}>
       <div className="head">
         <Label>{name}</Label>
         <span className="hint">{says}</span>
