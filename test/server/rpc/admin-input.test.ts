@@ -251,6 +251,7 @@ t.test(
       RevokeApiKey: { id },
       GetUsage: { projectId },
       AskWitness: { name: 'self-tsa' },
+      CreateSignInLink: { projectId },
     };
     app.databaseProxy?.setOpen(false);
     app.databaseProxy?.cut();

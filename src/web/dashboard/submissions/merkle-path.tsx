@@ -7,6 +7,7 @@ import {
 import type { Batch } from '../../../../gen/attestation/v1/batches_pb.js';
 import { fromHex, toHex } from '../../../proof/bytes/encoding.js';
 import { nodeHash } from '../../../proof/log/merkle.js';
+import { count } from '../ui/count.js';
 import { ErrorState, Loading } from '../ui/states.js';
 
 const HAS_BUNDLE: readonly SubmissionStatus[] = [SubmissionStatus.WITNESSED, SubmissionStatus.PARTIAL];
@@ -71,8 +72,8 @@ function Tree({ levels, size, batch }: { levels: Level[]; size: bigint; batch: B
   return (
     <>
       <p className="hint">
-        {levels.length - 1} hashes lead from the leaf to the root of the log of {size.toLocaleString()}{' '}
-        leaves.
+        {count(levels.length - 1, 'hash leads', 'hashes lead')} from the leaf to the root of the log of{' '}
+        {count(size, 'leaf', 'leaves')}.
         {says ? ' Computed in this browser, it is the root of the batch.' : ''}
       </p>
       <svg

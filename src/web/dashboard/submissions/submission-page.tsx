@@ -51,19 +51,23 @@ function Shown({ submission, batch }: { submission: Submission; batch: Batch | u
       <PageHead title="Submission" hint={<code>{submission.id}</code>}>
         <SubmissionState submission={submission} />
       </PageHead>
-      <div className="cards">
-        <section className="card" aria-labelledby="facts">
-          <h2 id="facts">What was attested</h2>
-          <Facts submission={submission} />
-        </section>
-        <section className="card" aria-labelledby="way">
-          <h2 id="way">Timeline</h2>
-          <Timeline submission={submission} batch={batch} />
-        </section>
-        <MetadataCard submission={submission} />
-        <Bundle submission={submission} />
+      <div className="columns">
+        <div className="stack">
+          <section className="card" aria-labelledby="facts">
+            <h2 id="facts">What was attested</h2>
+            <Facts submission={submission} />
+          </section>
+          <MetadataCard submission={submission} />
+          <Bundle submission={submission} />
+        </div>
+        <div className="stack">
+          <section className="card" aria-labelledby="way">
+            <h2 id="way">Timeline</h2>
+            <Timeline submission={submission} batch={batch} />
+          </section>
+          {batch === undefined ? null : <MerklePath submission={submission} batch={batch} />}
+        </div>
       </div>
-      {batch === undefined ? null : <MerklePath submission={submission} batch={batch} />}
     </>
   );
 }

@@ -2,6 +2,7 @@ import { type Submission, SubmissionStatus } from '../../../../gen/attestation/v
 import { type Batch, type BatchWitness, WitnessStatus } from '../../../../gen/attestation/v1/batches_pb.js';
 import { WitnessKind, WitnessKindSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
+import { count } from '../ui/count.js';
 import { safe } from '../ui/safe.js';
 import type { Tone } from '../ui/status.js';
 import { Afterwards } from './afterwards.js';
@@ -17,7 +18,7 @@ export function Timeline({ submission, batch }: { submission: Submission; batch:
       <Step tone={batch === undefined ? 'wait' : 'good'} title="Sealed" at={batch?.sealedAt}>
         {batch === undefined
           ? 'Waiting for the next batch.'
-          : `In a batch of ${batch.leafCount.toLocaleString()}, in a tree of ${batch.treeSize.toLocaleString()} leaves.`}
+          : `In a batch of ${batch.leafCount.toLocaleString()}, in a tree of ${count(batch.treeSize, 'leaf', 'leaves')}.`}
       </Step>
       {batch?.witnesses
         .filter(({ kind }) => kind !== WitnessKind.TRANSPARENCY_LOG)
@@ -48,7 +49,7 @@ function WitnessStep({ witness }: { witness: BatchWitness }) {
 
 function witnessText({ status, coversTreeSize }: BatchWitness): string {
   if (status === WitnessStatus.LANDED)
-    return `evidence over the log of ${coversTreeSize?.toLocaleString() ?? '?'} leaves has landed.`;
+    return `evidence over the log of ${count(coversTreeSize ?? 0n, 'leaf', 'leaves')} has landed.`;
   return status === WitnessStatus.FAILED ? 'no evidence by the deadline.' : 'asked, no evidence yet.';
 }
 
