@@ -1,4 +1,5 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
+import { useIsMutating } from '@tanstack/react-query';
 import { useState } from 'react';
 import {
   type DeliveryStatus,
@@ -17,6 +18,12 @@ import { WebhookActions } from './webhook-actions.js';
 import { WebhookState } from './webhook-state.js';
 
 const POLL_MS = 3_000;
+
+/** How often to read anew: not during a change, since a deleted webhook is not found. */
+function usePoll(): number | false {
+  return useIsMutating() > 0 ? false : POLL_MS;
+}
+
 const STATUSES = DeliveryStatusSchema.values.map(
   ({ number }) =>
     [String(number), number === 0 ? 'All deliveries' : enumName(DeliveryStatusSchema, number)] as const,
@@ -24,7 +31,8 @@ const STATUSES = DeliveryStatusSchema.values.map(
 
 /** One subscription, with its deliveries. */
 export function WebhookPage({ id }: { id: string }) {
-  const webhook = useQuery(WebhookService.method.getWebhook, { id }, { refetchInterval: POLL_MS });
+  const refetchInterval = usePoll();
+  const webhook = useQuery(WebhookService.method.getWebhook, { id }, { refetchInterval });
   if (webhook.isPending) return <Loading what="the webhook" />;
   if (webhook.data === undefined) {
     return (
@@ -61,13 +69,14 @@ function Shown({ webhook }: { webhook: Webhook }) {
 }
 
 function DeliveryList({ id, status }: { id: string; status: DeliveryStatus }) {
+  const refetchInterval = usePoll();
   const pages = useInfiniteQuery(
     WebhookService.method.listWebhookDeliveries,
     { id, status, limit: 50, cursor: '' },
     {
       pageParamKey: 'cursor',
       getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
-      refetchInterval: POLL_MS,
+      refetchInterval,
     },
   );
   return (
