@@ -90,7 +90,10 @@ t.test('a log continues with another key while its witness is unavailable', asyn
     code: 2,
     stderr: /not an Ed25519 key/,
   });
-  t.match(await newEpoch('--ml-dsa-key', oldFile), { code: 2, stderr: /--ml-dsa-key .* not an ML-DSA-44 key/ });
+  t.match(await newEpoch('--ml-dsa-key', oldFile), {
+    code: 2,
+    stderr: /--ml-dsa-key .* not an ML-DSA-44 key/,
+  });
   t.match(await newEpoch('--key', join(dir, 'none.pem')), {
     code: 2,
     stderr: /cannot be read: ENOENT/,

@@ -12,8 +12,8 @@ import {
 } from '../tlog/public-lookup.js';
 import { PUBLIC_PATH, type TlogDeps, tlogRoutes } from '../tlog/routes.js';
 import { apiDocumentRoutes } from '../web/api-documents.js';
-import { startPageRoutes } from '../web/start/start-page.js';
 import { badgeRoutes } from '../web/badge-routes.js';
+import { startPageRoutes } from '../web/start/start-page.js';
 import { verifyPageRoutes } from '../web/verify-page.js';
 
 /** The dependencies of the unauthenticated routes. */
