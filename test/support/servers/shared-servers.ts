@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'nats';
 import postgres from 'postgres';
-import t, { type Test } from 'tap';
+import type { Test } from 'tap';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { errorCode } from '../../../src/server/store/database/database-errors.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
@@ -90,6 +90,8 @@ function findRunningServers(): Promise<TestServers> | undefined {
 
 async function startOwnServers(): Promise<TestServers> {
   const servers = await startLocalServers();
+  // Not at the top: benchmarks import this file, and tap ends a program after 30 s.
+  const { default: t } = await import('tap');
   t.teardown(() => servers.stop());
   return servers;
 }
