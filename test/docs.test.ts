@@ -9,7 +9,9 @@ const PAGES = [
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   'test/support/README.md',
-  ...readdirSync('docs').map((name) => join('docs', name)),
+  ...readdirSync('docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
 ];
 const MAX_README_WORDS = 1_200;
 
