@@ -290,7 +290,7 @@ t.test('another site cannot act with the session, and nobody can frame the page'
   t.match(headers, {
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
+    'cache-control': 'no-cache',
   });
   const rpc = `${origin}/attestation.admin.v1.ApiKeyService/RevokeApiKey`;
   const attack = `<form method="post" enctype="text/plain" action="${rpc}"><input name='{"id":"${key.id}","x":"' value='"}'></form>

@@ -22,7 +22,7 @@ import { createTrustRootsReader, type TrustRootsReader } from '../rpc/trust-root
 import { checkpointSigners } from '../signing/checkpoint-signers.js';
 import type { Pool } from '../store/database/connect.js';
 import { hasClaim } from '../store/idempotency.js';
-import { DASHBOARD, staticPageRoutes } from '../web/static-pages.js';
+import { dashboardPageRoutes } from '../web/dashboard-page.js';
 import { adminServices } from './admin.js';
 import { adminCheck, createWrongDelay } from './admin-check.js';
 import { type AttestationParts, attestationService, openReaders } from './attestation-service.js';
@@ -129,7 +129,7 @@ function splitServers(
   if (config.adminPort === undefined) {
     const publicRoutes = async (app: FastifyInstance) => {
       await open.publicRoutes?.(app);
-      if (dashboard !== undefined) staticPageRoutes(app, DASHBOARD);
+      if (dashboard !== undefined) dashboardPageRoutes(app);
     };
     const server = createServer({ ...shared, ...open, sessions, publicRoutes, ...serve(all, options) });
     return { server, adminServer: undefined };
@@ -150,7 +150,7 @@ function onAdminPort(services: ServiceEntry[], { sessions }: Dashboard): Partial
     services,
     sessions,
     findPrincipal: async () => undefined,
-    publicRoutes: (app) => staticPageRoutes(app, DASHBOARD),
+    publicRoutes: (app) => dashboardPageRoutes(app),
   };
 }
 
