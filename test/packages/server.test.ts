@@ -67,6 +67,6 @@ t.test('attest up without a Postgres says what to install', async (t) => {
   t.equal(code, 1);
   t.match(
     stderr,
-    /^error: There is no Postgres in node_modules .*without --omit=optional.*DATABASE_URL\.\n$/,
+    /^starting PostgreSQL\nerror: There is no Postgres in node_modules .*without --omit=optional.*DATABASE_URL\.\n$/,
   );
 });
