@@ -19,11 +19,10 @@ const TILE_LOADING = { maxKeys: 200, maxInFlight: 2 };
 /** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
 export function createProofTiles(pool: Pool): ProofTiles {
   const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
-  const find = createBatchLoader(
-    async (keys) =>
-      new Map((await findHalfTiles(pool, keys.map(placeOf))).map((tile) => [keyOf(tile), tile.hashes])),
-    TILE_LOADING,
-  );
+  const find = createBatchLoader(async (keys) => {
+    const found = await findHalfTiles(pool, keys.map(placeOf));
+    return new Map([...found].map(([n, hashes]) => [keys[n] ?? '', hashes]));
+  }, TILE_LOADING);
   const load = async (key: string, width: number): Promise<Uint8Array | undefined> => {
     const cached = cache.get(key);
     if (cached !== undefined && cached.length >= width * HASH_BYTES) return cached;
