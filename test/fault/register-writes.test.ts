@@ -19,7 +19,12 @@ async function submit({ apiKey }: Scene, api: ServiceProcess, count: number): Pr
   const done: Acknowledged[] = [];
   for (let i = 0; i < count; i++) {
     const creation = newCreation();
-    done.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
+    // While the database is cut off, creates are rejected.
+    await until('a submission is acknowledged', async () => {
+      const answer = await send(api.baseUrl, apiKey, creation);
+      if (answer.status === 201) done.push(acknowledgement(creation, answer));
+      return answer.status === 201;
+    });
   }
   return done;
 }

@@ -29,7 +29,7 @@ const GAUGES: readonly LogGauge[] = [
   {
     name: 'attest_log_unindexed_leaves',
     help: 'Leaves that the index of artifacts does not cover yet',
-    of: ({ unindexed }) => unindexed,
+    of: whileOpen(({ unindexed }) => unindexed),
   },
   {
     name: 'attest_batches_unsettled',
