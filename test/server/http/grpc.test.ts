@@ -35,6 +35,7 @@ const ADMIN = [
   'AuditService',
   'ProjectExportService',
   'ProjectService',
+  'SessionService',
   'UsageService',
   'WitnessService',
 ].map((name) => `attestation.admin.v1.${name}`);
