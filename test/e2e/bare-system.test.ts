@@ -92,7 +92,10 @@ t.test('without the optional packages api and worker run, and up says what is mi
   });
   const { code, stderr } = await up.ended;
   t.equal(code, 1);
-  t.match(stderr, /^starting PostgreSQL\nerror: There is no Postgres in node_modules .*npm ci.*DATABASE_URL\.\n$/);
+  t.match(
+    stderr,
+    /^starting PostgreSQL\nerror: There is no Postgres in node_modules .*npm ci.*DATABASE_URL\.\n$/,
+  );
   const { env } = await makeInstallation(t);
   for (const role of ['worker', 'api']) {
     const ports = [...(role === 'api' ? ['--port', '0'] : []), '--ops-port', '0'];
