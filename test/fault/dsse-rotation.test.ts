@@ -155,6 +155,7 @@ t.test('a revoked key is trusted only for what witnesses dated before', async (t
     const [left] = await pool`SELECT FROM batch WHERE status <> 2`;
     return left === undefined;
   });
+  await untilWitnessed(pool);
   const roots = await until('the trust roots show it', async () => {
     const read = await readTrustRoots(api);
     return read.dsse_signing_keys[2]?.valid_to === undefined ? undefined : read;
