@@ -50,6 +50,7 @@ function createBadgeReader({ readTrustRoots, now }: BadgeDeps): (bundle: Uint8Ar
     const key = `${etagOf(bundle)} ${etag}`;
     const badge = cache.get(key) ?? makeBadge(bundle, roots.message(), now());
     cache.set(key, badge);
+    badge.catch(() => cache.delete(key));
     return badge;
   };
 }
