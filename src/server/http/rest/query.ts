@@ -71,7 +71,7 @@ function resolve(desc: DescMessage, name: string, bound: readonly string[]): Par
 /** Whether a text that is given must have characters: in a message an empty one is the same as none. */
 function hasLeastLength(field: DescField): boolean {
   const rules = findRules(field);
-  return rules?.type.case === 'string' && rules.type.value.minLen > 0n;
+  return rules?.type.case === 'string' && (rules.type.value.minLen > 0n || rules.type.value.len > 0n);
 }
 
 function setParameter(
