@@ -19,7 +19,7 @@ import {
 import { drain } from '../../../support/pipeline.js';
 import { submitFor } from '../../../support/webhooks/webhooks.js';
 
-const EARLIER = 300;
+const EARLIER = 120;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const scene = await setExportScene(t, { batchMaxLeaves: 1 });
