@@ -65,7 +65,7 @@ t.test('a stream or consumer that somebody deletes is made again, and nothing is
 });
 
 t.test("JetStream's store may be deleted under the running server", async (t) => {
-  await rm(join(nats.dir, 'jetstream'), { recursive: true, force: true });
+  await rm(join(nats.dir, 'jetstream'), { recursive: true, force: true, maxRetries: 10 });
   await submitAll(t);
   await nats.kill();
   await nats.start();
