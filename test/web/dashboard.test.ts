@@ -41,7 +41,7 @@ const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 const MANY = 10_000;
 
 /** Beside the light one; dialogs are made of the same parts. */
-const SEEN_IN_THE_DARK = /^(?:sign-in|keys|submission|batches|usage)$/;
+const SEEN_IN_THE_DARK = /^(?:sign-in|keys|submission|batches|webhook|exports|usage|audit|create-key)$/;
 
 /** What must hold of every page. */
 async function assertGood(t: Test, page: Page, name: string): Promise<void> {
