@@ -105,7 +105,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   ofLog('a leaf is another', ({ entries }) => ({
     entries: change(entries, 0, (entry) => Buffer.concat([entry, Buffer.from(' ')])),
   })),
-  ofLog('a leaf is there twice', ({ entries }) => ({ entries: [...entries, entries[0]!] })),
+  ofLog('a leaf occurs twice', ({ entries }) => ({ entries: [...entries, entries[0]!] })),
   ofLog('a leaf is added that nobody sent', ({ entries }) => ({ entries: [...entries, Buffer.from('{}')] })),
   ofLog('a tile is another', ({ tiles }) => ({ tiles: new Map(tiles).set('0/0', Buffer.alloc(32)) })),
   ofLog('a tile is missing', ({ tiles }) => ({

@@ -60,7 +60,7 @@ const TAMPERINGS: Tampering[] = [
           edited(third.lines[1]!, { metadata_state: 'redacted', redacted_at: '2025-06-08T00:00:00Z' }),
         ]),
       ),
-    /third:2: .*more than its schema is there/,
+    /third:2: .*has more than its schema/,
   ],
   [
     'a bundle swapped',
@@ -84,7 +84,7 @@ const TAMPERINGS: Tampering[] = [
   [
     'a line twice',
     ({ write }) => write(PATHS.third, objectBytes([third.lines[0], third.lines[0]])),
-    /third:2: leaf \d+ is there twice/,
+    /third:2: leaf \d+ occurs twice/,
   ],
   [
     'lines in another order',

@@ -1,4 +1,4 @@
-/** Faults of the gathered write, each at its exact point: nothing is lost, nothing is there twice, strangers are not harmed. */
+/** Faults of the gathered write, each at its exact point: nothing is lost, nothing occurs twice, strangers are not harmed. */
 import t from 'tap';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';

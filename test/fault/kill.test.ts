@@ -1,4 +1,4 @@
-/** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved, or there twice. */
+/** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved or duplicated. */
 import t from 'tap';
 import { startLoad } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';

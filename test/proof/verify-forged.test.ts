@@ -129,7 +129,7 @@ t.test('a forgery is rejected for what is forged', async (t) => {
     ],
     [
       'a time stamp passed off as the log',
-      /is said to have said/,
+      /is by another witness/,
       (b) => Object.assign(b.witnesses[1]!, { kind: 'transparency_log' }),
     ],
     [

@@ -147,7 +147,7 @@ t.test('members may have the names of the proto, but not both', async (t) => {
   });
   t.equal(found.verdict, 'verified');
   const both = await verify((b) => set(at(b, ENTRY), { log_index: at(b, ENTRY).logIndex }));
-  t.match(both.summary, 'logIndex: is there under two names');
+  t.match(both.summary, 'logIndex: occurs under two names');
 });
 
 t.test('base64 is read in every form that readers of ProtoJSON take', async (t) => {

@@ -32,7 +32,7 @@ export function openWebhook({ now, onFailure }: WebhookDeps, target: WebhookTarg
     for (const waitMs of [...RETRY_DELAYS_MS, undefined]) {
       const failure = await post(target, event, now(), closing.signal);
       if (failure === undefined) return;
-      onFailure(`the webhook did not take the alarm: ${failure}`);
+      onFailure(`the webhook did not accept the alarm: ${failure}`);
       if (waitMs === undefined || closing.signal.aborted) return;
       await pause(waitMs, undefined, { signal: closing.signal }).catch(() => {});
     }

@@ -141,7 +141,7 @@ function mapOf(
   name: string,
 ): ReadonlyMap<number, CborValue> {
   if (value instanceof Map && value.size === keys.length && keys.every((key) => value.has(key))) return value;
-  throw new FormatError(`${name} has not the labels ${keys.join(', ')}`);
+  throw new FormatError(`${name} does not have the labels ${keys.join(', ')}`);
 }
 
 function bytesOf(value: CborValue | undefined, name: string, length?: number): Uint8Array {

@@ -77,9 +77,9 @@ export function assertConsistent(fields: ManifestFields): void {
   assert(isDay(day), 'day is not a date');
   assert(filterSchema === null || isSchemaName(filterSchema), 'filter_schema is not the name of a schema');
   assert(isPositive(revision), 'revision is not a positive integer');
-  assert(new Set(logs.map(({ origin }) => origin)).size === logs.length, 'a log is there twice');
+  assert(new Set(logs.map(({ origin }) => origin)).size === logs.length, 'a log occurs twice');
   logs.forEach(assertLog);
-  assert(new Set(objects.map(({ name }) => name)).size === objects.length, 'an object is there twice');
+  assert(new Set(objects.map(({ name }) => name)).size === objects.length, 'an object occurs twice');
   objects.forEach(assertObject);
   assertCovered(objects, logs);
 }

@@ -71,7 +71,7 @@ function isSameRange(a: BatchRange, b: BatchRange): boolean {
 
 function orderProblem(logIndex: number, last: number): string {
   if (logIndex > last) return '';
-  return logIndex === last ? `leaf ${logIndex} is there twice` : `leaf ${logIndex} is after leaf ${last}`;
+  return logIndex === last ? `leaf ${logIndex} occurs twice` : `leaf ${logIndex} is after leaf ${last}`;
 }
 
 function filterProblem({ schema }: LineFacts, filter: string | null): string {

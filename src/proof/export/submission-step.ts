@@ -85,14 +85,16 @@ function checkRedacted(submission: Submission): Check[] {
   const isErased = Object.keys(metadata).length === 1 && typeof metadata.schema === 'string';
   return [
     ...(isState ? [] : [wrong('metadata_state', 'and redacted_at contradict each other')]),
-    ...(isErased ? [] : [wrong('metadata', 'is redacted, but more than its schema is there')]),
-    ...(submission.metadataSalt === undefined ? [] : [wrong('metadata_salt', 'is there, but was redacted')]),
+    ...(isErased ? [] : [wrong('metadata', 'is redacted, but has more than its schema')]),
+    ...(submission.metadataSalt === undefined
+      ? []
+      : [wrong('metadata_salt', 'is present, but was redacted')]),
     ...(submission.attestedMetadata === undefined
       ? []
-      : [wrong('attested_metadata', 'is there, but was redacted')]),
+      : [wrong('attested_metadata', 'is present, but was redacted')]),
     ...(submission.metadataErrors.length === 0
       ? []
-      : [wrong('metadata_errors', 'are there, but were redacted')]),
+      : [wrong('metadata_errors', 'are present, but were redacted')]),
   ];
 }
 

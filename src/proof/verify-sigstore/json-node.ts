@@ -38,7 +38,7 @@ export function message({ value, path }: JsonNode, fields: readonly string[]): J
   for (const [name, member] of Object.entries(value)) {
     const field = names.get(name);
     if (field === undefined) throw refused(`${path}/${printablePointerStep(name)}`, 'is not known');
-    if (Object.hasOwn(found, field)) throw refused(`${path}/${field}`, 'is there under two names');
+    if (Object.hasOwn(found, field)) throw refused(`${path}/${field}`, 'occurs under two names');
     found[field] = member;
   }
   return { value: found, path };

@@ -61,7 +61,7 @@ export function unknownWitness({ witness }: Evidence): Finding {
 
 /** The result for a witness that the trust roots list under another name. */
 export function wrongName({ witness, path }: Evidence): Finding {
-  const message = `what ${witness.name} is said to have said is by another witness`;
+  const message = `the evidence named ${witness.name} is by another witness`;
   return { check: failed('witness.wrong_name', message, `${path}/name`) };
 }
 

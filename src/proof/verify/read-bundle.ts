@@ -135,7 +135,7 @@ function checkWitnesses({ witnesses }: ProofBundle, check: Checker): void {
     check(witness.kind !== 0, `${path}/kind`, 'is missing');
     check(witness.landedAt !== undefined, `${path}/landed_at`, 'is missing');
     const place = `${witness.treeSize} ${witness.name}`;
-    check(!seen.has(place), `${path}/name`, 'is there twice for this size');
+    check(!seen.has(place), `${path}/name`, 'occurs twice for this size');
     seen.add(place);
   }
 }

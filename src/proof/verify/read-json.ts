@@ -61,7 +61,7 @@ function readObject(schema: DescMessage, json: unknown, path: string, reading: R
     if (field === undefined) {
       if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
     } else if (Object.hasOwn(object, field.jsonName)) {
-      addProblem(reading, at, 'is there in both spellings', undefined);
+      addProblem(reading, at, 'occurs in both spellings', undefined);
     } else {
       object[field.jsonName] = readField(field, value, at, reading);
     }

@@ -93,7 +93,7 @@ export function isForbiddenText(text: string): boolean {
 }
 
 /** The problem of a repeated member. */
-const REPEATED_MEMBER = 'is there twice';
+const REPEATED_MEMBER = 'occurs twice';
 
 const MAX_FOUND = 100;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;

@@ -14,7 +14,7 @@ export function ShareLink({ result }: { result: Result }) {
   const copy = async (text: string) => {
     try {
       await navigator.clipboard.writeText(text);
-      setCopied('The link is copied. Whoever opens it still needs the file itself.');
+      setCopied('The link is copied. To check it, the recipient needs the file as well.');
     } catch {
       setCopied('The browser did not allow copying: copy the address of the link instead.');
     }

@@ -96,7 +96,7 @@ t.test('an object has one batch’s lines of one project, each once and in order
   const listed = { object, manifest };
   const check = createObjectCheck({ batchId: object.batchId, listed });
   t.strictSame([check.add(facts(650)), check.add(facts(999)), check.end(2)], [[], [], []]);
-  t.strictSame(check.add(facts(999)), ['leaf 999 is there twice']);
+  t.strictSame(check.add(facts(999)), ['leaf 999 occurs twice']);
   t.strictSame(check.add(facts(998)), ['leaf 998 is after leaf 999']);
   t.match(check.end(3), [/has 3 lines, not 2/]);
   t.match(check.end(1), [/has 1 line, not 2/]);

@@ -139,7 +139,7 @@ t.test('a line that is not what was attested is not verified, and the reason say
     ['salt in capitals', set({ metadata_salt: 'A'.repeat(64) }), /metadata_salt is not 64 lower-case/],
     ['no salt', changed(({ submission }) => delete submission.metadata_salt), /metadata_salt is not 64/],
     ['another attested metadata', set({ attested_metadata: CORRECTED }), /is not what was attested/],
-    ['redacted with salt', set({ ...redacted }), /metadata_salt is there, but was redacted/],
+    ['redacted with salt', set({ ...redacted }), /metadata_salt is present, but was redacted/],
     [
       'redacted with metadata',
       set({ metadata_state: 'redacted', redacted_at: '2025-06-08T00:00:00Z' }),
@@ -148,12 +148,12 @@ t.test('a line that is not what was attested is not verified, and the reason say
     [
       'redacted with attested metadata',
       set({ ...redacted, attested_metadata: INVALID }),
-      /attested_metadata is there/,
+      /attested_metadata is present, but was redacted/,
     ],
     [
       'redacted with errors',
       set({ ...redacted, metadata_errors: [{ path: '/a', message: 'b' }] }),
-      /metadata_errors are there/,
+      /metadata_errors are present, but were redacted/,
     ],
     ['redacted without time', set({ metadata_state: 'redacted' }), /contradict each other/],
     [

@@ -308,6 +308,6 @@ t.test('JSON with two members of one name is rejected on every surface', async (
     const answer = await fetch(api.baseUrl + path, { method: 'POST', headers, body });
     const text = await answer.text();
     const told = type.includes('grpc') ? decodeURIComponent(text) : text;
-    t.match(told, '/metadata/b/c is there twice', `${path} ${type}`);
+    t.match(told, '/metadata/b/c occurs twice', `${path} ${type}`);
   }
 });

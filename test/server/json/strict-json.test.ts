@@ -152,7 +152,7 @@ t.test('duplicate members are rejected, also with escapes in their names', async
     ['{"__proto__":1,"__proto__":2}', '/__proto__'],
     ['{"":1,"":2}', '/'],
   ] as const) {
-    const errors = paths.map((path) => ({ path, message: 'is there twice' }));
+    const errors = paths.map((path) => ({ path, message: 'occurs twice' }));
     const thrown = t.throws(() => parse(text), { code: ErrorCode.REQUEST_INVALID });
     t.match(thrown, { details: { errors } }, text);
   }

@@ -111,7 +111,7 @@ t.test('two members of one name are rejected, in metadata and around it', async 
       `"metadata":{"schema":"purl","purl":"pkg:npm/a","purl":"pkg:npm/b"}}`,
   );
   t.equal(status, 400);
-  const errors = ['/artifact/sha256', '/metadata/purl'].map((path) => ({ path, message: 'is there twice' }));
+  const errors = ['/artifact/sha256', '/metadata/purl'].map((path) => ({ path, message: 'occurs twice' }));
   t.match(json, { error: { code: 'request.invalid', details: { errors } } });
 });
 

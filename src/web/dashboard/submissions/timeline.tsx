@@ -50,7 +50,7 @@ function WitnessStep({ witness }: { witness: BatchWitness }) {
 function witnessText({ status, coversTreeSize }: BatchWitness): string {
   if (status === WitnessStatus.LANDED)
     return `evidence over the log of ${count(coversTreeSize ?? 0n, 'leaf', 'leaves')} has landed.`;
-  return status === WitnessStatus.FAILED ? 'no evidence by the deadline.' : 'asked, no evidence yet.';
+  return status === WitnessStatus.FAILED ? 'no evidence by the deadline.' : 'requested, no evidence yet.';
 }
 
 const SETTLED: Partial<Record<SubmissionStatus, readonly [Tone, string]>> = {
