@@ -10,6 +10,7 @@ type RootManifest = {
   engines: Record<string, string>;
   bin: Record<string, string>;
   dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
   optionalDependencies: Record<string, string>;
 };
 
