@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import type { Command } from 'commander';
 import type { RunOptions } from '../server/process/run.js';
 import type { Ready } from '../server/process/start-process.js';
@@ -9,12 +10,26 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const SHUTDOWN_TIMEOUT_MS = 25_000;
 
 /** Flags of server commands; each overrides a setting. */
-export type ServerFlags = { port?: string; opsPort?: string; dataDir?: string; json?: boolean };
+export type ServerFlags = {
+  port?: string;
+  processes?: string;
+  opsPort?: string;
+  dataDir?: string;
+  json?: boolean;
+};
 
 /** Adds the server flags and `--port`. */
 export function addApiFlags(command: Command): Command {
   return addServerFlags(
     command.option('--port <port>', 'port of the API, 0 for a free one (PORT, default: 8080)'),
+  );
+}
+
+/** Adds `--processes`; `byDefault` is its default in words. */
+export function addProcessesFlag(command: Command, byDefault: string): Command {
+  return command.option(
+    '--processes <n>',
+    `API processes that share the port (API_PROCESSES, default: ${byDefault})`,
   );
 }
 
@@ -57,7 +72,8 @@ export async function runServer(
   let forcedExit: NodeJS.Timeout | undefined;
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
-    cli.stderr.write('shutting down; repeat the signal to exit at once\n');
+    // The process that started this one says it for all.
+    if (cluster.isPrimary) cli.stderr.write('shutting down; repeat the signal to exit at once\n');
     stopping.abort();
     forcedExit = setTimeout(() => {
       cli.stderr.write(`shutdown timed out after ${SHUTDOWN_TIMEOUT_MS / 1000} s; exiting now\n`);

@@ -1,4 +1,5 @@
 /** Settings that all server processes share. */
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type RegisterConfig, readRegisterConfig } from './checkpoint-register.js';
 import { directory } from './setting-files.js';
@@ -80,6 +81,8 @@ export type ServerSettings = Listeners & {
   readonly natsReplicas: 1 | 3;
   /** Maximum Postgres connections of one process. */
   readonly poolSize: number;
+  /** API processes that share the API's port; with 1 the process itself serves it. */
+  readonly apiProcesses: number;
   /** Limits of the API's listener. */
   readonly openLimits: OpenLimits;
 };
@@ -94,6 +97,10 @@ export type OpenLimits = {
   /** Addresses and networks of proxies, to which the per-address limits do not apply. */
   readonly trustedProxies: readonly string[];
 };
+
+/** An API process under load keeps about two cores busy, with what Postgres and the worker do for it. */
+const CORES_PER_PROCESS = 2;
+const MAX_DEFAULT_PROCESSES = 8;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -138,8 +145,15 @@ export function readServerSettings(settings: Settings, { isLocal }: { isLocal: b
     logLevel: readLogLevel(settings),
     natsReplicas: settings.get('NATS_REPLICAS', oneOf('1', '3'), '1') === '3' ? 3 : 1,
     poolSize: settings.get('PG_POOL', integer(2, 500), 10),
+    apiProcesses: settings.get('API_PROCESSES', integer(1, 64), isLocal ? defaultProcesses() : 1),
     openLimits: readOpenLimits(settings),
   };
+}
+
+/** API processes of `attest up`: one per two cores, at most eight. */
+function defaultProcesses(): number {
+  const wanted = Math.floor(availableParallelism() / CORES_PER_PROCESS);
+  return Math.max(1, Math.min(wanted, MAX_DEFAULT_PROCESSES));
 }
 
 /** Where a process listens; `host` is the default of HOST. */

@@ -167,6 +167,7 @@ t.test('each setting accepts its valid values', async (t) => {
     ['CORS_ORIGINS', 'https://a.example, http://b:1', 'corsOrigins', ['https://a.example', 'http://b:1']],
     ['LOG_LEVEL', 'silent', 'logLevel', 'silent'],
     ['PG_POOL', '500', 'poolSize', 500],
+    ['API_PROCESSES', '64', 'apiProcesses', 64],
     ['EXPORT_SPOOL_MIB', '64', 'exportSpoolBytes', 64 * 1024 * 1024],
     ['MAX_REQUESTS', '5', 'openLimits', { ...OPEN_LIMITS, maxRequests: 5 }],
     ['TRUSTED_PROXIES', 'none', 'openLimits', { ...OPEN_LIMITS, trustedProxies: [] }],

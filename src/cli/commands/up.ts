@@ -5,7 +5,7 @@ import type { Ready } from '../../server/process/start-process.js';
 import { type Cli, print } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
 import { openSteps, type Steps } from '../output/steps.js';
-import { addApiFlags, readyJson, runServer, type ServerFlags } from '../run-server.js';
+import { addApiFlags, addProcessesFlag, readyJson, runServer, type ServerFlags } from '../run-server.js';
 
 const HELP = `
 Starts an embedded Postgres and nats-server (unless DATABASE_URL and NATS_URL are set), the API and the worker. Keys,
@@ -18,7 +18,7 @@ Examples:
 
 /** `attest up`. */
 export function addUp(program: Command, cli: Cli): void {
-  addApiFlags(program.command('up'))
+  addProcessesFlag(addApiFlags(program.command('up')), 'one per two cores, at most 8')
     .description('run the whole service on this machine')
     .addHelpText('after', HELP)
     .action(async (flags: ServerFlags) => {

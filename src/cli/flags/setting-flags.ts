@@ -8,6 +8,7 @@ const FLAGS = {
   ATTEST_VERIFY_URL: { flag: '--verify-url', member: 'verifyUrl' },
   PORT: { flag: '--port', member: 'port' },
   OPS_PORT: { flag: '--ops-port', member: 'opsPort' },
+  API_PROCESSES: { flag: '--processes', member: 'processes' },
   DATA_DIR: { flag: '--data-dir', member: 'dataDir' },
 } as const;
 

@@ -27,10 +27,11 @@ const STOP_STEPS: StopSteps = [
 
 const PORT_ATTEMPTS = 5;
 
+const MAX_CONNECTIONS = 200;
+
 const SETTINGS: Record<string, string> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '200',
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
@@ -51,6 +52,8 @@ interface PostgresOptions {
   /** 0 or left out: a free one. */
   port?: number;
   log: ServerLog;
+  /** 200 by default. */
+  maxConnections?: number;
   /** A new password of URL-safe characters. */
   randomPassword?: () => string;
 }
@@ -74,7 +77,8 @@ export async function startPostgres(options: PostgresOptions): Promise<LocalServ
   await stopLeftovers({ log }, dir, 'postgres', STOP_STEPS);
   await clearUnfinished({ log }, dir);
   const password = await openCluster(cluster);
-  const { port, server } = await startOnFreePort({ log }, cluster, options.port ?? 0);
+  const settings = { ...SETTINGS, max_connections: String(options.maxConnections ?? MAX_CONNECTIONS) };
+  const { port, server } = await startOnFreePort({ log }, { ...cluster, settings }, options.port ?? 0);
   return { ...server, url: `postgres://${ROLE}:${password}@127.0.0.1:${port}/${ROLE}` };
 }
 
@@ -86,8 +90,10 @@ async function clearUnfinished({ log }: { log: ServerLog }, dir: string): Promis
   await rm(unfinished, { recursive: true, force: true });
 }
 
+type StartOptions = ClusterOptions & { settings: Record<string, string> };
+
 /** Postgres cannot choose a port itself, so one found free may be taken by somebody else before Postgres binds it. */
-async function startOnFreePort({ log }: { log: ServerLog }, cluster: ClusterOptions, wanted: number) {
+async function startOnFreePort({ log }: { log: ServerLog }, cluster: StartOptions, wanted: number) {
   for (let attempt = 1; ; attempt++) {
     const port = wanted === 0 ? await findFreePort() : wanted;
     try {
@@ -101,10 +107,10 @@ async function startOnFreePort({ log }: { log: ServerLog }, cluster: ClusterOpti
 
 function startOnPort(
   { log }: { log: ServerLog },
-  cluster: ClusterOptions,
+  cluster: StartOptions,
   port: number,
 ): Promise<ServerProcess> {
-  const settings = Object.entries({ ...SETTINGS, port: String(port) });
+  const settings = Object.entries({ ...cluster.settings, port: String(port) });
   return startServerProcess(
     { log },
     {

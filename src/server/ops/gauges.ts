@@ -112,6 +112,7 @@ export function addClockGauge(metrics: Metrics, offsetSeconds: () => number | un
   metrics.addGauge({
     name: 'attest_clock_offset_seconds',
     help: "How far this machine's clock is ahead of the database's; beyond 5 either way no submission is taken",
+    merge: 'first',
     read: () => offsetSeconds() ?? [],
   });
 }

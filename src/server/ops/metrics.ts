@@ -1,4 +1,13 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 
 /** The metrics of a finished request. */
 type RequestSample = {
@@ -18,6 +27,8 @@ type GaugeSource = {
   labelNames?: readonly string[];
   /** The value, or one for each set of labels. */
   read: () => GaugeValue | Promise<GaugeValue>;
+  /** How the values of several API processes make one; `sum` by default. */
+  merge?: 'sum' | 'first' | 'min' | 'max';
 };
 export type GaugeValue = number | readonly { labels: Record<string, string>; value: number }[];
 
@@ -31,8 +42,13 @@ export type Metrics = {
   /** Adds a counter, one value per set of labels. */
   addCounter: (name: string, help: string, labelNames?: readonly string[]) => Increase;
   /** All metrics in the Prometheus text format, and its content type. */
-  read: () => Promise<{ contentType: string; text: string }>;
+  read: () => Promise<MetricsText>;
+  /** All metrics, for another process to merge. */
+  snapshot: () => Promise<MetricsSnapshot>;
 };
+
+export type MetricsText = { contentType: string; text: string };
+export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -54,8 +70,18 @@ export function createMetrics(): Metrics {
       const counter = new Counter({ name, help, labelNames: [...labelNames], registers: [registry] });
       return { add: (n, labels = {}) => counter.inc(labels, n) };
     },
-    read: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    read: () => readText(registry),
+    snapshot: () => registry.getMetricsAsJSON(),
   };
+}
+
+/** Merges the metrics of several processes: counters and histograms are added, gauges as each says. */
+export function mergeMetrics(snapshots: readonly MetricsSnapshot[]): Promise<MetricsText> {
+  return readText(AggregatorRegistry.aggregate(snapshots.map((snapshot) => [...snapshot])));
+}
+
+async function readText(registry: Registry): Promise<MetricsText> {
+  return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
 /** Counts requests by outcome, and durations without it: each label would multiply the buckets. */
@@ -80,12 +106,16 @@ function requestMetrics(registry: Registry): Metrics['observeRequest'] {
   };
 }
 
-function addGauge(registry: Registry, { name, help, labelNames = [], read }: GaugeSource): void {
+function addGauge(
+  registry: Registry,
+  { name, help, labelNames = [], read, merge = 'sum' }: GaugeSource,
+): void {
   new Gauge({
     name,
     help,
     labelNames: [...labelNames],
     registers: [registry],
+    aggregator: merge,
     async collect() {
       // A failing or silent source leaves its gauge without a value; the other metrics matter all the more.
       this.reset();

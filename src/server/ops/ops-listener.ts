@@ -13,7 +13,7 @@ export type Check = {
 };
 
 type OpsDeps = {
-  metrics: Metrics;
+  metrics: Pick<Metrics, 'read'>;
   checks: readonly Check[];
   log: Logger;
   /** Timeout of one check; 2000 by default. */
@@ -87,6 +87,14 @@ export async function isReady(checks: readonly Check[]): Promise<boolean> {
 }
 
 type Looked = { check: Check; reason: string | undefined };
+
+/** Runs all checks, each with a timeout in milliseconds. @returns why each fails; undefined for those that pass */
+export async function findReasons(
+  checks: readonly Check[],
+  timeoutMs: number,
+): Promise<(string | undefined)[]> {
+  return (await lookAt(checks, timeoutMs)).map(({ reason }) => reason);
+}
 
 function lookAt(checks: readonly Check[], timeoutMs = CHECK_TIMEOUT_MS): Promise<Looked[]> {
   return Promise.all(checks.map(async (check) => ({ check, reason: await findReason(check, timeoutMs) })));

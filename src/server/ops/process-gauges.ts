@@ -17,6 +17,7 @@ export function addBuildInfo(metrics: Metrics): void {
     name: 'attest_build_info',
     help: 'Always 1; the versions of the service and of Node',
     labelNames: ['version', 'node'],
+    merge: 'first',
     read: () => [{ labels: { version: version(), node: process.version }, value: 1 }],
   });
 }
@@ -46,6 +47,7 @@ export function addProcessGauges(
     name: 'attest_certificate_expiry_timestamp_seconds',
     help: 'When the first certificate expires of the chain that is served, or of those that a witness is held to',
     labelNames: ['certificate'],
+    merge: 'min',
     read: () => readExpiries(config, witnesses),
   });
 }
@@ -83,10 +85,29 @@ export function addApiGauges(metrics: Metrics, pool: Pool, queuedRows: () => num
     name: 'attest_dsse_key_expiry_timestamp_seconds',
     help: 'When a key that signs statements, and was replaced, expires',
     labelNames: ['environment', 'key'],
+    merge: 'first',
     read: async () =>
       (await listDsseKeys(pool)).flatMap(({ id, environment, validTo }) => {
         const labels = { environment: environmentName(environment), key: String(id) };
         return validTo === null ? [] : [{ labels, value: validTo.getTime() / 1000 }];
       }),
   });
+}
+
+/**
+ * Adds the metrics of a process that runs API processes: how many are ready, and how many died.
+ *
+ * @returns counts one that died
+ */
+export function addApiProcessGauges(metrics: Metrics, countReady: () => number): () => void {
+  metrics.addGauge({
+    name: 'attest_api_processes_ready',
+    help: 'API processes that share the port and answer',
+    read: countReady,
+  });
+  const died = metrics.addCounter(
+    'attest_api_processes_died_total',
+    'API processes that ended by themselves and were started again',
+  );
+  return () => died.add(1);
 }

@@ -9,12 +9,14 @@ export function addQueueGauges(metrics: Metrics, clients: ReadonlyMap<string, Jo
     name: 'attest_nats_connected',
     help: '1 while a connection to NATS stands',
     labelNames: ['client'],
+    merge: 'min',
     read: each((jobs) => jobs.connected() !== undefined),
   });
   metrics.addGauge({
     name: 'attest_jetstream_up',
     help: '1 since a publish and a fetch have worked on the connection that stands',
     labelNames: ['client'],
+    merge: 'min',
     read: each((jobs) => jobs.queue() !== undefined),
   });
 }

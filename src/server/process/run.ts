@@ -10,10 +10,11 @@ import { type DsseKeyManager, dsseKeyManager } from '../signing/dsse-key-manager
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated, migrate } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
+import { openParent, type Parent } from './api-process.js';
 import { openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
 import { type Ready, startProcess } from './start-process.js';
-import { findConnections, startEmbedded, writeConnections, writeCredentials } from './up.js';
+import { findConnections, readStarted, startEmbedded, writeConnections, writeCredentials } from './up.js';
 
 export type RunOptions = {
   readonly stop: AbortSignal;
@@ -29,6 +30,8 @@ export async function runUp(
   upConfig: UpConfig,
   { stop, onReady, onStep = () => {} }: RunOptions,
 ): Promise<void> {
+  const parent = openParent();
+  if (parent !== undefined) return runShared(parent, stop, () => readStarted(upConfig), upConfig.logLevel);
   await withShutdownHooks(async (hooks) => {
     const log = openLog(upConfig.logLevel, hooks);
     const { config, witnesses, failed } = await startEmbedded(upConfig, { log, onStep }, hooks);
@@ -52,9 +55,30 @@ export async function runUp(
   });
 }
 
-/** Runs an API process until `stop` aborts. */
+/** Runs an API process, or as many as the configuration says, until `stop` aborts. */
 export async function runApi(config: Config, options: RunOptions): Promise<void> {
+  const parent = openParent();
+  if (parent !== undefined) return runShared(parent, options.stop, async () => config, config.logLevel);
   await runRole(config, { api: true, worker: false }, options);
+}
+
+/** Runs one of the API processes that share a port until it, or its parent, is stopped. */
+async function runShared(
+  parent: Parent,
+  stop: AbortSignal,
+  readConfig: () => Promise<Config>,
+  logLevel: Config['logLevel'],
+): Promise<void> {
+  try {
+    await withShutdownHooks(async (hooks) => {
+      const log = openLog(logLevel, hooks);
+      const roles = { api: true, worker: false };
+      await startProcess({ config: await readConfig(), roles, witnesses: [], log, hooks, parent });
+      await Promise.race([aborted(stop), aborted(parent.stop)]);
+    });
+  } catch (error) {
+    await parent.failed(error as Error);
+  }
 }
 
 /** Runs a worker process until `stop` aborts. */

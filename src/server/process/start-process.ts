@@ -5,13 +5,15 @@ import type { ShutdownHooks } from '../core/shutdown.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
 import { addExportGauges, shipmentCounters } from '../ops/export-gauges.js';
 import { addClockGauge, addLogKeyGauge, addPipelineGauges, attemptCounters } from '../ops/gauges.js';
-import { createMetrics } from '../ops/metrics.js';
+import { createMetrics, type Metrics, type MetricsSnapshot, mergeMetrics } from '../ops/metrics.js';
 import { type Check, createOps, isReady } from '../ops/ops-listener.js';
-import { addApiGauges, addProcessGauges } from '../ops/process-gauges.js';
+import { addApiGauges, addApiProcessGauges, addProcessGauges } from '../ops/process-gauges.js';
 import { addQueueGauges } from '../ops/queue-gauges.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
+import type { ApiAddresses, Parent } from './api-process.js';
+import { type ApiProcesses, startApiProcesses } from './api-processes.js';
 
 /**
  * The addresses of a started process; a worker has only `opsUrl`. `projectId` is the first project of `attest up`,
@@ -38,86 +40,153 @@ const QUEUE_PREFIX = 'jobs';
  */
 const HEAP_GROWING_PERCENT = 40;
 
-/** The roles of a process; `attest up` has both. */
+/** The roles of a process; `attest up` has both. `parent` is that of an API process that shares its port with others. */
 type ProcessOptions = {
   config: Config;
   roles: { api: boolean; worker: boolean };
   witnesses: readonly WitnessSetup[];
   log: Logger;
   hooks: ShutdownHooks;
+  parent?: Parent | undefined;
+};
+
+/** What the roles of a process share. */
+type Shared = ProcessOptions & {
+  metrics: Metrics;
+  checks: Check[];
+  /** The clients of NATS, by role. */
+  clients: Map<string, JobSender>;
+  /** The public addresses; those of the configuration until the port is known. */
+  urls: ReturnType<typeof publicUrls>;
+  /** Why the process is not ready as a whole; empty if it is. */
+  phase: string;
+  /** The metrics of other processes, which `/metrics` adds. */
+  readOthers: (() => Promise<MetricsSnapshot[]>) | undefined;
 };
 
 /**
  * Starts the roles of a process and its ops listener in order of dependency. Shutdown runs in reverse: it answers requests
  * in flight, then finishes jobs in progress. Loads only the modules of its roles: those of the API take 0.3 s.
  */
-export async function startProcess({ config, roles, witnesses, log, hooks }: ProcessOptions): Promise<Ready> {
+export async function startProcess(options: ProcessOptions): Promise<Ready> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
-  const register = await openRegister(config.checkpointRegister);
+  const { config, roles, witnesses, hooks, parent } = options;
   const metrics = createMetrics();
-  const clients = new Map<string, JobSender>();
-  addQueueGauges(metrics, clients);
+  const shared: Shared = {
+    ...options,
+    metrics,
+    checks: [{ name: 'process', check: async () => shared.phase || undefined }],
+    clients: new Map(),
+    urls: publicUrls(config, config.port),
+    phase: 'the process is starting',
+    readOthers: undefined,
+  };
   addProcessGauges(metrics, config, witnesses);
-  let phase = 'the process is starting';
-  const checks: Check[] = [{ name: 'process', check: async () => phase || undefined }];
-  const ops = createOps({ checks, metrics, log });
-  hooks.add(ops.close);
-  const { port: opsPort } = await ops.listen({ host: config.opsHost, port: config.opsPort });
-  const opsUrl = `http://localhost:${opsPort}`;
-  let apiPort = config.port;
-  let admin: Pick<Ready, 'adminUrl'> = {};
-  const urls = () => publicUrls(config, apiPort);
-  const baseUrl = () => urls().baseUrl;
-  const shared = { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl };
-  if (roles.worker) {
-    const { startWorker } = await import('./worker.js');
-    const options = {
-      ...shared,
-      witnesses,
-      observeAlarm: alarmCounter(metrics, witnesses),
-      observeAttempts: attemptCounters(metrics),
-      observeShipments: shipmentCounters(metrics),
-    };
-    const worker = await startWorker(options, hooks);
-    checks.push(...worker.checks);
-    clients.set('worker', worker.jobs);
-    addPipelineGauges(metrics, worker.pipeline.pool);
-    addLogKeyGauge(metrics, worker.readLogKeys);
-    addWitnessGauges(metrics, worker.pipeline.pool);
-    addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
-  }
-  if (roles.api) {
-    const { startApi } = await import('./api.js');
-    const options = {
-      ...shared,
-      verifyUrl: () => urls().verifyUrl,
-      isReady: () => isReady(checks),
-      observe: metrics.observeRequest,
-    };
-    const api = await startApi(options, hooks);
-    checks.push(...api.checks);
-    clients.set('api', api.jobs);
-    addApiGauges(metrics, api.pool, api.sequencers.queued);
-    addClockGauge(metrics, api.offsetSeconds);
-    if (api.adminServer !== undefined && config.adminPort !== undefined) {
-      const { port } = await api.adminServer.listen({ host: config.adminHost, port: config.adminPort });
-      admin = { adminUrl: adminUrl(config, port) };
-    }
-    apiPort = (await api.server.listen({ host: config.host, port: config.port })).port;
-  }
-  phase = '';
+  const opsUrl = parent === undefined ? await startOps(shared) : '';
+  const hasProcesses = roles.api && parent === undefined && config.apiProcesses > 1;
+  if (roles.worker || !hasProcesses) addQueueGauges(metrics, shared.clients);
+  if (roles.worker) await startWorkerRole(shared);
+  const addresses = !roles.api ? {} : await (hasProcesses ? startApis(shared) : startApiRole(shared));
+  shared.phase = '';
   hooks.add(async () => {
-    phase = 'the process is stopping';
+    shared.phase = 'the process is stopping';
   });
-  return roles.api ? addressesOf(config, urls(), { opsUrl, ...admin }) : { opsUrl };
+  await parent?.ready(addresses, shared);
+  return { ...addresses, opsUrl };
+}
+
+/** @returns its address */
+async function startOps(shared: Shared): Promise<string> {
+  const { config, checks, metrics, log, hooks } = shared;
+  const read = async () => {
+    if (shared.readOthers === undefined) return metrics.read();
+    return mergeMetrics([await metrics.snapshot(), ...(await shared.readOthers())]);
+  };
+  const ops = createOps({ checks, metrics: { read }, log });
+  hooks.add(ops.close);
+  const { port } = await ops.listen({ host: config.opsHost, port: config.opsPort });
+  return `http://localhost:${port}`;
+}
+
+async function roleOptions(shared: Shared) {
+  const { config, log } = shared;
+  const register = await openRegister(config.checkpointRegister);
+  return { config, queuePrefix: QUEUE_PREFIX, register, log, baseUrl: () => shared.urls.baseUrl };
+}
+
+async function startWorkerRole(shared: Shared): Promise<void> {
+  const { metrics, witnesses, checks, clients, hooks } = shared;
+  const { startWorker } = await import('./worker.js');
+  const options = {
+    ...(await roleOptions(shared)),
+    witnesses,
+    observeAlarm: alarmCounter(metrics, witnesses),
+    observeAttempts: attemptCounters(metrics),
+    observeShipments: shipmentCounters(metrics),
+  };
+  const worker = await startWorker(options, hooks);
+  checks.push(...worker.checks);
+  clients.set('worker', worker.jobs);
+  addPipelineGauges(metrics, worker.pipeline.pool);
+  addLogKeyGauge(metrics, worker.readLogKeys);
+  addWitnessGauges(metrics, worker.pipeline.pool);
+  addExportGauges(metrics, worker.pipeline.pool, worker.pipeline.exports.spoolBudget.bytesInUse);
+}
+
+/** Serves the API in this process. */
+async function startApiRole(shared: Shared): Promise<ApiAddresses> {
+  const { config, metrics, checks, clients, hooks } = shared;
+  const { startApi } = await import('./api.js');
+  const options = {
+    ...(await roleOptions(shared)),
+    verifyUrl: () => shared.urls.verifyUrl,
+    isReady: () => isReady(checks),
+    observe: metrics.observeRequest,
+  };
+  const api = await startApi(options, hooks);
+  checks.push(...api.checks);
+  clients.set('api', api.jobs);
+  addApiGauges(metrics, api.pool, api.sequencers.queued);
+  addClockGauge(metrics, api.offsetSeconds);
+  ignoreReplacing(shared);
+  let admin: Pick<Ready, 'adminUrl'> = {};
+  if (api.adminServer !== undefined && config.adminPort !== undefined) {
+    const { port } = await api.adminServer.listen({ host: config.adminHost, port: config.adminPort });
+    admin = { adminUrl: adminUrl(config, port) };
+  }
+  const { port } = await api.server.listen({ host: config.host, port: config.port });
+  shared.urls = publicUrls(config, port);
+  return addressesOf(config, shared.urls, admin);
+}
+
+/** SIGUSR2 is for the process that started this one; without a handler it would end a process. */
+function ignoreReplacing({ log, hooks, parent }: Shared): void {
+  const ignore = () => {
+    if (parent === undefined) log.warn('SIGUSR2 has no effect: this process was started without --processes');
+  };
+  process.on('SIGUSR2', ignore);
+  hooks.add(async () => process.off('SIGUSR2', ignore));
+}
+
+/** Serves the API in processes of their own, which share the port. */
+async function startApis(shared: Shared): Promise<ApiAddresses> {
+  const { config, metrics, checks, log, hooks } = shared;
+  let processes: ApiProcesses | undefined;
+  const onDeath = addApiProcessGauges(metrics, () => processes?.countReady() ?? 0);
+  processes = await startApiProcesses({ count: config.apiProcesses, log, onDeath }, hooks);
+  checks.push(...processes.checks);
+  shared.readOthers = processes.readMetrics;
+  const { addresses } = processes;
+  shared.urls = { ...shared.urls, ...addresses };
+  return addresses;
 }
 
 /** All addresses. That of the dashboard: as configured, else on the listener that has the admin API. */
 function addressesOf(
   { hasDashboard, dashboardUrl, secrets }: Config,
   urls: ReturnType<typeof publicUrls>,
-  others: Pick<Ready, 'opsUrl' | 'adminUrl'>,
-): Ready {
+  others: Pick<Ready, 'adminUrl'>,
+): ApiAddresses {
   const ready = { ...urls, ...others };
   if (!hasDashboard || secrets.adminToken === undefined) return ready;
   return { ...ready, dashboardUrl: `${dashboardUrl ?? others.adminUrl ?? urls.baseUrl}/dashboard` };

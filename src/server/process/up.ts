@@ -30,6 +30,11 @@ import type { Ready } from './start-process.js';
 /** The name of the embedded time-stamping authority among the witnesses. */
 const EMBEDDED_WITNESS = 'self-tsa';
 
+const MIN_CONNECTIONS = 200;
+/** Connections for writes and lists of an API process, beside its pool. */
+const API_CONNECTIONS = 8;
+const TOOL_CONNECTIONS = 20;
+
 /** The content of `<data dir>/credentials.json`. */
 export type Credentials = {
   base_url: string;
@@ -62,7 +67,9 @@ export async function startEmbedded(
   const cache = config.cacheDir === undefined ? {} : { cacheDir: config.cacheDir };
   const options = { dataDir, log, ...cache };
   if (config.databaseUrl === undefined) onStep('starting PostgreSQL');
-  const postgres = config.databaseUrl === undefined ? await startPostgres(options) : undefined;
+  const maxConnections = countConnections(config);
+  const postgres =
+    config.databaseUrl === undefined ? await startPostgres({ ...options, maxConnections }) : undefined;
   if (postgres) hooks.add(postgres.stop);
   if (config.natsUrl === undefined) onStep('starting nats-server');
   const nats = config.natsUrl === undefined ? await startNatsIfThere(options) : undefined;
@@ -74,6 +81,20 @@ export async function startEmbedded(
     witnesses: [await embeddedWitness(dataDir)],
     failed: firstFailure({ PostgreSQL: postgres, 'nats-server': nats }),
   };
+}
+
+/** Those of the worker, of the API processes and of one more while they are replaced, and some for tools. */
+function countConnections({ poolSize, apiProcesses }: UpConfig): number {
+  const used = poolSize + (poolSize + API_CONNECTIONS) * (apiProcesses + 1);
+  return Math.max(MIN_CONNECTIONS, used + TOOL_CONNECTIONS);
+}
+
+/** The configuration that the process of `attest up` runs with, for the API processes that it starts. */
+export async function readStarted(config: UpConfig): Promise<Config> {
+  const connections = await findConnections(config.dataDir);
+  if (connections === undefined) throw new Error(`no service runs over ${config.dataDir}`);
+  const secrets = await openSecrets(config.dataDir, config.secrets);
+  return { ...config, natsUrl: undefined, ...connections, secrets };
 }
 
 /** Undefined if nats-server is not installed: the reconciler then runs all jobs from the tables. */
