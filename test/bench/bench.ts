@@ -5,6 +5,7 @@ import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/s
 import { measureAudit } from './audit.js';
 import { measureCadence } from './cadence.js';
 import { measureExports } from './exports.js';
+import { appendEntry, compareLines, currentCommit, entryOf, findEntry, readEntries } from './figures.js';
 import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
@@ -72,9 +73,22 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   for (const name of options.only) {
     console.log(await measure(name, deps, report));
   }
+  await compareFigures(report, options);
   const json = JSON.stringify(report, null, 2);
   if (options.jsonFile !== undefined) await writeFile(options.jsonFile, `${json}\n`);
   else console.log(`\n${json}`);
+}
+
+/** Prints, and records, what `--compare` and `--record` ask for. */
+async function compareFigures({ requests, machine }: Report, options: Options): Promise<void> {
+  if (!options.compared) return;
+  const commit = await currentCommit(options.record);
+  const entry = entryOf(requests, { commit, machine, rounds: options.rounds });
+  if (options.compareWith !== undefined)
+    console.log(compareLines(entry, findEntry(await readEntries(), options.compareWith || undefined)));
+  if (!options.record) return;
+  await appendEntry(entry);
+  console.log(`recorded ${commit} in test/bench/figures.json`);
 }
 
 type MeasureDeps = Parameters<typeof measureCreate>[0];

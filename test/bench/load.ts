@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openCacheDir } from '../../src/server/embedded/cache.js';
 import { fetchDebianPackage } from '../../src/server/embedded/debian-package.js';
-import { benchScript, cpuMs, run, runNode } from './process.js';
+import { type CpuRoots, cpuPerUnit, readCpu } from './cpu.js';
+import { benchScript, run, runNode } from './process.js';
 import type { Sample } from './rounds.js';
 
 /** What to send. `paths` is a file with one path a line, of which each request takes one at random. */
@@ -45,16 +46,32 @@ export async function openLoadGenerator(): Promise<LoadGenerator> {
   };
 }
 
-/** One sample of a load, with the processor time that the server of this pid spent on it. */
-export async function sampleLoad(generator: LoadGenerator, pid: number, load: Load): Promise<Sample> {
-  const before = cpuMs(pid);
-  const { requests, seconds, ...rest } = await generator.send(load);
-  const after = cpuMs(pid);
-  const isKnown = before !== undefined && after !== undefined;
+/** How the processor time of a sample is measured. */
+export type Meter = {
+  roots: CpuRoots;
+  /** Waits until what was answered is done with; by default that is at once. */
+  settle?: () => Promise<void>;
+};
+
+/** One sample of a load, with the processor time that every process spent on it. */
+export function sampleLoad(generator: LoadGenerator, meter: Meter, load: Load): Promise<Sample> {
+  return sampleRun(meter, () => generator.send(load));
+}
+
+/** One sample of what `run` does. */
+export async function sampleRun({ roots, settle }: Meter, run: () => Promise<LoadResult>): Promise<Sample> {
+  const before = readCpu(roots);
+  const { requests, seconds, failed, p50Ms, p99Ms, maxMs } = await run();
+  await settle?.();
+  const cpu = cpuPerUnit(before, readCpu(roots), requests);
   return {
-    perSecond: (requests - rest.failed) / seconds,
-    ...rest,
-    cpuMicros: isKnown ? ((after - before) * 1000) / requests : undefined,
+    perSecond: (requests - failed) / seconds,
+    p50Ms,
+    p99Ms,
+    maxMs,
+    failed,
+    cpuMicros: cpu.server,
+    cpu,
   };
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { COMPARED } from './figures.js';
 
 const MEASURES = [
   'create',
@@ -36,10 +37,16 @@ export type Options = {
   /** Witnessed submissions that are in the tables before anything is measured. */
   rows: number;
   jsonFile: string | undefined;
+  /** The commit, or the start of its id, that figures are compared with; empty for the newest entry. */
+  compareWith: string | undefined;
+  /** Whether the figures are appended to test/bench/figures.json. */
+  record: boolean;
   /** Only attacks whose name has this in it are run. */
   attack: string | undefined;
   /** What is attacked in place of this build: the `main.js` of another. */
   program: string | undefined;
+  /** Only the service and what it is held against, for figures that are compared between commits. */
+  compared: boolean;
   /** Where processor profiles of the API process go; none are taken when undefined. */
   profileDir: string | undefined;
 };
@@ -58,6 +65,10 @@ export const HELP = `npm run bench -- [options]
   --seconds <s>     of each contender in a round, 5 by default
   --hours <n>       that cadence simulates, 24 by default (1 with --quick)
   --rows <n>        witnessed submissions in the tables before, 100000 by default; 10000000 takes minutes and 10 GB
+  --compare         measure create, read and bundle only, and print them beside the newest entry of test/bench/figures.json:
+                    what changed by more than 5 %, as a share of the bare handler's cost, and how much the rounds differ
+  --with <commit>   compare with the entry of that commit instead
+  --record          measure the same and append the figures of the present commit to that file
   --json <file>     also write the figures there
   --profile <dir>   also write .cpuprofile files of the API process there, and print what took its time`;
 
@@ -74,6 +85,9 @@ export function readOptions(args: string[]): Options | undefined {
       rows: { type: 'string' },
       hours: { type: 'string' },
       json: { type: 'string' },
+      compare: { type: 'boolean' },
+      with: { type: 'string' },
+      record: { type: 'boolean' },
       attack: { type: 'string' },
       program: { type: 'string' },
       profile: { type: 'string' },
@@ -81,8 +95,11 @@ export function readOptions(args: string[]): Options | undefined {
   });
   if (values.help) return undefined;
   const quick = values.quick === true;
+  const compared = values.compare === true || values.with !== undefined || values.record === true;
+  if (compared && values.only !== undefined)
+    throw new Error(`--compare and --record measure ${COMPARED.join(', ')}: leave out --only`);
   return {
-    only: values.only === undefined ? MEASURES : values.only.split(',').map(measureName),
+    only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
     seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 5),
     warmUpSeconds: quick ? 1 : 3,
@@ -94,6 +111,9 @@ export function readOptions(args: string[]): Options | undefined {
     jsonFile: values.json,
     attack: values.attack,
     program: values.program,
+    compared,
+    compareWith: values.compare || values.with !== undefined ? (values.with ?? '') : undefined,
+    record: values.record === true,
     profileDir: values.profile,
   };
 }

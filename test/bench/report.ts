@@ -72,9 +72,13 @@ export function machineLine({
   return `${machine}; load by ${generator}; load average before ${loadBefore.toFixed(2)}`;
 }
 
-const REQUEST_COLUMNS = ['', 'req/s', 'of limit', 'p50 ms', 'p99 ms', 'max ms', 'CPU µs/req', 'failed'];
+const REQUEST_COLUMNS = ['', 'req/s', 'of limit', 'p50 ms', 'p99 ms', 'max ms', 'failed'];
+const CPU_COLUMNS = ['CPU µs/req', 'server', 'worker', 'Postgres', 'nats', 'all', 'min to max', 'of limit'];
 
-/** The figures of one measure of requests: medians over the rounds. */
+/**
+ * The figures of one measure of requests: medians over the rounds. "Of limit" is the first line's processor time divided
+ * by this line's, as rates are compared: below 1 is slower, or costs more.
+ */
 export function requestLines({ name, summaries, bytes, apiMib, workerMib }: Measurement): string {
   const title = bytes === undefined ? name : `${name} (${bytes} bytes)`;
   const rows = summaries.map((summary) => [
@@ -84,11 +88,31 @@ export function requestLines({ name, summaries, bytes, apiMib, workerMib }: Meas
     fixed(summary.p50Ms),
     fixed(summary.p99Ms),
     fixed(summary.maxMs),
-    whole(summary.cpuMicros),
     whole(summary.failed),
   ]);
   const memory = `peak memory: api ${whole(apiMib)} MiB, worker ${whole(workerMib)} MiB`;
-  return `\n${title}\n${table([REQUEST_COLUMNS, ...rows])}\n${memory}`;
+  return `\n${title}\n${table([REQUEST_COLUMNS, ...rows])}\n${cpuLines(summaries)}\n${memory}`;
+}
+
+/** Processor time per request of every process. */
+export function cpuLines(summaries: readonly Summary[]): string {
+  const rows = summaries.flatMap(({ name, cpu, allMicros, cpuRatio }) =>
+    cpu === undefined
+      ? []
+      : [
+          [
+            name,
+            fixed(cpu.server),
+            fixed(cpu.worker),
+            fixed(cpu.postgres),
+            fixed(cpu.nats),
+            fixed(allMicros?.median),
+            `${fixed(allMicros?.min)} to ${fixed(allMicros?.max)}`,
+            cpuRatio === undefined ? '-' : cpuRatio.median.toFixed(2),
+          ],
+        ],
+  );
+  return table([CPU_COLUMNS, ...rows]);
 }
 
 /** One line a list: how much it read, and by which indexes. */
@@ -126,18 +150,22 @@ export function witnessedLines(result: WitnessedMeasurement): string {
 }
 
 export function webhooksLines({ count, byEndpoints, fanOut, workerMib }: WebhooksMeasurement): string {
-  const row = (name: string, { perSecond, cpuMicros, ratio }: Summary, isCompared = true) => [
+  const row = ({ name, perSecond, ratio }: Summary, isCompared = true) => [
     name,
     whole(perSecond),
-    whole(cpuMicros),
     isCompared ? ratio.toFixed(2) : '',
   ];
-  const rows = byEndpoints.flatMap(({ endpoints, summaries }) =>
-    summaries.map((summary) => row(`${summary.name}, ${endpoints} endpoint(s)`, summary)),
+  const named = byEndpoints.map(({ endpoints, summaries }) =>
+    summaries.map((summary) => ({ ...summary, name: `${summary.name}, ${endpoints} endpoint(s)` })),
   );
-  for (const summary of fanOut) rows.push(row(summary.name, summary, false));
-  const columns = ['', 'per second', 'CPU µs each', 'of limit'];
-  return `\nwebhooks, ${count} a round\n${table([columns, ...rows])}\npeak memory: ${whole(workerMib)} MiB`;
+  const rows = named.flatMap((summaries) => summaries.map((summary) => row(summary)));
+  for (const summary of fanOut) rows.push(row(summary, false));
+  return [
+    `\nwebhooks, ${count} a round`,
+    table([['', 'per second', 'of limit'], ...rows]),
+    cpuLines([...named.flat(), ...fanOut]),
+    `peak memory: ${whole(workerMib)} MiB`,
+  ].join('\n');
 }
 
 export function exportsLines({ rows, bytes, summaries, grownMib }: ExportsMeasurement): string {
@@ -224,17 +252,17 @@ export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealR
 }
 
 /** Columns as wide as they need be, all but the first to the right. */
-function table(rows: readonly (readonly string[])[]): string {
+export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length))) ?? [];
   const cell = (text: string, i: number) =>
     i === 0 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0);
   return rows.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
 }
 
-function whole(value: number | undefined): string {
+export function whole(value: number | undefined): string {
   return value === undefined ? '-' : String(Math.round(value));
 }
 
-function fixed(value: number | undefined): string {
+export function fixed(value: number | undefined): string {
   return value === undefined ? '-' : value.toFixed(1);
 }

@@ -1,3 +1,5 @@
+import { allCpu, type CpuParts } from './cpu.js';
+
 /** What one contender did in one round. */
 export type Sample = {
   /** Requests that were answered, or units of work done, in a second. */
@@ -7,22 +9,32 @@ export type Sample = {
   maxMs?: number | undefined;
   /** Requests that failed or were refused. */
   failed?: number | undefined;
-  /** Processor time of the serving process per request, in microseconds: steadier than rates on a busy machine. */
+  /** Processor time of the working process per request, in microseconds: steadier than rates on a busy machine. */
   cpuMicros?: number | undefined;
+  /** Processor time per request of every process, in microseconds. */
+  cpu?: CpuParts | undefined;
 };
 
 /** Something that is measured in turns with others. */
 export type Contender = {
   name: string;
-  /** Measures for about as long as it is told. */
+  /** Measures for about that many seconds. */
   run: (seconds: number) => Promise<Sample>;
 };
 
-/** The medians over the rounds of one contender, and how it stands to the limit. */
+/** Smallest, middle and largest value over the rounds. */
+export type Spread = { min: number; median: number; max: number };
+
+/** The medians over the rounds of one contender, and how it compares with the limit. */
 export type Summary = Sample & {
   name: string;
   /** The median over the rounds of this one's rate to the first one's; 1 for the first. */
   ratio: number;
+  /** Processor time of all processes per request, in microseconds. */
+  allMicros?: Spread | undefined;
+  /** That of the first contender in the same round, divided by this one's: 1 for the first, below 1 if this costs more. */
+  cpuRatio?: Spread | undefined;
+  rate: Spread;
   samples: Sample[];
 };
 
@@ -45,17 +57,45 @@ export async function measureInTurns(
 function summarize(name: string, samples: Sample[], limits: readonly Sample[]): Summary {
   const of = (pick: (sample: Sample) => number | undefined) =>
     median(samples.map(pick).filter((value) => value !== undefined));
+  const rate = spreadOf(samples.map(({ perSecond }) => perSecond)) ?? { min: 0, median: 0, max: 0 };
   return {
     name,
     ratio: median(samples.map((sample, i) => sample.perSecond / (limits[i]?.perSecond ?? Number.NaN))) ?? 0,
-    perSecond: of((sample) => sample.perSecond) ?? 0,
+    perSecond: rate.median,
+    rate,
     p50Ms: of((sample) => sample.p50Ms),
     p99Ms: of((sample) => sample.p99Ms),
     maxMs: of((sample) => sample.maxMs),
     failed: samples.reduce((sum, sample) => sum + (sample.failed ?? 0), 0),
     cpuMicros: of((sample) => sample.cpuMicros),
+    ...summarizeCpu(samples, limits),
     samples,
   };
+}
+
+function summarizeCpu(
+  samples: readonly Sample[],
+  limits: readonly Sample[],
+): Pick<Summary, 'cpu' | 'allMicros' | 'cpuRatio'> {
+  const all = samples.flatMap(({ cpu }) => (cpu === undefined ? [] : allCpu(cpu)));
+  if (all.length < samples.length || all.length === 0) return {};
+  const of = (part: keyof CpuParts) => median(samples.map(({ cpu }) => cpu?.[part] ?? 0)) ?? 0;
+  const ratios = all.flatMap((micros, i) => {
+    const limit = limits[i]?.cpu;
+    return limit === undefined ? [] : allCpu(limit) / micros;
+  });
+  return {
+    cpu: { server: of('server'), worker: of('worker'), postgres: of('postgres'), nats: of('nats') },
+    allMicros: spreadOf(all),
+    cpuRatio: spreadOf(ratios),
+  };
+}
+
+/** Undefined of no values. */
+export function spreadOf(values: readonly number[]): Spread | undefined {
+  const middle = median(values);
+  if (middle === undefined) return undefined;
+  return { min: Math.min(...values), median: middle, max: Math.max(...values) };
 }
 
 /** The middle value; undefined of none. */

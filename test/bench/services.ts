@@ -27,6 +27,8 @@ export type Services = {
   env: Record<string, string>;
   /** Makes an empty database and returns its URL. */
   createDatabase: (name: string) => Promise<string>;
+  /** The Postgres and the nats-server that all share. */
+  pids: { postgres: number; nats: number };
 };
 
 const LIMIT = 1_000_000_000;
@@ -38,13 +40,25 @@ export async function startServices(hooks: ShutdownHooks): Promise<Services> {
   hooks.add(() => rm(dir, { recursive: true, force: true }));
   const servers = await startLocalServers();
   hooks.add(servers.stop);
+  const authority = await startAuthority(dir, hooks);
   const createDatabase = (name: string) => makeDatabase(servers.databaseUrl, name);
+  const pids = { postgres: servers.postgresPid, nats: servers.natsPid };
+  return openService({ dir, createDatabase, pids, natsUrl: servers.natsUrl, authority }, hooks);
+}
+
+type ServiceParts = Pick<Services, 'dir' | 'createDatabase' | 'pids'> & {
+  natsUrl: string;
+  authority: object;
+};
+
+async function openService(parts: ServiceParts, hooks: ShutdownHooks): Promise<Services> {
+  const { dir, createDatabase, natsUrl, authority } = parts;
   const databaseUrl = await createDatabase('service');
   const secrets = await openSecrets(dir);
   const env = {
     DATABASE_URL: databaseUrl,
-    NATS_URL: servers.natsUrl,
-    WITNESSES: JSON.stringify([await startAuthority(dir, hooks)]),
+    NATS_URL: natsUrl,
+    WITNESSES: JSON.stringify([authority]),
     CHECKPOINT_REGISTER: join(dir, 'register'),
     LOG_DOMAIN: 'localhost',
     DATA_DIR: dir,
@@ -63,7 +77,7 @@ export async function startServices(hooks: ShutdownHooks): Promise<Services> {
   } as const;
   const { key } = await makeKey(pool, secrets.secretKeys, wanted);
   await liftLimits(pool);
-  return { dir, databaseUrl, apiKey: key, projectId, env, createDatabase };
+  return { dir, databaseUrl, apiKey: key, projectId, env, createDatabase, pids: parts.pids };
 }
 
 /** Any free ports, and no request log: writing it to a pipe that this process reads would be measured too. */
@@ -73,9 +87,9 @@ export const PROCESS_ENV = { HOST: '127.0.0.1', PORT: '0', OPS_PORT: '0', LOG_LE
 export function startRole(
   { env }: Pick<Services, 'env'>,
   role: 'api' | 'worker',
-  nodeArgs: readonly string[] = [],
+  { nodeArgs = [], args = [] }: { nodeArgs?: readonly string[]; args?: readonly string[] } = {},
 ): Promise<NodeProcess> {
-  return startNode([ATTEST, role], { env, nodeArgs });
+  return startNode([ATTEST, role, ...args], { env, nodeArgs });
 }
 
 /** The address in the line `ready <address>`. */

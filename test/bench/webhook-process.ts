@@ -8,6 +8,7 @@ import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { deliver } from '../../src/server/pipeline/webhooks/deliver.js';
 import { signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { openWebhooks } from '../../src/server/process/webhook-sending.js';
+import { connectPool } from '../../src/server/store/database/connect.js';
 import { claimDeliveries } from '../../src/server/store/webhooks/webhook-deliveries.js';
 import { leaseWebhook } from '../../src/server/store/webhooks/webhook-leases.js';
 import { peakMib } from './process.js';
@@ -17,10 +18,12 @@ export type WebhookResult = { seconds: number; cpuSeconds: number; peakMib: numb
 
 /** `bare` posts; the others work for subscriptions. */
 export type WebhookTask =
-  | { kind: 'bare'; urls: string[]; body: string; count: number; width: number }
+  | { kind: 'bare'; urls: string[]; body: string; count: number; width: number; databaseUrl?: string }
   | { kind: 'send' | 'claim'; databaseUrl: string; dir: string; webhookIds: string[]; count: number };
 
 const CLAIM_ROWS = 32;
+/** Connections, as many as a service process has. */
+const RECORDING = 10;
 const LEASE_MS = 600_000;
 
 const task = JSON.parse(process.argv[2] ?? '') as WebhookTask;
@@ -39,9 +42,11 @@ console.log(
 );
 process.exit(0);
 
-/** Signs and posts, so many at a time for each endpoint. */
-async function postAll({ urls, body, count, width }: Extract<WebhookTask, { kind: 'bare' }>): Promise<void> {
+/** Signs and posts, so many at a time for each endpoint, and records each in a row, given a database. */
+async function postAll(task: Extract<WebhookTask, { kind: 'bare' }>): Promise<void> {
+  const { urls, body, count, width, databaseUrl } = task;
   const agent = new Agent();
+  const record = databaseUrl === undefined ? async () => {} : await openRecords(databaseUrl);
   const keys = [randomBytes(32)];
   let left = count;
   const loop = async (url: string) => {
@@ -51,9 +56,19 @@ async function postAll({ urls, body, count, width }: Extract<WebhookTask, { kind
       const headers = { 'content-type': 'application/json', 'user-agent': 'bench', ...signed };
       const answer = await agent.request({ origin, path, method: 'POST', headers, body });
       await answer.body.dump();
+      await record(answer.statusCode);
     }
   };
   await Promise.all(urls.flatMap((url) => Array.from({ length: width }, () => loop(url))));
+}
+
+/** One durable row a delivery, with what the service keeps of each: time, status, duration and the answer's start. */
+async function openRecords(url: string): Promise<(status: number) => Promise<unknown>> {
+  const pool = connectPool({ url, name: 'bare', max: RECORDING, statementTimeoutMs: 10_000 });
+  await pool`CREATE TABLE IF NOT EXISTS bare_delivery (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), status int, duration_ms int,
+    body text)`;
+  return (status) => pool`INSERT INTO bare_delivery (status, duration_ms, body) VALUES (${status}, 1, '')`;
 }
 
 async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<void> {

@@ -9,6 +9,7 @@ import { deriveKeyRing } from '../../src/server/keys/key-ring.js';
 import { formatSecret } from '../../src/server/pipeline/webhooks/sign.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { insertWebhook } from '../../src/server/store/webhooks/webhooks.js';
+import { cpuPerUnit, readCpu } from './cpu.js';
 import type { Options } from './options.js';
 import { benchScript, runNode, startNode } from './process.js';
 import { type Contender, measureInTurns, type Sample, type Summary } from './rounds.js';
@@ -48,10 +49,14 @@ export async function measureWebhooks(services: Services, options: Options): Pro
       UPDATE project SET webhook_deliveries_per_second = ${UNLIMITED}, webhook_deliveries_burst = ${UNLIMITED}`;
     const count = Math.min(options.deliveries, options.rows);
     let workerMib: number | undefined;
+    const bareUrl = await services.createDatabase('bare_webhooks');
     const runTask = async (task: WebhookTask): Promise<Sample> => {
+      const before = readCpu(services.pids);
       const result = await runNode<WebhookResult>([benchScript('webhook-process'), JSON.stringify(task)]);
       if (task.kind === 'send') workerMib = Math.max(workerMib ?? 0, result.peakMib ?? 0) || undefined;
-      return { perSecond: count / result.seconds, cpuMicros: (result.cpuSeconds / count) * 1e6 };
+      const cpuMicros = (result.cpuSeconds / count) * 1e6;
+      const others = cpuPerUnit(before, readCpu(services.pids), count);
+      return { perSecond: count / result.seconds, cpuMicros, cpu: { ...others, server: cpuMicros } };
     };
     const work = async (kind: 'send' | 'claim', webhookIds: string[]) => {
       await layRanges(pool, webhookIds, count);
@@ -67,7 +72,14 @@ export async function measureWebhooks(services: Services, options: Options): Pro
       const webhookIds = await subscribe(pool, services, urls);
       const width = endpoints === 1 ? WIDTH_OF_ONE : WIDTH_OF_MANY;
       const contenders: Contender[] = [
-        { name: 'bare undici loop', run: () => runTask({ kind: 'bare', urls, body: BODY, count, width }) },
+        {
+          name: 'bare undici loop, one row each',
+          run: () => runTask({ kind: 'bare', urls, body: BODY, count, width, databaseUrl: bareUrl }),
+        },
+        {
+          name: 'bare undici loop',
+          run: () => runTask({ kind: 'bare', urls, body: BODY, count, width }),
+        },
         { name: 'deliveries', run: () => work('send', webhookIds) },
       ];
       const summaries = await measureInTurns(contenders, { ...options, warmUpSeconds: 0 });

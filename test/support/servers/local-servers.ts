@@ -10,6 +10,8 @@ import { stopLeftovers } from '../../../src/server/embedded/stop-process.js';
 export interface LocalServers {
   databaseUrl: string;
   natsUrl: string;
+  postgresPid: number;
+  natsPid: number;
   /** Stops both and removes their data. */
   stop(): Promise<void>;
 }
@@ -38,7 +40,14 @@ export async function startLocalServers(): Promise<LocalServers> {
       if (!exit.expected) console.error('# a local server died:', exit);
     });
   }
-  return { databaseUrl: servers[0]!.url, natsUrl: servers[1]!.url, stop };
+  const [postgres, nats] = [servers[0]!, servers[1]!];
+  return {
+    databaseUrl: postgres.url,
+    natsUrl: nats.url,
+    postgresPid: postgres.pid,
+    natsPid: nats.pid,
+    stop,
+  };
 }
 
 /** Stops servers and removes directories that killed runs left behind. */
