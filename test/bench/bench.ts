@@ -4,15 +4,18 @@ import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { measureAudit } from './audit.js';
 import { measureCadence } from './cadence.js';
+import { measureCold } from './cold.js';
 import { measureExports } from './exports.js';
 import { appendEntry, compareLines, currentCommit, entryOf, findEntry, readEntries } from './figures.js';
 import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
+import { measureKeyed } from './keyed.js';
 import { explainLists } from './lists.js';
 import { openLoadGenerator } from './load.js';
 import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
+import { measureProcesses } from './processes.js';
 import { measureProofs } from './proofs.js';
 import {
   auditLines,
@@ -26,12 +29,13 @@ import {
   planLines,
   proofsLines,
   type Report,
-  requestLines,
   sealLines,
   webhooksLines,
   witnessedLines,
 } from './report.js';
+import { requestLines } from './request-report.js';
 import { measureCreate, measureRead } from './requests.js';
+import type { Measurement } from './roles.js';
 import { measureSeal } from './seal.js';
 import { startServices } from './services.js';
 import { measureWebhooks } from './webhooks.js';
@@ -65,13 +69,17 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   const generator = await openLoadGenerator();
   const machine = describeMachine(generator);
   console.log(machineLine(machine));
+  // An unknown commit is an error before anything is measured.
+  if (options.compareWith) findEntry(await readEntries(), options.compareWith);
   const services = await startServices(hooks);
   const deps = { services, generator, options };
   const filled = await fillService(services, options.rows);
   console.log(filledLine(options.rows, filled));
   const report: Report = { machine, rows: options.rows, filled, requests: [] };
   for (const name of options.only) {
+    const startedMs = performance.now();
     console.log(await measure(name, deps, report));
+    console.log(`${name} took ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   }
   await compareFigures(report, options);
   const json = JSON.stringify(report, null, 2);
@@ -128,9 +136,18 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
       report.witnessed = await measureWitnessed(services, options);
       return witnessedLines(report.witnessed);
     default: {
-      const measured = name === 'create' ? await measureCreate(deps) : await measureRead(deps, name);
-      report.requests.push(measured);
-      return requestLines(measured);
+      const measured = await measureRequests(name, deps);
+      report.requests.push(...measured);
+      return measured.map(requestLines).join('\n');
     }
   }
+}
+
+type RequestMeasure = 'create' | 'keyed' | 'processes' | 'read' | 'bundle' | 'cold' | 'list';
+
+async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise<Measurement[]> {
+  if (name === 'create') return [await measureCreate(deps)];
+  if (name === 'keyed') return [await measureKeyed(deps)];
+  if (name === 'cold') return [await measureCold(deps)];
+  return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];
 }

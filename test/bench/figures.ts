@@ -2,8 +2,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { run } from './process.js';
-import { fixed, type Machine, table } from './report.js';
-import type { Measurement } from './requests.js';
+import type { Machine } from './report.js';
+import type { Measurement } from './roles.js';
+import { fixed, table } from './table.js';
 
 /** What is compared between commits. */
 export const COMPARED = ['create', 'read', 'bundle'] as const;

@@ -3,6 +3,8 @@ import { COMPARED } from './figures.js';
 
 const MEASURES = [
   'create',
+  'keyed',
+  'processes',
   'read',
   'bundle',
   'cold',
@@ -45,6 +47,10 @@ export type Options = {
   attack: string | undefined;
   /** What is attacked in place of this build: the `main.js` of another. */
   program: string | undefined;
+  /** Leaves of the large log that `cold` makes. */
+  coldRows: number;
+  /** Idempotency keys of the large table that `keyed` makes. */
+  keys: number;
   /** Only the service and what it is held against, for figures that are compared between commits. */
   compared: boolean;
   /** Where processor profiles of the API process go; none are taken when undefined. */
@@ -53,7 +59,8 @@ export type Options = {
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    cold reads more submissions than are kept; proofs makes proofs and bundles that are not kept,
+                    keyed creates over a new, a small and a large table of keys; processes compares one API process
+                    with two; cold reads more submissions than are kept, in a small and in a large log; proofs makes proofs and bundles that are not kept,
                     which costs the same in logs of any size; plans prints what Postgres does for lists;
                     cadence simulates a day of ten witnesses, and counts the requests to each;
                     hostile runs attacks and prints what they cost; audit reads a log of as many rows;
@@ -62,9 +69,10 @@ export const HELP = `npm run bench -- [options]
   --program <path>  attack this main.js of another version
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
-  --seconds <s>     of each contender in a round, 5 by default
+  --seconds <s>     of each contender in a round, 3 by default
   --hours <n>       that cadence simulates, 24 by default (1 with --quick)
-  --rows <n>        witnessed submissions in the tables before, 100000 by default; 10000000 takes minutes and 10 GB
+  --rows <n>        witnessed submissions in the tables before, 50000 by default; 10000000 takes minutes and 10 GB
+  --cold-rows <n>   those of the larger log that cold reads as well, 1000000 by default
   --compare         measure create, read and bundle only, and print them beside the newest entry of test/bench/figures.json:
                     what changed by more than 5 %, as a share of the bare handler's cost, and how much the rounds differ
   --with <commit>   compare with the entry of that commit instead
@@ -83,6 +91,7 @@ export function readOptions(args: string[]): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       rows: { type: 'string' },
+      'cold-rows': { type: 'string' },
       hours: { type: 'string' },
       json: { type: 'string' },
       compare: { type: 'boolean' },
@@ -101,17 +110,19 @@ export function readOptions(args: string[]): Options | undefined {
   return {
     only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
-    seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 5),
-    warmUpSeconds: quick ? 1 : 3,
+    seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 3),
+    warmUpSeconds: quick ? 1 : 2,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
     hours: wholeNumber('hours', values.hours, quick ? 1 : 24),
     deliveries: quick ? 4_000 : 20_000,
-    rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 100_000)),
+    rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 50_000)),
     jsonFile: values.json,
     attack: values.attack,
     program: values.program,
     compared,
+    coldRows: wholeNumber('cold-rows', values['cold-rows'], quick ? 60_000 : 1_000_000),
+    keys: quick ? 20_000 : 300_000,
     compareWith: values.compare || values.with !== undefined ? (values.with ?? '') : undefined,
     record: values.record === true,
     profileDir: values.profile,

@@ -7,10 +7,12 @@ import type { HostileRow } from './hostile.js';
 import type { ListPlan } from './lists.js';
 import type { LoadGenerator } from './load.js';
 import type { ProofsMeasurement } from './proofs.js';
-import type { Measurement } from './requests.js';
+import { cpuLines } from './request-report.js';
+import type { Measurement } from './roles.js';
 import type { Summary } from './rounds.js';
 import type { SealMeasurement } from './seal.js';
 import type { SealResult } from './seal-process.js';
+import { fixed, table, whole } from './table.js';
 import type { WebhooksMeasurement } from './webhooks.js';
 import type { WitnessedMeasurement } from './witnessed.js';
 
@@ -70,49 +72,6 @@ export function machineLine({
 }: Machine): string {
   const machine = `${cores} cores (${cpu}), ${memoryMib} MiB, ${platform}, Node ${node}`;
   return `${machine}; load by ${generator}; load average before ${loadBefore.toFixed(2)}`;
-}
-
-const REQUEST_COLUMNS = ['', 'req/s', 'of limit', 'p50 ms', 'p99 ms', 'max ms', 'failed'];
-const CPU_COLUMNS = ['CPU µs/req', 'server', 'worker', 'Postgres', 'nats', 'all', 'min to max', 'of limit'];
-
-/**
- * The figures of one measure of requests: medians over the rounds. "Of limit" is the first line's processor time divided
- * by this line's, as rates are compared: below 1 is slower, or costs more.
- */
-export function requestLines({ name, summaries, bytes, apiMib, workerMib }: Measurement): string {
-  const title = bytes === undefined ? name : `${name} (${bytes} bytes)`;
-  const rows = summaries.map((summary) => [
-    summary.name,
-    whole(summary.perSecond),
-    summary.ratio.toFixed(2),
-    fixed(summary.p50Ms),
-    fixed(summary.p99Ms),
-    fixed(summary.maxMs),
-    whole(summary.failed),
-  ]);
-  const memory = `peak memory: api ${whole(apiMib)} MiB, worker ${whole(workerMib)} MiB`;
-  return `\n${title}\n${table([REQUEST_COLUMNS, ...rows])}\n${cpuLines(summaries)}\n${memory}`;
-}
-
-/** Processor time per request of every process. */
-export function cpuLines(summaries: readonly Summary[]): string {
-  const rows = summaries.flatMap(({ name, cpu, allMicros, cpuRatio }) =>
-    cpu === undefined
-      ? []
-      : [
-          [
-            name,
-            fixed(cpu.server),
-            fixed(cpu.worker),
-            fixed(cpu.postgres),
-            fixed(cpu.nats),
-            fixed(allMicros?.median),
-            `${fixed(allMicros?.min)} to ${fixed(allMicros?.max)}`,
-            cpuRatio === undefined ? '-' : cpuRatio.median.toFixed(2),
-          ],
-        ],
-  );
-  return table([CPU_COLUMNS, ...rows]);
 }
 
 /** One line a list: how much it read, and by which indexes. */
@@ -249,20 +208,4 @@ export function filesLines(entered: readonly FilesEntered[]): string {
 
 export function filledLine(rows: number, { cpuSeconds, seconds, peakMib }: SealResult): string {
   return `${rows} submissions in the tables; sealing them took ${cpuSeconds.toFixed(1)} s of CPU, ${seconds.toFixed(1)} s in all, ${whole(peakMib)} MiB`;
-}
-
-/** Columns as wide as they need be, all but the first to the right. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length))) ?? [];
-  const cell = (text: string, i: number) =>
-    i === 0 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0);
-  return rows.map((row) => row.map(cell).join('  ').trimEnd()).join('\n');
-}
-
-export function whole(value: number | undefined): string {
-  return value === undefined ? '-' : String(Math.round(value));
-}
-
-export function fixed(value: number | undefined): string {
-  return value === undefined ? '-' : value.toFixed(1);
 }

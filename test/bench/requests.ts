@@ -1,90 +1,24 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
-import { withShutdownHooks } from '../../src/server/core/shutdown.js';
-import { untilAtRest } from './cpu.js';
 import { pickIds } from './fill.js';
 import { listCases } from './lists.js';
-import { type LoadGenerator, type LoadResult, type Meter, sampleLoad, sampleRun } from './load.js';
-import type { Options } from './options.js';
-import { benchScript, type NodeProcess, peakMib, runNode, startNode } from './process.js';
-import { findProfile, printProfile } from './profile.js';
-import { type Contender, measureInTurns, type Sample, type Summary } from './rounds.js';
-import { readyUrl, type Services, startRole } from './services.js';
-
-/** The figures of one measure, and the memory peaks of the two processes while it ran. */
-export type Measurement = {
-  name: string;
-  summaries: Summary[];
-  /** Bytes of an answer; undefined where it is not the same for both. */
-  bytes?: number;
-  apiMib: number | undefined;
-  workerMib: number | undefined;
-};
-
-/** What every measure of requests is given. */
-export type RequestMeasures = { services: Services; generator: LoadGenerator; options: Options };
-
-type Roles = { api: NodeProcess; worker: NodeProcess };
-type Start = (args: string[]) => Promise<NodeProcess>;
-
-/**
- * Runs one measure against an api and a worker process of its own, so that each starts equally fresh and the memory
- * peaks are its own.
- */
-async function withRoles(
-  { services, options }: RequestMeasures,
-  name: string,
-  contend: (roles: Roles, start: Start) => Promise<{ contenders: Contender[]; bytes?: number }>,
-): Promise<Measurement> {
-  const profileDir = options.profileDir && join(options.profileDir, name);
-  const measurement = await withShutdownHooks(async (hooks) => {
-    const worker = await startRole(services, 'worker');
-    hooks.add(worker.stop);
-    const nodeArgs = profileDir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDir];
-    const api = await startRole(services, 'api', { nodeArgs });
-    hooks.add(api.stop);
-    const start = async (args: string[]) => {
-      const started = await startNode(args);
-      hooks.add(started.stop);
-      return started;
-    };
-    const { contenders, bytes } = await contend({ api, worker }, start);
-    // A profile is of one surface.
-    const measured = profileDir === undefined ? contenders : contenders.slice(0, 2);
-    const summaries = await measureInTurns(measured, options);
-    return {
-      name,
-      summaries,
-      ...(bytes === undefined ? {} : { bytes }),
-      apiMib: peakMib(api.pid),
-      workerMib: peakMib(worker.pid),
-    };
-  });
-  if (profileDir !== undefined) await printProfile(name, await findProfile(profileDir));
-  return measurement;
-}
-
-/** The processes whose time counts: with the service also its worker's, until all it was given is witnessed. */
-function meterOf({ pids }: Services, server: NodeProcess, worker?: NodeProcess): Meter {
-  const roots = { server: server.pid, ...pids };
-  if (worker === undefined) return { roots };
-  return { roots: { ...roots, worker: worker.pid }, settle: () => untilAtRest(worker.pid) };
-}
+import { type LoadResult, type Meter, sampleLoad, sampleRun } from './load.js';
+import { benchScript, type NodeProcess, runNode } from './process.js';
+import { type Measurement, meterOf, type RequestMeasures, type Start, withRoles } from './roles.js';
+import type { Contender, Sample } from './rounds.js';
+import { readyUrl, type Services } from './services.js';
 
 /** Creation beside a handler that does only what the specification wants of each; then over the other surfaces. */
 export async function measureCreate(deps: RequestMeasures): Promise<Measurement> {
-  const { services, generator, options } = deps;
+  const { services, options } = deps;
   const bareUrl = await services.createDatabase('bare');
   return withRoles(deps, 'create', async ({ api, worker }, start) => {
     const limit = await start([benchScript('limit-server'), 'create', join(services.dir, 'bare'), bareUrl]);
     const { createAttestation } = AttestationService.method;
     const rpcPath = `/${createAttestation.parent.typeName}/${createAttestation.name}`;
     const path = '/v1/attestations';
-    const post = (server: NodeProcess, meter: Meter, what: { path: string; keyed?: boolean }) => {
-      const load = { baseUrl: readyUrl(server), apiKey: services.apiKey, method: 'post', ...what } as const;
-      return (seconds: number) => sampleLoad(generator, meter, { ...load, seconds });
-    };
+    const post = poster(deps);
     const meter = meterOf(services, api, worker);
     const contenders = [
       { name: FAIR, run: post(limit, meterOf(services, limit), { path }) },
@@ -102,6 +36,14 @@ export async function measureCreate(deps: RequestMeasures): Promise<Measurement>
   });
 }
 
+/** Sends creates to a server. */
+export function poster({ services, generator }: RequestMeasures) {
+  return (server: NodeProcess, meter: Meter, what: { path: string; keyed?: boolean }) => {
+    const load = { baseUrl: readyUrl(server), apiKey: services.apiKey, method: 'post', ...what } as const;
+    return (seconds: number): Promise<Sample> => sampleLoad(generator, meter, { ...load, seconds });
+  };
+}
+
 /** The first contender of creates. */
 const FAIR = 'bare Fastify: signature, hashes, row';
 
@@ -114,69 +56,74 @@ function sampleGrpc(
   return sampleRun(meter, () => runNode<LoadResult>([benchScript('grpc-load'), load]));
 }
 
-/** Over how many submissions reads are spread: few enough to be kept, and many more. */
+/** Over how many submissions reads are spread: few enough to be kept. */
 const FEW_IDS = 2_000;
-const MANY_IDS = 50_000;
 /** Of how many answers one is taken for the limit to send. */
 const TRIED = 25;
+/** Lists that are measured under load; `plans` has all. */
+const LISTS = ['status=witnessed', 'a schema nobody uses', 'all together'];
 
 /** Where reads of each kind go, given ids of submissions. */
-const READS: Record<'read' | 'bundle' | 'cold' | 'list', (ids: readonly string[]) => string[]> = {
+const READS: Record<'read' | 'bundle' | 'list', (ids: readonly string[]) => string[]> = {
   read: (ids) => ids.map((id) => `/v1/attestations/${id}`),
   bundle: (ids) => ids.map((id) => `/v1/attestations/${id}/bundle`),
-  cold: (ids) => ids.map((id) => `/v1/attestations/${id}`),
   list: () => ['/v1/attestations?limit=50'],
 };
 
 /** A kind of read over many submissions, beside a handler that reads as much from Postgres, and one that need not. */
 export async function measureRead(deps: RequestMeasures, name: keyof typeof READS): Promise<Measurement> {
-  const { services, generator, options } = deps;
+  const { services, options } = deps;
   return withRoles(deps, name, async ({ api, worker }, start) => {
-    const paths = READS[name](await pickIds(services, options.rows, name === 'cold' ? MANY_IDS : FEW_IDS));
+    const paths = READS[name](await pickIds(services, options.rows, FEW_IDS));
     const answer = await fetchTypical(readyUrl(api), paths, services.apiKey);
     const answerFile = join(services.dir, `${name}.json`);
     await writeFile(answerFile, answer);
-    const limits = await startLimits(deps, name, answerFile, start);
-    const get = async (server: NodeProcess, what: string, paths: readonly string[]) => {
-      const pathsFile = join(services.dir, `${name} ${what}`.replaceAll(/\W+/g, '-'));
-      await writeFile(pathsFile, `${paths.join('\n')}\n`);
-      const load = {
-        baseUrl: readyUrl(server),
-        apiKey: services.apiKey,
-        method: 'get',
-        paths: pathsFile,
-      } as const;
-      const meter = meterOf(services, server, server === api ? worker : undefined);
-      return { name: what, run: (seconds: number) => sampleLoad(generator, meter, { ...load, seconds }) };
-    };
+    const get = getter(deps);
+    const { server, ...limit } = await startLimit(deps, name, answerFile, start);
+    const service = { server: api, meter: meterOf(services, api, worker) };
     const contenders = [
-      await get(limits.fair.server, limits.fair.name, paths),
-      await get(api, 'REST', paths),
+      await get(limit.name, { server, meter: meterOf(services, server) }, paths),
+      await get('REST', service, paths),
     ];
     if (options.compared) return { bytes: answer.length, contenders };
-    const more: [string, readonly string[]][] =
-      name === 'cold' ? [['REST, bundle', paths.map((path) => `${path}/bundle`)]] : [];
-    if (name === 'list')
-      more.push(
-        ...(await listCases(services)).map(({ name, path }): [string, string[]] => [`REST, ${name}`, [path]]),
-      );
-    for (const [what, these] of more) contenders.push(await get(api, what, these));
-    contenders.push(await get(await limits.startMemory(), 'bare Fastify, bytes in memory', paths));
+    for (const list of name === 'list' ? await listCases(services) : [])
+      if (LISTS.includes(list.name)) contenders.push(await get(`REST, ${list.name}`, service, [list.path]));
+    const memory = await start([benchScript('limit-server'), 'bytes', answerFile]);
+    const meter = meterOf(services, memory);
+    contenders.push(await get('bare Fastify, bytes in memory', { server: memory, meter }, paths));
     return { bytes: answer.length, contenders };
   });
 }
 
-/** The handler that reads are held against, and one that answers from memory. */
-async function startLimits({ services }: RequestMeasures, name: string, answerFile: string, start: Start) {
+/** The handler that a kind of read is held against. */
+async function startLimit({ services }: RequestMeasures, name: string, answerFile: string, start: Start) {
   const script = benchScript('limit-server');
-  const startMemory = () => start([script, 'bytes', answerFile]);
   if (name === 'list') {
     const { databaseUrl, projectId } = services;
     const server = await start([script, 'list', answerFile, databaseUrl, projectId]);
-    return { fair: { server, name: 'bare Fastify, 51 rows and a template' }, startMemory };
+    return { server, name: 'bare Fastify, 51 rows and a template' };
   }
   const server = await start([script, 'rows', answerFile, await services.createDatabase(`bare_${name}`)]);
-  return { fair: { server, name: 'bare Fastify, a row of Postgres' }, startMemory };
+  return { server, name: 'bare Fastify, a row of Postgres' };
+}
+
+/** Makes contenders that read some paths of a server at random. */
+export function getter({ services, generator }: RequestMeasures) {
+  return async (
+    name: string,
+    { server, meter }: { server: NodeProcess; meter: Meter },
+    paths: readonly string[],
+  ): Promise<Contender> => {
+    const pathsFile = join(services.dir, `paths-${server.pid}-${name}`.replaceAll(/\W+/g, '-'));
+    await writeFile(pathsFile, `${paths.join('\n')}\n`);
+    const load = {
+      baseUrl: readyUrl(server),
+      apiKey: services.apiKey,
+      method: 'get',
+      paths: pathsFile,
+    } as const;
+    return { name, run: (seconds) => sampleLoad(generator, meter, { ...load, seconds }) };
+  };
 }
 
 /** Of some answers the one of middle length. */

@@ -98,9 +98,11 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   return { min: Math.min(...values), median: middle, max: Math.max(...values) };
 }
 
-/** The middle value; undefined of none. */
+/** The middle value, or the mean of the two in the middle; undefined of none. */
 export function median(values: readonly number[]): number | undefined {
-  return quantile(values, 0.5);
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return low === undefined || high === undefined ? undefined : (low + high) / 2;
 }
 
 /** The value below which a share of the values lies; undefined of none. */

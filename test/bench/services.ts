@@ -43,7 +43,23 @@ export async function startServices(hooks: ShutdownHooks): Promise<Services> {
   const authority = await startAuthority(dir, hooks);
   const createDatabase = (name: string) => makeDatabase(servers.databaseUrl, name);
   const pids = { postgres: servers.postgresPid, nats: servers.natsPid };
-  return openService({ dir, createDatabase, pids, natsUrl: servers.natsUrl, authority }, hooks);
+  return openService({ dir, createDatabase, pids, natsUrl: servers.natsUrl, authority }, 'service', hooks);
+}
+
+/** Another installation beside it, with a database, secrets and a log of its own, on the same servers. */
+export async function openAnotherService(
+  { dir, createDatabase, pids, env }: Services,
+  name: string,
+  hooks: ShutdownHooks,
+): Promise<Services> {
+  const [authority] = JSON.parse(env.WITNESSES ?? '') as object[];
+  const parts = { createDatabase, pids, natsUrl: env.NATS_URL ?? '', authority: authority ?? {} };
+  return openService({ ...parts, dir: await makeDir(join(dir, name)) }, name, hooks);
+}
+
+async function makeDir(dir: string): Promise<string> {
+  await mkdir(dir, { recursive: true });
+  return dir;
 }
 
 type ServiceParts = Pick<Services, 'dir' | 'createDatabase' | 'pids'> & {
@@ -51,9 +67,9 @@ type ServiceParts = Pick<Services, 'dir' | 'createDatabase' | 'pids'> & {
   authority: object;
 };
 
-async function openService(parts: ServiceParts, hooks: ShutdownHooks): Promise<Services> {
+async function openService(parts: ServiceParts, name: string, hooks: ShutdownHooks): Promise<Services> {
   const { dir, createDatabase, natsUrl, authority } = parts;
-  const databaseUrl = await createDatabase('service');
+  const databaseUrl = await createDatabase(name);
   const secrets = await openSecrets(dir);
   const env = {
     DATABASE_URL: databaseUrl,

@@ -59,12 +59,11 @@ export async function startApiProcesses(deps: ProcessesDeps, hooks: ShutdownHook
     keep(slot, child);
     log.info({ api_pid: child.pid }, 'an API process serves');
   }
-  onSignals(hooks, {
-    SIGHUP: () => {
-      for (const { child } of slots) child?.signal('SIGHUP');
-    },
-    SIGUSR2: once(() => replaceAll(slots, { start, keep, log, stopping: stopping.signal })),
+  onSignal('SIGHUP', hooks, () => {
+    for (const { child } of slots) child?.signal('SIGHUP');
   });
+  const replace = once(() => replaceAll(slots, { start, keep, log, stopping: stopping.signal }));
+  onSignal('SIGUSR2', hooks, replace);
   const serving = () => slots.flatMap(({ child }) => child ?? []);
   return {
     addresses,
@@ -165,11 +164,9 @@ async function askAll<Q extends 'metrics' | 'reasons'>(children: readonly ApiChi
   return answers.flatMap((answer) => (answer === undefined ? [] : [answer]));
 }
 
-function onSignals(hooks: ShutdownHooks, handlers: Partial<Record<NodeJS.Signals, () => void>>): void {
-  for (const [signal, handle] of Object.entries(handlers)) {
-    process.on(signal, handle);
-    hooks.add(async () => process.off(signal, handle));
-  }
+function onSignal(signal: NodeJS.Signals, hooks: ShutdownHooks, handle: () => void): void {
+  process.on(signal, handle);
+  hooks.add(async () => process.off(signal, handle));
 }
 
 /** Starts the work unless it is under way. */

@@ -1,0 +1,71 @@
+import { join } from 'node:path';
+import { withShutdownHooks } from '../../src/server/core/shutdown.js';
+import { untilAtRest } from './cpu.js';
+import type { LoadGenerator, Meter } from './load.js';
+import type { Options } from './options.js';
+import { type NodeProcess, peakMib, startNode } from './process.js';
+import { findProfile, printProfile } from './profile.js';
+import { type Contender, measureInTurns, type Summary } from './rounds.js';
+import { type Services, startRole } from './services.js';
+
+/** The figures of one measure, and the memory peaks of the two processes while it ran. */
+export type Measurement = {
+  name: string;
+  summaries: Summary[];
+  /** Bytes of an answer; undefined where it is not the same for both. */
+  bytes?: number;
+  apiMib: number | undefined;
+  workerMib: number | undefined;
+};
+
+/** What every measure of requests is given. */
+export type RequestMeasures = { services: Services; generator: LoadGenerator; options: Options };
+
+/** The service's processes. */
+export type Roles = { api: NodeProcess; worker: NodeProcess };
+/** Starts a script of Node's, until the measure ends. */
+export type Start = (args: string[]) => Promise<NodeProcess>;
+
+/**
+ * Runs one measure against an api and a worker process of its own, so that each starts equally fresh and the memory
+ * peaks are its own.
+ */
+export async function withRoles(
+  { services, options }: RequestMeasures,
+  name: string,
+  contend: (roles: Roles, start: Start) => Promise<{ contenders: Contender[]; bytes?: number }>,
+): Promise<Measurement> {
+  const profileDir = options.profileDir && join(options.profileDir, name);
+  const measurement = await withShutdownHooks(async (hooks) => {
+    const worker = await startRole(services, 'worker');
+    hooks.add(worker.stop);
+    const nodeArgs = profileDir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDir];
+    const api = await startRole(services, 'api', { nodeArgs });
+    hooks.add(api.stop);
+    const start = async (args: string[]) => {
+      const started = await startNode(args);
+      hooks.add(started.stop);
+      return started;
+    };
+    const { contenders, bytes } = await contend({ api, worker }, start);
+    // A profile is of one surface.
+    const measured = profileDir === undefined ? contenders : contenders.slice(0, 2);
+    const summaries = await measureInTurns(measured, options);
+    return {
+      name,
+      summaries,
+      ...(bytes === undefined ? {} : { bytes }),
+      apiMib: peakMib(api.pid),
+      workerMib: peakMib(worker.pid),
+    };
+  });
+  if (profileDir !== undefined) await printProfile(name, await findProfile(profileDir));
+  return measurement;
+}
+
+/** The processes whose time counts: with the service also its worker's, until all it was given is witnessed. */
+export function meterOf({ pids }: Services, server: NodeProcess, worker?: NodeProcess): Meter {
+  const roots = { server: server.pid, ...pids };
+  if (worker === undefined) return { roots };
+  return { roots: { ...roots, worker: worker.pid }, settle: () => untilAtRest(worker.pid) };
+}
