@@ -19,7 +19,10 @@ export type ObjectStore = {
 };
 
 /** The user metadata that `write` stores with an object. */
-export function revisionMetadata({ revision, sha256 }: ExportObject): { revision: string; sha256: string } {
+export function revisionMetadata({ revision, sha256 }: Pick<ExportObject, 'revision' | 'sha256'>): {
+  revision: string;
+  sha256: string;
+} {
   return { revision: String(revision), sha256: Buffer.from(sha256).toString('hex') };
 }
 

@@ -18,6 +18,19 @@ export type ExportObject = {
 };
 
 /**
+ * An object whose bytes are still being made. `read` and `fill` give those that are there. Everything rejects with the
+ * reason if the object cannot be made.
+ */
+export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision' | 'read'> & {
+  /** Resolves once so many bytes are there, or all of them; to the number of both that is smaller. */
+  grown(bytes: number): Promise<number>;
+  /** As that of an `ExportObject`, once bytes have been grown. */
+  fill(buffer: Uint8Array, start: number): Promise<void>;
+  /** The object once all its bytes are there. */
+  readonly whole: Promise<ExportObject>;
+};
+
+/**
  * What became of a write: `written` if the object is now there with this revision, by this write or an earlier one;
  * `superseded` if the destination holds another object of the same or a later `revision`, or the writer is not current.
  */
@@ -33,6 +46,8 @@ export type OpenDestination = {
    * condition that it is still what was read. Repeats that if another writer was faster.
    */
   write(object: ExportObject, control: WriteControl): Promise<WriteOutcome>;
+  /** As `write`, and may send what there is of the object before it is whole. Missing if the destination cannot. */
+  writeGrowing?(object: GrowingObject, control: WriteControl): Promise<WriteOutcome>;
   /** Writes a probe and checks that conditional writes are honoured. Idempotent. */
   probe(signal: AbortSignal): Promise<void>;
   /** Closes connections and deletes temporary files. */

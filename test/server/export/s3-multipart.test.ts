@@ -18,8 +18,10 @@ import {
   writing,
 } from '../../support/exports/s3/fixture.js';
 import { readObject } from '../../support/exports/s3/store.js';
+import { until } from '../../support/until.js';
 
 const MIB = 1024 * 1024;
+const NAME = 'copies/exp/live/2026/01/02/btc.jsonl';
 const BUFFERED = createPlaces(1);
 const SMALL_PARTS = { multipartBytes: 100_000, partBytes: 50_000, buffered: BUFFERED };
 
@@ -177,19 +179,65 @@ t.test('the parts of a spooled object are its bytes', async (t) => {
   };
   const budget = createSpoolBudget(10 * MIB);
   const options = { folder: t.testdir(), budget, projectId: 'p', isGzip: false, signal: writing().signal };
-  const spooled = await spool(render, options);
-  const object = { ...objectOf(content), ...spooled };
-  // Its parts are in memory at first, and streamed while another upload has the place.
-  for (const revision of [1, 2]) {
-    t.strictSame(await bucket.write({ ...object, revision }, writing()), { outcome: 'written' });
-    t.ok(content.equals((await contentOf(object.name)) as Buffer));
-    t.equal(BUFFERED.take(), revision === 1, 'the place was given back once');
-  }
+  const spooled = await spool(render, options, async ({ whole }) => {
+    const object = { ...objectOf(content), ...(await whole) };
+    // Its parts are in memory at first, and streamed while another upload has the place.
+    for (const revision of [1, 2]) {
+      t.strictSame(await bucket.write({ ...object, revision }, writing()), { outcome: 'written' });
+      t.ok(content.equals((await contentOf(object.name)) as Buffer));
+      t.equal(BUFFERED.take(), revision === 1, 'the place was given back once');
+    }
+    await t.rejects(async () => object.fill?.(Buffer.alloc(10), content.length - 5), /has become shorter/);
+    return object;
+  });
   BUFFERED.give();
-  await t.rejects(async () => spooled.fill?.(Buffer.alloc(10), content.length - 5), /has become shorter/);
-  await spooled.dispose();
-  await t.rejects(bucket.write({ ...object, revision: 3 }, writing()), /was disposed of/);
+  await t.rejects(bucket.write({ ...spooled, revision: 3 }, writing()), /was disposed of/);
   t.ok(BUFFERED.take(), 'an upload that fails gives it back');
+});
+
+t.test('parts are sent while the next are made, and the object is whole', async (t) => {
+  const { server, bucket, contentOf, stored } = await setUp(t);
+  const content = randomContent(725_001);
+  const sent = () => server.requests.filter(({ operation }) => operation === 'UploadPart').length;
+  const object = { name: NAME, contentType: 'application/jsonl', revision: 3 };
+  const write = (render: () => AsyncIterable<Uint8Array>, isCurrent = async () => true) => {
+    const options = {
+      folder: t.testdir(),
+      budget: createSpoolBudget(10 * MIB),
+      projectId: 'p',
+      isGzip: false,
+    };
+    const { signal } = writing();
+    return spool(render, { ...options, signal }, async ({ whole, ...spooling }) => {
+      const growing = { ...object, ...spooling, whole: whole.then((spooled) => ({ ...object, ...spooled })) };
+      growing.whole.catch(() => {});
+      return bucket.writeGrowing?.(growing, { signal, isCurrent });
+    });
+  };
+  const waitingForParts = async function* () {
+    const before = sent();
+    yield content.subarray(0, 600_000);
+    await until('the first part is there', () => sent() > before);
+    yield content.subarray(600_000);
+  };
+  t.strictSame(await write(waitingForParts), { outcome: 'written' });
+  t.ok(content.equals((await contentOf(NAME)) as Buffer));
+  const atOnce = async function* () {
+    yield content;
+  };
+  t.same(await write(atOnce), { outcome: 'superseded', revision: 3 }, 'whose SHA-256 is not known');
+
+  object.revision = 4;
+  let asked = 0;
+  const ended = async () => asked++ === 0;
+  t.same(await write(waitingForParts, ended), { outcome: 'superseded', revision: undefined });
+  const failing = async function* () {
+    yield content;
+    throw new Error('the database is away');
+  };
+  await t.rejects(write(failing), { name: 'Error', message: 'the database is away' });
+  t.equal(stored.uploads.size, 0, 'what was sent is taken back');
+  t.ok(content.equals((await contentOf(NAME)) as Buffer), 'and the object stays as it was');
 });
 
 /** A file that is all holes. */

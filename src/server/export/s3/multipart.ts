@@ -1,5 +1,6 @@
 /**
- * Uploads an object in parts, on a condition: two parts at a time, each with its checksum. The first
+ * Uploads an object in parts, on a condition, also while its bytes are still being made: two parts at a time, each with
+ * its checksum. The first
  * few uploads at a time read each part into a buffer, which takes a third less CPU than a stream, whose chunks become
  * garbage. An upload has buffers of its own: a store that answers early goes on reading, and must not see what others ship. Parts that are not completed
  * cost the bucket's owner money, so every failure aborts the upload, and the next upload of the object aborts what a
@@ -9,7 +10,13 @@ import { createHash, hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CompletedPart } from '@aws-sdk/client-s3';
-import { DestinationError, type ExportObject } from '../destination.js';
+import {
+  DestinationError,
+  type ExportObject,
+  type GrowingObject,
+  type WriteControl,
+} from '../destination.js';
+import { untilAborted } from '../until-aborted.js';
 import { type Bucket, send } from './bucket.js';
 import { SourceError } from './error.js';
 import { describeObject, type Upload } from './put.js';
@@ -23,9 +30,38 @@ const MAX_LEFTOVERS = 20;
 
 type Part = { number: number; start: number; end: number };
 
-/** Streams an object into the bucket. Rejects with the SDK's error, also if the condition does not hold. */
+/** An object to upload. `grown` is that of a `GrowingObject`. */
+type Source = Pick<ExportObject, 'name' | 'contentType' | 'revision' | 'read' | 'fill'> &
+  Partial<Pick<ExportObject, 'sha256'>> &
+  Pick<GrowingObject, 'grown'>;
+
+/** The writer was not current any more once all parts were there. */
+export class NotCurrent extends Error {}
+
+/** Uploads an object. Rejects with the SDK's error, also if the condition does not hold. */
 export async function uploadInParts(bucket: Bucket, object: ExportObject, upload: Upload): Promise<void> {
-  const { signal, condition } = upload;
+  const { bytes } = object;
+  const partBytes = Math.max(bucket.partBytes, Math.ceil(bytes / MAX_PARTS));
+  const grown = async (wanted: number) => Math.min(wanted, bytes);
+  await uploadSource(bucket, { ...object, grown }, { ...upload, partBytes, isCurrent: async () => true });
+}
+
+/**
+ * Uploads an object while it grows, which asks `isCurrent` at the end. Rejects as `uploadInParts` does, and with
+ * `NotCurrent`.
+ */
+export async function uploadGrowing(
+  bucket: Bucket,
+  object: GrowingObject,
+  upload: Upload & Pick<WriteControl, 'isCurrent'>,
+): Promise<void> {
+  await uploadSource(bucket, object, { ...upload, partBytes: bucket.partBytes });
+}
+
+type SourceUpload = Upload & Pick<WriteControl, 'isCurrent'> & { partBytes: number };
+
+async function uploadSource(bucket: Bucket, object: Source, upload: SourceUpload): Promise<void> {
+  const { signal, condition, partBytes } = upload;
   await abortLeftovers(bucket, object.name, signal);
   const { sdk, client } = bucket;
   const create = new sdk.CreateMultipartUploadCommand({
@@ -39,7 +75,8 @@ export async function uploadInParts(bucket: Bucket, object: ExportObject, upload
   if (UploadId === undefined) throw new DestinationError('the store gives no id for an upload in parts');
   const target = { Bucket: bucket.name, Key: object.name, UploadId };
   try {
-    const Parts = await uploadParts(bucket, object, { target, signal });
+    const Parts = await uploadParts(bucket, object, { target, signal, partBytes });
+    if (!(await upload.isCurrent())) throw new NotCurrent();
     const complete = new sdk.CompleteMultipartUploadCommand({
       ...target,
       ...condition,
@@ -57,19 +94,20 @@ type Target = { Bucket: string; Key: string; UploadId: string };
 /** Uploads all parts. Once one fails, the others are aborted and awaited. */
 async function uploadParts(
   bucket: Bucket,
-  object: ExportObject,
-  { target, signal }: { target: Target; signal: AbortSignal },
+  object: Source,
+  { target, signal, partBytes }: { target: Target; signal: AbortSignal; partBytes: number },
 ): Promise<CompletedPart[]> {
   const failed = new AbortController();
   const abort = () => failed.abort(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   const uploaded: CompletedPart[] = [];
-  const partBytes = Math.max(bucket.partBytes, Math.ceil(object.bytes / MAX_PARTS));
-  const parts = partsOf(object.bytes, partBytes);
+  const nextPart = createParts(object, partBytes);
   const isBuffered = object.fill !== undefined && partBytes === bucket.partBytes && bucket.buffered.take();
   const work = async () => {
     const buffer = isBuffered ? Buffer.allocUnsafeSlow(partBytes) : undefined;
-    for (const part of parts) {
+    for (;;) {
+      const part = await untilAborted(nextPart(), failed.signal);
+      if (part === undefined) return;
       const upload = { part, target, buffer, signal: failed.signal };
       uploaded[part.number - 1] = await uploadPart(bucket, object, upload);
     }
@@ -87,15 +125,24 @@ async function uploadParts(
   return uploaded;
 }
 
-function* partsOf(bytes: number, partBytes: number): Generator<Part> {
-  for (let number = 1, start = 0; start < bytes; number++, start += partBytes)
-    yield { number, start, end: Math.min(start + partBytes, bytes) };
+/** Returns a function that gives the next part once that has grown; undefined after the last. */
+function createParts({ grown }: Source, partBytes: number): () => Promise<Part | undefined> {
+  let parts = 0;
+  return async () => {
+    const number = ++parts;
+    const start = (number - 1) * partBytes;
+    const end = await grown(start + partBytes).catch(failedSource);
+    if (end <= start) return undefined;
+    if (number > MAX_PARTS)
+      throw new DestinationError('the object is too large for the store; use compression');
+    return { number, start, end };
+  };
 }
 
 /** `buffer`: for the part's bytes; undefined if they are to be streamed. */
 type PartUpload = { part: Part; target: Target; buffer: Buffer | undefined; signal: AbortSignal };
 
-async function uploadPart(bucket: Bucket, object: ExportObject, upload: PartUpload): Promise<CompletedPart> {
+async function uploadPart(bucket: Bucket, object: Source, upload: PartUpload): Promise<CompletedPart> {
   const { part, buffer } = upload;
   if (object.fill === undefined || buffer === undefined) return streamPart(bucket, object, upload);
   const body = buffer.subarray(0, part.end - part.start);
@@ -104,7 +151,7 @@ async function uploadPart(bucket: Bucket, object: ExportObject, upload: PartUplo
 }
 
 /** Reads a part twice: its checksum must be known before its first byte is sent. */
-async function streamPart(bucket: Bucket, object: ExportObject, upload: PartUpload): Promise<CompletedPart> {
+async function streamPart(bucket: Bucket, object: Source, upload: PartUpload): Promise<CompletedPart> {
   const sha256 = createHash('sha256');
   await pipeline(object.read(upload.part), sha256, { signal: upload.signal }).catch((cause: unknown) => {
     upload.signal.throwIfAborted();
@@ -122,7 +169,7 @@ function failedSource(cause: unknown): never {
 
 async function sendPart(
   bucket: Bucket,
-  object: ExportObject,
+  object: Source,
   { part, target, signal }: PartUpload,
   { body, checksum }: { body: Readable | Buffer; checksum: string },
 ): Promise<CompletedPart> {

@@ -9,13 +9,18 @@ export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 /** How a conditional upload is bounded. */
 export type Upload = { condition: Condition; signal: AbortSignal };
 
-/** Where an object goes, and what is stored beside its bytes. */
-export function describeObject({ name }: Bucket, object: ExportObject) {
+/** What is known of an object before it is whole. */
+type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
+  Partial<Pick<ExportObject, 'sha256'>>;
+
+/** Where an object goes, and what is stored beside its bytes: of a growing object no SHA-256, which is not known yet. */
+export function describeObject({ name }: Bucket, object: Described) {
+  const { revision, sha256 } = object;
   return {
     Bucket: name,
     Key: object.name,
     ContentType: object.contentType,
-    Metadata: revisionMetadata(object),
+    Metadata: sha256 === undefined ? { revision: String(revision) } : revisionMetadata({ revision, sha256 }),
   };
 }
 

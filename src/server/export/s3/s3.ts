@@ -9,7 +9,7 @@ import { type Bucket, createPlaces, limitAnswers, type Places, signBodies } from
 import { networkLimits, STALL_TIMEOUT_MS } from './network.js';
 import { probeBucket } from './probe.js';
 import { openRole, type Role } from './role.js';
-import { openStore } from './write.js';
+import { openStore, writeGrowing } from './write.js';
 
 /** The SDK sends requests for such names to hosts of other services of AWS, even beside an `endpoint`. */
 const OTHER_THAN_BUCKET = /(?:--[a-z]+-s3|\.mrap)$/;
@@ -38,6 +38,7 @@ export async function openS3(context: DestinationContext, options: S3Options = {
   const store = openStore({ client, ...bucket });
   return {
     write: (object, control) => writeNewer(store, object, control),
+    writeGrowing: (object, control) => writeGrowing({ client, ...bucket }, object, control),
     probe: async (signal) => {
       await role?.checkTrust(signal);
       await probeBucket({ client, ...bucket }, probeName(context), signal);

@@ -1,7 +1,13 @@
 /** What a bucket holds under a name, and conditional writes to it. The revision and the SHA-256 are in the metadata. */
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
-import { type ObjectStore, parseRevision } from '../compare-and-swap.js';
-import { DestinationError, type ExportObject } from '../destination.js';
+import { type ObjectStore, parseRevision, writeNewer } from '../compare-and-swap.js';
+import {
+  DestinationError,
+  type ExportObject,
+  type GrowingObject,
+  type WriteControl,
+  type WriteOutcome,
+} from '../destination.js';
 import { type Bucket, send } from './bucket.js';
 import {
   isClockCorrected,
@@ -11,7 +17,7 @@ import {
   statusOf,
   toDestinationError,
 } from './error.js';
-import { uploadInParts } from './multipart.js';
+import { NotCurrent, uploadGrowing, uploadInParts } from './multipart.js';
 import { type Condition, putObject, type Upload } from './put.js';
 
 /** What the bucket holds under a name. `hidden`: the store does not say whether it holds anything. */
@@ -84,17 +90,56 @@ export async function storeObject(
   upload: Upload,
 ): Promise<'stored' | 'conflict' | 'renewed'> {
   const store = object.bytes > bucket.multipartBytes ? uploadInParts : putObject;
+  return outcomeOf(bucket, object.name, upload, store(bucket, object, upload));
+}
+
+async function outcomeOf(
+  bucket: Bucket,
+  name: string,
+  { signal }: Pick<Upload, 'signal'>,
+  storing: Promise<void>,
+): Promise<'stored' | 'conflict' | 'renewed'> {
   try {
-    await store(bucket, object, upload);
+    await storing;
     return 'stored';
   } catch (error) {
-    upload.signal.throwIfAborted();
+    signal.throwIfAborted();
+    if (error instanceof NotCurrent) throw error;
     if (error instanceof SourceError) throw error.cause;
     if (isLostRace(error)) return 'conflict';
     if (isClockCorrected(error)) return 'renewed';
     if (!isExpired(error) || bucket.session === undefined)
-      throw toDestinationError(error, { action: 's3:PutObject', resource: `${bucket.name}/${object.name}` });
+      throw toDestinationError(error, { action: 's3:PutObject', resource: `${bucket.name}/${name}` });
     bucket.session.forget();
     return 'renewed';
   }
 }
+
+/**
+ * Writes a large object while it grows; see `OpenDestination.write`. Its metadata has no SHA-256, so that the same object
+ * is not recognised in its place: it is superseded by itself, and written again as a later revision. Whatever else is in
+ * the way, the object is written once it is whole.
+ */
+export async function writeGrowing(
+  bucket: Bucket,
+  object: GrowingObject,
+  control: WriteControl,
+): Promise<WriteOutcome> {
+  const { signal } = control;
+  const writeWhole = async () => writeNewer(openStore(bucket), await object.whole, control);
+  if ((await object.grown(bucket.multipartBytes + 1)) <= bucket.multipartBytes) return writeWhole();
+  const stored = await readStored(bucket, object.name, signal);
+  const isOlder = stored.state === 'present' && (stored.revision ?? 0) < object.revision;
+  if (stored.state !== 'absent' && !isOlder) return writeWhole();
+  if (!(await control.isCurrent())) return SUPERSEDED;
+  try {
+    const upload = { ...control, condition: conditionOf(stored) };
+    const result = await outcomeOf(bucket, object.name, control, uploadGrowing(bucket, object, upload));
+    return result === 'stored' ? { outcome: 'written' } : await writeWhole();
+  } catch (error) {
+    if (error instanceof NotCurrent) return SUPERSEDED;
+    throw error;
+  }
+}
+
+const SUPERSEDED = { outcome: 'superseded', revision: undefined } as const;

@@ -1,4 +1,11 @@
-import { DestinationError, type ExportObject } from '../../export/destination.js';
+import {
+  DestinationError,
+  type ExportObject,
+  type GrowingObject,
+  type OpenDestination,
+  type WriteControl,
+  type WriteOutcome,
+} from '../../export/destination.js';
 import type { Sql } from '../../store/database/connect.js';
 import { retryWhileUnavailable } from '../../store/database/database-errors.js';
 import { holdsLease, type LeasedExport } from '../../store/exports/export-leases.js';
@@ -7,7 +14,7 @@ import { recordSuperseded } from '../../store/exports/shipments.js';
 import type { Exports } from '../pipeline.js';
 
 /** An object to write for a piece of work. */
-type Write = { object: ExportObject; work: ExportWork; signal: AbortSignal };
+type Write = { object: ExportObject | GrowingObject; work: ExportWork; signal: AbortSignal };
 
 const CONTENDED =
   'another writer keeps replacing the object: nothing else may write below the folder of this export';
@@ -18,7 +25,7 @@ type Writer = { exportId: string; lease: number };
  * Writes an object, only over an older revision of itself, and records it. If the destination has this revision or a later
  * one with other content, the work is done again with a later revision.
  *
- * @param record returns false if the lease has ended
+ * @param record is called with the object's bytes and SHA-256; returns false if the lease has ended
  * @returns false if the lease has ended
  * @throws DestinationError if the object was replaced by others before, in the same job
  */
@@ -26,17 +33,20 @@ export async function writeObject(
   exports: Exports,
   leased: LeasedExport,
   { object, work, signal }: Write,
-  record: (tx: Sql, writer: Writer) => Promise<boolean>,
+  record: (tx: Sql, writer: Writer, object: ExportObject) => Promise<boolean>,
 ): Promise<boolean> {
   const { id, lease } = leased;
   const writer = { exportId: id, lease };
   const isCurrent = () => holdsLease(exports.pool, id, lease);
   const written = await exports.destinations.use(leased, (destination) =>
-    destination.write(object, { signal, isCurrent }),
+    writeTo(destination, object, { signal, isCurrent }),
   );
   if (written.outcome === 'written') {
-    const isRecorded = await retryWhileUnavailable(() => exports.pool.begin((tx) => record(tx, writer)));
-    if (isRecorded) exports.observe({ outcome: 'shipped', bytes: object.bytes });
+    const whole = await wholeOf(object);
+    const isRecorded = await retryWhileUnavailable(() =>
+      exports.pool.begin((tx) => record(tx, writer, whole)),
+    );
+    if (isRecorded) exports.observe({ outcome: 'shipped', bytes: whole.bytes });
     return isRecorded;
   }
   const { revision } = written;
@@ -44,4 +54,18 @@ export async function writeObject(
   if (exports.active.get(id)?.superseded.has(object.name)) throw new DestinationError(CONTENDED);
   exports.active.get(id)?.superseded.add(object.name);
   return exports.pool.begin((tx) => recordSuperseded(tx, writer, work, revision));
+}
+
+async function writeTo(
+  destination: OpenDestination,
+  object: ExportObject | GrowingObject,
+  control: WriteControl,
+): Promise<WriteOutcome> {
+  if ('whole' in object && destination.writeGrowing !== undefined)
+    return destination.writeGrowing(object, control);
+  return destination.write(await wholeOf(object), control);
+}
+
+async function wholeOf(object: ExportObject | GrowingObject): Promise<ExportObject> {
+  return 'whole' in object ? object.whole : object;
 }

@@ -120,9 +120,7 @@ t.test('many large objects at once go through a budget for two of them, whole', 
       }
     };
     const options = { folder: tmpdir(), budget, projectId: `p${i}`, isGzip: false, signal: NEVER };
-    const spooled = await spool(render, options);
-    const content = await buffer(spooled.read());
-    await spooled.dispose();
+    const content = await spool(render, options, async ({ whole }) => buffer((await whole).read()));
     return content.toString() === `${i}${piece}`.repeat(16);
   });
   t.same(await Promise.all(objects), Array(12).fill(true));

@@ -1,0 +1,134 @@
+/** Where the bytes of an object are kept while they are made and sent. */
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { SpoolAccount } from './spool-budget.js';
+
+/** An object up to this size stays in memory. */
+const MEMORY_BYTES = 256 * 1024;
+/** Chunks that are read: fewer, larger ones take less CPU. */
+const CHUNK_BYTES = 256 * 1024;
+
+/**
+ * A sink that keeps copies of chunks in memory, and writes them to a file once they are many. `fail` has `grown` reject,
+ * and so does `dispose` in time.
+ */
+export function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) {
+  const growth = createGrowth();
+  let chunks: Uint8Array[] = [];
+  let bytes = 0;
+  let file: FileHandle | undefined;
+  let whole: Uint8Array | undefined;
+  const write = async (chunk: Uint8Array) => {
+    await account.add(chunk.length, signal);
+    file ??= await openNameless(folder);
+    await file.appendFile(chunk);
+  };
+  const dispose = async () => {
+    await file?.close();
+    file = undefined;
+    whole = undefined;
+    account.close();
+  };
+  const add = async (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    if (file === undefined && bytes <= MEMORY_BYTES) return void chunks.push(Buffer.from(chunk));
+    const taken = [...chunks, chunk];
+    chunks = [];
+    for (const one of taken) await write(one);
+    growth.reach(bytes);
+  };
+  const read = ({ start, end } = { start: 0, end: bytes }) =>
+    whole === undefined
+      ? readFile(file, start, end)
+      : Readable.from([whole.subarray(start, end)], { objectMode: false });
+  const fill = async (buffer: Uint8Array, start: number) => {
+    if (whole === undefined) await fillFrom(file, buffer, start);
+    else buffer.set(whole.subarray(start, start + buffer.length));
+  };
+  const finish = () => {
+    if (file === undefined) whole = Buffer.concat(chunks);
+    growth.end(bytes);
+    return { bytes, read, fill: file && fill };
+  };
+  return { add, read, fill, finish, dispose, grown: growth.grown, fail: growth.fail };
+}
+
+type Waiting = { bytes: number; resolve: (bytes: number) => void; reject: (error: Error) => void };
+
+/** Lets others wait until something has grown to a size. */
+function createGrowth() {
+  let reached = 0;
+  let isWhole = false;
+  let failure: Error | undefined;
+  let waiting: Waiting[] = [];
+  const settle = () => {
+    const isReady = (one: Waiting) => isWhole || reached >= one.bytes;
+    const ready = waiting.filter(isReady);
+    waiting = waiting.filter((one) => !isReady(one));
+    for (const { bytes, resolve } of ready) resolve(Math.min(bytes, reached));
+  };
+  return {
+    grown: (bytes: number) =>
+      new Promise<number>((resolve, reject) => {
+        if (failure !== undefined) return reject(failure);
+        waiting.push({ bytes, resolve, reject });
+        settle();
+      }),
+    reach: (bytes: number) => {
+      reached = bytes;
+      settle();
+    },
+    end: (bytes: number) => {
+      reached = bytes;
+      isWhole = true;
+      settle();
+    },
+    fail: (error: Error) => {
+      failure = error;
+      for (const { reject } of waiting) reject(error);
+      waiting = [];
+    },
+  };
+}
+
+/** A file whose name is removed at once: it ends with its descriptor, even if the process is killed. */
+async function openNameless(folder: string): Promise<FileHandle> {
+  const path = join(folder, `attest-export-${randomUUID()}`);
+  const file = await open(path, 'wx+', 0o600);
+  await unlink(path);
+  return file;
+}
+
+/** A stream of a part of a file. Unlike a `ReadStream`, which closes the file when it is destroyed, it leaves it open. */
+function readFile(file: FileHandle | undefined, start: number, end: number): Readable {
+  if (file === undefined) throw new Error('the object was disposed of');
+  let position = start;
+  return new Readable({
+    highWaterMark: CHUNK_BYTES,
+    read() {
+      const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - position));
+      if (chunk.length === 0) {
+        this.push(null);
+        return;
+      }
+      fillFrom(file, chunk, position).then(
+        () => {
+          position += chunk.length;
+          this.push(chunk);
+        },
+        (error: Error) => this.destroy(error),
+      );
+    },
+  });
+}
+
+async function fillFrom(file: FileHandle | undefined, buffer: Uint8Array, start: number): Promise<void> {
+  for (let filled = 0; filled < buffer.length; ) {
+    if (file === undefined) throw new Error('the object was disposed of');
+    const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, start + filled);
+    if (bytesRead === 0) throw new Error('a temporary file has become shorter');
+    filled += bytesRead;
+  }
+}
