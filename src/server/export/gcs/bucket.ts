@@ -7,13 +7,16 @@ import { pipeline } from 'node:stream/promises';
 import { type ObjectStore, parseRevision, revisionMetadata, type Stored } from '../compare-and-swap.js';
 import { contentMd5 } from '../content-md5.js';
 import { DestinationError, type ExportObject } from '../destination.js';
-import { ConditionFailed } from './gcs-error.js';
+import { ConditionFailed, UploadLost } from './gcs-error.js';
 import { createTransport, type TransportDeps } from './transport.js';
 
 type Sdk = typeof import('@google-cloud/storage');
 
 /** Google's service of a universe, or another if `apiEndpoint` is set. */
 export type GcsEndpoint = { universeDomain: string; apiEndpoint?: string };
+
+/** How often an object is uploaded if Google loses what it has of it. */
+const MAX_UPLOADS = 3;
 
 /** What opening a bucket needs. */
 type BucketDeps = TransportDeps & { sdk: Sdk; endpoint: GcsEndpoint };
@@ -23,8 +26,19 @@ export function openBucket(deps: BucketDeps): ObjectStore {
   return {
     read: (name, signal) => run(deps, signal, (session) => readObject(deps, session, name)),
     write: (object, stored, signal) =>
-      run(deps, signal, (session) => writeObject(deps, session, { object, stored })),
+      repeatLost(() => run(deps, signal, (session) => writeObject(deps, session, { object, stored }))),
   };
+}
+
+/** Uploads anew what Google has lost. If it had stored that, the condition of the new upload does not hold. */
+async function repeatLost(upload: () => Promise<boolean>): Promise<boolean> {
+  for (let uploads = 1; ; uploads++) {
+    try {
+      return await upload();
+    } catch (error) {
+      if (!(error instanceof UploadLost) || uploads === MAX_UPLOADS) throw error;
+    }
+  }
 }
 
 type Storage = InstanceType<Sdk['Storage']>;

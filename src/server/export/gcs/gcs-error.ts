@@ -12,6 +12,9 @@ export class ConditionFailed extends Error {
   override readonly name = 'ConditionFailed';
 }
 
+/** Google has lost an upload that is under way: it begins anew, from the first byte. */
+export class UploadLost extends DestinationError {}
+
 /** Who asked for what: the bucket's name, and how to name the identity in a request to grant it a role. */
 export type GcsSubject = { bucket: string; account: string };
 
@@ -22,6 +25,13 @@ export function toGcsError(answer: HttpAnswer, subject: GcsSubject): Error {
   const error = parseGoogleError(answer.body);
   if (answer.status === 412) return new ConditionFailed(error.message);
   return describe(adviseOnBucket(answer.status, error, subject), answer, error);
+}
+
+/** As `toGcsError`, of a request that continues an upload. */
+export function toUploadError(answer: HttpAnswer, subject: GcsSubject): Error {
+  if (answer.status !== 404 && answer.status !== 410) return toGcsError(answer, subject);
+  const { message } = describe('Google lost the upload on its way', answer, parseGoogleError(answer.body));
+  return new UploadLost(message);
 }
 
 /** Makes the line from the answer to a failed request for a token of `account`. */

@@ -4,7 +4,7 @@ import type { StorageOptions } from '@google-cloud/storage';
 import { DestinationError } from '../destination.js';
 import type { HttpAnswer, HttpClient } from '../http-client.js';
 import type { Identity } from './credentials.js';
-import { type GcsSubject, toGcsError } from './gcs-error.js';
+import { type GcsSubject, toGcsError, toUploadError } from './gcs-error.js';
 
 export type TransportDeps = { http: HttpClient; identity: Identity; subject: GcsSubject };
 
@@ -71,7 +71,9 @@ async function sendRequest(
   const answer = await http.send({ method, url: url.href, headers, body: content, signal });
   if (answer.status === 401) identity.forget();
   const isMissing = answer.status === 404 && method === 'GET';
-  if (!isSuccess(answer) && !isMissing) throw toGcsError(answer, subject);
+  // The object's bytes are sent by PUT, to the address of an upload that a POST has begun.
+  const toError = method === 'PUT' ? toUploadError : toGcsError;
+  if (!isSuccess(answer) && !isMissing) throw toError(answer, subject);
   return { status: answer.status, statusText: '', headers: answer.headers, data: parseData(answer) };
 }
 
