@@ -1,8 +1,8 @@
 import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { findFileLock } from '../core/file-lock.js';
 import { EmbeddedError } from './embedded-error.js';
-import { findFileLock } from './file-lock.js';
 
 /**
  * Opens a cache directory for programs: `wanted`, or the first usable one of the usual places (for root one that other

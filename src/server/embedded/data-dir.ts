@@ -1,8 +1,8 @@
 import { ftruncateSync, writeSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findFileLock } from '../core/file-lock.js';
 import { EmbeddedError } from './embedded-error.js';
-import { findFileLock } from './file-lock.js';
 
 /** A locked data directory. The value proves that this process holds the lock. */
 export interface DataDir {
@@ -19,7 +19,9 @@ export async function lockDataDir(options: { path: string; now?: () => Date }): 
   const { now = () => new Date() } = options;
   const path = await openDirectory(options.path);
   const lockPath = join(path, 'lock');
-  const lock = await findFileLock(lockPath);
+  const lock = await findFileLock(lockPath).catch((cause: Error) => {
+    throw new EmbeddedError('data_dir_unusable', cause.message, { cause });
+  });
   if (lock === undefined) {
     const holder = await describeHolder(lockPath);
     throw new EmbeddedError('data_dir_in_use', `The data directory ${path} is already in use by ${holder}.`);

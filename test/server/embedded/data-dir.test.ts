@@ -13,9 +13,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { findFileLock } from '../../../src/server/core/file-lock.js';
 import { writeFileAtomic } from '../../../src/server/core/write-file-atomic.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
-import { findFileLock } from '../../../src/server/embedded/file-lock.js';
 import { closedHome, startEmbeddedProcess } from '../../support/servers/embedded-process.js';
 
 t.test('a data directory is made closed to others, with its parents', async (t) => {

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { findFileLock } from '../../../src/server/core/file-lock.js';
 import { openGit } from '../../../src/server/export/git/git.js';
 import { makeObject, openGitUntil, write } from '../../support/exports/git/destination.js';
 import { startHttpsScene } from '../../support/exports/git/https-scene.js';
@@ -130,13 +131,23 @@ t.test('what a killed process left is deleted when the next destination is opene
   t.equal((await repository.subjects('main')).length, 1);
 });
 
-t.test('only directories of ended processes are deleted, and of others nothing', async (t) => {
+t.test('only directories that no process has locked are deleted, and of others nothing', async (t) => {
   const { context } = await setUp(t);
-  const keep = ['something-else', 'attest-git-x', `attest-git-${process.pid}-1-abcdef-more`];
+  const { temporaryDirectory } = context;
+  // Of a process that is alive in another container, where its number is 1 or any other.
+  const [locked, unlocked, fresh] = ['1-1-abcdef', '4194305-1-aaaaaa', '4194305-1-bbbbbb'].map(
+    (name) => `attest-git-${name}`,
+  ) as [string, string, string];
+  const keep = ['something-else', 'attest-git-x', `attest-git-${process.pid}-1-abcdef-more`, locked, fresh];
   // A number of a process that is alive, used by another one before.
   const leave = [`attest-git-${process.pid}-1-abcdef`, 'attest-git-4194305-1-abcdef'];
-  for (const name of [...keep, ...leave]) await mkdir(join(context.temporaryDirectory, name));
+  for (const name of [...keep, ...leave, unlocked]) await mkdir(join(temporaryDirectory, name));
+  // By an earlier release.
+  for (const name of leave) await utimes(join(temporaryDirectory, name), 0, 0);
+  const lock = await findFileLock(join(temporaryDirectory, locked, '.lock'));
+  t.teardown(async () => lock?.release());
+  await writeFile(join(temporaryDirectory, unlocked, '.lock'), '');
   await openGitUntil(t, context, { caFile: server.caFile });
-  const names = await readdir(context.temporaryDirectory);
+  const names = await readdir(temporaryDirectory);
   t.strictSame(names.filter((name) => !/^attest-git-\d+-\d{2,}-/.test(name)).sort(), keep.sort());
 });

@@ -4,8 +4,7 @@ import { close, constants, fstat, open } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { hasErrno } from '../core/errno.js';
-import { EmbeddedError } from './embedded-error.js';
+import { hasErrno } from './errno.js';
 
 const openFd = promisify(open);
 const closeFd = promisify(close);
@@ -64,9 +63,7 @@ async function openThenLock(path: string, wait: boolean): Promise<FileLock | und
     }
   } catch (error) {
     await closeFd(fd);
-    throw new EmbeddedError('data_dir_unusable', `Cannot lock ${path}: ${(error as Error).message}.`, {
-      cause: error,
-    });
+    throw new Error(`Cannot lock ${path}: ${(error as Error).message}.`, { cause: error });
   }
   await closeFd(fd);
   return undefined;
