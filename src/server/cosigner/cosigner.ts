@@ -122,7 +122,8 @@ async function sign(deps: CosignerDeps, submission: Submission, unixSeconds: num
   const own = deps.cosigners
     .filter((cosigner) => canSign(cosigner, parsed.text))
     .map((cosigner) => cosign(parsed.text, unixSeconds, cosigner));
-  await deps.history.storeNote(encodeNote({ text: parsed.text, signatures: [...signatures, ...own] }));
+  const note = encodeNote({ text: parsed.text, signatures: [...signatures, ...own] });
+  await deps.history.storeNote(checkpoint.origin, note);
   deps.log.info({ origin: checkpoint.origin, from: oldSize, size: checkpoint.size }, 'cosigned');
   return text(200, own.map(encodeSignatureLine).join(''));
 }

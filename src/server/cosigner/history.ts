@@ -8,12 +8,10 @@ import { join } from 'node:path';
 import { utf8 } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
 import { originHash } from '../../proof/log/add-checkpoint.js';
-import { type Checkpoint, parseExtensibleBody } from '../../proof/log/checkpoint.js';
-import { parseNote } from '../../proof/log/note.js';
-import { readOptionalFile } from '../core/read-optional-file.js';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
+import type { Checkpoint } from '../../proof/log/checkpoint.js';
 import { openFileRegister } from '../pipeline/register/file-register.js';
 import type { RegisterEntry } from '../pipeline/register/register.js';
+import { openNoteFiles } from './note-files.js';
 
 /** The newest cosigned checkpoint of each log. */
 export type History = {
@@ -27,37 +25,30 @@ export type History = {
   advance(standing: Checkpoint | undefined, next: Checkpoint): Promise<boolean>;
   /** The newest cosigned note; undefined if there is none. A kill may leave the one before. */
   findNote(origin: string): Promise<string | undefined>;
-  /** Stores a cosigned note, unless there is one of a larger checkpoint. */
-  storeNote(note: string): Promise<void>;
+  /** Stores a cosigned note. `findNote` goes on returning that of a larger checkpoint. */
+  storeNote(origin: string, note: string): Promise<void>;
 };
 
 /** Opens the history in a folder, which is created if it is missing. */
 export async function openHistory(folder: string): Promise<History> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const register = openFileRegister(folder);
-  const noteFile = (origin: string) => join(folder, `${originHash(origin)}.note`);
-  const findNote = async (origin: string) => readOptionalFile(noteFile(origin));
+  const notesOf = (origin: string) => {
+    const path = join(folder, originHash(origin));
+    return openNoteFiles(`${path}.notes`, `${path}.note`);
+  };
   return {
-    findNote,
+    findNote: (origin) => notesOf(origin).find(),
     async find(origin) {
       const entry = await register.read(originHash(origin));
       return entry && { origin, size: entry.size, rootHash: entry.rootHash };
     },
     advance: (standing, next) => register.replace(standing && entryOf(standing), entryOf(next)),
-    async storeNote(note) {
-      const { origin, size } = checkpointOf(note);
-      const stored = await findNote(origin);
-      if (stored !== undefined && checkpointOf(stored).size > size) return;
-      await writeFileAtomic(noteFile(origin), note);
-    },
+    storeNote: (origin, note) => notesOf(origin).store(note),
   };
 }
 
 /** Keys of a log may be added and removed: its entries depend on the origin alone. */
 function entryOf({ origin, size, rootHash }: Checkpoint): RegisterEntry {
   return { origin: originHash(origin), size, rootHash, keyHash: sha256(utf8(origin)) };
-}
-
-function checkpointOf(note: string): Checkpoint {
-  return parseExtensibleBody(parseNote(note).text);
 }

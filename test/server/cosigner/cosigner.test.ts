@@ -222,6 +222,21 @@ t.test(
   },
 );
 
+t.test('the newest note is served, whichever of several processes is slower to store its own', async (t) => {
+  const dir = t.testdir();
+  const histories = await Promise.all([openHistory(dir), openHistory(dir), openHistory(dir)]);
+  const [slow] = histories;
+  await writeFile(join(dir, `${originHash(log.origin)}.note`), log.note(2));
+  t.equal(await slow?.findNote(log.origin), log.note(2), 'as an earlier release stored it');
+  for (let size = 3; size < 30; size += 3) {
+    const sizes = [size + 2, size + 1, size];
+    await Promise.all(sizes.map((each, i) => histories[i]?.storeNote(log.origin, log.note(each))));
+    for (const history of histories) t.equal(await history.findNote(log.origin), log.note(size + 2));
+  }
+  await slow?.storeNote(log.origin, log.note(4));
+  t.equal(await slow?.findNote(log.origin), log.note(29), 'after it stood still');
+});
+
 t.test('state survives restarts, and a corrupt folder is not taken for an empty one', async (t) => {
   const first = await open(t);
   await first.add(log.request(0, 10));
