@@ -2,7 +2,7 @@ import { type KeyObject, sign } from 'node:crypto';
 import type { MlDsaKey } from './ml-dsa-key.js';
 import { deriveReceiptKey } from './receipt-key.js';
 import { rawEd25519PublicKey, type SigningKeys, signingKeysOf } from './secrets.js';
-import { SigningError } from './signing-error.js';
+import { KeyNotHeldError } from './signing-error.js';
 
 /** An Ed25519 key that signs checkpoints. The private part may be in another process: nothing else is ever asked of it. */
 export type LogKey = {
@@ -52,7 +52,7 @@ export function localLogKey(key: KeyObject, environment: number): LogKey {
   };
 }
 
-/** Finds the key of a log among those of a process. Throws a SigningError if it is not there. */
+/** Finds the key of a log among those of a process. Throws a KeyNotHeldError if it is not there. */
 export function findLogKey(
   { log: keys }: Pick<HeldLogKeys, 'log'>,
   log: { environment: number; origin: string; publicKey: Uint8Array },
@@ -61,7 +61,7 @@ export function findLogKey(
     (key) => key.environment === log.environment && isSame(key.publicKey, log.publicKey),
   );
   if (found === undefined)
-    throw new SigningError(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
+    throw new KeyNotHeldError(`LOG_KEY_FILE does not hold the key of the log ${log.origin}`);
   return found;
 }
 

@@ -2,3 +2,6 @@
 export class SigningError extends Error {
   override readonly name = 'SigningError';
 }
+
+/** No setting names the key: it cannot sign until the process is started with it. */
+export class KeyNotHeldError extends SigningError {}

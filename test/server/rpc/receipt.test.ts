@@ -2,9 +2,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { fromHex } from '../../../src/proof/bytes/encoding.js';
 import { parseReceipt } from '../../../src/proof/cose/receipt.js';
 import { verifyReceipt } from '../../../src/proof/verify/verify-receipt.js';
+import { KeyNotHeldError, SigningError } from '../../../src/server/keys/signing-error.js';
+import type { SerializedBundle } from '../../../src/server/rpc/attestations/bundles.js';
+import { createReceipt } from '../../../src/server/rpc/attestations/receipts.js';
+import { listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
 import { runHere } from '../../support/calling/run-cli.js';
 import { newKey } from '../../support/calling/test-keys.js';
@@ -54,6 +59,31 @@ t.test('a log of one leaf has no receipt; then it is over a later checkpoint', a
     t.match(await verify(made, body), { check: { status: 'passed' }, logIndex, treeSize });
     t.equal((await verify(first === made ? second : first, body)).check.status, 'failed');
   }
+});
+
+t.test('a log that has ended, whose key was removed, makes no receipts for good', async (t) => {
+  const [log] = await listLogs(app.pool);
+  const note = Buffer.from((await app.rest('/verify/log/live/checkpoint')).body).toString();
+  const bundle = { logIndex: 0, message: () => ({ checkpoints: [{ note, inclusionProof: [] }] }) };
+  const receiptOf = (endedAt: Date | null, error: Error) =>
+    createReceipt(
+      {
+        pool: app.pool,
+        tiles: undefined as never,
+        logCache: { allLogs: () => [{ ...log!, endedAt }] },
+        receiptSignerOf: () => Promise.reject(error),
+      },
+      'sub_1',
+      bundle as unknown as SerializedBundle,
+    );
+  const notHeld = new KeyNotHeldError('LOG_KEY_FILE does not hold the key');
+  await t.rejects(receiptOf(new Date(), notHeld), {
+    code: ErrorCode.BUNDLE_NOT_READY,
+    message: /has ended and its key has been removed.*; take bundle\.json/,
+  });
+  const unavailable = { code: ErrorCode.SERVICE_UNAVAILABLE };
+  await t.rejects(receiptOf(null, notHeld), unavailable);
+  await t.rejects(receiptOf(new Date(), new SigningError('the signing process is away')), unavailable);
 });
 
 t.test('the commands fetch and verify one', async (t) => {

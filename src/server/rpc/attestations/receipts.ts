@@ -7,7 +7,7 @@ import {
 } from '../../../proof/cose/receipt.js';
 import { parseCheckpoint } from '../../../proof/log/checkpoint.js';
 import { ApiError, unavailable } from '../../core/errors.js';
-import { SigningError } from '../../keys/signing-error.js';
+import { KeyNotHeldError, SigningError } from '../../keys/signing-error.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findNewestPublishedBatch } from '../../store/log/batches.js';
@@ -33,8 +33,8 @@ type SignedTree = Inclusion & { root: Uint8Array };
 
 /**
  * Makes a COSE receipt of a submission, over the checkpoint of its batch. A tree of one leaf has no path, which the format
- * requires: there it is over the newest tree. Throws `bundle.not_ready` while the log has one leaf, and
- * `service.unavailable` if the log's key cannot sign now.
+ * requires: there it is over the newest tree. Throws `bundle.not_ready` while the log has one leaf, and for good if the log
+ * has ended and no process holds its key; `service.unavailable` if the key cannot sign now.
  */
 export async function createReceipt(
   deps: ReceiptDeps,
@@ -62,8 +62,17 @@ async function signReceipt({ receiptSignerOf }: ReceiptDeps, log: Log, subject: 
     return { protectedHeader, signature: await signer.sign(receiptToSign(protectedHeader, tree.root)) };
   } catch (error) {
     if (!(error instanceof SigningError)) throw error;
+    if (log.endedAt !== null && error instanceof KeyNotHeldError) throw noMoreReceipts(log);
     throw unavailable('this process cannot sign receipts of this log now', RETRY_SECONDS, error);
   }
+}
+
+/** Only logs that have ended can be without a key for good: a process does not start without the key of another. */
+function noMoreReceipts({ origin }: Log): ApiError {
+  return new ApiError(
+    ErrorCode.BUNDLE_NOT_READY,
+    `the log ${origin} has ended and its key has been removed, so no receipts are made of it any more; take bundle.json or bundle.tlog-proof, which prove the same inclusion`,
+  );
 }
 
 async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number): Promise<SignedTree> {
