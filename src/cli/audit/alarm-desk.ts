@@ -27,22 +27,29 @@ export type AlarmDesk = {
 /** Creates the desk. */
 export function createAlarmDesk({ events, metrics, webhook, evidence, now }: DeskDeps): AlarmDesk {
   const open = new Map<string, Alarm>();
-  const raise = async (id: string, alarm: Alarm, { watched }: Outcome) => {
+  /** The alarms whose evidence could not be written yet. */
+  const unkept = new Set<string>();
+  const keep = async (id: string, alarm: Alarm, { watched }: Outcome) => {
+    if (evidence === undefined) return undefined;
+    const folder = await writeEvidence(evidence, alarm, watched, now()).catch((error: Error) => error);
+    if (folder instanceof Error) unkept.add(id);
+    else unkept.delete(id);
+    return folder;
+  };
+  const raise = async (id: string, alarm: Alarm, outcome: Outcome) => {
     open.set(id, alarm);
     metrics.alarm(alarm.origin, alarm.kind);
-    const folder =
-      evidence === undefined
-        ? undefined
-        : await writeEvidence(evidence, alarm, watched, now()).catch((error: Error) => error);
+    const folder = await keep(id, alarm, outcome);
     events.alarm(alarm, typeof folder === 'string' ? folder : undefined);
-    webhook?.send({
-      id: `alm_${id}`,
-      type: 'log.alarm',
-      created: now().toISOString(),
-      data: alarmData(alarm),
-    });
+    const created = now().toISOString();
+    webhook?.send({ id: webhookId(id, created), type: 'log.alarm', created, data: alarmData(alarm) });
     if (folder instanceof Error)
       events.trouble(alarm.origin, `the evidence cannot be written: ${folder.message}`);
+  };
+  const takeOne = async (alarm: Alarm, outcome: Outcome) => {
+    const id = alarmId(alarm);
+    if (!open.has(id)) await raise(id, alarm, outcome);
+    else if (unkept.has(id)) await keep(id, open.get(id) ?? alarm, outcome);
   };
   return {
     take: async (outcome) => {
@@ -53,13 +60,19 @@ export function createAlarmDesk({ events, metrics, webhook, evidence, now }: Des
         origin === watched.log.key.name && !held.has(id) && (unreachable === undefined || kind === 'stale');
       for (const [id, alarm] of [...open].filter(isOver)) {
         open.delete(id);
+        unkept.delete(id);
         events.resolved(alarm);
       }
-      for (const alarm of alarms) if (!open.has(alarmId(alarm))) await raise(alarmId(alarm), alarm, outcome);
+      for (const alarm of alarms) await takeOne(alarm, outcome);
     },
     open: () => [...open.values()],
     isOpen: (alarm) => open.has(alarmId(alarm)),
   };
+}
+
+/** One id for an hour: a monitor that restarts sends no new one, and an alarm that comes again later is not dropped. */
+function webhookId(id: string, created: string): string {
+  return `alm_${id}_${created.slice(0, 'yyyy-mm-ddThh'.length).replaceAll(/[-T]/g, '')}`;
 }
 
 function alarmData({ kind, origin, message, evidence }: Alarm): object {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { toBase64, toHex, utf8 } from '../../proof/bytes/encoding.js';
 import { sha256 } from '../../proof/bytes/primitives.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
+import { readOptionalFile } from '../../server/core/read-optional-file.js';
 import { writeFileAtomic } from '../../server/core/write-file-atomic.js';
 import type { Alarm, Evidence } from './alarm.js';
 import type { Signers } from './seen-checkpoint.js';
@@ -25,7 +26,7 @@ the alarm says what was wrong.
 
 /**
  * Writes the evidence of an alarm, if it has any, into a folder of its own in the directory, and returns the folder.
- * The same evidence goes into the same folder.
+ * The same evidence goes into the same folder, whose files stay as they are: they say when it was found first.
  */
 export async function writeEvidence(
   directory: string,
@@ -43,7 +44,10 @@ export async function writeEvidence(
     ['evidence.json', `${JSON.stringify(evidenceJson(alarm, evidence, signers, now), undefined, 2)}\n`],
     ['README.txt', README],
   ];
-  for (const [name, text] of files) await writeFileAtomic(join(folder, name), text, { mode: MODE });
+  for (const [name, text] of files) {
+    const path = join(folder, name);
+    if ((await readOptionalFile(path)) === undefined) await writeFileAtomic(path, text, { mode: MODE });
+  }
   return folder;
 }
 
