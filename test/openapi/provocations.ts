@@ -14,7 +14,8 @@ export type Owned = { app: App; owner: TestKey; known: Known };
 /** Makes the attempt, and says what is to be undone after it. */
 export type Provocation = (owned: Owned) => Promise<Attempt & { undo?: () => Promise<void> }>;
 
-const MAX_BODY_BYTES = 1024 * 1024;
+/** Of a batch; other bodies are bounded to less. */
+const MAX_BODY_BYTES = 3 * 1024 * 1024 + 8 * 1024;
 const MAX_WEBHOOKS = 50;
 const MAX_EXPORTS = 50;
 /** One call, and then no more. */

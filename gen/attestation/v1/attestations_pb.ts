@@ -9,6 +9,8 @@ import type { ProofBundle, ProofBundleSchema } from "./bundle_pb.js";
 import { file_attestation_v1_bundle } from "./bundle_pb.js";
 import type { Environment } from "./environment_pb.js";
 import { file_attestation_v1_environment } from "./environment_pb.js";
+import type { Error } from "./errors_pb.js";
+import { file_attestation_v1_errors } from "./errors_pb.js";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import type { HttpBodySchema } from "../../google/api/httpbody_pb.js";
@@ -21,7 +23,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file attestation/v1/attestations.proto.
  */
 export const file_attestation_v1_attestations: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdHRlc3RhdGlvbi92MS9hdHRlc3RhdGlvbnMucHJvdG8SDmF0dGVzdGF0aW9uLnYxIpEBCghBcnRpZmFjdBKEAQoGc2hhMjU2GAEgASgJQnS6SBjIAQFyEzIRXlswLTlhLWZBLUZdezY0fSTywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzoMIYQCJUCg1NZXRhZGF0YUVycm9yEhcKBHBhdGgYASABKAlCCfLBGAUvcHVybBIqCgdtZXNzYWdlGAIgASgJQhnywRgVbXVzdCBiZSBhIHBhY2thZ2UgVVJMIpICCgdXYXJuaW5nEi0KBGNvZGUYASABKAlCH/LBGBtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGESTAoHbWVzc2FnZRgCIAEoCUI78sEYN3RoZSBtZXRhZGF0YSBmYWlscyBpdHMgc2NoZW1hIHB1cmw7IGl0IGNhbiBiZSBjb3JyZWN0ZWQSiQEKB2RldGFpbHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ql+6SAPIAQHywRhVeyJzY2hlbWEiOiAicHVybCIsICJlcnJvcnMiOiBbeyJwYXRoIjogIi9wdXJsIiwgIm1lc3NhZ2UiOiAibXVzdCBiZSBhIHBhY2thZ2UgVVJMIn1dfSK9CQoKU3VibWlzc2lvbhJWCgJpZBgBIAEoCUJKukglciMyIV5zdWJfWzAtN11bMC05QS1ISktNTlAtVFYtWl17MjV9JPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1cSbgoLbGVhZl9zaGEyNTYYAiABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEAyYzI2YjQ2YjY4ZmZjNjhmZjk5YjQ1M2MxZDMwNDEzNDEzNDIyZDcwNjQ4M2JmYTBmOThhNWU4ODYyNjZlN2FlEjgKBnN0YXR1cxgDIAEoDjIgLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb25TdGF0dXNCBrpIA8gBARJUCgxzdWJtaXR0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNS42NzhaEjAKDHdpdG5lc3NlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAScwoIbWV0YWRhdGEYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qki6SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWESMQoId2FybmluZ3MYByADKAsyFy5hdHRlc3RhdGlvbi52MS5XYXJuaW5nQgbywRgCW10SKwoGYnVuZGxlGAggASgLMhsuYXR0ZXN0YXRpb24udjEuUHJvb2ZCdW5kbGUSMgoIYXJ0aWZhY3QYCSABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEjgKC2Vudmlyb25tZW50GAogASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARIbCglsb2dfaW5kZXgYCyABKANCCPLBGAQ4NDIwEj8KCGJhdGNoX2lkGAwgASgJQii6SCVyIzIhXmJ0Y19bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0kSACIAQESPQoObWV0YWRhdGFfc3RhdGUYDSABKA4yHS5hdHRlc3RhdGlvbi52MS5NZXRhZGF0YVN0YXRlQga6SAPIAQESPgoPbWV0YWRhdGFfZXJyb3JzGA4gAygLMh0uYXR0ZXN0YXRpb24udjEuTWV0YWRhdGFFcnJvckIG8sEYAltdEnUKDW1ldGFkYXRhX3NhbHQYDyABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEBmY2RlMmIyZWRiYTU2YmY0MDg2MDFmYjcyMWZlOWI1YzMzOGQxMGVlNDI5ZWEwNGZhZTU1MTFiNjhmYmY4ZmI5SAGIAQESPgoRYXR0ZXN0ZWRfbWV0YWRhdGEYECABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgqKwhgGc2NoZW1hEi8KC3JlZGFjdGVkX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEILCglfYmF0Y2hfaWRCEAoOX21ldGFkYXRhX3NhbHQikQIKGENyZWF0ZUF0dGVzdGF0aW9uUmVxdWVzdBIyCghhcnRpZmFjdBgBIAEoCzIYLmF0dGVzdGF0aW9uLnYxLkFydGlmYWN0Qga6SAPIAQESeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQSRgoKdmFsaWRhdGlvbhgDIAEoDjIeLmF0dGVzdGF0aW9uLnYxLlZhbGlkYXRpb25Nb2RlQhK6SAWCAQIQAYLCGAZzdHJpY3QiUAoVR2V0QXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIs4BChhVcGRhdGVBdHRlc3RhdGlvblJlcXVlc3QSNwoCaWQYASABKAlCK7pIBnIEEAEYQPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1cSeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQiUwoYRGVsZXRlQXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIrcDChdMaXN0QXR0ZXN0YXRpb25zUmVxdWVzdBIkCgVsaW1pdBgBIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgAiAEBEhgKBmN1cnNvchgCIAEoCUIIukgFcgMYgAQSHAoGc2NoZW1hGAMgASgJQgy6SAnYAQFyBBABGEASOgoGc3RhdHVzGAQgASgOMiAuYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvblN0YXR1c0IIukgFggECEAESMwoPc3VibWl0dGVkX2FmdGVyGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBzdWJtaXR0ZWRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBKMAQoPYXJ0aWZhY3Rfc2hhMjU2GAcgASgJQnO6SBvYAQFyFjIRXlswLTlhLWZBLUZdezY0fSSYAUDywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzQggKBl9saW1pdCJZChhMaXN0QXR0ZXN0YXRpb25zUmVzcG9uc2USKAoEZGF0YRgBIAMoCzIaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiSwoQR2V0QnVuZGxlUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVyK2AQoVRG93bmxvYWRCdW5kbGVSZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXEmQKBmZvcm1hdBgCIAEoCUJUukhRck9SC2J1bmRsZS5qc29uUhRidW5kbGUuc2lnc3RvcmUuanNvblIRYnVuZGxlLnRsb2ctcHJvb2ZSCmJ1bmRsZS5vdHNSC2J1bmRsZS5jb3NlKuUBChBTdWJtaXNzaW9uU3RhdHVzEiEKHVNVQk1JU1NJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASKAoYU1VCTUlTU0lPTl9TVEFUVVNfUVVFVUVEEAEaCtLBGAZxdWV1ZWQSLgobU1VCTUlTU0lPTl9TVEFUVVNfV0lUTkVTU0VEEAIaDdLBGAl3aXRuZXNzZWQSKgoZU1VCTUlTU0lPTl9TVEFUVVNfUEFSVElBTBADGgvSwRgHcGFydGlhbBIoChhTVUJNSVNTSU9OX1NUQVRVU19GQUlMRUQQBBoK0sEYBmZhaWxlZCqoAQoNTWV0YWRhdGFTdGF0ZRIeChpNRVRBREFUQV9TVEFURV9VTlNQRUNJRklFRBAAEiMKFE1FVEFEQVRBX1NUQVRFX1ZBTElEEAEaCdLBGAV2YWxpZBInChZNRVRBREFUQV9TVEFURV9JTlZBTElEEAIaC9LBGAdpbnZhbGlkEikKF01FVEFEQVRBX1NUQVRFX1JFREFDVEVEEAMaDNLBGAhyZWRhY3RlZCqDAQoOVmFsaWRhdGlvbk1vZGUSHwobVkFMSURBVElPTl9NT0RFX1VOU1BFQ0lGSUVEEAASJgoWVkFMSURBVElPTl9NT0RFX1NUUklDVBABGgrSwRgGc3RyaWN0EigKF1ZBTElEQVRJT05fTU9ERV9MRU5JRU5UEAIaC9LBGAdsZW5pZW50Mo8OChJBdHRlc3RhdGlvblNlcnZpY2USzQEKEUNyZWF0ZUF0dGVzdGF0aW9uEiguYXR0ZXN0YXRpb24udjEuQ3JlYXRlQXR0ZXN0YXRpb25SZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbiJyysEYUwoSYXR0ZXN0YXRpb25zOndyaXRlEAIYyQEgATobc3VibWlzc2lvbi5pbnZhbGlkX21ldGFkYXRhOhlzdWJtaXNzaW9uLnVua25vd25fc2NoZW1hgtPkkwIVOgEqIhAvdjEvYXR0ZXN0YXRpb25zEqYBCg5HZXRBdHRlc3RhdGlvbhIlLmF0dGVzdGF0aW9uLnYxLkdldEF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24iUZACAcrBGC0KEWF0dGVzdGF0aW9uczpyZWFkEAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kaAKC0+STAhcSFS92MS9hdHRlc3RhdGlvbnMve2lkfRKcAgoRVXBkYXRlQXR0ZXN0YXRpb24SKC5hdHRlc3RhdGlvbi52MS5VcGRhdGVBdHRlc3RhdGlvblJlcXVlc3QaGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uIsABysEYmwEKEmF0dGVzdGF0aW9uczp3cml0ZRABIAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhpzdWJtaXNzaW9uLm5vdF9jb3JyZWN0YWJsZToTc3VibWlzc2lvbi5yZWRhY3RlZDobc3VibWlzc2lvbi5pbnZhbGlkX21ldGFkYXRhOhlzdWJtaXNzaW9uLnVua25vd25fc2NoZW1hWApoAoLT5JMCGjoBKjIVL3YxL2F0dGVzdGF0aW9ucy97aWR9Eq4BChFEZWxldGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLkRlbGV0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24iU8rBGDIKEmF0dGVzdGF0aW9uczp3cml0ZRABIAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kWApoAoLT5JMCFyoVL3YxL2F0dGVzdGF0aW9ucy97aWR9Eq0BChBMaXN0QXR0ZXN0YXRpb25zEicuYXR0ZXN0YXRpb24udjEuTGlzdEF0dGVzdGF0aW9uc1JlcXVlc3QaKC5hdHRlc3RhdGlvbi52MS5MaXN0QXR0ZXN0YXRpb25zUmVzcG9uc2UiRpACAcrBGCcKEWF0dGVzdGF0aW9uczpyZWFkEAE6DmN1cnNvci5pbnZhbGlkaAKC0+STAhISEC92MS9hdHRlc3RhdGlvbnMSuAEKCUdldEJ1bmRsZRIgLmF0dGVzdGF0aW9uLnYxLkdldEJ1bmRsZVJlcXVlc3QaGy5hdHRlc3RhdGlvbi52MS5Qcm9vZkJ1bmRsZSJskAIBysEYQQoRYXR0ZXN0YXRpb25zOnJlYWQQATABOhRzdWJtaXNzaW9uLm5vdF9mb3VuZDoQYnVuZGxlLm5vdF9yZWFkeWgCgtPkkwIeEhwvdjEvYXR0ZXN0YXRpb25zL3tpZH0vYnVuZGxlEsQECg5Eb3dubG9hZEJ1bmRsZRIlLmF0dGVzdGF0aW9uLnYxLkRvd25sb2FkQnVuZGxlUmVxdWVzdBoULmdvb2dsZS5hcGkuSHR0cEJvZHki9AOQAgHKwRjzAQoRYXR0ZXN0YXRpb25zOnJlYWQQATABOhRzdWJtaXNzaW9uLm5vdF9mb3VuZDoQYnVuZGxlLm5vdF9yZWFkeUIQYXBwbGljYXRpb24vanNvbkIQYXBwbGljYXRpb24vanNvbkIZdGV4dC9wbGFpbjsgY2hhcnNldD11dGYtOEIhYXBwbGljYXRpb24vdm5kLm9wZW50aW1lc3RhbXBzLnYxQihhcHBsaWNhdGlvbi9jb3NlOyBjb3NlLXR5cGU9ImNvc2Utc2lnbjEiSAFSGmF0dGVzdGF0aW9uLnYxLlByb29mQnVuZGxlUgBSAFIAUgBoAoLT5JMC8gFaNRIzL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLnNpZ3N0b3JlLmpzb259WjISMC92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS50bG9nLXByb29mfVorEikvdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUub3RzfVosEiovdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUuY29zZX0SKi92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5qc29ufWIGcHJvdG8z", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_buf_validate_validate, file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdHRlc3RhdGlvbi92MS9hdHRlc3RhdGlvbnMucHJvdG8SDmF0dGVzdGF0aW9uLnYxIpEBCghBcnRpZmFjdBKEAQoGc2hhMjU2GAEgASgJQnS6SBjIAQFyEzIRXlswLTlhLWZBLUZdezY0fSTywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzoMIYQCJUCg1NZXRhZGF0YUVycm9yEhcKBHBhdGgYASABKAlCCfLBGAUvcHVybBIqCgdtZXNzYWdlGAIgASgJQhnywRgVbXVzdCBiZSBhIHBhY2thZ2UgVVJMIpICCgdXYXJuaW5nEi0KBGNvZGUYASABKAlCH/LBGBtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGESTAoHbWVzc2FnZRgCIAEoCUI78sEYN3RoZSBtZXRhZGF0YSBmYWlscyBpdHMgc2NoZW1hIHB1cmw7IGl0IGNhbiBiZSBjb3JyZWN0ZWQSiQEKB2RldGFpbHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ql+6SAPIAQHywRhVeyJzY2hlbWEiOiAicHVybCIsICJlcnJvcnMiOiBbeyJwYXRoIjogIi9wdXJsIiwgIm1lc3NhZ2UiOiAibXVzdCBiZSBhIHBhY2thZ2UgVVJMIn1dfSK9CQoKU3VibWlzc2lvbhJWCgJpZBgBIAEoCUJKukglciMyIV5zdWJfWzAtN11bMC05QS1ISktNTlAtVFYtWl17MjV9JPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1cSbgoLbGVhZl9zaGEyNTYYAiABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEAyYzI2YjQ2YjY4ZmZjNjhmZjk5YjQ1M2MxZDMwNDEzNDEzNDIyZDcwNjQ4M2JmYTBmOThhNWU4ODYyNjZlN2FlEjgKBnN0YXR1cxgDIAEoDjIgLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb25TdGF0dXNCBrpIA8gBARJUCgxzdWJtaXR0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQiK6SAPIAQHywRgYMjAyNi0wMS0wMlQwMzowNDowNS42NzhaEjAKDHdpdG5lc3NlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAScwoIbWV0YWRhdGEYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qki6SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWESMQoId2FybmluZ3MYByADKAsyFy5hdHRlc3RhdGlvbi52MS5XYXJuaW5nQgbywRgCW10SKwoGYnVuZGxlGAggASgLMhsuYXR0ZXN0YXRpb24udjEuUHJvb2ZCdW5kbGUSMgoIYXJ0aWZhY3QYCSABKAsyGC5hdHRlc3RhdGlvbi52MS5BcnRpZmFjdEIGukgDyAEBEjgKC2Vudmlyb25tZW50GAogASgOMhsuYXR0ZXN0YXRpb24udjEuRW52aXJvbm1lbnRCBrpIA8gBARIbCglsb2dfaW5kZXgYCyABKANCCPLBGAQ4NDIwEj8KCGJhdGNoX2lkGAwgASgJQii6SCVyIzIhXmJ0Y19bMC03XVswLTlBLUhKS01OUC1UVi1aXXsyNX0kSACIAQESPQoObWV0YWRhdGFfc3RhdGUYDSABKA4yHS5hdHRlc3RhdGlvbi52MS5NZXRhZGF0YVN0YXRlQga6SAPIAQESPgoPbWV0YWRhdGFfZXJyb3JzGA4gAygLMh0uYXR0ZXN0YXRpb24udjEuTWV0YWRhdGFFcnJvckIG8sEYAltdEnUKDW1ldGFkYXRhX3NhbHQYDyABKAlCWbpIEnIQMg5eWzAtOWEtZl17NjR9JPLBGEBmY2RlMmIyZWRiYTU2YmY0MDg2MDFmYjcyMWZlOWI1YzMzOGQxMGVlNDI5ZWEwNGZhZTU1MTFiNjhmYmY4ZmI5SAGIAQESPgoRYXR0ZXN0ZWRfbWV0YWRhdGEYECABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgqKwhgGc2NoZW1hEi8KC3JlZGFjdGVkX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEILCglfYmF0Y2hfaWRCEAoOX21ldGFkYXRhX3NhbHQikQIKGENyZWF0ZUF0dGVzdGF0aW9uUmVxdWVzdBIyCghhcnRpZmFjdBgBIAEoCzIYLmF0dGVzdGF0aW9uLnYxLkFydGlmYWN0Qga6SAPIAQESeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQSRgoKdmFsaWRhdGlvbhgDIAEoDjIeLmF0dGVzdGF0aW9uLnYxLlZhbGlkYXRpb25Nb2RlQhK6SAWCAQIQAYLCGAZzdHJpY3QiXgoeQmF0Y2hDcmVhdGVBdHRlc3RhdGlvbnNSZXF1ZXN0EjwKBWl0ZW1zGAEgAygLMhkuYXR0ZXN0YXRpb24udjEuQmF0Y2hJdGVtQhK6SAiSAQUIARDoB6DCGICAwAEijQMKCUJhdGNoSXRlbRIyCghhcnRpZmFjdBgBIAEoCzIYLmF0dGVzdGF0aW9uLnYxLkFydGlmYWN0Qga6SAPIAQESeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQSRgoKdmFsaWRhdGlvbhgDIAEoDjIeLmF0dGVzdGF0aW9uLnYxLlZhbGlkYXRpb25Nb2RlQhK6SAWCAQIQAYLCGAZzdHJpY3QSdQoPaWRlbXBvdGVuY3lfa2V5GAQgASgJQle6SBVyExj/ATIOXlshLX5dezEsMjU1fSTywRgWYnVpbGQtNDcxMS1yZXBvcnQuanNvbpLCGCExIHRvIDI1NSB2aXNpYmxlIEFTQ0lJIGNoYXJhY3RlcnNIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5IsIBCgpJdGVtUmVzdWx0EjQKB291dGNvbWUYASABKA4yGy5hdHRlc3RhdGlvbi52MS5JdGVtT3V0Y29tZUIGukgDyAEBEi4KCnN1Ym1pc3Npb24YAiABKAsyGi5hdHRlc3RhdGlvbi52MS5TdWJtaXNzaW9uEiQKBWVycm9yGAMgASgLMhUuYXR0ZXN0YXRpb24udjEuRXJyb3ISGAoLcmV0cnlfYWZ0ZXIYBCABKAVIAIgBAUIOCgxfcmV0cnlfYWZ0ZXIigQEKH0JhdGNoQ3JlYXRlQXR0ZXN0YXRpb25zUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLmF0dGVzdGF0aW9uLnYxLkl0ZW1SZXN1bHQSDwoHY3JlYXRlZBgCIAEoBRIQCghyZXBsYXllZBgDIAEoBRIOCgZmYWlsZWQYBCABKAUiUAoVR2V0QXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIs4BChhVcGRhdGVBdHRlc3RhdGlvblJlcXVlc3QSNwoCaWQYASABKAlCK7pIBnIEEAEYQPLBGB5zdWJfMDFLRThHNUpRMk05WDRUN1YwQjNONlI4U1cSeQoIbWV0YWRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Qk66SAPIAQHywRg0eyJzY2hlbWEiOiAicHVybCIsICJwdXJsIjogInBrZzpucG0vbGVmdC1wYWRAMS4zLjAifYrCGAZzY2hlbWGgwhiAgAQiUwoYRGVsZXRlQXR0ZXN0YXRpb25SZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXIrcDChdMaXN0QXR0ZXN0YXRpb25zUmVxdWVzdBIkCgVsaW1pdBgBIAEoBUIQukgHGgUYyAEoAYLCGAI1MEgAiAEBEhgKBmN1cnNvchgCIAEoCUIIukgFcgMYgAQSHAoGc2NoZW1hGAMgASgJQgy6SAnYAQFyBBABGEASOgoGc3RhdHVzGAQgASgOMiAuYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvblN0YXR1c0IIukgFggECEAESMwoPc3VibWl0dGVkX2FmdGVyGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBzdWJtaXR0ZWRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBKMAQoPYXJ0aWZhY3Rfc2hhMjU2GAcgASgJQnO6SBvYAQFyFjIRXlswLTlhLWZBLUZdezY0fSSYAUDywRhAOWY4NmQwODE4ODRjN2Q2NTlhMmZlYWEwYzU1YWQwMTVhM2JmNGYxYjJiMGI4MjJjZDE1ZDZjMTViMGYwMGEwOJLCGA02NCBoZXggZGlnaXRzQggKBl9saW1pdCJZChhMaXN0QXR0ZXN0YXRpb25zUmVzcG9uc2USKAoEZGF0YRgBIAMoCzIaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiSwoQR2V0QnVuZGxlUmVxdWVzdBI3CgJpZBgBIAEoCUIrukgGcgQQARhA8sEYHnN1Yl8wMUtFOEc1SlEyTTlYNFQ3VjBCM042UjhTVyK2AQoVRG93bmxvYWRCdW5kbGVSZXF1ZXN0EjcKAmlkGAEgASgJQiu6SAZyBBABGEDywRgec3ViXzAxS0U4RzVKUTJNOVg0VDdWMEIzTjZSOFNXEmQKBmZvcm1hdBgCIAEoCUJUukhRck9SC2J1bmRsZS5qc29uUhRidW5kbGUuc2lnc3RvcmUuanNvblIRYnVuZGxlLnRsb2ctcHJvb2ZSCmJ1bmRsZS5vdHNSC2J1bmRsZS5jb3NlKuUBChBTdWJtaXNzaW9uU3RhdHVzEiEKHVNVQk1JU1NJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASKAoYU1VCTUlTU0lPTl9TVEFUVVNfUVVFVUVEEAEaCtLBGAZxdWV1ZWQSLgobU1VCTUlTU0lPTl9TVEFUVVNfV0lUTkVTU0VEEAIaDdLBGAl3aXRuZXNzZWQSKgoZU1VCTUlTU0lPTl9TVEFUVVNfUEFSVElBTBADGgvSwRgHcGFydGlhbBIoChhTVUJNSVNTSU9OX1NUQVRVU19GQUlMRUQQBBoK0sEYBmZhaWxlZCqoAQoNTWV0YWRhdGFTdGF0ZRIeChpNRVRBREFUQV9TVEFURV9VTlNQRUNJRklFRBAAEiMKFE1FVEFEQVRBX1NUQVRFX1ZBTElEEAEaCdLBGAV2YWxpZBInChZNRVRBREFUQV9TVEFURV9JTlZBTElEEAIaC9LBGAdpbnZhbGlkEikKF01FVEFEQVRBX1NUQVRFX1JFREFDVEVEEAMaDNLBGAhyZWRhY3RlZCqDAQoOVmFsaWRhdGlvbk1vZGUSHwobVkFMSURBVElPTl9NT0RFX1VOU1BFQ0lGSUVEEAASJgoWVkFMSURBVElPTl9NT0RFX1NUUklDVBABGgrSwRgGc3RyaWN0EigKF1ZBTElEQVRJT05fTU9ERV9MRU5JRU5UEAIaC9LBGAdsZW5pZW50KqABCgtJdGVtT3V0Y29tZRIcChhJVEVNX09VVENPTUVfVU5TUEVDSUZJRUQQABIlChRJVEVNX09VVENPTUVfQ1JFQVRFRBABGgvSwRgHY3JlYXRlZBInChVJVEVNX09VVENPTUVfUkVQTEFZRUQQAhoM0sEYCHJlcGxheWVkEiMKE0lURU1fT1VUQ09NRV9GQUlMRUQQAxoK0sEYBmZhaWxlZDLcDwoSQXR0ZXN0YXRpb25TZXJ2aWNlEs0BChFDcmVhdGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLkNyZWF0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24icsrBGFMKEmF0dGVzdGF0aW9uczp3cml0ZRACGMkBIAE6G3N1Ym1pc3Npb24uaW52YWxpZF9tZXRhZGF0YToZc3VibWlzc2lvbi51bmtub3duX3NjaGVtYYLT5JMCFToBKiIQL3YxL2F0dGVzdGF0aW9ucxLKAQoXQmF0Y2hDcmVhdGVBdHRlc3RhdGlvbnMSLi5hdHRlc3RhdGlvbi52MS5CYXRjaENyZWF0ZUF0dGVzdGF0aW9uc1JlcXVlc3QaLy5hdHRlc3RhdGlvbi52MS5CYXRjaENyZWF0ZUF0dGVzdGF0aW9uc1Jlc3BvbnNlIk7KwRgpChJhdHRlc3RhdGlvbnM6d3JpdGUQAnIRQ3JlYXRlQXR0ZXN0YXRpb26C0+STAhs6ASoiFi92MS9hdHRlc3RhdGlvbnM6YmF0Y2gSpgEKDkdldEF0dGVzdGF0aW9uEiUuYXR0ZXN0YXRpb24udjEuR2V0QXR0ZXN0YXRpb25SZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbiJRkAIBysEYLQoRYXR0ZXN0YXRpb25zOnJlYWQQAToUc3VibWlzc2lvbi5ub3RfZm91bmRoAoLT5JMCFxIVL3YxL2F0dGVzdGF0aW9ucy97aWR9EpwCChFVcGRhdGVBdHRlc3RhdGlvbhIoLmF0dGVzdGF0aW9uLnYxLlVwZGF0ZUF0dGVzdGF0aW9uUmVxdWVzdBoaLmF0dGVzdGF0aW9uLnYxLlN1Ym1pc3Npb24iwAHKwRibAQoSYXR0ZXN0YXRpb25zOndyaXRlEAEgAToUc3VibWlzc2lvbi5ub3RfZm91bmQ6GnN1Ym1pc3Npb24ubm90X2NvcnJlY3RhYmxlOhNzdWJtaXNzaW9uLnJlZGFjdGVkOhtzdWJtaXNzaW9uLmludmFsaWRfbWV0YWRhdGE6GXN1Ym1pc3Npb24udW5rbm93bl9zY2hlbWFYCmgCgtPkkwIaOgEqMhUvdjEvYXR0ZXN0YXRpb25zL3tpZH0SrgEKEURlbGV0ZUF0dGVzdGF0aW9uEiguYXR0ZXN0YXRpb24udjEuRGVsZXRlQXR0ZXN0YXRpb25SZXF1ZXN0GhouYXR0ZXN0YXRpb24udjEuU3VibWlzc2lvbiJTysEYMgoSYXR0ZXN0YXRpb25zOndyaXRlEAEgAToUc3VibWlzc2lvbi5ub3RfZm91bmRYCmgCgtPkkwIXKhUvdjEvYXR0ZXN0YXRpb25zL3tpZH0SrQEKEExpc3RBdHRlc3RhdGlvbnMSJy5hdHRlc3RhdGlvbi52MS5MaXN0QXR0ZXN0YXRpb25zUmVxdWVzdBooLmF0dGVzdGF0aW9uLnYxLkxpc3RBdHRlc3RhdGlvbnNSZXNwb25zZSJGkAIBysEYJwoRYXR0ZXN0YXRpb25zOnJlYWQQAToOY3Vyc29yLmludmFsaWRoAoLT5JMCEhIQL3YxL2F0dGVzdGF0aW9ucxK4AQoJR2V0QnVuZGxlEiAuYXR0ZXN0YXRpb24udjEuR2V0QnVuZGxlUmVxdWVzdBobLmF0dGVzdGF0aW9uLnYxLlByb29mQnVuZGxlImyQAgHKwRhBChFhdHRlc3RhdGlvbnM6cmVhZBABMAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhBidW5kbGUubm90X3JlYWR5aAKC0+STAh4SHC92MS9hdHRlc3RhdGlvbnMve2lkfS9idW5kbGUSxAQKDkRvd25sb2FkQnVuZGxlEiUuYXR0ZXN0YXRpb24udjEuRG93bmxvYWRCdW5kbGVSZXF1ZXN0GhQuZ29vZ2xlLmFwaS5IdHRwQm9keSL0A5ACAcrBGPMBChFhdHRlc3RhdGlvbnM6cmVhZBABMAE6FHN1Ym1pc3Npb24ubm90X2ZvdW5kOhBidW5kbGUubm90X3JlYWR5QhBhcHBsaWNhdGlvbi9qc29uQhBhcHBsaWNhdGlvbi9qc29uQhl0ZXh0L3BsYWluOyBjaGFyc2V0PXV0Zi04QiFhcHBsaWNhdGlvbi92bmQub3BlbnRpbWVzdGFtcHMudjFCKGFwcGxpY2F0aW9uL2Nvc2U7IGNvc2UtdHlwZT0iY29zZS1zaWduMSJIAVIaYXR0ZXN0YXRpb24udjEuUHJvb2ZCdW5kbGVSAFIAUgBSAGgCgtPkkwLyAVo1EjMvdjEvYXR0ZXN0YXRpb25zL3tpZH0ve2Zvcm1hdD1idW5kbGUuc2lnc3RvcmUuanNvbn1aMhIwL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLnRsb2ctcHJvb2Z9WisSKS92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5vdHN9WiwSKi92MS9hdHRlc3RhdGlvbnMve2lkfS97Zm9ybWF0PWJ1bmRsZS5jb3NlfRIqL3YxL2F0dGVzdGF0aW9ucy97aWR9L3tmb3JtYXQ9YnVuZGxlLmpzb259YgZwcm90bzM", [file_attestation_options_v1_options, file_attestation_v1_bundle, file_attestation_v1_environment, file_attestation_v1_errors, file_buf_validate_validate, file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The attested artifact.
@@ -283,6 +285,155 @@ export const CreateAttestationRequestSchema: GenMessage<CreateAttestationRequest
   messageDesc(file_attestation_v1_attestations, 4);
 
 /**
+ * Many submissions.
+ *
+ * @generated from message attestation.v1.BatchCreateAttestationsRequest
+ */
+export type BatchCreateAttestationsRequest = Message<"attestation.v1.BatchCreateAttestationsRequest"> & {
+  /**
+   * 1 to 1,000 submissions, at most 3 MiB together as they are sent: the answer, which repeats the metadata, then fits
+   * the 4 MiB that gRPC clients take by default.
+   *
+   * @generated from field: repeated attestation.v1.BatchItem items = 1;
+   */
+  items: BatchItem[];
+};
+
+/**
+ * Describes the message attestation.v1.BatchCreateAttestationsRequest.
+ * Use `create(BatchCreateAttestationsRequestSchema)` to create a new message.
+ */
+export const BatchCreateAttestationsRequestSchema: GenMessage<BatchCreateAttestationsRequest> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 5);
+
+/**
+ * A submission of a batch: the members of CreateAttestationRequest, and an idempotency key.
+ *
+ * @generated from message attestation.v1.BatchItem
+ */
+export type BatchItem = Message<"attestation.v1.BatchItem"> & {
+  /**
+   * What is attested.
+   *
+   * @generated from field: attestation.v1.Artifact artifact = 1;
+   */
+  artifact?: Artifact | undefined;
+
+  /**
+   * As for creating one submission: an object with a `schema` member, at most 64 KiB and 32 levels deep, with the same
+   * rule about integers.
+   *
+   * @generated from field: google.protobuf.Struct metadata = 2;
+   */
+  metadata?: JsonObject | undefined;
+
+  /**
+   * What to do with metadata that fails its schema: `strict` (the default) refuses, `lenient` records with a warning.
+   *
+   * @generated from field: attestation.v1.ValidationMode validation = 3;
+   */
+  validation: ValidationMode;
+
+  /**
+   * What `Idempotency-Key` is to one creation: 1 to 255 visible ASCII characters.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message attestation.v1.BatchItem.
+ * Use `create(BatchItemSchema)` to create a new message.
+ */
+export const BatchItemSchema: GenMessage<BatchItem> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 6);
+
+/**
+ * The result of an item of a batch.
+ *
+ * @generated from message attestation.v1.ItemResult
+ */
+export type ItemResult = Message<"attestation.v1.ItemResult"> & {
+  /**
+   * What became of it.
+   *
+   * @generated from field: attestation.v1.ItemOutcome outcome = 1;
+   */
+  outcome: ItemOutcome;
+
+  /**
+   * The submission, unless the item failed.
+   *
+   * @generated from field: attestation.v1.Submission submission = 2;
+   */
+  submission?: Submission | undefined;
+
+  /**
+   * The error, if the item failed: what it would have got alone, its pointers relative to the item.
+   *
+   * @generated from field: attestation.v1.Error error = 3;
+   */
+  error?: Error | undefined;
+
+  /**
+   * After how many seconds to send the item again; there if that may help.
+   *
+   * @generated from field: optional int32 retry_after = 4;
+   */
+  retryAfter?: number | undefined;
+};
+
+/**
+ * Describes the message attestation.v1.ItemResult.
+ * Use `create(ItemResultSchema)` to create a new message.
+ */
+export const ItemResultSchema: GenMessage<ItemResult> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 7);
+
+/**
+ * The results of a batch.
+ *
+ * @generated from message attestation.v1.BatchCreateAttestationsResponse
+ */
+export type BatchCreateAttestationsResponse = Message<"attestation.v1.BatchCreateAttestationsResponse"> & {
+  /**
+   * One for each item, in the order of the items.
+   *
+   * @generated from field: repeated attestation.v1.ItemResult results = 1;
+   */
+  results: ItemResult[];
+
+  /**
+   * How many submissions were created.
+   *
+   * @generated from field: int32 created = 2;
+   */
+  created: number;
+
+  /**
+   * How many were there already.
+   *
+   * @generated from field: int32 replayed = 3;
+   */
+  replayed: number;
+
+  /**
+   * How many items failed.
+   *
+   * @generated from field: int32 failed = 4;
+   */
+  failed: number;
+};
+
+/**
+ * Describes the message attestation.v1.BatchCreateAttestationsResponse.
+ * Use `create(BatchCreateAttestationsResponseSchema)` to create a new message.
+ */
+export const BatchCreateAttestationsResponseSchema: GenMessage<BatchCreateAttestationsResponse> = /*@__PURE__*/
+  messageDesc(file_attestation_v1_attestations, 8);
+
+/**
  * Names a submission.
  *
  * @generated from message attestation.v1.GetAttestationRequest
@@ -301,7 +452,7 @@ export type GetAttestationRequest = Message<"attestation.v1.GetAttestationReques
  * Use `create(GetAttestationRequestSchema)` to create a new message.
  */
 export const GetAttestationRequestSchema: GenMessage<GetAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 5);
+  messageDesc(file_attestation_v1_attestations, 9);
 
 /**
  * Names a submission and the metadata to index it by from now on.
@@ -330,7 +481,7 @@ export type UpdateAttestationRequest = Message<"attestation.v1.UpdateAttestation
  * Use `create(UpdateAttestationRequestSchema)` to create a new message.
  */
 export const UpdateAttestationRequestSchema: GenMessage<UpdateAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 6);
+  messageDesc(file_attestation_v1_attestations, 10);
 
 /**
  * Names a submission whose metadata is to be erased.
@@ -351,7 +502,7 @@ export type DeleteAttestationRequest = Message<"attestation.v1.DeleteAttestation
  * Use `create(DeleteAttestationRequestSchema)` to create a new message.
  */
 export const DeleteAttestationRequestSchema: GenMessage<DeleteAttestationRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 7);
+  messageDesc(file_attestation_v1_attestations, 11);
 
 /**
  * Which submissions to list.
@@ -418,7 +569,7 @@ export type ListAttestationsRequest = Message<"attestation.v1.ListAttestationsRe
  * Use `create(ListAttestationsRequestSchema)` to create a new message.
  */
 export const ListAttestationsRequestSchema: GenMessage<ListAttestationsRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 8);
+  messageDesc(file_attestation_v1_attestations, 12);
 
 /**
  * A page of submissions.
@@ -446,7 +597,7 @@ export type ListAttestationsResponse = Message<"attestation.v1.ListAttestationsR
  * Use `create(ListAttestationsResponseSchema)` to create a new message.
  */
 export const ListAttestationsResponseSchema: GenMessage<ListAttestationsResponse> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 9);
+  messageDesc(file_attestation_v1_attestations, 13);
 
 /**
  * Names a submission whose bundle is wanted.
@@ -467,7 +618,7 @@ export type GetBundleRequest = Message<"attestation.v1.GetBundleRequest"> & {
  * Use `create(GetBundleRequestSchema)` to create a new message.
  */
 export const GetBundleRequestSchema: GenMessage<GetBundleRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 10);
+  messageDesc(file_attestation_v1_attestations, 14);
 
 /**
  * Names a submission and the format of its bundle.
@@ -495,7 +646,7 @@ export type DownloadBundleRequest = Message<"attestation.v1.DownloadBundleReques
  * Use `create(DownloadBundleRequestSchema)` to create a new message.
  */
 export const DownloadBundleRequestSchema: GenMessage<DownloadBundleRequest> = /*@__PURE__*/
-  messageDesc(file_attestation_v1_attestations, 11);
+  messageDesc(file_attestation_v1_attestations, 15);
 
 /**
  * The status of a submission; it follows from the batch that has its leaf.
@@ -621,6 +772,47 @@ export const ValidationModeSchema: GenEnum<ValidationMode> = /*@__PURE__*/
   enumDesc(file_attestation_v1_attestations, 2);
 
 /**
+ * What became of an item of a batch.
+ *
+ * @generated from enum attestation.v1.ItemOutcome
+ */
+export enum ItemOutcome {
+  /**
+   * Not an outcome.
+   *
+   * @generated from enum value: ITEM_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its submission was created.
+   *
+   * @generated from enum value: ITEM_OUTCOME_CREATED = 1;
+   */
+  CREATED = 1,
+
+  /**
+   * An earlier request with its idempotency key had created the submission.
+   *
+   * @generated from enum value: ITEM_OUTCOME_REPLAYED = 2;
+   */
+  REPLAYED = 2,
+
+  /**
+   * Nothing was created; `error` says why.
+   *
+   * @generated from enum value: ITEM_OUTCOME_FAILED = 3;
+   */
+  FAILED = 3,
+}
+
+/**
+ * Describes the enum attestation.v1.ItemOutcome.
+ */
+export const ItemOutcomeSchema: GenEnum<ItemOutcome> = /*@__PURE__*/
+  enumDesc(file_attestation_v1_attestations, 3);
+
+/**
  * Submissions: what was attested, when, and the proof of it.
  *
  * @generated from service attestation.v1.AttestationService
@@ -638,6 +830,29 @@ export const AttestationService: GenService<{
     methodKind: "unary";
     input: typeof CreateAttestationRequestSchema;
     output: typeof SubmissionSchema;
+  },
+  /**
+   * Records up to 1,000 submissions in one call, each as CreateAttestation would alone.
+   *
+   * The answer, 200, has a result for each item, in the order of the items: its submission, or the error that the item
+   * would have got alone. What has been created is as durable as after CreateAttestation. Items fail on their own: each
+   * counts in the rate windows by itself, and one beyond a window gets `rate_limit.exceeded` as its result. An item that
+   * fails counts as one read for each started KiB of it, a replayed one as one read.
+   *
+   * Every item may have an `idempotency_key`, which is that of CreateAttestation: a submission made by either is replayed
+   * by both. Send the items that failed for the moment (`retry_after` is there), or, without an answer, all of them, once
+   * more under the same keys. Of two items with the same key the second replays the first, or, if they differ, is
+   * `idempotency.key_reused`.
+   *
+   * A request that is not a list of 1 to 1,000 items is rejected as a whole before anything is stored. A call whose
+   * deadline passes, or whose client disconnects, may have stored some of its items.
+   *
+   * @generated from rpc attestation.v1.AttestationService.BatchCreateAttestations
+   */
+  batchCreateAttestations: {
+    methodKind: "unary";
+    input: typeof BatchCreateAttestationsRequestSchema;
+    output: typeof BatchCreateAttestationsResponseSchema;
   },
   /**
    * One submission, with its proof bundle once that is ready.

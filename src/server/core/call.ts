@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethodUnary, DescService, Message, MessageShape } from '@bufbuild/protobuf';
+import type { ApiError } from './errors.js';
 import type { Principal, Session } from './principal.js';
 import type { RateState } from './rate-window.js';
 
@@ -34,9 +35,21 @@ export type Call = {
   isReplayed: boolean;
   /** Set if a rate window is exhausted: only replays of earlier requests are answered. */
   isReplayOnly: boolean;
+  /**
+   * Of a batch: reads and checks its next item; undefined after the last. Throws the error of the whole request if it is
+   * no list of items. The message of the call has no items.
+   */
+  nextItem: (() => ReadItem | undefined) | undefined;
+  /** Of a batch: the reads that its items count as which made no submission. */
+  itemReads: number | undefined;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };
+
+/** An item of a batch: its message, or the error that it would have got alone, and its size as sent. */
+export type ReadItem =
+  | { readonly bytes: number; readonly message: Message; readonly error?: never }
+  | { readonly bytes: number; readonly error: ApiError; readonly message?: never };
 
 /** A message as REST sends it: JSON in UTF-8, and the entity tag of these bytes if it is known. */
 type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };

@@ -10,6 +10,8 @@ export type Bound = {
   maxBytes: number;
   /** Of the values in its Structs. */
   maxValues: number;
+  /** Of `maxBytes`, those of lists whose proto says how long they are, whatever other bodies may be. */
+  listBytes: number;
 };
 
 /** For white space between members, and for unknown fields of clients that are newer. */
@@ -32,27 +34,29 @@ const MEMBER_BYTES = 12;
 export function findBound(desc: DescMessage): Bound | undefined {
   const size = messageSize(desc, new Set());
   if (!Number.isFinite(size.bytes)) return undefined;
-  return { maxBytes: SPARE_BYTES + size.bytes, maxValues: Math.ceil(size.values) };
+  const maxBytes = SPARE_BYTES + size.bytes;
+  return { maxBytes, maxValues: Math.ceil(size.values), listBytes: size.listBytes };
 }
 
-/** The smaller of a message's bound and `maxBytes`. */
+/** The smaller of a message's bound and `maxBytes`, to which lists add what their protos say. */
 export function boundBy(bound: Bound | undefined, maxBytes: number): Bound {
-  if (bound === undefined) return { maxBytes, maxValues: maxBytes / VALUE_BYTES };
-  return { maxBytes: Math.min(bound.maxBytes, maxBytes), maxValues: bound.maxValues };
+  if (bound === undefined) return { maxBytes, maxValues: maxBytes / VALUE_BYTES, listBytes: 0 };
+  return { ...bound, maxBytes: Math.min(bound.maxBytes, maxBytes + bound.listBytes) };
 }
 
-type Size = { bytes: number; values: number };
+type Size = { bytes: number; values: number; listBytes: number };
 
-const OPEN: Size = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
+const OPEN: Size = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY, listBytes: 0 };
 
 function messageSize(desc: DescMessage, within: ReadonlySet<DescMessage>): Size {
   if (within.has(desc)) return OPEN;
   const inside = new Set(within).add(desc);
-  const total: Size = { bytes: MEMBER_BYTES, values: 0 };
+  const total: Size = { bytes: MEMBER_BYTES, values: 0, listBytes: 0 };
   for (const field of desc.fields) {
-    const { bytes, values } = fieldSize(field, inside);
+    const { bytes, values, listBytes } = fieldSize(field, inside);
     total.bytes += MEMBER_BYTES + field.name.length + bytes;
     total.values += values;
+    total.listBytes += listBytes;
   }
   return total;
 }
@@ -61,10 +65,14 @@ function fieldSize(field: DescField, within: ReadonlySet<DescMessage>): Size {
   const rules = findRules(field);
   if (field.fieldKind === 'map') return OPEN;
   if (field.fieldKind !== 'list') return valueSize(field, rules, within);
+  if (hasOption(field, maxBytesOption)) {
+    const bytes = getOption(field, maxBytesOption);
+    return { bytes, values: bytes / VALUE_BYTES, listBytes: bytes };
+  }
   const count = rules?.type.case === 'repeated' ? rules.type.value.maxItems : 0n;
   if (count === 0n) return OPEN;
   const { bytes, values } = valueSize(field, findItemRules(rules), within);
-  return { bytes: Number(count) * (MEMBER_BYTES + bytes), values: Number(count) * values };
+  return { bytes: Number(count) * (MEMBER_BYTES + bytes), values: Number(count) * values, listBytes: 0 };
 }
 
 function valueSize(field: DescField, rules: FieldRules | undefined, within: ReadonlySet<DescMessage>): Size {
@@ -77,7 +85,7 @@ function valueSize(field: DescField, rules: FieldRules | undefined, within: Read
   switch (field.message.typeName) {
     case 'google.protobuf.Struct':
       if (maxBytes === undefined) return OPEN;
-      return { bytes: maxBytes * ENCODED_BYTES, values: maxBytes / VALUE_BYTES };
+      return { bytes: maxBytes * ENCODED_BYTES, values: maxBytes / VALUE_BYTES, listBytes: 0 };
     case 'google.protobuf.Timestamp':
     case 'google.protobuf.Duration':
       return plain(SCALAR_BYTES);
@@ -87,7 +95,7 @@ function valueSize(field: DescField, rules: FieldRules | undefined, within: Read
 }
 
 function plain(bytes: number): Size {
-  return { bytes, values: 0 };
+  return { bytes, values: 0, listBytes: 0 };
 }
 
 /** Maximum size of a scalar; infinite if the rules do not bound it. */

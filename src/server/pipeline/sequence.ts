@@ -5,6 +5,7 @@
  * A crash leaves: nothing before the commit; after it the rows, which a retry with the same key or id finds.
  */
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
+import { settleAll } from '../core/settle-all.js';
 import type { Pool } from '../store/database/connect.js';
 import { errorCode, isDatabaseUnavailable } from '../store/database/database-errors.js';
 import {
@@ -45,6 +46,8 @@ export type SequencerDeps = {
 export type Sequencer = {
   /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
   add(row: NewSubmission): Promise<SequencedRow>;
+  /** The same for many rows, with one promise: the result of each, or the error for its caller, in their order. */
+  addMany(rows: readonly NewSubmission[]): Promise<(SequencedRow | Error)[]>;
   /** The number of rows in the queue. */
   queued(): number;
   /** Resolves once the queue is empty and no call is in flight. No row may be added afterwards. */
@@ -100,24 +103,19 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     }, delayMs);
   };
 
+  const enqueue = (row: NewSubmission, answer: Pick<QueuedRow, 'resolve' | 'reject'>) => {
+    if (queue.length + delayed >= deps.limits.maxQueuedRows) {
+      answer.reject(unavailable('too many submissions are waiting to be written', 1));
+      return;
+    }
+    const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
+    queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, ...answer });
+    schedule();
+  };
+
   return {
-    add: (row) =>
-      new Promise((resolve, reject) => {
-        if (queue.length + delayed >= deps.limits.maxQueuedRows) {
-          reject(unavailable('too many submissions are waiting to be written', 1));
-          return;
-        }
-        const deadline = deps.clock() + deps.patienceMs;
-        queue.push({
-          row,
-          bytes: row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES,
-          deadline,
-          again: false,
-          resolve,
-          reject,
-        });
-        schedule();
-      }),
+    add: (row) => new Promise((resolve, reject) => enqueue(row, { resolve, reject })),
+    addMany: (rows) => settleAll(rows, enqueue),
     queued: () => queue.length + delayed,
     close: () =>
       new Promise((resolve) => {

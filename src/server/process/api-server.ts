@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import type { Config } from '../../config/config.js';
+import { ApiError, internalError } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { type ApiServer, createServer, type ServerDeps } from '../http/server.js';
 import type { ServiceEntry } from '../http/services.js';
@@ -64,7 +65,13 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const readers = openReaders(parts);
   const readLimits = createReadLimits(pool, () => performance.now());
   const services = [
-    attestationService(config, parts, { cursors, recordUse: submissionLimits.record, ...readers }),
+    attestationService(config, parts, {
+      cursors,
+      recordUse: submissionLimits.record,
+      asApiError: (error, requestId) =>
+        itemError(log, databaseAway.explain('batchCreateAttestations', error), requestId),
+      ...readers,
+    }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     exportService(config, pool, cursors, parts.schemas),
@@ -172,4 +179,11 @@ function infoService({ register, log }: ApiOptions, pool: Pool, trustRoots: Trus
 function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDeps, 'services' | 'moreRpcs'> {
   const descs = services.map(({ desc }) => desc);
   return { services, moreRpcs: standardRpcs(descs, isReady) };
+}
+
+/** The error of an item of a batch, whatever was thrown; what the caller cannot know is logged. */
+function itemError(log: Logger, error: unknown, requestId: string): ApiError {
+  if (error instanceof ApiError) return error;
+  log.error({ err: error, request_id: requestId }, 'an item of a batch failed');
+  return internalError(requestId, error);
 }

@@ -8,7 +8,7 @@ import type { HeldLogKeys } from '../keys/log-key.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { type AttestationDeps, attestationHandlers } from '../rpc/attestations/attestations.js';
 import { createBundleReader } from '../rpc/attestations/bundles.js';
-import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
+import type { DsseSigner } from '../rpc/attestations/new-submission.js';
 import { createProofTiles } from '../rpc/attestations/proof-tiles.js';
 import type { SubmissionReaders } from '../rpc/attestations/ready-bundle.js';
 import { createSubmissionReader } from '../rpc/attestations/submission-reader.js';
@@ -55,7 +55,11 @@ export function openReaders({
 export function attestationService(
   config: Config,
   { pool, listPool, logCache, sequencers, signerOf, logKeys, submissionClock, schemas }: AttestationParts,
-  { findSubmission, bundles, ...shared }: Pick<AttestationDeps, 'cursors' | 'recordUse'> & SubmissionReaders,
+  {
+    findSubmission,
+    bundles,
+    ...shared
+  }: Pick<AttestationDeps, 'cursors' | 'recordUse' | 'asApiError'> & SubmissionReaders,
 ): ServiceEntry {
   const handlers = attestationHandlers({
     ...shared,

@@ -13,6 +13,8 @@ type DatabaseAway = {
     work: string,
     run: (...args: A) => Promise<R>,
   ): (...args: A) => Promise<R>;
+  /** The same for an error that was thrown; others it returns. */
+  explain(work: string, error: unknown): unknown;
   /** Wraps every handler of a service. */
   tellAll(service: ServiceEntry): ServiceEntry;
 };
@@ -20,17 +22,20 @@ type DatabaseAway = {
 /** @param log gets the reason at growing intervals, since responses do not contain it */
 export function createDatabaseAway(log: Logger): DatabaseAway {
   const outageLog = createOutageLog(log, () => performance.now());
+  const explain: DatabaseAway['explain'] = (work, error) =>
+    isDatabaseUnavailable(error) ? away(outageLog, work, error) : error;
   const tell: DatabaseAway['tell'] =
     (work, run) =>
     async (...args) => {
       try {
         return await run(...args);
       } catch (error) {
-        throw isDatabaseUnavailable(error) ? away(outageLog, work, error) : error;
+        throw explain(work, error);
       }
     };
   return {
     tell,
+    explain,
     tellAll: ({ desc, handlers }) => ({
       desc,
       handlers: Object.fromEntries(Object.entries(handlers).map(([name, run]) => [name, tell(name, run)])),

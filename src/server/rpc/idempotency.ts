@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Message, toJson } from '@bufbuild/protobuf';
+import { type DescMethodUnary, type Message, toJson } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import type { Config } from '../../config/config.js';
 import { jcs } from '../../proof/bytes/jcs.js';
@@ -8,7 +8,7 @@ import type { Call } from '../core/call.js';
 import { ApiError, idempotencyInProgress } from '../core/errors.js';
 import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
-import { type Claim, type EarlierClaim, findClaim, runClaimed } from '../store/idempotency.js';
+import { type Claim, type EarlierClaim, findClaim, findClaims, runClaimed } from '../store/idempotency.js';
 
 /** What mutating handlers need to honour `Idempotency-Key`. */
 export type Idempotency = {
@@ -108,6 +108,28 @@ export async function findEarlierRequest(
   return findClaim(deps.pool, claimOf(deps, call, idempotencyKey, request));
 }
 
+/** A request of a batch: its idempotency key, and its hashes under every secret key, the newest first. */
+export type KeyedRequest = { key: string; requestHashes: readonly Uint8Array[] };
+
+/** {@link findEarlierRequest} for many requests of a caller at once. Returns what it finds by the requests. */
+export async function findEarlierRequests(
+  { pool, retentionMs }: Idempotency,
+  call: Call,
+  requests: readonly KeyedRequest[],
+): Promise<Map<KeyedRequest, EarlierClaim>> {
+  const holder = holderOf(call);
+  return findClaims(pool, { holder, retentionMs }, requests);
+}
+
+/** The hashes of a request of `method` under every secret key, the newest first. */
+export function requestHashes(
+  { keys }: Idempotency,
+  method: DescMethodUnary,
+  request: Message,
+): readonly Uint8Array[] {
+  return keys.map((key) => requestHash(key, { method }, request));
+}
+
 /** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
 export function holderOf(call: Call): string {
   return call.principal?.id ?? call.session?.id ?? 'admin';
@@ -128,7 +150,7 @@ function claimOf(
 }
 
 /** HMAC of an RPC's name and message: the same for every protocol, and reveals nothing of the message. */
-export function requestHash({ key }: KeyRing[0], { method }: Call, request: Message): Buffer {
+export function requestHash({ key }: KeyRing[0], { method }: Pick<Call, 'method'>, request: Message): Buffer {
   return createHmac('sha256', key)
     .update(`${method.parent.typeName}/${method.name}\n${jcs(toJson(method.input, request))}`)
     .digest();

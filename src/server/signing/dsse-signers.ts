@@ -2,7 +2,7 @@ import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
 import type { LogCache } from '../logs/log-cache.js';
-import type { DsseSigner } from '../rpc/attestations/create-attestation.js';
+import type { DsseSigner } from '../rpc/attestations/new-submission.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, ensureDsseKey, findActiveKey, listDsseKeys } from '../store/dsse-keys.js';
 import type { HeldKey } from './statement-keys.js';
@@ -61,11 +61,15 @@ export function createDsseSigners(held: readonly HeldKey[], { logCache, database
     signerOf: async (environment) => {
       const { signer, problem } = await find(environment);
       if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
-      const sign = (data: Uint8Array) =>
-        signer.sign(data).catch((error: unknown) => {
-          throw cannotSign(error, AWAY_RETRY_SECONDS);
-        });
-      return { keyId: signer.keyId, spki: signer.spki, sign };
+      const isAway = (error: unknown) => {
+        throw cannotSign(error, AWAY_RETRY_SECONDS);
+      };
+      return {
+        keyId: signer.keyId,
+        spki: signer.spki,
+        sign: (data) => signer.sign(data).catch(isAway),
+        signMany: (data) => signer.signMany(data).catch(isAway),
+      };
     },
     unreadyReason: async () => {
       const found = await Promise.all(ENVIRONMENTS.map(find));

@@ -11,6 +11,8 @@ type StatementKey = {
   spki: Uint8Array;
   /** ECDSA P-256 with SHA-256 in DER. Rejects if it cannot sign now. */
   sign(data: Uint8Array): Promise<Uint8Array>;
+  /** The same for many at once. Rejects if it cannot sign one of them. */
+  signMany(data: readonly Uint8Array[]): Promise<Uint8Array[]>;
   /** Rejects, in one line, if it cannot sign now. */
   check(): Promise<void>;
 };
@@ -35,15 +37,34 @@ export async function openStatementKeys(
   const open = async (key: KeySource): Promise<StatementKey> => {
     if (key instanceof KeyObject) {
       const place = files.indexOf(key);
-      return { spki: spkiOf(key), sign: (data) => signer.sign(place, data), check: async () => {} };
+      return {
+        spki: spkiOf(key),
+        sign: (data) => signer.sign(place, data),
+        signMany: (data) => signer.signMany(place, data),
+        check: async () => {},
+      };
     }
     const remote = await openSocketSigner(key, ECDSA_P256);
     hooks.add(remote.close);
-    return remote;
+    return { ...remote, signMany: (data) => signInTurn(remote, data) };
   };
   const opened: HeldKey[] = [];
   for (const { environment, key } of held) opened.push({ environment, ...(await open(key)) });
   return opened;
+}
+
+/** Requests of one caller that wait for a signing process; others want to sign as well. */
+const MAX_WAITING = 64;
+
+async function signInTurn(
+  { sign }: Pick<StatementKey, 'sign'>,
+  data: readonly Uint8Array[],
+): Promise<Uint8Array[]> {
+  const signatures: Uint8Array[] = [];
+  for (let at = 0; at < data.length; at += MAX_WAITING) {
+    signatures.push(...(await Promise.all(data.slice(at, at + MAX_WAITING).map(sign))));
+  }
+  return signatures;
 }
 
 function spkiOf(key: KeyObject): Uint8Array {

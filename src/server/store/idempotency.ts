@@ -55,13 +55,41 @@ export async function findClaim(
   tx: Sql,
   { holder, key, requestHashes, retentionMs }: Claim,
 ): Promise<EarlierClaim | undefined> {
-  const [row] = await tx<{ requestHash: Buffer; resourceId: string }[]>`
+  const [row] = await tx<ClaimRow[]>`
     SELECT request_hash AS "requestHash", resource_id AS "resourceId" FROM idempotency_key
     WHERE api_key_id = ${holder} AND key = ${key}
       AND created_at > clock_timestamp() - ${retentionMs} * interval '1 millisecond'`;
-  if (row === undefined) return undefined;
+  return row && compareClaim(row, requestHashes);
+}
+
+type ClaimRow = { requestHash: Buffer; resourceId: string };
+
+function compareClaim(row: ClaimRow, requestHashes: readonly Uint8Array[]): EarlierClaim {
   const isSame = requestHashes.some((hash) => row.requestHash.equals(hash));
   return isSame ? { outcome: 'replayed', resourceId: row.resourceId } : { outcome: 'reused' };
+}
+
+/** {@link findClaim} for many requests of one holder. Returns the claims that exist by the requests. */
+export async function findClaims<R extends Pick<Claim, 'key' | 'requestHashes'>>(
+  tx: Sql,
+  { holder, retentionMs }: Pick<Claim, 'holder' | 'retentionMs'>,
+  requests: readonly R[],
+): Promise<Map<R, EarlierClaim>> {
+  const keys = [...new Set(requests.map(({ key }) => key))];
+  const rows = await tx<(ClaimRow & { key: string })[]>`
+    SELECT k.key, k.request_hash AS "requestHash", k.resource_id AS "resourceId"
+    FROM unnest(${keys}::text[]) AS u(key)
+    CROSS JOIN LATERAL (
+      SELECT * FROM idempotency_key k WHERE k.api_key_id = ${holder} AND k.key = u.key LIMIT 1
+    ) k
+    WHERE k.created_at > clock_timestamp() - ${retentionMs} * interval '1 millisecond'`;
+  const found = new Map(rows.map((row) => [row.key, row]));
+  return new Map(
+    requests.flatMap((request) => {
+      const row = found.get(request.key);
+      return row === undefined ? [] : [[request, compareClaim(row, request.requestHashes)] as const];
+    }),
+  );
 }
 
 /** Returns whether a key has a valid claim, of any request. */

@@ -55,6 +55,8 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     bodyBytes: 0,
     isReplayed: false,
     isReplayOnly: false,
+    nextItem: undefined,
+    itemReads: undefined,
     responseHeaders: new Map(),
   };
 }

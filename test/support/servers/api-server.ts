@@ -155,6 +155,7 @@ function attestationHandlers(calls: Call[]): Handlers<typeof AttestationService>
         metadata: request.metadata,
       });
     },
+    batchCreateAttestations: unused,
     getAttestation: unused,
     updateAttestation: unused,
     deleteAttestation: unused,

@@ -4,6 +4,7 @@ import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
+import { checkItems } from './batch-items.js';
 import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
@@ -49,7 +50,8 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       const rules = methodRules(call.method);
       readIdempotencyKey(call, rules);
       fillOwnProject(call, rules, message);
-      deps.validate(call.method.input, message);
+      if (call.nextItem === undefined) deps.validate(call.method.input, message);
+      else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
       await assertOwn(deps.sessions, call, rules, message);
       const response = await handler(message, call);
       call.isAnswered = true;

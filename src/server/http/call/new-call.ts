@@ -29,6 +29,8 @@ export function newCall(
     bodyBytes: 0,
     isReplayed: false,
     isReplayOnly: false,
+    nextItem: undefined,
+    itemReads: undefined,
     responseHeaders: new Map(),
   };
 }
@@ -58,13 +60,18 @@ const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 export function readIdempotencyKey(call: Call, rules: MethodRules): void {
   const key = findIdempotencyKey(call, rules);
   if (key === undefined) return;
-  if (!VISIBLE_ASCII.test(key)) {
-    throw new ApiError(
-      ErrorCode.IDEMPOTENCY_KEY_INVALID,
-      'Idempotency-Key must be 1 to 255 visible ASCII characters',
-    );
-  }
+  if (!isIdempotencyKey(key)) throw invalidKey('Idempotency-Key');
   call.idempotencyKey = key;
+}
+
+/** Whether a text may be an idempotency key. */
+export function isIdempotencyKey(text: string): boolean {
+  return VISIBLE_ASCII.test(text);
+}
+
+/** The error `idempotency.key_invalid`. `name`: of what holds the key. */
+export function invalidKey(name: string): ApiError {
+  return new ApiError(ErrorCode.IDEMPOTENCY_KEY_INVALID, `${name} must be 1 to 255 visible ASCII characters`);
 }
 
 /** The unchecked key of a call. Undefined if it has none or its method ignores it. */

@@ -55,9 +55,13 @@ export function countRefused(deps: RateLimits, call: Call, { bucket, cost }: Met
   else if (bucket === Bucket.READS && !call.isAnswered) charge(deps, principal, reads - (cost || 1));
 }
 
-/** Counts a creation that the write has not counted. */
+/** Counts a creation that the write has not counted, or the items of a batch. */
 function countUnmade(deps: RateLimits, call: Call, principal: Principal, reads: number): void {
-  const { isReplayOnly } = call;
+  const { isReplayOnly, itemReads } = call;
+  if (itemReads !== undefined) {
+    charge(deps, principal, itemReads - (isReplayOnly ? 1 : 0));
+    return;
+  }
   if (call.isCounted && !isReplayOnly) return;
   call.isCounted = true;
   // `admitReplay` has counted one.
@@ -92,7 +96,10 @@ function refuse(call: Call, spent: RateState, nowMs: number): never {
   throw rateLimitExceeded(spent, nowMs);
 }
 
-/** If the window is exhausted, only an earlier request may be replayed, as a read; one with a new key is 429. */
+/**
+ * If the window is exhausted, only an earlier request may be replayed, as a read; one with a new key is 429. The items of a
+ * batch have keys of their own, which only the handler sees.
+ */
 async function admitReplay(
   deps: RateLimits,
   call: Call,
@@ -101,11 +108,12 @@ async function admitReplay(
   { spent, nowMs }: { spent: RateState; nowMs: number },
 ): Promise<void> {
   const key = findIdempotencyKey(call, rules);
-  if (key === undefined) refuse(call, spent, nowMs);
+  const isBatch = rules.batchOf !== '';
+  if (key === undefined && !isBatch) refuse(call, spent, nowMs);
   const { rateStates } = call;
   await countReads(deps, call, principal, 1, nowMs);
   call.rateStates = [...rateStates, ...call.rateStates];
-  if (!(await deps.hasClaim(principal, key))) refuse(call, spent, nowMs);
+  if (key !== undefined && !(await deps.hasClaim(principal, key))) refuse(call, spent, nowMs);
   call.isReplayOnly = true;
 }
 

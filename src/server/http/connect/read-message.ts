@@ -4,9 +4,11 @@ import { base64Decode, base64Encode } from '@bufbuild/protobuf/wire';
 import { parseContentType as parseConnect } from '@connectrpc/connect/protocol-connect';
 import { parseContentType as parseGrpc } from '@connectrpc/connect/protocol-grpc';
 import { parseContentType as parseGrpcWeb } from '@connectrpc/connect/protocol-grpc-web';
+import type { Call } from '../../core/call.js';
 import type { Bound } from '../../json/bound.js';
 import { invalidRequest } from '../../json/problems.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
+import type { ReadItems } from '../call/batch-items.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
 import { type NodeRequest, type Protocol, pathOf } from '../socket/requests.js';
 
@@ -15,6 +17,8 @@ export type MessageRules = {
   bound: Bound;
   /** Whether the Structs of a binary message have more than `max` values. Undefined if the type has no Struct. */
   hasMoreValues: ((bytes: Uint8Array, max: number) => boolean) | undefined;
+  /** Reads the items of a batch; undefined for other methods. */
+  readItems: ReadItems | undefined;
 };
 
 const inflate = promisify(gunzip);
@@ -25,6 +29,7 @@ const COMPRESSED_FLAG = 1;
 /**
  * Reads the message of an admitted call and decompresses it, within the bound of its RPC.
  *
+ * @param call gets the items of a batch
  * @returns the uncompressed body for Connect to parse; undefined if the message is in the query, or if Connect rejects
  * the content type
  */
@@ -32,6 +37,7 @@ export async function readMessage(
   req: NodeRequest,
   rules: MessageRules,
   hold: HoldBytes,
+  call: Pick<Call, 'nextItem'>,
 ): Promise<Uint8Array | undefined> {
   if (req.method === 'GET') return readQuery(req, rules);
   const form = findFormat(req.headers['content-type']);
@@ -47,8 +53,26 @@ export async function readMessage(
   if (isCompressed && !isGzip) throw unreadable('its compression is not named');
   const message = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
   if (isCompressed) hold(message.length);
-  assertFewValues(message, form, rules);
-  return form.isEnveloped ? closeEnvelope(message) : message;
+  const parsed = takeItems(message, form, rules, call);
+  return form.isEnveloped ? closeEnvelope(parsed) : parsed;
+}
+
+const NO_ITEMS = { json: Buffer.from('{}'), binary: new Uint8Array() };
+
+/** The part of a message that Connect is to parse: of a batch none, because its items are read one by one. */
+function takeItems(
+  message: Uint8Array,
+  form: MessageFormat,
+  rules: MessageRules,
+  call: Pick<Call, 'nextItem'>,
+): Uint8Array {
+  if (rules.readItems === undefined) {
+    assertFewValues(message, form, rules);
+    return message;
+  }
+  const encoding = form.isJson ? 'json' : 'binary';
+  call.nextItem = rules.readItems(message, encoding);
+  return NO_ITEMS[encoding];
 }
 
 /** Reads the message of a GET, whose length is bounded by that of the headers. */

@@ -3,6 +3,7 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
 import { compileCount } from '../../json/count-values.js';
+import { findItemReader } from '../call/batch-items.js';
 import type { Interceptors } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import { decodePercent } from '../rest/percent.js';
@@ -57,6 +58,7 @@ function describe(method: DescMethodUnary, maxBodyBytes: number): Rpc {
     httpMethods: new Set(isSafe ? ['POST', 'GET'] : ['POST']),
     bound: boundBy(findBound(method.input), maxBodyBytes),
     hasMoreValues: compileCount(method.input),
+    readItems: findItemReader(method),
   };
 }
 
@@ -67,7 +69,7 @@ async function receive(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
   record.call = call;
   try {
     await deps.interceptors.admit(call);
-    record.message = await readMessage(req, rpc, deps.holdFor({ res, call }));
+    record.message = await readMessage(req, rpc, deps.holdFor({ res, call }), call);
     deps.serve(record);
   } catch (error) {
     refuseCall(deps, record, call, error);

@@ -43,6 +43,8 @@ type RestHandler = {
   routes: readonly { method: string; path: string; rpc: DescMethodUnary }[];
 };
 
+const NO_BODY = new Uint8Array();
+
 /** A request under way; its protocol, call and error are recorded in it. */
 type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'peer' | 'protocol' | 'call' | 'error'>;
 
@@ -133,7 +135,9 @@ async function readMessage(
   const { bodyKind, read } = target.request;
   const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
   const hold = holdFor({ res, call });
-  const body = await readBody(req, bodyKind, maxBytes, hold);
+  const received = await readBody(req, bodyKind, maxBytes, hold);
+  call.nextItem = target.readItems?.(received, 'rest');
+  const body = call.nextItem === undefined ? received : NO_BODY;
   return read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues });
 }
 

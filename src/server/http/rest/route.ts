@@ -1,6 +1,7 @@
 import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
 import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { type Bound, findBound } from '../../json/bound.js';
+import { findItemReader, type ReadItems } from '../call/batch-items.js';
 import type { ServiceEntry } from '../services.js';
 import { type HttpBinding, httpBindings } from './http-rule.js';
 import { compileRequest, type RequestReader } from './request.js';
@@ -13,6 +14,8 @@ export type Route = ResponseRules & {
   request: RequestReader;
   /** Bound of its message. Undefined if the proto does not bound it. */
   bound: Bound | undefined;
+  /** Reads the items of a batch; undefined for other methods. */
+  readItems: ReadItems | undefined;
 };
 
 /**
@@ -48,5 +51,6 @@ function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
     successStatus: successStatus || 200,
     hasEtag: etag,
     bound: findBound(method.input),
+    readItems: findItemReader(method),
   };
 }

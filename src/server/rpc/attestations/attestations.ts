@@ -22,15 +22,16 @@ import type { Pool } from '../../store/database/connect.js';
 import { listSubmissions } from '../../store/submissions/submission-lists.js';
 import type { Cursors } from '../cursor.js';
 import { pageReader } from '../list-page.js';
+import { type BatchCreateDeps, batchCreateAttestations } from './batch-create.js';
 import type { SerializedBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
-import { type CreateDeps, createAttestation } from './create-attestation.js';
+import { createAttestation } from './create-attestation.js';
 import { createReceipt, type ReceiptDeps } from './receipts.js';
 import { type SubmissionView, submissionJson, submissionMessage } from './submission-message.js';
 import type { SubmissionReader } from './submission-reader.js';
 
 /** Dependencies of the handlers of AttestationService. `clock`: Unix milliseconds. */
-export type AttestationDeps = CreateDeps &
+export type AttestationDeps = BatchCreateDeps &
   ChangeDeps &
   ReceiptDeps & {
     listPool: Pool;
@@ -47,6 +48,7 @@ const readPage = pageReader(ListAttestationsRequestSchema);
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
   return {
     createAttestation: (request, call) => createAttestation(deps, request, call),
+    batchCreateAttestations: (_request, call) => batchCreateAttestations(deps, call),
     getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
     updateAttestation: (request, call) => updateAttestation(deps, request, call),
     deleteAttestation: (request, call) => deleteAttestation(deps, request, call),

@@ -1,14 +1,4 @@
-import {
-  type CreateAttestationRequest,
-  MetadataState,
-  type Submission,
-  ValidationMode,
-} from '../../../../gen/attestation/v1/attestations_pb.js';
-import { fromHex, toHex, utf8 } from '../../../proof/bytes/encoding.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../proof/statement/dsse.js';
-import { leafOf } from '../../../proof/statement/leaf.js';
-import { metadataCommitment, SALT_BYTES, statementBytes } from '../../../proof/statement/statement.js';
-import { environmentName } from '../../../protocol/environment.js';
+import type { CreateAttestationRequest, Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
@@ -31,17 +21,21 @@ import {
   markReplayed,
   requestHash,
 } from '../idempotency.js';
-import { invalidMetadata, metadataWarnings, readMetadata, validateBySchema } from './metadata.js';
+import { metadataWarnings, readMetadata } from './metadata.js';
 import {
-  parseStored,
+  checkSubmission,
+  type DsseSigner,
+  newSubmission,
+  stateSubmission,
+  storedView,
+  submissionLimits,
+} from './new-submission.js';
+import {
   type SubmissionView,
   submissionResponse,
   submissionView,
   visibleErrors,
 } from './submission-message.js';
-
-/** Signs an environment's statements: the row id of its key, the public key, and the signing, which does not block. */
-export type DsseSigner = { keyId: number; spki: Uint8Array; sign: (data: Uint8Array) => Promise<Uint8Array> };
 
 /** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
 export type CreateDeps = {
@@ -64,7 +58,7 @@ export type CreateDeps = {
 };
 
 /** Longer metadata takes more than a millisecond to validate if it is invalid throughout. */
-const LARGE_METADATA = 4 * 1024;
+export const LARGE_METADATA = 4 * 1024;
 
 type Response = SerializedResponse<Submission>;
 
@@ -88,7 +82,7 @@ export async function createAttestation(
   switch (result.outcome) {
     case SubmissionOutcome.STORED:
       call.isCounted = true;
-      return storedResponse(row, result, principal);
+      return withWarnings(storedView(row, result), principal);
     case SubmissionOutcome.REPLAYED:
       return replay(deps, result.resourceId, principal, call);
     case SubmissionOutcome.LIMITED:
@@ -115,40 +109,18 @@ async function replayOnly(
   return replay(deps, earlier.resourceId, principal, call);
 }
 
-function windowSpent({ clock }: CreateDeps, { rateStates }: Call): ApiError {
+/** The error of a submission beyond a window of the call. */
+export function windowSpent({ clock }: Pick<CreateDeps, 'clock'>, { rateStates }: Call): ApiError {
   const spent = tightestWindow(rateStates);
   if (spent === undefined) throw new Error('no window is known of a submission over the limit');
   return rateLimitExceeded(spent, clock());
 }
 
-function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
+/** Records what a write has counted, for the response's headers and for later requests. */
+export function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
   if (use === undefined) return;
   call.rateStates = submissionWindowStates(principal, use, use.second);
   deps.recordUse(principal, use);
-}
-
-/** The response to a creation, built from the row that was stored. */
-function storedResponse(row: NewSubmission, { logIndex }: SequencedRow, principal: Principal) {
-  return withWarnings(
-    {
-      id: row.id,
-      logIndex: logIndex ?? 0,
-      submittedAtMs: row.submittedAtMs,
-      artifactSha256: toHex(row.artifactSha256),
-      schema: row.schema,
-      metadata: row.metadata,
-      metadataState: row.metadataState,
-      metadataErrors: parseStored(row.metadataErrors),
-      attestedMetadata: null,
-      salt: toHex(row.salt),
-      leafSha256: toHex(row.leafHash),
-      redactedAtMs: null,
-      batchId: null,
-      batchStatus: null,
-      witnessedAtMs: null,
-    },
-    principal,
-  );
 }
 
 async function replay(
@@ -176,47 +148,16 @@ async function prepareSubmission(
   call: Call,
 ): Promise<NewSubmission> {
   const principal = getPrincipal(call);
-  const { schema, value, canonical } = readMetadata(request.metadata ?? {});
-  if (canonical.length > LARGE_METADATA) await deps.ownTurn();
-  const errors = validateBySchema(deps.schemas, value);
-  if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
-    throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
-  }
-  const salt = deps.random.bytes(SALT_BYTES);
-  const commitment = metadataCommitment(salt, utf8(canonical));
-  const submittedAtMs = deps.submissionClock();
-  const id = `sub_${deps.random.ulid(submittedAtMs)}`;
-  const artifactSha256 = request.artifact?.sha256 ?? '';
-  const statement = statementBytes({
-    artifactSha256,
-    submissionId: id,
-    project: principal.projectId,
-    submittedAt: new Date(submittedAtMs).toISOString(),
-    environment: environmentName(principal.environment),
-    schema,
-    commitment,
-  });
+  const metadata = readMetadata(request.metadata ?? {});
+  if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
+  const checked = checkSubmission(deps, request, metadata);
   const signer = await deps.signerOf(principal.environment);
-  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
-  const signature = await signer.sign(signed);
-  return {
-    id,
-    projectId: principal.projectId,
-    apiKeyId: principal.id,
-    submittedAtMs,
-    artifactSha256: fromHex(artifactSha256),
-    schema,
-    metadata: canonical,
-    metadataState: errors === undefined ? MetadataState.VALID : MetadataState.INVALID,
-    metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
-    salt,
-    commitment: fromHex(commitment),
-    dsseKeyId: signer.keyId,
-    signature,
-    leafHash: leafOf(signed, signature, signer.spki).hash,
+  const stated = stateSubmission(deps, checked, principal);
+  const signature = await signer.sign(stated.signed);
+  return newSubmission(stated, { signer, signature }, principal, {
     idempotency: idempotencyOf(deps, request, call),
     limits: submissionLimits(principal),
-  };
+  });
 }
 
 function idempotencyOf(
@@ -226,10 +167,4 @@ function idempotencyOf(
 ): NewSubmission['idempotency'] {
   if (call.idempotencyKey === undefined) return undefined;
   return { key: call.idempotencyKey, requestHash: requestHash(deps.idempotency.keys[0], call, request) };
-}
-
-function submissionLimits({ submissionWindows }: Principal): NewSubmission['limits'] {
-  const [second, hour, day] = submissionWindows;
-  const limit = (window: typeof second) => window?.limit ?? 0;
-  return { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
 }

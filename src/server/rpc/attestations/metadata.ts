@@ -16,7 +16,7 @@ import type { MetadataProblems } from '../../schema/problems.js';
 import { type SchemaRegistry, validateMetadata } from '../../schema/registry.js';
 
 /** Metadata as sent, its canonical JSON (RFC 8785), and the name of its schema. */
-type ValidMetadata = { value: JsonObject; canonical: string; schema: string };
+export type ValidMetadata = { value: JsonObject; canonical: string; schema: string };
 
 const MAX_METADATA_BYTES = getOption(CreateAttestationRequestSchema.field.metadata, maxBytes);
 const MAX_METADATA_DEPTH = 32;

@@ -1,0 +1,144 @@
+/** The steps from a request to the row of its submission, the same for one and for many. */
+import {
+  type CreateAttestationRequest,
+  MetadataState,
+  ValidationMode,
+} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { fromHex, toHex, utf8 } from '../../../proof/bytes/encoding.js';
+import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../proof/statement/dsse.js';
+import { leafOf } from '../../../proof/statement/leaf.js';
+import { metadataCommitment, SALT_BYTES, statementBytes } from '../../../proof/statement/statement.js';
+import { environmentName } from '../../../protocol/environment.js';
+import type { Principal } from '../../core/principal.js';
+import type { RandomSource } from '../../core/random.js';
+import type { SchemaRegistry } from '../../schema/registry.js';
+import type { NewSubmission, SequencedRow } from '../../store/submissions/sequence-submissions.js';
+import { invalidMetadata, type ValidMetadata, validateBySchema } from './metadata.js';
+import { parseStored, type SubmissionView } from './submission-message.js';
+
+/** Signs an environment's statements: the row id of its key, the public key, and the signing, which does not block. */
+export type DsseSigner = {
+  keyId: number;
+  spki: Uint8Array;
+  sign: (data: Uint8Array) => Promise<Uint8Array>;
+  /** Signs many at once, with one hand-over. */
+  signMany: (data: readonly Uint8Array[]) => Promise<Uint8Array[]>;
+};
+
+/** A request that passes its checks. */
+export type CheckedSubmission = {
+  /** In lower case. */
+  artifactSha256: string;
+  schema: string;
+  /** The metadata's JCS. */
+  metadata: string;
+  metadataState: MetadataState;
+  /** JSON; null if the metadata is valid. */
+  metadataErrors: string | null;
+};
+
+/** Validates the metadata of a request by its schema. Throws the error of a request that is not recorded. */
+export function checkSubmission(
+  { schemas }: { schemas: SchemaRegistry },
+  request: Pick<CreateAttestationRequest, 'artifact' | 'validation'>,
+  { schema, value, canonical }: ValidMetadata,
+): CheckedSubmission {
+  const errors = validateBySchema(schemas, value);
+  if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
+    throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
+  }
+  return {
+    artifactSha256: request.artifact?.sha256.toLowerCase() ?? '',
+    schema,
+    metadata: canonical,
+    metadataState: errors === undefined ? MetadataState.VALID : MetadataState.INVALID,
+    metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
+  };
+}
+
+/** A submission with its statement; `signed`: what the signature is over. */
+type StatedSubmission = CheckedSubmission & {
+  id: string;
+  submittedAtMs: number;
+  salt: Uint8Array;
+  commitment: string;
+  signed: Uint8Array;
+};
+
+/** Gives a submission id, time and salt, and makes its statement. */
+export function stateSubmission(
+  deps: { random: RandomSource; submissionClock: () => number },
+  checked: CheckedSubmission,
+  principal: Principal,
+): StatedSubmission {
+  const salt = deps.random.bytes(SALT_BYTES);
+  const commitment = metadataCommitment(salt, utf8(checked.metadata));
+  const submittedAtMs = deps.submissionClock();
+  const id = `sub_${deps.random.ulid(submittedAtMs)}`;
+  const statement = statementBytes({
+    artifactSha256: checked.artifactSha256,
+    submissionId: id,
+    project: principal.projectId,
+    submittedAt: new Date(submittedAtMs).toISOString(),
+    environment: environmentName(principal.environment),
+    schema: checked.schema,
+    commitment,
+  });
+  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
+  return { ...checked, id, submittedAtMs, salt, commitment, signed };
+}
+
+/** The row of a signed submission, with its leaf. */
+export function newSubmission(
+  stated: StatedSubmission,
+  { signer, signature }: { signer: DsseSigner; signature: Uint8Array },
+  principal: Principal,
+  { idempotency, limits }: Pick<NewSubmission, 'idempotency' | 'limits'>,
+): NewSubmission {
+  return {
+    id: stated.id,
+    projectId: principal.projectId,
+    apiKeyId: principal.id,
+    submittedAtMs: stated.submittedAtMs,
+    artifactSha256: fromHex(stated.artifactSha256),
+    schema: stated.schema,
+    metadata: stated.metadata,
+    metadataState: stated.metadataState,
+    metadataErrors: stated.metadataErrors,
+    salt: stated.salt,
+    commitment: fromHex(stated.commitment),
+    dsseKeyId: signer.keyId,
+    signature,
+    leafHash: leafOf(stated.signed, signature, signer.spki).hash,
+    idempotency,
+    limits,
+  };
+}
+
+/** What the API returns of a row that was stored. */
+export function storedView(row: NewSubmission, { logIndex }: SequencedRow): SubmissionView {
+  return {
+    id: row.id,
+    logIndex: logIndex ?? 0,
+    submittedAtMs: row.submittedAtMs,
+    artifactSha256: toHex(row.artifactSha256),
+    schema: row.schema,
+    metadata: row.metadata,
+    metadataState: row.metadataState,
+    metadataErrors: parseStored(row.metadataErrors),
+    attestedMetadata: null,
+    salt: toHex(row.salt),
+    leafSha256: toHex(row.leafHash),
+    redactedAtMs: null,
+    batchId: null,
+    batchStatus: null,
+    witnessedAtMs: null,
+  };
+}
+
+/** The limits of an API key's submissions. */
+export function submissionLimits({ submissionWindows }: Principal): NewSubmission['limits'] {
+  const [second, hour, day] = submissionWindows;
+  const limit = (window: typeof second) => window?.limit ?? 0;
+  return { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
+}
