@@ -56,22 +56,25 @@ export async function appendSubmissions(target: Target, count: number): Promise<
   }
 }
 
+function randomHex(bytes: number): string {
+  return randomBytes(bytes).toString('hex');
+}
+
 function newSubmission(projectId: string, dsseKeyId: number, ulid: string): NewSubmission {
   return {
     id: `sub_${ulid}`,
     projectId,
     apiKeyId: 'key_bench',
     submittedAtMs: Date.now(),
-    artifactSha256: randomBytes(32),
+    artifactSha256: randomHex(32),
     schema: 'purl',
     metadata: METADATA,
-    metadataState: MetadataState.VALID,
     metadataErrors: null,
-    salt: randomBytes(32),
-    commitment: randomBytes(32),
+    salt: randomHex(32),
+    commitment: randomHex(32),
     dsseKeyId,
-    signature: randomBytes(SIGNATURE_BYTES),
-    leafHash: randomBytes(32),
+    signature: randomHex(SIGNATURE_BYTES),
+    leafHash: randomHex(32),
     idempotency: undefined,
     limits: LIMITS,
   };

@@ -1,5 +1,6 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { buildSync } from 'esbuild';
 import { filesIn } from '../files-in.js';
 import { readRootManifest, serverManifest } from './manifest.js';
 import { copyFile, writeFile, writeJson } from './write.js';
@@ -18,12 +19,26 @@ const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as c
 export function stageServer({ root, out }: { root: string; out: string }): void {
   for (const file of PARTS.flatMap((folder) => filesIn(join(root, folder)))) {
     const path = relative(root, file);
-    if (BUNDLED.test(path) && path !== THREAD) continue;
-    if (path.endsWith('.js')) writeFile(join(out, path), readFileSync(file, 'utf8'));
+    if (path === THREAD) writeFile(join(out, path), bundle(file));
+    else if (BUNDLED.test(path)) continue;
+    else if (path.endsWith('.js')) writeFile(join(out, path), readFileSync(file, 'utf8'));
     else copyFile(file, join(out, path));
   }
   for (const name of DOCUMENTS) {
     if (existsSync(join(root, name))) cpSync(join(root, name), join(out, name), { recursive: true });
   }
   writeJson(join(out, 'package.json'), serverManifest(readRootManifest(root)));
+}
+
+/** A module with those that it imports. */
+function bundle(file: string): string {
+  const { outputFiles } = buildSync({
+    entryPoints: [file],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    write: false,
+  });
+  return outputFiles.map(({ text }) => text).join('');
 }

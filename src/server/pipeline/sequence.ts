@@ -1,9 +1,11 @@
 /**
  * Consumes: submissions that handlers have checked, signed and hashed.
- * Commit point: the commit of one `sequence_submissions` call; a submission is acknowledged only after it.
+ * Commit point: the commit of one `append_submissions` call; a submission is acknowledged only after it.
  * Emits: `wake` after each call that stored a row, which triggers sealing.
  * A crash leaves: nothing before the commit; after it the rows, which a retry with the same key or id finds.
  */
+
+import { fromHex } from '../../proof/bytes/encoding.js';
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import { settleAll } from '../core/settle-all.js';
 import type { Pool } from '../store/database/connect.js';
@@ -173,13 +175,13 @@ async function store(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): P
 }
 
 function newestStored(rows: readonly NewSubmission[], results: readonly SequencedRow[]): Leaf | undefined {
-  let newest: Leaf | undefined;
+  let newest: { logIndex: number; leafHash: string } | undefined;
   for (const [i, { leafHash }] of rows.entries()) {
     const { outcome, logIndex } = results[i] ?? {};
     if (outcome !== SubmissionOutcome.STORED || typeof logIndex !== 'number') continue;
     if (newest === undefined || logIndex > newest.logIndex) newest = { logIndex, leafHash };
   }
-  return newest;
+  return newest && { logIndex: newest.logIndex, leafHash: fromHex(newest.leafHash) };
 }
 
 async function storeFailed(
@@ -233,7 +235,7 @@ function resolveRow(
   later: Delay,
 ): void {
   if (result === undefined) {
-    waiting.reject(new Error('sequence_submissions returned fewer rows than it was given'));
+    waiting.reject(new Error('append_submissions returned fewer rows than it was given'));
   } else if (result.outcome !== SubmissionOutcome.BUSY) {
     waiting.resolve(result);
   } else if (deps.clock() < waiting.deadline) {

@@ -1,5 +1,5 @@
+import { fromHex, fromUtf8 } from '../../proof/bytes/encoding.js';
 import { manifestEnvelope, manifestStatement } from '../../proof/export/manifest.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
 import type { Secrets } from '../keys/secrets.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { Exports } from '../pipeline/pipeline.js';
@@ -38,7 +38,8 @@ export function createManifestSigner(
       const nowMs = await readDatabaseMs(pool);
       const signers = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
       const { sign } = await signers.signerOf(environment);
-      return manifestEnvelope(statement, await sign(preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement)));
+      const { signature } = await sign(fromUtf8(statement));
+      return manifestEnvelope(statement, fromHex(signature));
     },
     close,
   };

@@ -1,24 +1,28 @@
-import type { KeyObject } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import type { SignedBatch, SigningBatch } from './signing-thread.js';
+import type { SignedStatement } from './sign-statement.js';
+import type { SignedBatch, SigningBatch, SigningKey } from './signing-thread.js';
 
 /**
- * Signs on worker threads, in batches: the requests of one turn of the event loop are posted together, or as soon as
+ * Signs statements on worker threads, in batches: those of one turn of the event loop are posted together, or as soon as
  * there are {@link FULL_BATCH} of them.
  */
 type BatchSigner = {
-  /** ECDSA P-256 with SHA-256 in DER. `key` is an index into the keys. Rejects if the thread exits. */
-  sign(key: number, data: Uint8Array): Promise<Uint8Array>;
+  /** Signs a statement's text with the key at this index of the keys. Rejects if the thread exits. */
+  sign(key: number, statement: string): Promise<SignedStatement>;
   /** The same for many at once, spread over the threads, with one promise for each {@link PIECE} of them. */
-  signMany(key: number, data: readonly Uint8Array[]): Promise<Uint8Array[]>;
+  signMany(key: number, statements: readonly string[]): Promise<SignedStatement[]>;
   close(): Promise<void>;
 };
 
-type Waiting = { data: Uint8Array; resolve: (signature: Uint8Array) => void; reject: (error: Error) => void };
+type Waiting = {
+  statement: string;
+  resolve: (signed: SignedStatement) => void;
+  reject: (error: Error) => void;
+};
 
-/** Gets the signatures of one batch, in order, or why there are none. */
-type Settle = { resolve: (signatures: Uint8Array[]) => void; reject: (error: Error) => void };
+/** Gets the signed statements of one batch, in order, or why there are none. */
+type Settle = { resolve: (signed: SignedStatement[]) => void; reject: (error: Error) => void };
 
 /**
  * Lets the thread start while a long turn still queues. Batches of 4 cost the main thread 1.6 µs more per signature than
@@ -36,21 +40,21 @@ const THREADS = Math.max(1, Math.min(4, availableParallelism() - 1));
  * cores: 30 µs when signed on the main thread, 4 to 12 µs with `crypto.sign` and a callback (libuv's pool is woken for
  * each), 3 to 5 µs with this.
  */
-export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
+export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
   const queues = keys.map((): Waiting[] => []);
   const threads = Array.from({ length: THREADS }, () => createThread(keys));
   let posted = 0;
   let scheduled = false;
 
-  const post = (key: number, data: readonly Uint8Array[], settle: Settle) =>
-    threads[posted++ % threads.length]?.post(key, data, settle);
+  const post = (key: number, statements: readonly string[], settle: Settle) =>
+    threads[posted++ % threads.length]?.post(key, statements, settle);
   const postQueued = (key: number, taken: readonly Waiting[]) =>
     post(
       key,
-      taken.map(({ data }) => data),
+      taken.map(({ statement }) => statement),
       {
-        resolve: (signatures) => {
-          for (const [i, waiting] of taken.entries()) waiting.resolve(signatures[i] as Uint8Array);
+        resolve: (signed) => {
+          for (const [i, waiting] of taken.entries()) waiting.resolve(signed[i] as SignedStatement);
         },
         reject: (error) => {
           for (const waiting of taken) waiting.reject(error);
@@ -65,19 +69,19 @@ export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
     }
   };
   return {
-    sign: (key, data) =>
+    sign: (key, statement) =>
       new Promise((resolve, reject) => {
         const queue = queues[key];
-        queue?.push({ data, resolve, reject });
+        queue?.push({ statement, resolve, reject });
         if (queue?.length === FULL_BATCH) postQueued(key, queue.splice(0));
         if (scheduled) return;
         scheduled = true;
         setImmediate(send);
       }),
-    signMany: async (key, data) => {
-      const pieces: Promise<Uint8Array[]>[] = [];
-      for (let at = 0; at < data.length; at += PIECE) {
-        const piece = data.slice(at, at + PIECE);
+    signMany: async (key, statements) => {
+      const pieces: Promise<SignedStatement[]>[] = [];
+      for (let at = 0; at < statements.length; at += PIECE) {
+        const piece = statements.slice(at, at + PIECE);
         pieces.push(new Promise((resolve, reject) => post(key, piece, { resolve, reject })));
       }
       return (await Promise.all(pieces)).flat();
@@ -89,14 +93,14 @@ export function createBatchSigner(keys: readonly KeyObject[]): BatchSigner {
 }
 
 /** A thread that starts with its first batch. If it exits, its batches are rejected, and the next one starts it again. */
-function createThread(keys: readonly KeyObject[]) {
+function createThread(keys: readonly SigningKey[]) {
   const underWay = new Map<number, Settle>();
   let worker: Worker | undefined;
   let batches = 0;
-  const onSigned = ({ batch, signatures, lengths }: SignedBatch) => {
+  const onSigned = ({ batch, signed }: SignedBatch) => {
     const settle = underWay.get(batch);
     underWay.delete(batch);
-    settle?.resolve(splitBy(signatures, lengths));
+    settle?.resolve(signed);
   };
   const onExit = (error: Error) => {
     worker = undefined;
@@ -105,13 +109,11 @@ function createThread(keys: readonly KeyObject[]) {
     for (const settle of rejected) settle.reject(error);
   };
   return {
-    post: (key: number, messages: readonly Uint8Array[], settle: Settle) => {
-      const data = Uint8Array.from(Buffer.concat(messages));
-      const lengths = messages.map(({ length }) => length);
-      const message: SigningBatch = { batch: ++batches, key, data, lengths };
+    post: (key: number, statements: readonly string[], settle: Settle) => {
+      const message: SigningBatch = { batch: ++batches, key, statements };
       underWay.set(message.batch, settle);
       worker ??= startWorker(keys, onSigned, onExit);
-      worker.postMessage(message, [data.buffer as ArrayBuffer]);
+      worker.postMessage(message);
     },
     close: async () => {
       await worker?.terminate();
@@ -119,16 +121,8 @@ function createThread(keys: readonly KeyObject[]) {
   };
 }
 
-function splitBy(bytes: Uint8Array, lengths: readonly number[]): Uint8Array[] {
-  let at = 0;
-  return lengths.map((length) => {
-    at += length;
-    return bytes.subarray(at - length, at);
-  });
-}
-
 function startWorker(
-  keys: readonly KeyObject[],
+  keys: readonly SigningKey[],
   answered: (batch: SignedBatch) => void,
   ended: (error: Error) => void,
 ): Worker {

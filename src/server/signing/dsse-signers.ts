@@ -66,9 +66,8 @@ export function createDsseSigners(held: readonly HeldKey[], { logCache, database
       };
       return {
         keyId: signer.keyId,
-        spki: signer.spki,
-        sign: (data) => signer.sign(data).catch(isAway),
-        signMany: (data) => signer.signMany(data).catch(isAway),
+        sign: (statement) => signer.sign(statement).catch(isAway),
+        signMany: (statements) => signer.signMany(statements).catch(isAway),
       };
     },
     unreadyReason: async () => {

@@ -1,28 +1,29 @@
-/** The worker thread of batch-signer.ts. Receives batches of messages and posts their signatures. */
+/**
+ * The worker thread of batch-signer.ts. Receives statements and posts them signed, as text both ways: copying texts
+ * between threads takes less than moving buffers, and the leaf is hashed here, off the main thread.
+ */
 import { type KeyObject, sign } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
+import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
 
-/** Messages for one key, concatenated, with the length of each. `batch` identifies the batch in the reply. */
-export type SigningBatch = { batch: number; key: number; data: Uint8Array; lengths: number[] };
+/** A key that signs: `spki` is its public part in DER. */
+export type SigningKey = { privateKey: KeyObject; spki: Uint8Array };
 
-/** The signatures of a batch, concatenated in the order of its messages. */
-export type SignedBatch = { batch: number; signatures: Uint8Array; lengths: number[] };
+/** Texts of statements for one key. `batch` identifies the batch in the reply. */
+export type SigningBatch = { batch: number; key: number; statements: readonly string[] };
 
-const keys = workerData as KeyObject[];
+/** The signed statements of a batch, in its order. */
+export type SignedBatch = { batch: number; signed: SignedStatement[] };
 
-parentPort?.on('message', ({ batch, key, data, lengths }: SigningBatch) => {
-  const privateKey = keys[key];
-  if (privateKey === undefined) throw new Error(`there is no key ${key}`);
-  const signatures: Buffer[] = [];
-  let at = 0;
-  for (const length of lengths) {
-    signatures.push(sign('sha256', data.subarray(at, at + length), { key: privateKey, dsaEncoding: 'der' }));
-    at += length;
-  }
-  const signed: SignedBatch = {
-    batch,
-    signatures: Uint8Array.from(Buffer.concat(signatures)),
-    lengths: signatures.map((signature) => signature.length),
-  };
-  parentPort?.postMessage(signed, [signed.signatures.buffer as ArrayBuffer]);
+const keys = workerData as SigningKey[];
+
+parentPort?.on('message', ({ batch, key, statements }: SigningBatch) => {
+  const signingKey = keys[key];
+  if (signingKey === undefined) throw new Error(`there is no key ${key}`);
+  const { privateKey, spki } = signingKey;
+  const signed = statements.map((statement) => {
+    const bytes = signedBytes(statement);
+    return signedStatement(bytes, sign('sha256', bytes, { key: privateKey, dsaEncoding: 'der' }), spki);
+  });
+  parentPort?.postMessage({ batch, signed } satisfies SignedBatch);
 });

@@ -3,16 +3,18 @@ import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { type KeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import { createBatchSigner } from './batch-signer.js';
+import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
+import type { SigningKey } from './signing-thread.js';
 import { ECDSA_P256, openSocketSigner } from './socket-signer.js';
 
 /** A key that signs statements. The private part may be elsewhere: nothing else is ever asked of it. */
 type StatementKey = {
   /** The public key, SPKI in DER. */
   spki: Uint8Array;
-  /** ECDSA P-256 with SHA-256 in DER. Rejects if it cannot sign now. */
-  sign(data: Uint8Array): Promise<Uint8Array>;
+  /** Signs a statement's text by ECDSA P-256 with SHA-256. Rejects if it cannot sign now. */
+  sign(statement: string): Promise<SignedStatement>;
   /** The same for many at once. Rejects if it cannot sign one of them. */
-  signMany(data: readonly Uint8Array[]): Promise<Uint8Array[]>;
+  signMany(statements: readonly string[]): Promise<SignedStatement[]>;
   /** Rejects, in one line, if it cannot sign now. */
   check(): Promise<void>;
 };
@@ -31,22 +33,29 @@ export async function openStatementKeys(
   const held = ENVIRONMENTS.flatMap((environment) =>
     signingKeysOf(keys, environment).map((key) => ({ environment, key })),
   );
-  const files = held.flatMap(({ key }) => (key instanceof KeyObject ? [key] : []));
+  const files = held.flatMap(({ key }) =>
+    key instanceof KeyObject ? [{ privateKey: key, spki: spkiOf(key) }] : [],
+  );
   const signer = createBatchSigner(files);
   hooks.add(signer.close);
   const open = async (key: KeySource): Promise<StatementKey> => {
     if (key instanceof KeyObject) {
-      const place = files.indexOf(key);
+      const place = files.findIndex(({ privateKey }) => privateKey === key);
+      const { spki } = files[place] as SigningKey;
       return {
-        spki: spkiOf(key),
-        sign: (data) => signer.sign(place, data),
-        signMany: (data) => signer.signMany(place, data),
+        spki,
+        sign: (statement) => signer.sign(place, statement),
+        signMany: (statements) => signer.signMany(place, statements),
         check: async () => {},
       };
     }
-    const remote = await openSocketSigner(key, ECDSA_P256);
-    hooks.add(remote.close);
-    return { ...remote, signMany: (data) => signInTurn(remote, data) };
+    const { spki, sign, check, close } = await openSocketSigner(key, ECDSA_P256);
+    hooks.add(close);
+    const signText = async (statement: string) => {
+      const bytes = signedBytes(statement);
+      return signedStatement(bytes, await sign(bytes), spki);
+    };
+    return { spki, sign: signText, signMany: (statements) => signInTurn(signText, statements), check };
   };
   const opened: HeldKey[] = [];
   for (const { environment, key } of held) opened.push({ environment, ...(await open(key)) });
@@ -57,14 +66,14 @@ export async function openStatementKeys(
 const MAX_WAITING = 64;
 
 async function signInTurn(
-  { sign }: Pick<StatementKey, 'sign'>,
-  data: readonly Uint8Array[],
-): Promise<Uint8Array[]> {
-  const signatures: Uint8Array[] = [];
-  for (let at = 0; at < data.length; at += MAX_WAITING) {
-    signatures.push(...(await Promise.all(data.slice(at, at + MAX_WAITING).map(sign))));
+  sign: StatementKey['sign'],
+  statements: readonly string[],
+): Promise<SignedStatement[]> {
+  const signed: SignedStatement[] = [];
+  for (let at = 0; at < statements.length; at += MAX_WAITING) {
+    signed.push(...(await Promise.all(statements.slice(at, at + MAX_WAITING).map(sign))));
   }
-  return signatures;
+  return signed;
 }
 
 function spkiOf(key: KeyObject): Uint8Array {

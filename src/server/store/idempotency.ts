@@ -20,7 +20,7 @@ type ClaimResult<T> =
 
 /**
  * Runs an effect and records the claim in one transaction. Runs nothing if the key was claimed before, and does not
- * wait for a transaction that is claiming it. Lock and rows are those of `sequence_submissions`: a key is valid once
+ * wait for a transaction that is claiming it. Lock and rows are those of `append_submissions`: a key is valid once
  * for all RPCs.
  *
  * @param effect runs at most once per key; `resourceId` is returned to replays

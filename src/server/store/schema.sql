@@ -565,23 +565,32 @@ CREATE OR REPLACE FUNCTION accept_submissions(p_log_id integer, p_again boolean,
  SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
+DECLARE
+  r record;
 BEGIN
+  SELECT * INTO r FROM append_submissions(
+    p_log_id => p_log_id, p_is_retry => p_again, p_retention_ms => p_retention_ms,
+    p_api_key_id => p_api_key_id, p_project_id => p_project_id, p_limit_second => p_limit_second,
+    p_limit_hour => p_limit_hour, p_limit_day => p_limit_day,
+    p_key => ARRAY(SELECT generate_series(1, cardinality(p_id))), p_id => p_id, p_submitted_ms => p_submitted_ms,
+    p_schema => p_schema, p_dsse_key_id => p_dsse_key_id,
+    p_bytes => ARRAY(
+      SELECT u.artifact_sha256 || u.salt || u.commitment || u.leaf_hash || u.signature
+      FROM unnest(p_artifact_sha256, p_salt, p_commitment, p_leaf_hash, p_signature) WITH ORDINALITY
+        AS u(artifact_sha256, salt, commitment, leaf_hash, signature, n) ORDER BY u.n),
+    p_metadata => array_to_string(p_metadata, E'\n'), p_metadata_errors => p_metadata_errors,
+    p_idempotency_key => p_idempotency_key, p_request_hash => p_request_hash);
   RETURN QUERY
-    SELECT (CASE s.outcome WHEN 'stored' THEN 0 WHEN 'replayed' THEN 1 WHEN 'key_reused' THEN 2 WHEN 'busy' THEN 3
-            WHEN 'limited' THEN 4 END)::smallint,
-           s.resource_id, s.log_index, s.second, s.n_second, s.n_hour, s.n_day
-    FROM sequence_submissions(
-      p_log_id => p_log_id, p_is_retry => p_again, p_retention_ms => p_retention_ms,
-      p_id => p_id, p_project_id => p_project_id, p_submitted_ms => p_submitted_ms,
-      p_artifact_sha256 => p_artifact_sha256, p_schema => p_schema, p_metadata => p_metadata,
-      p_metadata_state => p_metadata_state, p_metadata_errors => p_metadata_errors, p_salt => p_salt,
-      p_commitment => p_commitment, p_dsse_key_id => p_dsse_key_id, p_signature => p_signature,
-      p_leaf_hash => p_leaf_hash, p_api_key_id => p_api_key_id, p_idempotency_key => p_idempotency_key,
-      p_request_hash => p_request_hash, p_limit_second => p_limit_second, p_limit_hour => p_limit_hour,
-      p_limit_day => p_limit_day) s;
+    SELECT (CASE r.outcome ->> i WHEN 'replayed' THEN 1 WHEN 'key_reused' THEN 2 WHEN 'busy' THEN 3
+            WHEN 'limited' THEN 4 ELSE 0 END)::smallint,
+           CASE WHEN r.resource_id IS NULL THEN p_id[i + 1] ELSE r.resource_id ->> i END,
+           CASE WHEN r.log_index IS NULL THEN r.first_index + i ELSE (r.log_index ->> i)::bigint END,
+           u.second, u.n_second, u.n_hour, u.n_day
+    FROM generate_series(0, cardinality(p_id) - 1) i
+    LEFT JOIN LATERAL json_populate_record(NULL::window_use, r.use -> i) u ON true;
 END $function$;
-COMMENT ON FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[]) IS 'sequence_submissions as processes of earlier versions call it, with numbers for outcomes.
-Locks: those of sequence_submissions.';
+COMMENT ON FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[]) IS 'append_submissions as processes of earlier versions call it: everything per submission, and numbers for outcomes.
+Locks: those of append_submissions.';
 
 CREATE OR REPLACE FUNCTION add_audit_partition(p_name text, p_bounds text)
  RETURNS void
@@ -653,8 +662,67 @@ BEGIN
     END IF;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of sequence_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
+COMMENT ON FUNCTION allocate_log_indexes(p_log_id integer, p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'Fourth step of append_submissions: assigns the next indexes of the log to the rows without an outcome, in order. Raises ATFRZ if the log is frozen.
 Locks: the advisory lock (1, p_log_id) until the transaction ends, so that indexes have no gaps and readers always see a prefix of the log.';
+
+CREATE OR REPLACE FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+DECLARE
+  v_outcome submission_outcome[] := array_fill(NULL::submission_outcome, ARRAY[cardinality(p_id)]);
+  v_log_index bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_id)]);
+  v_resource_id text[] := p_id;
+  v_metadata CONSTANT text[] := string_to_array(p_metadata, E'\n');
+  v_use window_use[];
+  v_holder text[];
+  v_first integer;
+BEGIN
+  IF cardinality(v_metadata) <> cardinality(p_id) THEN
+    RAISE EXCEPTION '% texts of metadata for % submissions', cardinality(v_metadata), cardinality(p_id);
+  END IF;
+  IF p_is_retry THEN
+    SELECT * INTO v_outcome, v_log_index FROM find_stored_submissions(p_id, v_outcome, v_log_index);
+  END IF;
+  IF p_idempotency_key IS NOT NULL THEN
+    SELECT array_agg(p_api_key_id[u.key] ORDER BY u.n) INTO v_holder FROM unnest(p_key) WITH ORDINALITY u(key, n);
+    SELECT * INTO v_outcome, v_resource_id FROM claim_idempotency_keys(
+      v_holder, p_idempotency_key, p_request_hash, p_retention_ms, v_outcome, v_resource_id);
+  END IF;
+  SELECT * INTO v_outcome, v_use FROM take_key_tokens(
+    p_key, p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome);
+  v_first := array_position(v_outcome, NULL);
+  IF v_first IS NOT NULL THEN
+    v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
+    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, schema, dsse_key_id, metadata,
+                            metadata_state, metadata_errors, artifact_sha256, salt, commitment, leaf_hash, signature)
+    SELECT p_log_id, u.log_index, u.id, p_project_id[u.key],
+           timestamptz 'epoch' + u.submitted_ms * interval '1 millisecond', u.schema, u.dsse_key_id, u.metadata,
+           CASE WHEN u.metadata_errors IS NULL THEN 1 ELSE 2 END, -- METADATA_STATE_VALID, METADATA_STATE_INVALID
+           u.metadata_errors, substring(u.bytes FROM 1 FOR 32), substring(u.bytes FROM 33 FOR 32),
+           substring(u.bytes FROM 65 FOR 32), substring(u.bytes FROM 97 FOR 32), substring(u.bytes FROM 129)
+    FROM unnest(v_outcome, v_log_index, p_key, p_id, p_submitted_ms, p_schema, p_dsse_key_id, p_bytes,
+                v_metadata, p_metadata_errors)
+      AS u(outcome, log_index, key, id, submitted_ms, schema, dsse_key_id, bytes, metadata, metadata_errors)
+    WHERE u.outcome IS NULL;
+    IF p_idempotency_key IS NOT NULL THEN
+      PERFORM record_idempotency_keys(v_holder, p_idempotency_key, p_request_hash, p_id, v_outcome);
+    END IF;
+    first_index := v_log_index[v_first];
+  END IF;
+  use := to_json(v_use);
+  IF cardinality(array_remove(v_outcome, NULL)) > 0 THEN
+    outcome := to_json(v_outcome);
+    resource_id := to_json(v_resource_id);
+    log_index := to_json(v_log_index);
+  END IF;
+END $function$;
+COMMENT ON FUNCTION append_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_api_key_id text[], p_project_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], p_key integer[], p_id text[], p_submitted_ms bigint[], p_schema text[], p_dsse_key_id integer[], p_bytes bytea[], p_metadata text, p_metadata_errors text[], p_idempotency_key text[], p_request_hash bytea[], OUT first_index bigint, OUT use json, OUT outcome json, OUT resource_id json, OUT log_index json) IS 'Appends submissions to a log. p_api_key_id, p_project_id and p_limit_* have an element per API key, the other arrays one per submission; p_key is the place of its API key. p_bytes: artifact_sha256, salt, commitment and leaf_hash, 32 bytes each, then the signature. p_metadata: the JCS texts, one per line. p_metadata_errors, p_idempotency_key and p_request_hash are null if no submission has any; a submission with errors is invalid. An idempotency key occurs at most once in a call. Times are Unix milliseconds.
+Each step decides the outcome of some submissions; those that no step has decided are stored, in order, from first_index on. outcome, resource_id and log_index are null if all are stored, else they have an element per submission, and a null outcome means stored. use has the windows of each API key, null if none of its submissions was counted.
+p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. Raises ATFRZ if the log is frozen, and stores nothing if it raises.
+Locks: of the idempotency keys (never waited for), then of the API keys'' rate windows in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
 
 CREATE OR REPLACE FUNCTION artifact_entry(p_artifact_sha256 bytea, p_project_id text, p_log_index bigint)
  RETURNS bytea
@@ -835,7 +903,7 @@ BEGIN
     p_resource_id[r.n] := CASE WHEN r.is_same THEN r.resource_id END;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION claim_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_retention_ms bigint, INOUT p_outcome submission_outcome[], INOUT p_resource_id text[]) IS 'Second step of sequence_submissions: claims the idempotency keys of the rows without an outcome. A row whose key another transaction holds becomes busy. A row whose key was used within p_retention_ms becomes replayed, with the resource_id of the earlier request, or key_reused if the requests differ. A null key claims nothing.
+COMMENT ON FUNCTION claim_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_retention_ms bigint, INOUT p_outcome submission_outcome[], INOUT p_resource_id text[]) IS 'Second step of append_submissions: claims the idempotency keys of the rows without an outcome. A row whose key another transaction holds becomes busy. A row whose key was used within p_retention_ms becomes replayed, with the resource_id of the earlier request, or key_reused if the requests differ. A null key claims nothing.
 Locks: the advisory lock of each key (64 bits, a hash of API key id and key), tried in ascending order and never waited for.';
 
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
@@ -1003,7 +1071,7 @@ BEGIN
     p_log_index[r.n] := r.log_index;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION find_stored_submissions(p_id text[], INOUT p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'First step of sequence_submissions, for a retry: looks up the rows that an earlier call stored. Sets their outcome to stored, and their log_index.
+COMMENT ON FUNCTION find_stored_submissions(p_id text[], INOUT p_outcome submission_outcome[], INOUT p_log_index bigint[]) IS 'First step of append_submissions, for a retry: looks up the rows that an earlier call stored. Sets their outcome to stored, and their log_index.
 Locks: none.';
 
 CREATE OR REPLACE FUNCTION keep_audit_partitions(p_retention_ms bigint, p_now timestamp with time zone)
@@ -1172,7 +1240,7 @@ BEGIN
   ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE
   SET request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = excluded.created_at;
 END $function$;
-COMMENT ON FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[]) IS 'Last step of sequence_submissions: records the idempotency keys of the rows without an outcome, in place of expired records.
+COMMENT ON FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[]) IS 'Last step of append_submissions: records the idempotency keys of the rows without an outcome, in place of expired records.
 Locks: the rows that it writes. The caller holds their advisory locks (claim_idempotency_keys).';
 
 CREATE OR REPLACE FUNCTION refuse_change()
@@ -1225,53 +1293,6 @@ $function$;
 COMMENT ON FUNCTION required_witness(p policy) IS 'Returns the names of the witnesses that a policy requires, except the log itself (kind 1).
 Locks: none.';
 
-CREATE OR REPLACE FUNCTION sequence_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_api_key_id text[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[])
- RETURNS TABLE(outcome submission_outcome, resource_id text, log_index bigint, second bigint, n_second bigint, n_hour bigint, n_day bigint)
- LANGUAGE plpgsql
- SET enable_seqscan TO 'off'
-AS $function$
-#variable_conflict use_column
-DECLARE
-  v_has_keys CONSTANT boolean := cardinality(array_remove(p_idempotency_key, NULL)) > 0;
-  v_outcome submission_outcome[] := array_fill(NULL::submission_outcome, ARRAY[cardinality(p_id)]);
-  v_resource_id text[] := p_id;
-  v_log_index bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_id)]);
-  v_use window_use[];
-BEGIN
-  IF p_is_retry THEN
-    SELECT * INTO v_outcome, v_log_index FROM find_stored_submissions(p_id, v_outcome, v_log_index);
-  END IF;
-  IF v_has_keys THEN
-    SELECT * INTO v_outcome, v_resource_id FROM claim_idempotency_keys(
-      p_api_key_id, p_idempotency_key, p_request_hash, p_retention_ms, v_outcome, v_resource_id);
-  END IF;
-  SELECT * INTO v_outcome, v_use FROM take_submission_tokens(
-    p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, v_outcome);
-  IF array_position(v_outcome, NULL) IS NOT NULL THEN
-    v_log_index := allocate_log_indexes(p_log_id, v_outcome, v_log_index);
-    INSERT INTO submission (log_id, log_index, id, project_id, submitted_at, artifact_sha256, schema, metadata,
-                            metadata_state, metadata_errors, salt, commitment, dsse_key_id, signature, leaf_hash)
-    SELECT p_log_id, u.log_index, u.id, u.project_id, to_timestamp(u.submitted_ms / 1000.0), u.artifact_sha256,
-           u.schema, u.metadata, u.metadata_state, u.metadata_errors, u.salt, u.commitment, u.dsse_key_id,
-           u.signature, u.leaf_hash
-    FROM unnest(v_outcome, v_log_index, p_id, p_project_id, p_submitted_ms, p_artifact_sha256, p_schema, p_metadata,
-                p_metadata_state, p_metadata_errors, p_salt, p_commitment, p_dsse_key_id, p_signature, p_leaf_hash)
-      AS u(outcome, log_index, id, project_id, submitted_ms, artifact_sha256, schema, metadata, metadata_state,
-           metadata_errors, salt, commitment, dsse_key_id, signature, leaf_hash)
-    WHERE u.outcome IS NULL;
-    IF v_has_keys THEN
-      PERFORM record_idempotency_keys(p_api_key_id, p_idempotency_key, p_request_hash, p_id, v_outcome);
-    END IF;
-  END IF;
-  RETURN QUERY
-    SELECT coalesce(u.outcome, 'stored'), u.resource_id, u.log_index, u.second, u.n_second, u.n_hour, u.n_day
-    FROM ROWS FROM (unnest(v_outcome), unnest(v_resource_id), unnest(v_log_index), unnest(v_use))
-      AS u(outcome, resource_id, log_index, second, n_second, n_hour, n_day);
-END $function$;
-COMMENT ON FUNCTION sequence_submissions(p_log_id integer, p_is_retry boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_api_key_id text[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[]) IS 'Appends submissions to a log. Element n of every array is submission n; returns one row per submission, in order. Each step decides the outcome of some rows; a null outcome means not decided yet, and the rows that no step has decided are stored. Times are Unix milliseconds. metadata is JCS text. idempotency_key and request_hash are null for a request without a key; a key occurs at most once in a call.
-p_is_retry: an earlier call with the same ids may have committed; its rows are returned as stored. Raises ATFRZ if the log is frozen, and stores nothing if it raises.
-Locks: of the idempotency keys (never waited for), then of the API keys'' rate windows in ascending order, then the log''s, last because it is contended most. In this order two calls cannot deadlock. All are held until the transaction ends.';
-
 CREATE OR REPLACE FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint)
  RETURNS TABLE(first_index bigint, end_index bigint)
  LANGUAGE sql
@@ -1311,39 +1332,39 @@ $function$;
 COMMENT ON FUNCTION status_stretches(p_log_id integer, p_status smallint, p_end bigint) IS 'Returns the stretches of a log below p_end whose batches have a status, newest first. Comparisons of whole rows leave the planner one index to choose, whatever its statistics say of a rare status.
 Locks: none.';
 
-CREATE OR REPLACE FUNCTION take_submission_tokens(p_api_key_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], INOUT p_outcome submission_outcome[], OUT p_use window_use[])
+CREATE OR REPLACE FUNCTION take_key_tokens(p_key integer[], p_api_key_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], INOUT p_outcome submission_outcome[], OUT p_use window_use[])
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
 AS $function$
 DECLARE
   c_bucket CONSTANT smallint := 2; -- BUCKET_SUBMISSIONS
-  v_granted bigint;
   v_use window_use;
-  v_place bigint;
+  v_granted bigint;
+  v_over bigint;
   r record;
 BEGIN
   p_use := array_fill(NULL::window_use, ARRAY[cardinality(p_api_key_id)]);
   FOR r IN
-    SELECT u.api_key_id, array_agg(u.n ORDER BY u.n) AS places,
-           min(u.limit_second) AS limit_second, min(u.limit_hour) AS limit_hour, min(u.limit_day) AS limit_day
-    FROM unnest(p_api_key_id, p_limit_second, p_limit_hour, p_limit_day, p_outcome)
-      WITH ORDINALITY u(api_key_id, limit_second, limit_hour, limit_day, outcome, n)
-    WHERE u.outcome IS NULL GROUP BY u.api_key_id ORDER BY u.api_key_id
+    SELECT u.key, count(*) AS wanted FROM unnest(p_key, p_outcome) AS u(key, outcome)
+    WHERE u.outcome IS NULL GROUP BY u.key ORDER BY p_api_key_id[u.key], u.key
   LOOP
     SELECT t.granted, t.second, t.n_second, t.n_hour, t.n_day
       INTO v_granted, v_use.second, v_use.n_second, v_use.n_hour, v_use.n_day
-      FROM take_tokens(r.api_key_id, c_bucket, cardinality(r.places)::bigint,
-                       r.limit_second, r.limit_hour, r.limit_day) t;
-    FOREACH v_place IN ARRAY r.places LOOP
-      p_use[v_place] := v_use;
-    END LOOP;
-    FOREACH v_place IN ARRAY r.places[v_granted + 1:] LOOP
-      p_outcome[v_place] := 'limited';
+      FROM take_tokens(p_api_key_id[r.key], c_bucket, r.wanted,
+                       p_limit_second[r.key], p_limit_hour[r.key], p_limit_day[r.key]) t;
+    p_use[r.key] := v_use;
+    v_over := r.wanted - v_granted;
+    FOR v_n IN REVERSE cardinality(p_key)..1 LOOP
+      EXIT WHEN v_over = 0;
+      IF p_key[v_n] = r.key AND p_outcome[v_n] IS NULL THEN
+        p_outcome[v_n] := 'limited';
+        v_over := v_over - 1;
+      END IF;
     END LOOP;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION take_submission_tokens(p_api_key_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], INOUT p_outcome submission_outcome[], OUT p_use window_use[]) IS 'Third step of sequence_submissions: counts the rows without an outcome in the windows of their API keys. The rows of a key beyond its lowest limit become limited, the last first. p_use is null for rows that had an outcome.
+COMMENT ON FUNCTION take_key_tokens(p_key integer[], p_api_key_id text[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[], INOUT p_outcome submission_outcome[], OUT p_use window_use[]) IS 'Third step of append_submissions: counts the rows without an outcome in the windows of their API keys. p_key is the place of each row''s API key in the arrays after it. The rows of a key beyond its limits become limited, the last first. p_use has the windows of each key, null if none of its rows was counted.
 Locks: those of take_tokens, in ascending order of API key id.';
 
 CREATE OR REPLACE FUNCTION take_tokens(p_api_key_id text, p_bucket smallint, p_wanted bigint, p_limit_second bigint, p_limit_hour bigint, p_limit_day bigint, OUT granted bigint, OUT second bigint, OUT n_second bigint, OUT n_hour bigint, OUT n_day bigint, OUT left_ms bigint)

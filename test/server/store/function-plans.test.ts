@@ -35,23 +35,24 @@ const TABLES = [
 const CALLS = 8;
 const KEY = 'key_test';
 
+const hex = (bytes: number) => randomBytes(bytes).toString('hex');
+
 function makeRows(count: number): NewSubmission[] {
   return Array.from({ length: count }, () => ({
     id: `sub_${ulid()}`,
     projectId: 'prj_test',
     apiKeyId: KEY,
     submittedAtMs: Date.now(),
-    artifactSha256: randomBytes(32),
+    artifactSha256: hex(32),
     schema: 'purl',
     metadata: '{}',
-    metadataState: 1,
     metadataErrors: null,
-    salt: randomBytes(16),
-    commitment: randomBytes(32),
+    salt: hex(32),
+    commitment: hex(32),
     dsseKeyId: 1,
-    signature: randomBytes(70),
-    leafHash: randomBytes(32),
-    idempotency: { key: randomBytes(16).toString('hex'), requestHash: randomBytes(32) },
+    signature: hex(70),
+    leafHash: hex(32),
+    idempotency: { key: hex(16), requestHash: hex(32) },
     limits: { perSecond: 1e9, perHour: 1e9, perDay: 1e9 },
   }));
 }

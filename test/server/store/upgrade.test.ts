@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { JSONValue } from 'postgres';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
+import { MetadataState } from '../../../gen/attestation/v1/attestations_pb.js';
+import { fromHex } from '../../../src/proof/bytes/encoding.js';
 import { byteaArray, connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { keepAuditPartitions, listAuditEntries } from '../../../src/server/store/projects/audit.js';
@@ -78,13 +80,20 @@ async function acceptReleased(
   again: boolean,
   retentionMs: number,
 ): Promise<SequencedRow[]> {
-  const bytes = (pick: (row: NewSubmission) => Uint8Array | null) => byteaArray(pool, rows.map(pick));
+  const bytes = (pick: (row: NewSubmission) => string | null) =>
+    byteaArray(
+      pool,
+      rows.map((row) => {
+        const hex = pick(row);
+        return hex === null ? null : fromHex(hex);
+      }),
+    );
   const stored = await pool<ReleasedRow[]>`
     SELECT * FROM accept_submissions(${logId}, ${again}, ${retentionMs}, ${rows.map((row) => row.id)},
       ${rows.map((row) => row.projectId)}, ${rows.map((row) => row.apiKeyId)},
       ${rows.map((row) => row.submittedAtMs)}, ${bytes((row) => row.artifactSha256)},
       ${rows.map((row) => row.schema)}, ${rows.map((row) => row.metadata)},
-      ${rows.map((row) => row.metadataState)}, ${rows.map((row) => row.metadataErrors)},
+      ${rows.map((row) => (row.metadataErrors === null ? MetadataState.VALID : MetadataState.INVALID))}, ${rows.map((row) => row.metadataErrors)},
       ${bytes((row) => row.salt)}, ${bytes((row) => row.commitment)}, ${rows.map((row) => row.dsseKeyId)},
       ${bytes((row) => row.signature)}, ${bytes((row) => row.leafHash)},
       ${rows.map((row) => row.idempotency?.key ?? null)},

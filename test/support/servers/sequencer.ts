@@ -99,5 +99,5 @@ export async function finish(t: Test, scene: SequencerScene): Promise<void> {
 }
 
 export const keyed = (key: string, request = 'the same') => ({
-  idempotency: { key, requestHash: Buffer.alloc(32, request) },
+  idempotency: { key, requestHash: Buffer.alloc(32, request).toString('hex') },
 });

@@ -1,8 +1,7 @@
 /** Rows of submissions, made as a handler makes them: checked, signed and hashed. */
 import { randomBytes, sign } from 'node:crypto';
 import { ulid } from 'ulid';
-import { MetadataState } from '../../../gen/attestation/v1/attestations_pb.js';
-import { fromHex, toHex } from '../../../src/proof/bytes/encoding.js';
+import { toHex } from '../../../src/proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../src/proof/statement/dsse.js';
 import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
 import { metadataCommitment, statementBytes } from '../../../src/proof/statement/statement.js';
@@ -23,9 +22,9 @@ export function makeRow(
   const metadata = `{"purl":"pkg:npm/${id.toLowerCase()}@1.0.0","schema":"${schema}"}`;
   const salt = randomBytes(32);
   const commitment = metadataCommitment(salt, Buffer.from(metadata));
-  const artifactSha256 = randomBytes(32);
+  const artifactSha256 = toHex(randomBytes(32));
   const statement = statementBytes({
-    artifactSha256: toHex(artifactSha256),
+    artifactSha256,
     submissionId: id,
     project: projectId,
     submittedAt: new Date(submittedAtMs).toISOString(),
@@ -42,13 +41,12 @@ export function makeRow(
     artifactSha256,
     schema,
     metadata,
-    metadataState: MetadataState.VALID,
     metadataErrors: null,
-    salt,
-    commitment: fromHex(commitment),
+    salt: toHex(salt),
+    commitment,
     dsseKeyId,
-    signature,
-    leafHash: rebuildLeaf(statement, signature, spki).hash,
+    signature: toHex(signature),
+    leafHash: toHex(rebuildLeaf(statement, signature, spki).hash),
     idempotency: undefined,
     limits: { perSecond: 1_000_000, perHour: 1_000_000, perDay: 1_000_000 },
   };
@@ -59,8 +57,8 @@ export function acknowledge(row: NewSubmission, logIndex: number): Acknowledged 
   return {
     id: row.id,
     logIndex,
-    leafSha256: toHex(row.leafHash),
-    artifactSha256: toHex(row.artifactSha256),
+    leafSha256: row.leafHash,
+    artifactSha256: row.artifactSha256,
     ...(row.idempotency === undefined ? {} : { idempotencyKey: row.idempotency.key }),
   };
 }

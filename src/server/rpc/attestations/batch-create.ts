@@ -3,8 +3,10 @@ import {
   ItemOutcome,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { toHex } from '../../../proof/bytes/encoding.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import { type ApiError, deadlineExceeded } from '../../core/errors.js';
+import type { SignedStatement } from '../../signing/sign-statement.js';
 import {
   type NewSubmission,
   type SequencedRow,
@@ -142,14 +144,14 @@ async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): 
   const principal = getPrincipal(call);
   const signer = await deps.signerOf(principal.environment);
   const stated = items.map(({ submission }) => stateSubmission(deps, submission, principal));
-  const signatures = await signer.signMany(stated.map(({ signed }) => signed));
+  const signed = await signer.signMany(stated.map(({ statement }) => statement));
   const limits = submissionLimits(principal);
   return stated.map((one, i) => {
     const { keyed } = items[i] as CheckedItem;
-    const signature = signatures[i] as Uint8Array;
     const [requestHash] = keyed?.requestHashes ?? [];
-    const idempotency = keyed && requestHash && { key: keyed.key, requestHash };
-    return newSubmission(one, { signer, signature }, principal, { idempotency, limits });
+    const idempotency = keyed && requestHash && { key: keyed.key, requestHash: toHex(requestHash) };
+    const statement = { ...(signed[i] as SignedStatement), keyId: signer.keyId };
+    return newSubmission(one, statement, principal, { idempotency, limits });
   });
 }
 

@@ -1,4 +1,5 @@
 import type { CreateAttestationRequest, Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
+import { toHex } from '../../../proof/bytes/encoding.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
@@ -153,8 +154,8 @@ async function prepareSubmission(
   const checked = checkSubmission(deps, request, metadata);
   const signer = await deps.signerOf(principal.environment);
   const stated = stateSubmission(deps, checked, principal);
-  const signature = await signer.sign(stated.signed);
-  return newSubmission(stated, { signer, signature }, principal, {
+  const signed = await signer.sign(stated.statement);
+  return newSubmission(stated, { ...signed, keyId: signer.keyId }, principal, {
     idempotency: idempotencyOf(deps, request, call),
     limits: submissionLimits(principal),
   });
@@ -166,5 +167,6 @@ function idempotencyOf(
   call: Call,
 ): NewSubmission['idempotency'] {
   if (call.idempotencyKey === undefined) return undefined;
-  return { key: call.idempotencyKey, requestHash: requestHash(deps.idempotency.keys[0], call, request) };
+  const hash = requestHash(deps.idempotency.keys[0], call, request);
+  return { key: call.idempotencyKey, requestHash: toHex(hash) };
 }

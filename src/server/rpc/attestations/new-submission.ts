@@ -4,25 +4,23 @@ import {
   MetadataState,
   ValidationMode,
 } from '../../../../gen/attestation/v1/attestations_pb.js';
-import { fromHex, toHex, utf8 } from '../../../proof/bytes/encoding.js';
-import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../../proof/statement/dsse.js';
-import { leafOf } from '../../../proof/statement/leaf.js';
-import { metadataCommitment, SALT_BYTES, statementBytes } from '../../../proof/statement/statement.js';
+import { toHex, utf8 } from '../../../proof/bytes/encoding.js';
+import { metadataCommitment, SALT_BYTES, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
+import type { SignedStatement } from '../../signing/sign-statement.js';
 import type { NewSubmission, SequencedRow } from '../../store/submissions/sequence-submissions.js';
 import { invalidMetadata, type ValidMetadata, validateBySchema } from './metadata.js';
 import { parseStored, type SubmissionView } from './submission-message.js';
 
-/** Signs an environment's statements: the row id of its key, the public key, and the signing, which does not block. */
+/** Signs an environment's statements: the row id of its key, and the signing of statements' texts, which does not block. */
 export type DsseSigner = {
   keyId: number;
-  spki: Uint8Array;
-  sign: (data: Uint8Array) => Promise<Uint8Array>;
+  sign: (statement: string) => Promise<SignedStatement>;
   /** Signs many at once, with one hand-over. */
-  signMany: (data: readonly Uint8Array[]) => Promise<Uint8Array[]>;
+  signMany: (statements: readonly string[]) => Promise<SignedStatement[]>;
 };
 
 /** A request that passes its checks. */
@@ -32,7 +30,6 @@ export type CheckedSubmission = {
   schema: string;
   /** The metadata's JCS. */
   metadata: string;
-  metadataState: MetadataState;
   /** JSON; null if the metadata is valid. */
   metadataErrors: string | null;
 };
@@ -51,18 +48,17 @@ export function checkSubmission(
     artifactSha256: request.artifact?.sha256.toLowerCase() ?? '',
     schema,
     metadata: canonical,
-    metadataState: errors === undefined ? MetadataState.VALID : MetadataState.INVALID,
     metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
   };
 }
 
-/** A submission with its statement; `signed`: what the signature is over. */
+/** A submission with its statement; salt and commitment in hex. */
 type StatedSubmission = CheckedSubmission & {
   id: string;
   submittedAtMs: number;
-  salt: Uint8Array;
+  salt: string;
   commitment: string;
-  signed: Uint8Array;
+  statement: string;
 };
 
 /** Gives a submission id, time and salt, and makes its statement. */
@@ -75,7 +71,7 @@ export function stateSubmission(
   const commitment = metadataCommitment(salt, utf8(checked.metadata));
   const submittedAtMs = deps.submissionClock();
   const id = `sub_${deps.random.ulid(submittedAtMs)}`;
-  const statement = statementBytes({
+  const statement = statementText({
     artifactSha256: checked.artifactSha256,
     submissionId: id,
     project: principal.projectId,
@@ -84,14 +80,13 @@ export function stateSubmission(
     schema: checked.schema,
     commitment,
   });
-  const signed = preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, statement);
-  return { ...checked, id, submittedAtMs, salt, commitment, signed };
+  return { ...checked, id, submittedAtMs, salt: toHex(salt), commitment, statement };
 }
 
-/** The row of a signed submission, with its leaf. */
+/** The row of a signed submission. */
 export function newSubmission(
   stated: StatedSubmission,
-  { signer, signature }: { signer: DsseSigner; signature: Uint8Array },
+  { keyId, signature, leafHash }: SignedStatement & Pick<DsseSigner, 'keyId'>,
   principal: Principal,
   { idempotency, limits }: Pick<NewSubmission, 'idempotency' | 'limits'>,
 ): NewSubmission {
@@ -100,16 +95,15 @@ export function newSubmission(
     projectId: principal.projectId,
     apiKeyId: principal.id,
     submittedAtMs: stated.submittedAtMs,
-    artifactSha256: fromHex(stated.artifactSha256),
+    artifactSha256: stated.artifactSha256,
     schema: stated.schema,
     metadata: stated.metadata,
-    metadataState: stated.metadataState,
     metadataErrors: stated.metadataErrors,
     salt: stated.salt,
-    commitment: fromHex(stated.commitment),
-    dsseKeyId: signer.keyId,
+    commitment: stated.commitment,
+    dsseKeyId: keyId,
     signature,
-    leafHash: leafOf(stated.signed, signature, signer.spki).hash,
+    leafHash,
     idempotency,
     limits,
   };
@@ -121,14 +115,14 @@ export function storedView(row: NewSubmission, { logIndex }: SequencedRow): Subm
     id: row.id,
     logIndex: logIndex ?? 0,
     submittedAtMs: row.submittedAtMs,
-    artifactSha256: toHex(row.artifactSha256),
+    artifactSha256: row.artifactSha256,
     schema: row.schema,
     metadata: row.metadata,
-    metadataState: row.metadataState,
+    metadataState: row.metadataErrors === null ? MetadataState.VALID : MetadataState.INVALID,
     metadataErrors: parseStored(row.metadataErrors),
     attestedMetadata: null,
-    salt: toHex(row.salt),
-    leafSha256: toHex(row.leafHash),
+    salt: row.salt,
+    leafSha256: row.leafHash,
     redactedAtMs: null,
     batchId: null,
     batchStatus: null,

@@ -22,7 +22,7 @@ export type Log = {
   frozenReason: string | null;
 };
 
-/** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `sequence_submissions` as well. */
+/** Advisory lock classes; the second number is the log's id. `WRITE` is taken by `append_submissions` as well. */
 export const LogLock = { WRITE: 1, SEAL: 2, ARTIFACTS: 3 } as const;
 
 /** Lists all logs, oldest first. */

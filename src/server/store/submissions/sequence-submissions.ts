@@ -1,23 +1,23 @@
-import { type ByteaArray, byteaArray, type Pool } from '../database/connect.js';
+import type { Pool } from '../database/connect.js';
 
-/** A submission to append; `metadataErrors` is JSON text. Times in Unix milliseconds. */
+/** A submission to append. Times are in Unix milliseconds, binary values in lower-case hex, which SQL takes as it is. */
 export type NewSubmission = {
   id: string;
   projectId: string;
   apiKeyId: string;
   submittedAtMs: number;
-  artifactSha256: Uint8Array;
+  artifactSha256: string;
   schema: string;
   /** JCS text. */
   metadata: string;
-  metadataState: number;
+  /** JSON text of what is wrong with the metadata; null if it is valid. */
   metadataErrors: string | null;
-  salt: Uint8Array;
-  commitment: Uint8Array;
+  salt: string;
+  commitment: string;
   dsseKeyId: number;
-  signature: Uint8Array;
-  leafHash: Uint8Array;
-  idempotency: { key: string; requestHash: Uint8Array } | undefined;
+  signature: string;
+  leafHash: string;
+  idempotency: { key: string; requestHash: string } | undefined;
   limits: { perSecond: number; perHour: number; perDay: number };
 };
 
@@ -35,7 +35,7 @@ export type WindowUse = { second: number; nSecond: number; nHour: number; nDay: 
 
 /**
  * The result of one row. `resourceId` is the id of the stored or replayed submission. `use` is undefined if the row was
- * not counted.
+ * not counted; rows of one API key share it.
  */
 export type SequencedRow = {
   outcome: (typeof SubmissionOutcome)[keyof typeof SubmissionOutcome];
@@ -47,60 +47,27 @@ export type SequencedRow = {
 /** SQLSTATE raised when the log is frozen. */
 export const FROZEN_SQLSTATE = 'ATFRZ';
 
-type ResultRow = {
-  outcome: SequencedRow['outcome'];
-  resource_id: string | null;
-  log_index: number | null;
-  second: number | null;
-  n_second: number;
-  n_hour: number;
-  n_day: number;
+/** The result of `append_submissions`: no outcomes if all rows were stored, and a null outcome of each that was. */
+type Appended = {
+  first_index: number | null;
+  use: ({ second: number; n_second: number; n_hour: number; n_day: number } | null)[];
+  outcome: (SequencedRow['outcome'] | null)[] | null;
+  resource_id: (string | null)[] | null;
+  log_index: (number | null)[] | null;
 };
 
-type Column = {
-  name: string;
-  toArray: (rows: readonly NewSubmission[], pool: Pool) => (string | number | null)[] | ByteaArray;
-};
-
-const column = (name: string, pick: (row: NewSubmission) => string | number | null): Column => ({
-  name,
-  toArray: (rows) => rows.map(pick),
-});
-
-const byteaColumn = (name: string, pick: (row: NewSubmission) => Uint8Array | null): Column => ({
-  name,
-  toArray: (rows, pool) => byteaArray(pool, rows.map(pick)),
-});
-
-/** The parameters of `sequence_submissions` that are arrays, one element per row. */
-const COLUMNS: readonly Column[] = [
-  column('p_id', (row) => row.id),
-  column('p_project_id', (row) => row.projectId),
-  column('p_submitted_ms', (row) => row.submittedAtMs),
-  byteaColumn('p_artifact_sha256', (row) => row.artifactSha256),
-  column('p_schema', (row) => row.schema),
-  column('p_metadata', (row) => row.metadata),
-  column('p_metadata_state', (row) => row.metadataState),
-  column('p_metadata_errors', (row) => row.metadataErrors),
-  byteaColumn('p_salt', (row) => row.salt),
-  byteaColumn('p_commitment', (row) => row.commitment),
-  column('p_dsse_key_id', (row) => row.dsseKeyId),
-  byteaColumn('p_signature', (row) => row.signature),
-  byteaColumn('p_leaf_hash', (row) => row.leafHash),
-  column('p_api_key_id', (row) => row.apiKeyId),
-  column('p_idempotency_key', (row) => row.idempotency?.key ?? null),
-  byteaColumn('p_request_hash', (row) => row.idempotency?.requestHash ?? null),
-  column('p_limit_second', (row) => row.limits.perSecond),
-  column('p_limit_hour', (row) => row.limits.perHour),
-  column('p_limit_day', (row) => row.limits.perDay),
+const PARAMETERS = [
+  'p_log_id',
+  'p_is_retry',
+  'p_retention_ms',
+  ...['p_api_key_id', 'p_project_id', 'p_limit_second', 'p_limit_hour', 'p_limit_day'],
+  ...['p_key', 'p_id', 'p_submitted_ms', 'p_schema', 'p_dsse_key_id', 'p_bytes'],
+  ...['p_metadata', 'p_metadata_errors', 'p_idempotency_key', 'p_request_hash'],
 ];
-
-const PARAMETERS = ['p_log_id', 'p_is_retry', 'p_retention_ms', ...COLUMNS.map(({ name }) => name)];
-const CALL = `SELECT * FROM sequence_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
+const CALL = `SELECT * FROM append_submissions(${PARAMETERS.map((name, i) => `${name} => $${i + 1}`).join(', ')})`;
 
 /**
- * Appends rows to a log by one call of `sequence_submissions`, which is one transaction: they are durable when it
- * returns.
+ * Appends rows to a log by one call of `append_submissions`, which is one transaction: they are durable when it returns.
  *
  * @param isRetry true if an earlier call with the same ids may have committed
  * @returns one result per row, in order
@@ -112,16 +79,116 @@ export async function sequenceSubmissions(
   isRetry: boolean,
   retentionMs: number,
 ): Promise<SequencedRow[]> {
-  const arrays = COLUMNS.map(({ toArray }) => toArray(rows, pool));
-  const parameters = [logId, isRetry, retentionMs, ...arrays];
-  const result = await pool.unsafe<ResultRow[]>(CALL, parameters, { prepare: true });
-  return result.map(toSequencedRow);
+  const { keys, keyOf } = collectKeys(rows);
+  const parameters = [logId, isRetry, retentionMs, ...keyArrays(keys), ...rowArrays(rows, keyOf)];
+  const [result] = await pool.unsafe<Appended[]>(CALL, parameters, { prepare: true });
+  if (result === undefined) throw new Error('append_submissions returned nothing');
+  return readResults(rows, keyOf, result);
 }
 
-function toSequencedRow(row: ResultRow): SequencedRow {
-  const use =
-    row.second === null
-      ? undefined
-      : { second: row.second, nSecond: row.n_second, nHour: row.n_hour, nDay: row.n_day };
-  return { outcome: row.outcome, resourceId: row.resource_id, logIndex: row.log_index, use };
+type Key = Pick<NewSubmission, 'apiKeyId' | 'projectId' | 'limits'>;
+
+/** The API keys of the rows, each once with the lowest of its limits, and the place of each row's key among them. */
+function collectKeys(rows: readonly NewSubmission[]): { keys: Key[]; keyOf: number[] } {
+  const keys: Key[] = [];
+  const places = new Map<string, number>();
+  const keyOf = rows.map((row) => {
+    const known = places.get(row.apiKeyId);
+    if (known === undefined) {
+      places.set(row.apiKeyId, keys.length);
+      return keys.push(row) - 1;
+    }
+    const key = keys[known] as Key;
+    if (key.limits !== row.limits) keys[known] = { ...key, limits: lowest(key.limits, row.limits) };
+    return known;
+  });
+  return { keys, keyOf };
+}
+
+function lowest(a: NewSubmission['limits'], b: NewSubmission['limits']): NewSubmission['limits'] {
+  return {
+    perSecond: Math.min(a.perSecond, b.perSecond),
+    perHour: Math.min(a.perHour, b.perHour),
+    perDay: Math.min(a.perDay, b.perDay),
+  };
+}
+
+function keyArrays(keys: readonly Key[]): string[] {
+  return [
+    textArray(keys.map(({ apiKeyId }) => apiKeyId)),
+    textArray(keys.map(({ projectId }) => projectId)),
+    array(keys.map(({ limits }) => limits.perSecond)),
+    array(keys.map(({ limits }) => limits.perHour)),
+    array(keys.map(({ limits }) => limits.perDay)),
+  ];
+}
+
+/** Written here and not by the driver, which escapes every element of an array, and takes hex only as bytes. */
+function rowArrays(rows: readonly NewSubmission[], keyOf: readonly number[]): (string | null)[] {
+  const hasErrors = rows.some(({ metadataErrors }) => metadataErrors !== null);
+  const hasKeys = rows.some(({ idempotency }) => idempotency !== undefined);
+  return [
+    array(keyOf.map((place) => place + 1)),
+    textArray(rows.map(({ id }) => id)),
+    array(rows.map(({ submittedAtMs }) => submittedAtMs)),
+    textArray(rows.map(({ schema }) => schema)),
+    array(rows.map(({ dsseKeyId }) => dsseKeyId)),
+    byteaArray(
+      rows.map((row) => row.artifactSha256 + row.salt + row.commitment + row.leafHash + row.signature),
+    ),
+    // JSON without whitespace has no line break.
+    rows.map(({ metadata }) => metadata).join('\n'),
+    hasErrors ? textArray(rows.map(({ metadataErrors }) => metadataErrors)) : null,
+    hasKeys ? textArray(rows.map(({ idempotency }) => idempotency?.key ?? null)) : null,
+    hasKeys ? byteaArray(rows.map(({ idempotency }) => idempotency?.requestHash ?? null)) : null,
+  ];
+}
+
+function array(values: readonly number[]): string {
+  return `{${values.join(',')}}`;
+}
+
+function byteaArray(hex: readonly (string | null)[]): string {
+  return `{${hex.map((one) => (one === null ? 'NULL' : `"\\\\x${one}"`)).join(',')}}`;
+}
+
+function textArray(texts: readonly (string | null)[]): string {
+  return `{${texts.map((text) => (text === null ? 'NULL' : quote(text))).join(',')}}`;
+}
+
+const NEEDS_ESCAPE = /["\\]/;
+
+function quote(text: string): string {
+  return `"${NEEDS_ESCAPE.test(text) ? text.replaceAll(/["\\]/g, '\\$&') : text}"`;
+}
+
+function readResults(
+  rows: readonly NewSubmission[],
+  keyOf: readonly number[],
+  { first_index: firstIndex, use, outcome, resource_id: resourceId, log_index: logIndex }: Appended,
+): SequencedRow[] {
+  const uses = use.map(toWindowUse);
+  return rows.map((row, i) => {
+    const used = uses[keyOf[i] as number];
+    if (outcome === null)
+      return {
+        outcome: SubmissionOutcome.STORED,
+        resourceId: row.id,
+        logIndex: (firstIndex as number) + i,
+        use: used,
+      };
+    const decided = outcome[i] ?? null;
+    const isCounted = decided === null || decided === SubmissionOutcome.LIMITED;
+    return {
+      outcome: decided ?? SubmissionOutcome.STORED,
+      resourceId: resourceId?.[i] ?? null,
+      logIndex: logIndex?.[i] ?? null,
+      use: isCounted ? used : undefined,
+    };
+  });
+}
+
+function toWindowUse(use: Appended['use'][number]): WindowUse | undefined {
+  if (use === null) return undefined;
+  return { second: use.second, nSecond: use.n_second, nHour: use.n_hour, nDay: use.n_day };
 }
