@@ -24,6 +24,8 @@ type SequencerLimits = {
   maxRows: number;
   maxBytes: number;
   maxInFlight: number;
+  /** Rows that start another call while one is in flight: a call costs Postgres as much as 30 to 50 rows do. */
+  enoughRows: number;
   maxQueuedRows: number;
 };
 
@@ -71,26 +73,34 @@ const DISK_FULL_SQLSTATE = '53100';
 /** An earlier call with the same ids, whose outcome was unknown, has committed. */
 const UNIQUE_VIOLATION_SQLSTATE = '23505';
 const LOST_RETRY_MS = 100;
+/** Rows do not wait for a call that takes longer: it may never return. */
+const SLOW_CALL_MS = 250;
 
 /** Creates the sequencer of one log. Rows that arrive during a call wait for the next one. */
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
   let inFlight = 0;
   let delayed = 0;
+  let startedMs = 0;
   let scheduled = false;
   let idle: (() => void) | undefined;
 
+  const mayStart = () => {
+    if (queue.length === 0 || inFlight === 0) return queue.length > 0;
+    if (inFlight >= deps.limits.maxInFlight) return false;
+    return queue.length >= deps.limits.enoughRows || deps.clock() - startedMs >= SLOW_CALL_MS;
+  };
   const schedule = () => {
-    if (scheduled || inFlight >= deps.limits.maxInFlight || queue.length === 0) return;
+    if (scheduled || !mayStart()) return;
     scheduled = true;
     setImmediate(() => {
       scheduled = false;
-      while (queue.length > 0 && inFlight < deps.limits.maxInFlight)
-        void flush(takeBatch(queue, deps.limits));
+      while (mayStart()) void flush(takeBatch(queue, deps.limits));
     });
   };
   const flush = async (flushed: QueuedRow[]) => {
     inFlight++;
+    startedMs = deps.clock();
     await store(deps, flushed, later).catch((error: Error) => rejectAll(flushed, error));
     inFlight--;
     schedule();

@@ -43,7 +43,13 @@ export type Api = ApiServers & {
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Bounds of the batched write. Two calls in flight saturate the database; 3 and 4 gained nothing. */
-const SEQUENCER_LIMITS = { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 };
+const SEQUENCER_LIMITS = {
+  maxRows: 500,
+  maxBytes: 1024 * 1024,
+  maxInFlight: 2,
+  enoughRows: 64,
+  maxQueuedRows: 5_000,
+};
 const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
 const LIST_CONNECTIONS = 4;

@@ -59,7 +59,7 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
 });
 
 t.test('more than can wait is rejected at once, and what waits is stored', async (t) => {
-  const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, maxQueuedRows: 30 };
+  const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, enoughRows: 64, maxQueuedRows: 30 };
   const scene = await openSequencer(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));
   t.equal(results.filter((outcome) => outcome === SubmissionOutcome.STORED).length, 30);
@@ -80,7 +80,7 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
   const other = createSequencer({
     pool: scene.pool,
     logId: scene.logId,
-    limits: { maxRows: 7, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
+    limits: { maxRows: 7, maxBytes: 1024 * 1024, maxInFlight: 2, enoughRows: 64, maxQueuedRows: 5_000 },
     retentionMs: 86_400_000,
     patienceMs: 2_000,
     clock: Date.now,

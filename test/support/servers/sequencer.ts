@@ -49,7 +49,7 @@ export async function openSequencer(
   const sequencer = createSequencer({
     pool,
     logId: test.logId,
-    limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, maxQueuedRows: 5_000 },
+    limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, enoughRows: 64, maxQueuedRows: 5_000 },
     retentionMs: 86_400_000,
     patienceMs: 2_000,
     clock: Date.now,
