@@ -85,7 +85,11 @@ function isSafeToRepeat(method: DescMethod, error: AttestationError): boolean {
 }
 
 /** Delay before the next attempt in milliseconds; undefined if there must be none. */
-function findRetryDelayMs({ random }: Caller, error: AttestationError, attempt: number): number | undefined {
+export function findRetryDelayMs(
+  { random }: Pick<Caller, 'random'>,
+  error: AttestationError,
+  attempt: number,
+): number | undefined {
   const { retryable, retryAfterMs = 0 } = error;
   if (!retryable || retryAfterMs > MAX_RETRY_AFTER_MS) return undefined;
   // Full jitter: callers rejected together must not retry together.

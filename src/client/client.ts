@@ -14,6 +14,12 @@ import { type CallOptions, callUnary } from './call.js';
 import { type ClientOptions, createCaller } from './caller.js';
 import { type ArtifactSource, hashArtifact } from './hash.js';
 import { type Resource, resource } from './resource.js';
+import {
+  type SubmitManyItem,
+  type SubmitManyOptions,
+  type SubmitManyResult,
+  submitMany,
+} from './submit-many.js';
 import { pollUntilWitnessed, type WaitOptions } from './wait.js';
 
 // biome-ignore-start lint/performance/noBarrelFile: this is the published library's entry point
@@ -37,6 +43,7 @@ export type { ClientOptions } from './caller.js';
 export { AttestationError } from './error.js';
 export { type ArtifactSource, type HashOptions, hashArtifact } from './hash.js';
 export type { Listing } from './page.js';
+export type { SubmitManyItem, SubmitManyOptions, SubmitManyResult } from './submit-many.js';
 export type { WaitOptions } from './wait.js';
 export { type VerifyWebhookOptions, verifyWebhook } from './webhook.js';
 export type { WebhookEvent } from './webhook-event.js';
@@ -68,6 +75,14 @@ export type Client = {
   readonly attestations: Resource<typeof AttestationService, 'Attestation'> & {
     /** Hashes an artifact locally and submits the hash. The artifact is not uploaded. */
     submitFile(artifact: ArtifactSource, options: SubmitOptions): Promise<Submission>;
+    /**
+     * Submits many hashes, up to 1,000 in a call, and yields a result for each, in their order. Each has an idempotency
+     * key of its own, under which it is retried. One that fails does not keep the others from being submitted.
+     */
+    submitMany(
+      items: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
+      options?: SubmitManyOptions,
+    ): AsyncIterable<SubmitManyResult>;
     /**
      * Hashes an artifact locally and yields the project's submissions of it, newest first. The artifact is not uploaded.
      */
@@ -102,6 +117,7 @@ export function createClient(options: ClientOptions): Client {
         const request = { artifact: { sha256 }, metadata, ...(validation !== undefined && { validation }) };
         return create(request, options);
       },
+      submitMany: (items, options) => submitMany(caller, items, options),
       listByFile: async function* (
         artifact,
         { signal, timeoutMs, idempotencyKey, onBytes, ...filters } = {},

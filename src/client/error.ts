@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorCode, ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
+import { ErrorCode, ErrorDetailSchema, type Error as ItemError } from '../../gen/attestation/v1/errors_pb.js';
 import { findErrorCode } from '../protocol/error-rules.js';
 
 /**
@@ -67,6 +67,19 @@ export function toAttestationError(thrown: unknown, now: number): AttestationErr
     },
     { cause: thrown },
   );
+}
+
+/** The error of an item of a batch. `retryAfter`: after how many seconds to try again, there if that may help. */
+export function itemError(error: ItemError | undefined, retryAfter: number | undefined): AttestationError {
+  const { code = 'connection.unexpected_answer', message = 'an item has no result' } = error ?? {};
+  return new AttestationError({
+    code,
+    message,
+    details: error?.details,
+    requestId: error?.requestId || undefined,
+    retryable: retryAfter !== undefined,
+    retryAfterMs: retryAfter === undefined ? undefined : retryAfter * 1000,
+  });
 }
 
 /** An error without our detail comes from the network, a proxy or the local timeout, not from the service. */

@@ -1,0 +1,174 @@
+/** Many submissions, in as few calls as possible. */
+import { create, getOption, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { max_bytes as maxBytes } from '../../gen/attestation/options/v1/options_pb.js';
+import {
+  AttestationService,
+  BatchCreateAttestationsRequestSchema,
+  type BatchItem,
+  BatchItemSchema,
+  ItemOutcome,
+  type ItemResult,
+  type Submission,
+} from '../../gen/attestation/v1/attestations_pb.js';
+import { type Caller, type CallOptions, callUnary, findRetryDelayMs } from './call.js';
+import { AttestationError, itemError } from './error.js';
+
+/** A submission as `create` takes it, with an idempotency key of its own, random by default. */
+export type SubmitManyItem = MessageInitShape<typeof BatchItemSchema>;
+
+/** Options of {@link submitMany}. */
+export type SubmitManyOptions = Pick<CallOptions, 'signal' | 'timeoutMs'> & {
+  /** Called after each call with how many items got their result by it. */
+  readonly onResults?: ((count: number) => void) | undefined;
+};
+
+/** What became of an item: its submission, also if an earlier call had made it, or why there is none. */
+export type SubmitManyResult = {
+  /** The place of the item among all. */
+  readonly index: number;
+} & (
+  | { readonly submission: Submission; readonly isReplayed: boolean; readonly error?: never }
+  | { readonly error: AttestationError; readonly submission?: never; readonly isReplayed?: never }
+);
+
+type Outcome = Pick<SubmitManyResult, 'submission' | 'isReplayed' | 'error'>;
+
+const METHOD = AttestationService.method.batchCreateAttestations;
+/** Items of one call, as the proto has it. */
+export const MAX_BATCH_ITEMS = 1_000;
+const MAX_BATCH_BYTES = getOption(BatchCreateAttestationsRequestSchema.field.items, maxBytes);
+/** Tag and length of an item. */
+const ITEM_HEAD_BYTES = 8;
+/** Items that are there are sent without waiting longer for the next one. */
+const LINGER_MS = 500;
+
+/**
+ * Submits items and yields a result for each, in their order; `items` is read ahead by one call. What fails for the moment
+ * is sent again under the same idempotency keys, for as long as some of it succeeds, as often as the client retries, and no
+ * `Retry-After` is longer than a minute. An error of a whole call is the result of each of its items, the same object.
+ * Throws only the signal's reason and what `items` throws.
+ */
+export async function* submitMany(
+  caller: Caller,
+  items: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
+  options: SubmitManyOptions = {},
+): AsyncGenerator<SubmitManyResult> {
+  let index = 0;
+  for await (const chunk of chunksOf(caller, items)) {
+    for (const outcome of await submitChunk(caller, chunk, options)) {
+      yield { index: index++, ...outcome } as SubmitManyResult;
+    }
+  }
+}
+
+async function submitChunk(
+  caller: Caller,
+  chunk: readonly BatchItem[],
+  { onResults, ...options }: SubmitManyOptions,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  let open = [...chunk.keys()];
+  for (let attempt = 0; open.length > 0; attempt++) {
+    const results = await callOnce(
+      caller,
+      open.map((place) => chunk[place] as BatchItem),
+      options,
+    );
+    for (const [i, place] of open.entries()) outcomes[place] = results[i] as Outcome;
+    const failed = open.filter((place) => outcomes[place]?.error?.retryable);
+    if (failed.length < open.length) attempt = 0;
+    const errors = failed.map((place) => outcomes[place]?.error as AttestationError);
+    const delayMs = attempt < caller.maxRetries ? longestDelayMs(caller, errors, attempt) : undefined;
+    const isOver = delayMs === undefined;
+    onResults?.(isOver ? open.length : open.length - failed.length);
+    if (isOver) break;
+    open = failed;
+    caller.onRetry(errors[0] as AttestationError, delayMs);
+    await caller.delay(delayMs, options.signal);
+  }
+  return outcomes;
+}
+
+/** Of errors that can be retried, the longest delay; undefined if there are none, or one must not be retried. */
+function longestDelayMs(
+  caller: Caller,
+  errors: readonly AttestationError[],
+  attempt: number,
+): number | undefined {
+  let longest: number | undefined;
+  for (const error of new Set(errors)) {
+    const delayMs = findRetryDelayMs(caller, error, attempt);
+    if (delayMs === undefined) return undefined;
+    longest = Math.max(longest ?? 0, delayMs);
+  }
+  return longest;
+}
+
+/** Makes one call. An error of the call is the outcome of each item. */
+async function callOnce(caller: Caller, items: BatchItem[], options: CallOptions): Promise<Outcome[]> {
+  try {
+    const { results } = await callUnary({ ...caller, maxRetries: 0 }, METHOD, { items }, options);
+    return items.map((_, i) => outcomeOf(results[i]));
+  } catch (error) {
+    if (!(error instanceof AttestationError)) throw error;
+    return items.map(() => ({ error }));
+  }
+}
+
+function outcomeOf(result: ItemResult | undefined): Outcome {
+  const { outcome, submission, error, retryAfter } = result ?? {};
+  if (submission !== undefined) return { submission, isReplayed: outcome === ItemOutcome.REPLAYED };
+  return { error: itemError(error, retryAfter) };
+}
+
+/** Gathers items into calls within the bounds of one. An item that takes long to come ends a call. */
+async function* chunksOf(
+  { delay }: Caller,
+  items: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
+): AsyncGenerator<BatchItem[]> {
+  let chunk: BatchItem[] = [];
+  let bytes = 0;
+  for await (const given of lingering(items, delay)) {
+    const item = given && withKey(given);
+    const more = item === undefined ? 0 : toBinary(BatchItemSchema, item).length + ITEM_HEAD_BYTES;
+    const isFull = chunk.length === MAX_BATCH_ITEMS || bytes + more > MAX_BATCH_BYTES;
+    if (chunk.length > 0 && (item === undefined || isFull)) {
+      yield chunk;
+      chunk = [];
+      bytes = 0;
+    }
+    if (item !== undefined) chunk.push(item);
+    bytes += more;
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+function withKey(item: SubmitManyItem): BatchItem {
+  return create(BatchItemSchema, { ...item, idempotencyKey: item.idempotencyKey ?? crypto.randomUUID() });
+}
+
+/** Yields the items, and undefined whenever the next one takes long. */
+async function* lingering<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  delay: Caller['delay'],
+): AsyncGenerator<T | undefined> {
+  if (Symbol.iterator in items) return yield* items;
+  const source = items[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = source.next();
+      const waiting = new AbortController();
+      const late = delay(LINGER_MS, waiting.signal).then(
+        () => true as const,
+        () => true as const,
+      );
+      if ((await Promise.race([next, late])) === true) yield undefined;
+      const { done, value } = await next;
+      waiting.abort();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await source.return?.();
+  }
+}

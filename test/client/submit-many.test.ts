@@ -1,0 +1,177 @@
+/** Many submissions over a service that fails in part: each gets one result, and what is sent again has the same key. */
+import type { JsonObject } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
+import t, { type Test } from 'tap';
+import {
+  AttestationService,
+  BatchCreateAttestationsRequestSchema,
+  type BatchItem,
+  ItemOutcome,
+} from '../../gen/attestation/v1/attestations_pb.js';
+import type { SubmitManyItem } from '../../src/client/client.js';
+import { MAX_BATCH_ITEMS } from '../../src/client/submit-many.js';
+import { findRules } from '../../src/server/json/field-rules.js';
+import { serveRpc, serviceError } from '../support/servers/rpc-server.js';
+import { clientOf } from './clients.js';
+
+/** What the service does with one item of one call. */
+type Verdict = 'created' | 'replayed' | { code: string; retryAfter?: number };
+
+/** A service whose items come to what `judge` says; it throws what is the whole call's. */
+async function serve(t: Test, judge: (item: BatchItem, call: number) => Verdict) {
+  const calls: BatchItem[][] = [];
+  const { baseUrl } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, {
+      batchCreateAttestations: ({ items }) => {
+        calls.push(items);
+        return { results: items.map((item) => resultOf(item, judge(item, calls.length))) };
+      },
+    });
+  });
+  return { calls, ...clientOf(baseUrl) };
+}
+
+function resultOf({ artifact }: BatchItem, verdict: Verdict) {
+  if (typeof verdict === 'object') {
+    const { code, retryAfter } = verdict;
+    const error = { code, message: `because of ${code}`, requestId: 'req_1' };
+    return { outcome: ItemOutcome.FAILED, error, ...(retryAfter !== undefined && { retryAfter }) };
+  }
+  const outcome = verdict === 'created' ? ItemOutcome.CREATED : ItemOutcome.REPLAYED;
+  return { outcome, submission: { id: `sub_${artifact?.sha256}` } };
+}
+
+const items = (
+  count: number,
+  more: { metadata?: JsonObject; idempotencyKey?: string } = {},
+): SubmitManyItem[] =>
+  Array.from({ length: count }, (_, i) => ({
+    artifact: { sha256: String(i) },
+    metadata: { schema: 'purl' },
+    ...more,
+  }));
+
+type Client = ReturnType<typeof clientOf>['client'];
+
+async function submit(
+  { attestations }: Client,
+  given: Iterable<SubmitManyItem> | AsyncIterable<SubmitManyItem>,
+) {
+  const results: string[] = [];
+  let count = 0;
+  const onResults = (more: number) => {
+    count += more;
+  };
+  for await (const { index, submission, isReplayed, error } of attestations.submitMany(given, {
+    onResults,
+  })) {
+    results.push(`${index} ${error?.code ?? submission?.id}${isReplayed ? ' again' : ''}`);
+  }
+  t.equal(count, results.length, 'every result was announced');
+  return results;
+}
+
+t.test('items are gathered into calls within the bounds of the proto, in order', async (t) => {
+  const rules = findRules(BatchCreateAttestationsRequestSchema.field.items);
+  t.equal(rules?.type.case === 'repeated' && Number(rules.type.value.maxItems), MAX_BATCH_ITEMS);
+  const { client, calls } = await serve(t, () => 'created');
+  const results = await submit(client, items(2_100));
+  t.same(
+    results,
+    items(2_100).map((_, i) => `${i} sub_${i}`),
+  );
+  t.same(
+    calls.map(({ length }) => length),
+    [1_000, 1_000, 100],
+  );
+  calls.length = 0;
+  await submit(client, items(100, { metadata: { schema: 'purl', text: 'x'.repeat(60_000) } }));
+  t.same(
+    calls.map(({ length }) => length),
+    [52, 48],
+    'three MiB at most',
+  );
+  t.same(await submit(client, []), []);
+});
+
+t.test('what fails for the moment is sent again under the same keys, and the rest is not', async (t) => {
+  const { client, calls, pauses } = await serve(t, ({ artifact }, call) => {
+    const place = Number(artifact?.sha256);
+    if (place === 1) return { code: 'submission.invalid_metadata' };
+    if (place % 2 === 0 && call < 3) return { code: 'rate_limit.exceeded', retryAfter: call };
+    return call === 1 ? 'created' : 'replayed';
+  });
+  const results = await submit(client, items(5, {}));
+  t.same(results, [
+    '0 sub_0 again',
+    '1 submission.invalid_metadata',
+    '2 sub_2 again',
+    '3 sub_3',
+    '4 sub_4 again',
+  ]);
+  t.same(
+    calls.map((call) => call.map(({ artifact }) => artifact?.sha256).join()),
+    ['0,1,2,3,4', '0,2,4', '0,2,4'],
+  );
+  const keysOf = (call: BatchItem[] | undefined) =>
+    call?.filter(({ artifact }) => Number(artifact?.sha256) % 2 === 0).map((item) => item.idempotencyKey);
+  t.same(keysOf(calls[1]), keysOf(calls[0]));
+  t.equal(new Set(calls[0]?.map(({ idempotencyKey }) => idempotencyKey)).size, 5);
+  t.ok((pauses[0] ?? 0) >= 1_000 && (pauses[1] ?? 0) >= 2_000, 'as long as Retry-After says');
+});
+
+t.test('a call that fails is made again, then it is the result of its items', async (t) => {
+  const flaky = await serve(t, (_, call) => {
+    if (call < 3) throw serviceError('service.unavailable');
+    return 'replayed';
+  });
+  t.same(await submit(flaky.client, items(2)), ['0 sub_0 again', '1 sub_1 again']);
+  t.equal(new Set(flaky.calls.flat().map(({ idempotencyKey }) => idempotencyKey)).size, 2);
+  const down = await serve(t, () => {
+    throw serviceError('service.unavailable');
+  });
+  t.same(await submit(down.client, items(2)), ['0 service.unavailable', '1 service.unavailable']);
+  t.equal(down.calls.length, 5, 'after four retries');
+  const refused = await serve(t, () => {
+    throw serviceError('auth.invalid_key', Code.Unauthenticated);
+  });
+  t.same(await submit(refused.client, items(1)), ['0 auth.invalid_key']);
+  t.equal(refused.calls.length, 1);
+});
+
+t.test('a limit that lasts long, and an answer that lacks results, are no endless loop', async (t) => {
+  const long = await serve(t, () => ({ code: 'rate_limit.exceeded', retryAfter: 3_600 }));
+  t.same(await submit(long.client, items(1)), ['0 rate_limit.exceeded']);
+  t.equal(long.calls.length, 1);
+  const { baseUrl } = await serveRpc(t, ({ service }) => {
+    service(AttestationService, { batchCreateAttestations: () => ({ results: [] }) });
+  });
+  t.same(await submit(clientOf(baseUrl).client, items(1)), ['0 connection.unexpected_answer']);
+});
+
+t.test('keys of the caller are kept, and its source may be slow, fail or be left early', async (t) => {
+  const { client, calls } = await serve(t, () => 'created');
+  let isLeft = false;
+  async function* source() {
+    try {
+      yield* items(3, { idempotencyKey: 'mine' });
+      await new Promise((resolve) => setImmediate(resolve));
+      yield* items(3);
+      throw new Error('the source failed');
+    } finally {
+      isLeft = true;
+    }
+  }
+  await t.rejects(submit(client, source()), { message: 'the source failed' });
+  t.ok(calls.flat().length >= 3);
+  t.equal(calls[0]?.[0]?.idempotencyKey, 'mine');
+  isLeft = false;
+  for await (const { index } of client.attestations.submitMany(source())) if (index === 0) break;
+  t.ok(isLeft);
+  const stopping = new AbortController();
+  stopping.abort(new Error('enough'));
+  const aborted = async () => {
+    for await (const _ of client.attestations.submitMany(items(1), { signal: stopping.signal })) t.fail();
+  };
+  await t.rejects(aborted(), { message: 'enough' });
+});
