@@ -2,12 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
 import {
   AttestationService,
-  type CreateAttestationRequest,
+  type BatchItem,
   type ListAttestationsRequest,
   SubmissionStatus,
   ValidationMode,
@@ -30,27 +31,22 @@ const KEYS = {
 const BUNDLE = new TextEncoder().encode('{"media_type":"…"}');
 
 /** A service that numbers submissions and has them witnessed at the second look; `refuse` may refuse one. */
-async function serve(
-  t: Test,
-  refuse: (request: CreateAttestationRequest) => Error | undefined = () => undefined,
-) {
-  const created: CreateAttestationRequest[] = [];
+async function serve(t: Test, refuse: (request: BatchItem) => ConnectError | undefined = () => undefined) {
+  const created: BatchItem[] = [];
   const lists: ListAttestationsRequest[] = [];
   const looks = new Map<string, number>();
   const { baseUrl, requests } = await serveRpc(t, ({ service }) => {
     service(AttestationService, {
-      createAttestation: (request) => {
-        const error = refuse(request);
-        if (error) throw error;
-        created.push(request);
-        const id = `sub_${request.artifact?.sha256.slice(0, 4)}`;
-        return {
-          id,
-          status: SubmissionStatus.QUEUED,
-          artifact: request.artifact,
-          metadata: request.metadata,
-        };
-      },
+      batchCreateAttestations: ({ items }) => ({
+        results: items.map((item) => {
+          const error = refuse(item);
+          if (error !== undefined) return resultOf(error);
+          created.push(item);
+          const { artifact, metadata } = item;
+          const id = `sub_${artifact?.sha256.slice(0, 4)}`;
+          return { submission: { id, status: SubmissionStatus.QUEUED, artifact, metadata } };
+        }),
+      }),
       getAttestation: ({ id }) => {
         const look = (looks.get(id) ?? 0) + 1;
         looks.set(id, look);
@@ -78,6 +74,15 @@ async function serve(
     });
   });
   return { created, lists, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test }, baseUrl };
+}
+
+/** An error as the result of an item; throws it unless it is one of a submission. */
+function resultOf(error: ConnectError) {
+  const [detail] = error.details as unknown as [
+    { value: { code: string; details?: JsonObject; requestId?: string } },
+  ];
+  if (!detail.value.code.startsWith('submission.')) throw error;
+  return { error: { ...detail.value, message: error.rawMessage } };
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -215,8 +220,17 @@ t.test('a rejected key ends the whole command', async (t) => {
   const { paths } = files(t);
   const { code, stderr } = await runHere(['submit', ...paths, '--concurrency', '1'], { env });
   t.equal(code, 1);
-  t.match(stderr, /^error: .*\(auth\.invalid_key, request req_1\)\n$/);
+  t.match(
+    stderr,
+    /^error: .*\(auth\.invalid_key, request req_1\)\nerror: 2 more files failed for the same reason\n$/,
+  );
   t.equal(requests.length, 1);
+  const json = await runHere(['submit', ...paths, '--json'], { env });
+  const lines = json.stdout.trim().split('\n');
+  t.same(
+    lines.map((line) => JSON.parse(line).file),
+    paths,
+  );
 });
 
 t.test('nothing is submitted when one of the files cannot be', async (t) => {
@@ -355,4 +369,16 @@ t.test('ordered work keeps its bounds and stops when nobody reads on', async (t)
   for await (const result of mapConcurrent([1, 2, 3, 4, 5, 6, 7], 2, work)) if (result === 2) break;
   t.same(begun, [1, 2]);
   for await (const result of mapConcurrent([], 2, work)) t.fail(String(result));
+});
+
+t.test('a thousand files and more are submitted in a few calls', async (t) => {
+  const { created, requests, env } = await serve(t);
+  const names = Array.from({ length: 1_100 }, (_, i) => `${i}.txt`);
+  const dir = t.testdir(Object.fromEntries(names.map((name) => [name, name])));
+  const args = ['submit', ...names.map((name) => join(dir, name)), '--quiet'];
+  const { code, stdout } = await runHere(args, { env });
+  t.equal(code, 0);
+  t.equal(stdout, names.map((name) => `sub_${digest(name).slice(0, 4)}\n`).join(''));
+  t.equal(created.length, names.length);
+  t.ok(requests.length < 20, `${requests.length} calls`);
 });

@@ -3,12 +3,12 @@
  * reject. Starts no item more than `concurrency` ahead of the next result, so ending the iteration ends the work.
  */
 export async function* mapConcurrent<T, R>(
-  items: Iterable<T>,
+  items: Iterable<T> | AsyncIterable<T>,
   concurrency: number,
   work: (item: T) => Promise<R>,
 ): AsyncGenerator<R> {
   const pending: Promise<R>[] = [];
-  for (const item of items) {
+  for await (const item of items) {
     pending.push(work(item));
     if (pending.length === concurrency) yield await pending.shift()!;
   }

@@ -8,7 +8,7 @@ import {
   SubmissionStatusSchema,
   ValidationMode,
 } from '../../../gen/attestation/v1/attestations_pb.js';
-import type { Client } from '../../client/client.js';
+import type { Client, SubmitManyItem } from '../../client/client.js';
 import { AttestationError } from '../../client/error.js';
 import { hashArtifact } from '../../client/hash.js';
 import { enumName } from '../../protocol/enum-names.js';
@@ -36,7 +36,7 @@ type Flags = ClientFlags &
 type FileResult = { file: string } & ({ submission: Submission } | { error: unknown });
 
 const HELP = `
-Hashes files locally and submits the hashes; file contents are never sent. Prints ID, status and file of each submission,
+Hashes files locally and submits the hashes, up to 1,000 in a call; file contents are never sent. Prints ID, status and file of each submission,
 in the order of the files. /dev/stdin is standard input. The default metadata is a package URL with the file's name
 (pkg:generic/<name>?checksum=sha256:<hash>, schema purl).
 ${CLIENT_HELP}
@@ -73,36 +73,89 @@ async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise
   const progress = openProgress({ output: cli.stderr, now: () => cli.now().getTime() }, label, totalBytes);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const work = async (file: string): Promise<FileResult> => {
-    try {
-      const submission = await submitFile(client, file, metadata, flags, { progress, signal });
-      if (!flags.wait) return { file, submission };
-      const waited = await client.attestations.waitUntilWitnessed(submission.id, { timeoutMs, signal });
-      return { file, submission: { ...waited, warnings: submission.warnings } };
-    } catch (error) {
-      return { file, error };
-    }
+  const hashed = mapConcurrent(files, concurrency, (file) => hashFile(file, { progress, signal }));
+  const submitted = submitHashed(client, hashed, itemMaker(metadata, flags), signal);
+  const wait = async (result: FileResult): Promise<FileResult> => {
+    if (!flags.wait || 'error' in result) return result;
+    const { file, submission } = result;
+    const waited = client.attestations.waitUntilWitnessed(submission.id, { timeoutMs });
+    return waited.then(
+      (found) => ({ file, submission: { ...found, warnings: submission.warnings } }),
+      (error: unknown) => ({ file, error }),
+    );
   };
-  for await (const outcome of mapConcurrent(files, concurrency, work)) {
+  let reason: unknown;
+  let alike = 0;
+  for await (const result of mapConcurrent(submitted, concurrency, wait)) {
     progress.clear();
-    printResult(cli, outcome, flags);
-    if ('error' in outcome && !affectsOneFile(outcome.error)) break;
+    const error = 'error' in result ? result.error : undefined;
+    if (error !== undefined && error === reason && !flags.json) {
+      alike++;
+      continue;
+    }
+    printResult(cli, result, flags);
+    if (error === undefined || affectsOneFile(error)) continue;
+    reason ??= error;
+    stopping.abort();
   }
-  stopping.abort();
   progress.clear();
+  if (alike > 0) printError(cli, `error: ${alike} more files failed for the same reason`);
 }
 
-async function submitFile(
-  { attestations }: Client,
-  file: string,
-  metadata: JsonObject | undefined,
-  { lenient }: Flags,
-  { progress, signal }: { progress: Progress; signal: AbortSignal },
-): Promise<Submission> {
+/** What a call submits of a file. */
+type MakeItem = (file: { file: string; sha256: string }) => SubmitManyItem;
+
+function itemMaker(metadata: JsonObject | undefined, { lenient }: Flags): MakeItem {
   const validation = lenient ? ValidationMode.LENIENT : ValidationMode.STRICT;
-  const sha256 = await hashArtifact(file, { onBytes: progress.add, signal });
-  const request = { artifact: { sha256 }, metadata: metadata ?? defaultMetadata(file, sha256), validation };
-  return attestations.create(request, { signal });
+  return ({ file, sha256 }) => ({
+    artifact: { sha256 },
+    metadata: metadata ?? defaultMetadata(file, sha256),
+    validation,
+  });
+}
+
+/** Submits files, many in a call, and yields the results in the order of the files. Takes no more once `stopped` aborts. */
+async function* submitHashed(
+  { attestations }: Client,
+  hashed: AsyncIterable<HashedFile>,
+  makeItem: MakeItem,
+  stopped: AbortSignal,
+): AsyncGenerator<FileResult> {
+  const waiting: HashedFile[] = [];
+  const items = async function* () {
+    for await (const file of hashed) {
+      if (stopped.aborted) return;
+      waiting.push(file);
+      if ('sha256' in file) yield makeItem(file);
+    }
+  };
+  for await (const { submission, error } of attestations.submitMany(items())) {
+    yield* takeUnreadable(waiting);
+    const { file = '' } = waiting.shift() ?? {};
+    yield submission === undefined ? { file, error } : { file, submission };
+  }
+  yield* takeUnreadable(waiting);
+}
+
+/** The files before the next one that was submitted: they could not be read. */
+function* takeUnreadable(waiting: HashedFile[]): Generator<FileResult> {
+  for (let [first] = waiting; first !== undefined && 'error' in first; [first] = waiting) {
+    waiting.shift();
+    yield first;
+  }
+}
+
+type HashedFile = { file: string } & ({ sha256: string } | { error: unknown });
+
+async function hashFile(
+  file: string,
+  { progress, signal }: { progress: Progress; signal: AbortSignal },
+): Promise<HashedFile> {
+  try {
+    return { file, sha256: await hashArtifact(file, { onBytes: progress.add, signal }) };
+  } catch (error) {
+    return { file, error };
+  }
 }
 
 function defaultMetadata(file: string, sha256: string): JsonObject {
@@ -120,7 +173,7 @@ async function totalSize(files: readonly string[]): Promise<number> {
 
 /** Whether the error concerns this file only, so that the others can go on. */
 function affectsOneFile(error: unknown): boolean {
-  return error instanceof AttestationError ? /^(submission|wait)\./.test(error.code) : true;
+  return error instanceof AttestationError ? /^(submission|wait|idempotency)\./.test(error.code) : true;
 }
 
 const writeSubmission = compileWriter(SubmissionSchema);
