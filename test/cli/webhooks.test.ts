@@ -109,15 +109,18 @@ t.test('a delivery is shown with its attempts, and what is disabled says why and
     await run('delivery', id, delivery),
     new RegExp(
       `^${delivery}  pending  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
-        'attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  response: we moved\nnext attempt  20\\S+\n$',
+        `attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  POST ${receiver.url}\n(?:  [a-z-]+: .*\n){6}` +
+        '  response: we moved\nnext attempt  20\\S+\n$',
     ),
   );
+  t.match(await run('deliveries', id, '--submission', submission.id), delivery);
+  t.notMatch(await run('deliveries', id, '--submission', 'sub_none'), delivery);
   t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);
   t.match(await run('redeliver', id, '--since', '2026-01-01'), /^failed since 2026-01-01T\S+ {2}waits/);
   receiver.behave(answering(204));
   await run('update', id, '--enable');
   await app.drain();
-  t.match(await run('delivery', id, delivery), / delivered .*\n.*\n.*\n.*\nattempt 2 /);
+  t.match(await run('delivery', id, delivery), / delivered [^]*\nattempt 2 /);
   const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
   t.match(
     await run('rotate', id, '--secret', secret),

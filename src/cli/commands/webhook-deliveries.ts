@@ -15,6 +15,8 @@ import { parseCount } from '../flags/flag-values.js';
 import { type AddSubcommand, printWebhook, WEBHOOK_ID, type WebhookFlags } from '../flags/webhook-flags.js';
 import { deliveryTable, deliveryText } from '../output/webhook-text.js';
 
+type ListFlags = WebhookFlags & { status?: string; submission?: string; limit: string };
+
 const DELIVERY_ID = ['<delivery>', 'delivery ID, dlv_...'] as const;
 const PAGE = 200;
 const MAX_LISTED = 100_000;
@@ -36,11 +38,12 @@ export function addDeliveries(command: AddSubcommand, cli: Cli): void {
       '--status <status>',
       `only deliveries with this status: ${enumNames(DeliveryStatusSchema).join(', ')}`,
     )
+    .option('--submission <id>', 'only deliveries of events of this submission')
     .option('--limit <count>', 'maximum number of deliveries', '50')
-    .action(async (id: string, flags: WebhookFlags & { status?: string; limit: string }) => {
+    .action(async (id: string, flags: ListFlags) => {
       const limit = parseCount('--limit', flags.limit, MAX_LISTED);
       const status = flags.status === undefined ? 0 : parseStatus(flags.status);
-      const request = { id, limit: Math.min(limit, PAGE), status };
+      const request = { id, limit: Math.min(limit, PAGE), status, submissionId: flags.submission ?? '' };
       const listed = await takeFirst(openClient(cli, flags).webhooks.listDeliveries(request), limit);
       if (flags.json) printJsonList(cli, WebhookDeliverySchema, listed);
       else print(cli, deliveryTable(listed));

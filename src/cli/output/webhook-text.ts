@@ -53,10 +53,12 @@ export function deliveryText({ id, status, event, nextAttemptAt, attempts }: Web
   const type = event === undefined ? '' : enumName(EventTypeSchema, event.type);
   const lines = [`${id}  ${enumName(DeliveryStatusSchema, status)}  ${type}  ${event?.id ?? ''}`];
   if (event?.data !== undefined) lines.push(printable(JSON.stringify(event.data)));
-  for (const { number, at, durationMs, statusCode, error, answer } of attempts) {
+  for (const { number, at, durationMs, statusCode, error, answer, url, requestHeaders } of attempts) {
     lines.push(
       `attempt ${number}  ${timeOf(at)}  ${durationMs} ms  ${printable(error ?? String(statusCode ?? ''))}`,
     );
+    if (url !== undefined) lines.push(`  POST ${printable(url)}`);
+    for (const { name, value } of requestHeaders) lines.push(`  ${printable(`${name}: ${value}`)}`);
     if (answer) lines.push(`  response: ${printable(answer)}`);
   }
   if (nextAttemptAt !== undefined) lines.push(`next attempt  ${timeOf(nextAttemptAt)}`);

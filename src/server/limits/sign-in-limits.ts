@@ -1,38 +1,35 @@
-import { LRUCache } from 'lru-cache';
 import { unavailable } from '../core/errors.js';
+import type { Sql } from '../store/database/connect.js';
+import { countSignInAttempt, forgiveSignInAttempt } from '../store/projects/sign-in-attempts.js';
 
-/** Bounds failed attempts to sign in. */
+/** Bounds unsuccessful attempts to sign in, over all processes. `peer`: undefined is a trusted proxy, which is not bounded. */
 export type SignInLimits = {
-  /** Throws `service.unavailable` for an address with too many failures; undefined is a trusted proxy. */
-  assertOpen(peer: string | undefined): void;
-  /** Records a failure. */
-  recordFailure(peer: string | undefined): void;
+  /** Counts an attempt. Throws `service.unavailable` for an address with too many. */
+  count(peer: string | undefined): Promise<void>;
+  /** Takes back the count of an attempt that was successful, in the transaction of its effect. */
+  forgive(tx: Sql, peer: string | undefined): Promise<void>;
 };
 
 const WINDOW_MS = 60_000;
-const MAX_FAILURES = 10;
-const MAX_PEERS = 10_000;
+const MAX_ATTEMPTS = 10;
 
-/** Ten failures a minute for each address. `nowMs`: monotonic. What bounds them in total is the delay of wrong secrets. */
-export function createSignInLimits(nowMs: () => number): SignInLimits {
-  const failures = new LRUCache<string, { count: number; untilMs: number }>({ max: MAX_PEERS });
-  const find = (peer: string | undefined) => {
-    const found = peer === undefined ? undefined : failures.get(peer);
-    return found === undefined || found.untilMs <= nowMs() ? undefined : found;
-  };
+/**
+ * Ten unsuccessful attempts a minute for each address. They are counted before their secret is checked, so that many at
+ * once are no more. What bounds them over all addresses is the delay of wrong secrets.
+ */
+export function createSignInLimits(sql: Sql): SignInLimits {
   return {
-    assertOpen(peer) {
-      const found = find(peer);
-      if (found === undefined || found.count < MAX_FAILURES) return;
+    async count(peer) {
+      if (peer === undefined) return;
+      const { count, leftMs } = await countSignInAttempt(sql, peer, WINDOW_MS);
+      if (count <= MAX_ATTEMPTS) return;
       throw unavailable(
-        `signing in failed ${MAX_FAILURES} times in a minute from this address; try again after Retry-After`,
-        Math.max(1, Math.ceil((found.untilMs - nowMs()) / 1000)),
+        `signing in failed ${MAX_ATTEMPTS} times in a minute from this address; try again after Retry-After`,
+        Math.max(1, Math.ceil(leftMs / 1000)),
       );
     },
-    recordFailure(peer) {
-      if (peer === undefined) return;
-      const found = find(peer) ?? { count: 0, untilMs: nowMs() + WINDOW_MS };
-      failures.set(peer, { ...found, count: found.count + 1 });
+    async forgive(tx, peer) {
+      if (peer !== undefined) await forgiveSignInAttempt(tx, peer);
     },
   };
 }

@@ -36,7 +36,7 @@ export function createDashboard(deps: DashboardDeps): Dashboard | undefined {
   const handlers = sessionHandlers({
     ...deps,
     ...shared,
-    limits: createSignInLimits(() => performance.now()),
+    limits: createSignInLimits(pool),
     clock: Date.now,
     random: createRandomSource(),
   });

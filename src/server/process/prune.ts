@@ -4,6 +4,7 @@ import { pruneIdempotencyKeys } from '../store/idempotency.js';
 import { pruneKeyLeases } from '../store/idempotency-leases.js';
 import { keepAuditPartitions } from '../store/projects/audit.js';
 import { pruneSessions } from '../store/projects/sessions.js';
+import { pruneSignInAttempts } from '../store/projects/sign-in-attempts.js';
 import { pruneUsage, rollUpUsage } from '../store/projects/usage.js';
 import { pruneDeliveries } from '../store/webhooks/webhook-deliveries.js';
 import { pruneRanges } from '../store/webhooks/webhook-ranges.js';
@@ -28,6 +29,7 @@ export async function prune(
   await pruneIdempotencyKeys(pool, idempotencyRetentionMs, ROWS);
   await pruneKeyLeases(pool);
   await pruneSessions(pool);
+  await pruneSignInAttempts(pool);
   while ((await pruneDeliveries(pool, webhookHistoryMs, ROWS)) === ROWS);
   await pruneRanges(pool, webhookHistoryMs, ROWS);
   await pruneWebhooks(pool, webhookHistoryMs);

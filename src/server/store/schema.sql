@@ -354,6 +354,13 @@ CREATE TABLE session (
 );
 CREATE INDEX session_by_project ON session USING btree (project_id);
 
+CREATE TABLE sign_in_attempt (
+  peer text COLLATE "C" NOT NULL,
+  count integer NOT NULL,
+  until timestamp with time zone NOT NULL,
+  CONSTRAINT sign_in_attempt_pkey PRIMARY KEY (peer)
+);
+
 CREATE TABLE sign_in_link (
   id text COLLATE "C" NOT NULL,
   hash bytea NOT NULL,
@@ -479,6 +486,7 @@ CREATE TABLE webhook_attempt (
   status_code smallint,
   error text,
   answer text,
+  url text,
   CONSTRAINT webhook_attempt_pkey PRIMARY KEY (delivery_id, number)
 );
 
@@ -499,6 +507,7 @@ CREATE TABLE webhook_delivery (
   detail text,
   CONSTRAINT webhook_delivery_pkey PRIMARY KEY (webhook_id, id)
 );
+CREATE INDEX webhook_delivery_by_submission ON webhook_delivery USING btree (webhook_id, submission_id, id) WHERE (submission_id IS NOT NULL);
 CREATE INDEX webhook_delivery_failed ON webhook_delivery USING btree (webhook_id, id) WHERE (status = 3);
 CREATE INDEX webhook_delivery_pending ON webhook_delivery USING btree (webhook_id, next_attempt_at) WHERE (status = 1);
 

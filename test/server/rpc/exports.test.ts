@@ -106,18 +106,18 @@ t.test('credentials are encrypted at rest, and erased when the export is stopped
 });
 
 t.test('the status has the lag, the last deliveries and what fails', async (t) => {
-  const owner = await newKey(app);
+  const [owner, stranger] = [await newKey(app), await newKey(app)];
   const { id } = await make(owner, { compression: 'gzip' });
   const get = async () => (await app.rest(`/v1/exports/${id}`, { apiKey: owner.key })).json;
   const { logIndex } = await submit(app, owner);
   await app.drain();
   const shipped = await get();
-  const [[name = '', bytes = Buffer.alloc(0)] = []] = await objectsOf(store, id);
+  const [[object = '', bytes = Buffer.alloc(0)] = []] = await objectsOf(store, id);
   t.match(shipped, { status: 'active', lag_batches: 0, lag_seconds: 0, shipped_through: logIndex + 1 });
   t.match(shipped.recent_deliveries, [
     {
       batch_id: /^btc_/,
-      object: name,
+      object,
       revision: 1,
       bytes: bytes.length,
       submissions: 1,
@@ -126,7 +126,19 @@ t.test('the status has the lag, the last deliveries and what fails', async (t) =
       at: /T/,
     },
   ]);
-  t.match(name, new RegExp(`^copies/${id}/live/\\d{4}/\\d\\d/\\d\\d/btc_\\w{26}\\.jsonl\\.gz$`));
+  t.match(object, new RegExp(`^copies/${id}/live/\\d{4}/\\d\\d/\\d\\d/btc_\\w{26}\\.jsonl\\.gz$`));
+  const [{ batch_id: batchId } = {}] = shipped.recent_deliveries as JsonObject[];
+  for (const { name, call } of surfaces) {
+    const { response } = await call(listExports, { batchId: String(batchId) }, owner.key);
+    t.match(response, { data: [{ id, recentDeliveries: [{ batchId, object }] }] }, name);
+    for (const [other, by] of [
+      [NOTHING.batchId, owner],
+      [String(batchId), stranger],
+    ] as const) {
+      const none = await call(listExports, { batchId: other }, by.key);
+      t.same([none.code, none.response.data ?? []], ['ok', []], name);
+    }
+  }
   store.fail(({ operation }) =>
     operation === 'PutObject' ? { kind: 'refuse', code: 'AccessDenied' } : undefined,
   );

@@ -7,11 +7,22 @@ import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { answering, type Receiver, startReceiver } from '../../support/webhooks/receiver.js';
+import { NOTHING } from './samples.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
 const { listWebhookDeliveries, getWebhookDelivery, testWebhook } = WebhookService.method;
 const { redeliverWebhookDelivery, redeliverFailedWebhookDeliveries } = WebhookService.method;
+
+/** The headers that the service sets. */
+const SENT = [
+  'content-type',
+  'service-signature',
+  'user-agent',
+  'webhook-id',
+  'webhook-signature',
+  'webhook-timestamp',
+];
 
 type Json = JsonObject & { id: string };
 type Call = (typeof surfaces)[number]['call'];
@@ -129,6 +140,50 @@ t.test('of every attempt in a list the last one alone has its answer; one delive
   t.same([before?.answer, last?.answer], [undefined, 'thanks']);
   const { json: one } = await app.rest(`${path}/${delivery.id}`, { apiKey: key });
   t.match(one, { status: 'delivered', attempts: [{ answer: 'out of order' }, { answer: 'thanks' }] });
+});
+
+t.test('a delivery shows the requests as they were sent, but for their signatures', async (t) => {
+  const { key, id, receiver } = await subscribe(t);
+  const [deliveryId = ''] = await makeTests(surfaces[0]!.call, key, id, 1);
+  const headers = receiver.received[0]?.headers ?? {};
+  for (const { name, call } of surfaces) {
+    const { response } = await call(getWebhookDelivery, { id, deliveryId }, key);
+    const [attempt] = response.attempts as {
+      url: string;
+      requestHeaders: { name: string; value: string }[];
+    }[];
+    t.equal(attempt?.url, receiver.url, name);
+    const shown = new Map(attempt?.requestHeaders.map((header) => [header.name, header.value]));
+    t.same([...shown.keys()].sort(), SENT, name);
+    for (const [header, value] of shown) {
+      const sent = String(headers[header]).replace(/(v1[=,])[\w+/=]+/g, '$1…');
+      t.equal(value, sent, `${name}: ${header}`);
+    }
+    const listed = await call(listWebhookDeliveries, { id }, key);
+    t.notMatch(JSON.stringify(listed.response), 'requestHeaders', 'a list is without them');
+  }
+  await app.pool`UPDATE webhook_attempt SET url = NULL WHERE delivery_id = ${deliveryId}`;
+  const { response } = await surfaces[0]!.call(getWebhookDelivery, { id, deliveryId }, key);
+  t.notOk('url' in (response.attempts as JsonObject[])[0]!, 'an attempt of an earlier version');
+});
+
+t.test('the deliveries of one submission are found among many others', async (t) => {
+  const { key, id, receiver } = await subscribe(t);
+  receiver.behave(answering(204));
+  const submit = async () => {
+    const body = { artifact: { sha256: 'ef'.repeat(32) }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1' } };
+    return String((await app.rest('/v1/attestations', { apiKey: key, body })).json.id);
+  };
+  const first = await submit();
+  for (let i = 0; i < 5; i++) await submit();
+  await app.drain();
+  for (const { name, call } of surfaces) {
+    const { response } = await call(listWebhookDeliveries, { id, submissionId: first, limit: 1 }, key);
+    t.match(response.data, [{ event: { data: { submission_id: first } } }], name);
+    t.notOk(response.nextCursor, name);
+    const other = await call(listWebhookDeliveries, { id, submissionId: NOTHING.submissionId }, key);
+    t.same(other.response.data ?? [], [], name);
+  }
 });
 
 t.test('a delivery that was tried without end shows its last fifty attempts', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { ulid } from 'ulid';
-import { pruneDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
+import { listDeliveries, pruneDeliveries } from '../../../src/server/store/webhooks/webhook-deliveries.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 
@@ -19,6 +19,7 @@ async function fillDay(daysAgo: number): Promise<void> {
   const rows = Array.from({ length: WEBHOOKS * PER_DAY }, (_, i) => ({
     webhook_id: `whk_${i % WEBHOOKS}`,
     id: `dlv_${ulid(atMs)}`,
+    submission_id: `sub_${ulid(atMs)}`,
     created_at: new Date(atMs),
   }));
   await sql`INSERT INTO webhook_delivery ${sql(rows)}`;
@@ -40,5 +41,15 @@ t.test('pruning reads only what it deletes, even if new rows take the place of o
   for (const planFor of ['these', 'any'] as const) {
     const nothing = await planner.explain(() => pruneDeliveries(sql, (DAYS + 1) * DAY_MS, 10_000), planFor);
     t.ok(nothing.rows <= 2 * WEBHOOKS, `${planFor}: ${nothing.rows} rows, by ${nothing.scans}`);
+  }
+});
+
+t.test("a submission's deliveries are found without reading others", async (t) => {
+  const [row] = await sql<{ submissionId: string }[]>`
+    SELECT submission_id AS "submissionId" FROM webhook_delivery WHERE webhook_id = 'whk_3' LIMIT 1`;
+  const query = { status: undefined, submissionId: row?.submissionId, before: 'dlv_~', limit: 51 };
+  for (const planFor of ['these', 'any'] as const) {
+    const plan = await planner.explain(() => listDeliveries(sql, 'whk_3', query), planFor);
+    t.ok(plan.rows === 1, `${planFor}: ${JSON.stringify(plan)}`);
   }
 });

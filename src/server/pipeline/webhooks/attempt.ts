@@ -19,13 +19,13 @@ const MAX_ROWS = 500;
 /** Attempts are batched for this long: nobody waits for a record, and a statement costs as much as sending ten events. */
 const GATHER_MS = 10;
 
-/** An attempt: its subscription's lease, when it was sent, and a random number in [0, 1). */
-type Attempt = { lease: number; at: Date; random: number };
+/** An attempt: its subscription's lease, where and when it was sent, and a random number in [0, 1). */
+type Attempt = { lease: number; url: string; at: Date; random: number };
 
 /** The record of an attempt and its delivery's next state. Test deliveries are not retried. */
 export function attemptRecord(
   row: ClaimedDelivery,
-  { lease, at, random }: Attempt,
+  { lease, url, at, random }: Attempt,
   result: SendResult,
 ): RecordedAttempt {
   const isDelivered = result.outcome === 'delivered';
@@ -38,6 +38,7 @@ export function attemptRecord(
     deliveryId: row.id,
     number: row.attempt,
     lease,
+    url,
     at,
     durationMs: result.durationMs,
     statusCode: result.status ?? null,

@@ -25,7 +25,7 @@ import type { Pipeline, Webhooks } from '../pipeline.js';
 import { attemptRecord } from './attempt.js';
 import { type ConcurrencyChange, type DeliveryDeps, runDeliveries } from './delivery-loop.js';
 import { eventText } from './event.js';
-import type { SendResult } from './send.js';
+import type { SendResult, WebhookRequest } from './send.js';
 import { findSecretBytes } from './sign.js';
 
 /** Visibility timeout of a claimed delivery: one attempt, and its record while the database is unavailable. */
@@ -124,12 +124,12 @@ async function send(
   sent: (next: ConcurrencyChange) => void,
 ): Promise<boolean> {
   const at = new Date(webhooks.clock());
-  const result = await post(webhooks, url, keys, row);
+  const result = await post(webhooks, { url, keys, atMs: at.getTime() }, row);
   webhooks.slots.release(projectId, 1);
   sent(concurrencyAfter(result));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
-    await webhooks.record(attemptRecord(row, { lease, at, random: webhooks.random() }, result));
+    await webhooks.record(attemptRecord(row, { lease, url, at, random: webhooks.random() }, result));
   } catch (error) {
     if (!isDatabaseUnavailable(error)) {
       webhooks.log.error({ err: error, delivery: row.id }, 'an attempt was not recorded; retrying');
@@ -146,12 +146,11 @@ async function send(
 
 async function post(
   { send: sendRequest, baseUrl }: Webhooks,
-  url: string,
-  keys: readonly Uint8Array[],
+  request: Pick<WebhookRequest, 'url' | 'keys' | 'atMs'>,
   row: ClaimedDelivery,
 ): Promise<SendResult> {
   try {
-    return await sendRequest({ url, keys, ...eventText(row, baseUrl()) });
+    return await sendRequest({ ...request, ...eventText(row, baseUrl()) });
   } catch (error) {
     return { outcome: 'failed', durationMs: 0, error: (error as Error).message, answer: '' };
   }

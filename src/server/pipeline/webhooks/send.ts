@@ -3,10 +3,16 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { readRetryAfter } from '../../net/retry-after.js';
 import { createExchanges, type Exchanges } from './exchange.js';
 import { acceptingContinue } from './interim-responses.js';
-import { signatureHeaders } from './sign.js';
+import { requestHeaders } from './request-headers.js';
 
-/** A delivery to send; `keys` are the HMAC keys that sign it. */
-export type WebhookRequest = { url: string; id: string; body: string; keys: readonly Uint8Array[] };
+/** A delivery to send; `keys` are the HMAC keys that sign it, `atMs` is the time that they sign, since 1970. */
+export type WebhookRequest = {
+  url: string;
+  id: string;
+  body: string;
+  keys: readonly Uint8Array[];
+  atMs: number;
+};
 
 /** The outcome of an attempt. */
 export type SendResult = {
@@ -42,7 +48,6 @@ const TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 10_000;
 /** Connections per origin, over all subscriptions. */
 const CONNECTIONS_PER_ORIGIN = 64;
-const USER_AGENT = 'attestation-service/1 (webhooks)';
 
 /** Opens a connection pool for deliveries. */
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
@@ -82,7 +87,7 @@ function send(
     });
     try {
       aborting.throwIfAborted();
-      agent.dispatch(optionsOf(request, startedMs), exchange);
+      agent.dispatch(optionsOf(request), exchange);
     } catch (error) {
       exchange.fail(error);
     }
@@ -90,18 +95,13 @@ function send(
 }
 
 /** Redirects are not followed: only this address was checked, not their targets. */
-function optionsOf({ url, id, body, keys }: WebhookRequest, nowMs: number): Dispatcher.DispatchOptions {
+function optionsOf({ url, id, body, keys, atMs }: WebhookRequest): Dispatcher.DispatchOptions {
   const { origin, pathname, search } = new URL(url);
-  const timestamp = Math.floor(nowMs / 1000);
   return {
     origin,
     path: pathname + search,
     method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'user-agent': USER_AGENT,
-      ...signatureHeaders(keys, { id, timestamp, body }),
-    },
+    headers: requestHeaders(keys, { id, atMs, body }),
     body,
   };
 }

@@ -27,12 +27,25 @@ export function formatSecret(bytes: Uint8Array): string {
 export function signatureHeaders(keys: readonly Uint8Array[], signed: Signed): Record<string, string> {
   const { id, timestamp, body } = signed;
   const mac = (key: Uint8Array, text: string) => createHmac('sha256', key).update(text);
-  const own = keys.map((key) => `v1=${mac(key, `${timestamp}.${body}`).digest('hex')}`);
-  const standard = keys.map((key) => `v1,${mac(key, `${id}.${timestamp}.${body}`).digest('base64')}`);
+  return headersOf(signed, {
+    own: keys.map((key) => mac(key, `${timestamp}.${body}`).digest('hex')),
+    standard: keys.map((key) => mac(key, `${id}.${timestamp}.${body}`).digest('base64')),
+  });
+}
+
+/** The same headers with `…` in the place of the signatures, which a receiver would accept again with the body. */
+export function unsignedHeaders(signed: Omit<Signed, 'body'>): Record<string, string> {
+  return headersOf(signed, { own: ['…'], standard: ['…'] });
+}
+
+function headersOf(
+  { id, timestamp }: Omit<Signed, 'body'>,
+  { own, standard }: { own: readonly string[]; standard: readonly string[] },
+): Record<string, string> {
   return {
-    'service-signature': [`t=${timestamp}`, ...own].join(','),
+    'service-signature': [`t=${timestamp}`, ...own.map((hex) => `v1=${hex}`)].join(','),
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': standard.join(' '),
+    'webhook-signature': standard.map((base64) => `v1,${base64}`).join(' '),
   };
 }

@@ -109,7 +109,7 @@ async function createLink(
 async function signIn(deps: SessionDeps, request: SignInRequest, call: Call): Promise<Session> {
   const { pool, key, limits, random, clock } = deps;
   assertSameOrigin(call, deps.dashboardUrl());
-  limits.assertOpen(call.peer);
+  await limits.count(call.peer);
   const { credential } = request;
   const byToken = credential.case === 'adminToken' && (await deps.isAdmin(credential.value));
   const token = newSessionToken(random.bytes);
@@ -121,10 +121,10 @@ async function signIn(deps: SessionDeps, request: SignInRequest, call: Call): Pr
     const hash = hashSessionToken(key, 'session', token);
     await insertSession(tx, { id, hash, projectId: who.projectId, lifetimeMs: SESSION_LIFETIME_MS });
     await recordStart(deps, tx, call, id, who);
+    await limits.forgive(tx, call.peer);
     return useSession(tx, hash);
   });
   if (row === undefined) {
-    limits.recordFailure(call.peer);
     if (credential.case === 'link') await deps.delayWrong();
     throw new ApiError(ErrorCode.AUTH_INVALID_KEY, refusalOf(request));
   }

@@ -34,7 +34,8 @@ import {
   mayAddExport,
   stopExport,
 } from '../../store/exports/exports.js';
-import { listDeliveredObjects } from '../../store/exports/shipments.js';
+import { listBatchObjects, listDeliveredObjects } from '../../store/exports/shipments.js';
+import { findProjectBatch } from '../../store/log/batches.js';
 import { type AuditIds, recordAction } from '../audit-log.js';
 import type { Cursors } from '../cursor.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
@@ -152,19 +153,25 @@ async function testExport(deps: ExportDeps, request: TestExportRequest, call: Ca
 }
 
 async function listCallers(deps: ExportDeps, request: ListExportsRequest, call: Call) {
+  const { pool } = deps;
+  const { batchId } = request;
   const { projectId, environment } = getPrincipal(call);
+  const batch = batchId === '' ? undefined : await findProjectBatch(pool, projectId, environment, batchId);
+  if (batch === undefined && batchId !== '') return create(ListExportsResponseSchema);
   const { rows, nextCursor } = await readPage(deps.cursors, request, {
-    query: ['exports', projectId, environment],
+    query: ['exports', projectId, environment, batchId],
     read: (position, limit) => {
       const before = position && Number(position[0]);
-      return listExports(deps.pool, { projectId, environment }, { before, limit });
+      return listExports(pool, { projectId, environment }, { batch, before, limit });
     },
     positionOf: ({ number }) => [number],
   });
   const ids = rows.map(({ id }) => id);
-  const progress = new Map((await readExportProgress(deps.pool, ids)).map((one) => [one.exportId, one]));
+  const progress = new Map((await readExportProgress(pool, ids)).map((one) => [one.exportId, one]));
+  const objects = batch === undefined ? [] : await listBatchObjects(pool, ids, batch);
+  const objectsOf = (id: string) => objects.filter(({ exportId }) => exportId === id);
   return create(ListExportsResponseSchema, {
-    data: rows.map((row) => exportMessage(row, progress.get(row.id))),
+    data: rows.map((row) => exportMessage(row, progress.get(row.id), objectsOf(row.id))),
     nextCursor,
   });
 }

@@ -99,9 +99,11 @@ export function deliveryHandlers(deps: DeliveryDeps): Pick<Handlers<typeof Webho
 async function list(deps: DeliveryDeps, request: ListWebhookDeliveriesRequest, call: Call) {
   const { id } = await getWebhook(deps.pool, request.id, call);
   const status = request.status === DeliveryStatus.UNSPECIFIED ? undefined : request.status;
+  const submissionId = request.submissionId === '' ? undefined : request.submissionId;
   const { rows, nextCursor } = await readPage(deps.cursors, request, {
-    query: ['deliveries', getPrincipal(call).projectId, id, status],
-    read: (before, limit) => listDeliveries(deps.pool, id, { status, before: before?.[0], limit }),
+    query: ['deliveries', getPrincipal(call).projectId, id, status, submissionId],
+    read: (before, limit) =>
+      listDeliveries(deps.pool, id, { status, submissionId, before: before?.[0], limit }),
     positionOf: (row) => [row.id],
   });
   const ids = rows.map((row) => row.id);
@@ -123,7 +125,7 @@ async function showDelivery(
   const row = await findDelivery(sql, id, deliveryId);
   if (row === undefined) throw notFound();
   const attempts = await listAttempts(sql, [deliveryId]);
-  return deliveryMessage(row, attempts, deps.baseUrl());
+  return deliveryMessage(row, attempts, deps.baseUrl(), { hasHeaders: true });
 }
 
 function notFound(): ApiError {

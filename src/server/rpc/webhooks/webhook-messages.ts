@@ -10,6 +10,7 @@ import {
   WebhookSchema,
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { eventOf } from '../../pipeline/webhooks/event.js';
+import { shownHeaders } from '../../pipeline/webhooks/request-headers.js';
 import type { AttemptRow } from '../../store/webhooks/webhook-attempts.js';
 import type { DeliveryRow } from '../../store/webhooks/webhook-deliveries.js';
 import type { WebhookRow } from '../../store/webhooks/webhooks.js';
@@ -31,25 +32,28 @@ export function webhookMessage(row: WebhookRow, nowMs: number, secret?: string):
   });
 }
 
-/** Converts a delivery and its attempts, in order, to the message of the API. */
+/** Converts a delivery and its attempts, in order, to the message of the API; `hasHeaders`: with those of each request. */
 export function deliveryMessage(
   row: DeliveryRow,
   attempts: readonly AttemptRow[],
   baseUrl: string,
+  { hasHeaders = false } = {},
 ): WebhookDelivery {
+  const event = eventOf(row, baseUrl);
   return create(WebhookDeliverySchema, {
     id: row.id,
     webhookId: row.webhookId,
     status: row.status,
-    event: eventOf(row, baseUrl),
+    event,
     createdAt: timestampFromDate(row.createdAt),
     ...(row.status === DeliveryStatus.PENDING ? { nextAttemptAt: timestampFromDate(row.nextAttemptAt) } : {}),
     ...(row.deliveredAt === null ? {} : { deliveredAt: timestampFromDate(row.deliveredAt) }),
-    attempts: attempts.map(attemptMessage),
+    attempts: attempts.map((attempt) => attemptMessage(attempt, hasHeaders ? event.id : undefined)),
   });
 }
 
-function attemptMessage(row: AttemptRow): WebhookAttempt {
+/** `eventId`: undefined leaves the headers out. */
+function attemptMessage(row: AttemptRow, eventId: string | undefined): WebhookAttempt {
   return create(WebhookAttemptSchema, {
     number: row.number,
     at: timestampFromDate(row.at),
@@ -57,5 +61,7 @@ function attemptMessage(row: AttemptRow): WebhookAttempt {
     ...(row.statusCode === null ? {} : { statusCode: row.statusCode }),
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.answer === null ? {} : { answer: row.answer }),
+    ...(row.url === null ? {} : { url: row.url }),
+    requestHeaders: eventId === undefined ? [] : shownHeaders({ id: eventId, atMs: row.at.getTime() }),
   });
 }

@@ -96,18 +96,25 @@ export async function findExport(
   return rows[0];
 }
 
-/** Lists the owner's exports with numbers below `before`, newest first. */
+/** A batch of a log. */
+type BatchEnd = { logId: number; treeSize: number };
+
+/** Lists the owner's exports with numbers below `before`, newest first; of a batch those that have an object for it. */
 export async function listExports(
   sql: Sql,
   { projectId, environment }: ExportOwner,
-  { before, limit }: { before: number | undefined; limit: number },
+  { batch, before, limit }: { batch?: BatchEnd | undefined; before: number | undefined; limit: number },
 ): Promise<ExportRow[]> {
   return sql<ExportRow[]>`
     SELECT ${exportColumns(sql)} FROM export x
     WHERE x.project_id = ${projectId} AND x.environment = ${environment}
+      ${batch === undefined ? sql`` : sql`AND ${hasObject(sql, batch)}`}
       ${before === undefined ? sql`` : sql`AND x.number < ${before}`}
     ORDER BY x.number DESC LIMIT ${limit}`;
 }
+
+const hasObject = (sql: Sql, { logId, treeSize }: BatchEnd) => sql`EXISTS (
+  SELECT FROM export_shipment p WHERE p.export_id = x.id AND p.log_id = ${logId} AND p.tree_size = ${treeSize})`;
 
 /**
  * Lists exports of all owners with numbers below `before`, newest first: those of a status, or with 0 all that are not

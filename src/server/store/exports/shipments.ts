@@ -91,6 +91,22 @@ export type DeliveredObject = {
   error: string | null;
 };
 
+const shipmentColumns = (sql: Sql) => sql`
+  batch_id AS "batchId", to_char(day, 'YYYY-MM-DD') AS day,
+  CASE WHEN shipped_revision = 0 THEN wanted_revision ELSE shipped_revision END AS revision, bytes, submissions,
+  attempts, wanted_revision = shipped_revision AS "isCurrent", at, error`;
+
+/** Lists the deliveries of a batch's object by these exports. */
+export async function listBatchObjects(
+  sql: Sql,
+  exportIds: readonly string[],
+  { logId, treeSize }: { logId: number; treeSize: number },
+): Promise<(DeliveredObject & { exportId: string })[]> {
+  return sql<(DeliveredObject & { exportId: string })[]>`
+    SELECT export_id AS "exportId", ${shipmentColumns(sql)} FROM export_shipment
+    WHERE export_id = ANY(${[...exportIds]}) AND log_id = ${logId} AND tree_size = ${treeSize}`;
+}
+
 /** Lists the deliveries of an export that were attempted last, the last first. */
 export async function listDeliveredObjects(
   sql: Sql,
@@ -99,9 +115,7 @@ export async function listDeliveredObjects(
 ): Promise<DeliveredObject[]> {
   return sql<DeliveredObject[]>`
     SELECT * FROM (
-      (SELECT batch_id AS "batchId", to_char(day, 'YYYY-MM-DD') AS day,
-         CASE WHEN shipped_revision = 0 THEN wanted_revision ELSE shipped_revision END AS revision, bytes, submissions,
-         attempts, wanted_revision = shipped_revision AS "isCurrent", at, error
+      (SELECT ${shipmentColumns(sql)}
        FROM export_shipment WHERE export_id = ${exportId} ORDER BY at DESC LIMIT ${limit})
       UNION ALL
       (SELECT NULL, to_char(day, 'YYYY-MM-DD'), CASE WHEN shipped_revision = 0 THEN wanted_revision ELSE shipped_revision END,

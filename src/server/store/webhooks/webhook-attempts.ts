@@ -1,10 +1,11 @@
 import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import type { Sql } from '../database/connect.js';
 
-/** One attempt; `answer` is the first 2 KiB of the response as text. */
+/** One attempt; `url` is null if it was not recorded, `answer` is the first 2 KiB of the response as text. */
 export type AttemptRow = {
   deliveryId: string;
   number: number;
+  url: string | null;
   at: Date;
   durationMs: number;
   statusCode: number | null;
@@ -46,10 +47,10 @@ export async function recordAttempts(
     WITH made AS (
       SELECT * FROM json_to_recordset(${rows}::text::json)
       AS a(webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer, status_code smallint,
-           error text, answer text, status smallint, retry_ms bigint)),
+           error text, answer text, url text, status smallint, retry_ms bigint)),
     kept AS (
       INSERT INTO webhook_attempt
-      SELECT delivery_id, number, at, duration_ms, status_code, error, answer FROM made ON CONFLICT DO NOTHING),
+      SELECT delivery_id, number, at, duration_ms, status_code, error, answer, url FROM made ON CONFLICT DO NOTHING),
     moved AS (
       UPDATE webhook_delivery d SET
         status = m.status,
@@ -79,6 +80,7 @@ function toJson(attempt: RecordedAttempt): object {
     webhookId,
     deliveryId,
     number,
+    url,
     lease,
     at,
     durationMs,
@@ -92,6 +94,7 @@ function toJson(attempt: RecordedAttempt): object {
     webhook_id: webhookId,
     delivery_id: deliveryId,
     number,
+    url,
     lease,
     at,
     duration_ms: durationMs,
@@ -113,7 +116,7 @@ export async function listAttempts(
   answers: number = MAX_SHOWN,
 ): Promise<AttemptRow[]> {
   return sql<AttemptRow[]>`
-    SELECT a.delivery_id AS "deliveryId", a.number, a.at, a.duration_ms AS "durationMs", a.status_code AS "statusCode",
+    SELECT a.delivery_id AS "deliveryId", a.number, a.url, a.at, a.duration_ms AS "durationMs", a.status_code AS "statusCode",
       a.error, CASE WHEN a.nth <= ${answers} THEN a.answer END AS answer
     FROM unnest(${[...deliveryIds]}::text[]) d(id) CROSS JOIN LATERAL (
       SELECT *, row_number() OVER (ORDER BY number DESC) AS nth FROM webhook_attempt

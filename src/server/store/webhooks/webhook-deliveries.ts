@@ -117,19 +117,25 @@ export async function findDelivery(
   return rows[0];
 }
 
-/**
- * Lists a subscription's deliveries with ids below `before`, newest first; `status` is a proto DeliveryStatus number.
- */
+/** Which deliveries to list: those with ids below `before`. `status` is a proto DeliveryStatus number. */
+type DeliveryQuery = {
+  status: number | undefined;
+  submissionId?: string | undefined;
+  before: string | undefined;
+  limit: number;
+};
+
+/** Lists a subscription's deliveries, newest first. */
 export async function listDeliveries(
   sql: Sql,
   webhookId: string,
-  query: { status: number | undefined; before: string | undefined; limit: number },
+  { status, submissionId, before, limit }: DeliveryQuery,
 ): Promise<DeliveryRow[]> {
-  const { status, before, limit } = query;
   return sql<DeliveryRow[]>`
     SELECT ${columns(sql)} FROM webhook_delivery d ${withTransition(sql)}
     WHERE d.webhook_id = ${webhookId}
       ${status === undefined ? sql`` : sql`AND d.status = ${status}`}
+      ${submissionId === undefined ? sql`` : sql`AND d.submission_id = ${submissionId}`}
       ${before === undefined ? sql`` : sql`AND d.id < ${before}`}
     ORDER BY d.id DESC LIMIT ${limit}`;
 }

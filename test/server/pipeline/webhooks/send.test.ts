@@ -35,7 +35,7 @@ const { tls, caFile } = await makeServerTls(t);
 const ca = await readFile(caFile, 'utf8');
 
 function requestOf(url: string): WebhookRequest {
-  return { url, id: EVENT.id, body: JSON.stringify(EVENT), keys: KEYS };
+  return { url, id: EVENT.id, body: JSON.stringify(EVENT), keys: KEYS, atMs: NOW_MS };
 }
 
 /** A sender that trusts the test's CA and finds every name on this machine. */
