@@ -1,6 +1,7 @@
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
+import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
@@ -13,6 +14,7 @@ import type { Queue } from '../queue/jetstream.js';
 import { apiKeyHandlers } from '../rpc/admin/api-keys.js';
 import { auditHandlers } from '../rpc/admin/audit.js';
 import { projectExportHandlers } from '../rpc/admin/exports.js';
+import { logHandlers } from '../rpc/admin/logs.js';
 import { projectHandlers } from '../rpc/admin/projects.js';
 import { usageHandlers } from '../rpc/admin/usage.js';
 import { witnessHandlers } from '../rpc/admin/witnesses.js';
@@ -64,6 +66,7 @@ export function adminServices({
     { desc: UsageService, handlers: usageHandlers(shared) },
     { desc: AuditService, handlers: auditHandlers(shared) },
     { desc: ProjectExportService, handlers: projectExportHandlers(shared) },
+    { desc: LogService, handlers: logHandlers(shared) },
     { desc: WitnessService, handlers: witnessHandlers(shared) },
     ...(dashboard === undefined ? [] : [dashboard.service]),
   ];

@@ -28,7 +28,7 @@ type PageRequest = { limit?: number | undefined; cursor: string };
  * if the cursor was issued for another query.
  */
 export function pageReader(request: DescMessage) {
-  const defaultLimit = readDefaultLimit(request);
+  const defaultLimit = defaultOf(request, 'limit');
   return async <R>(
     cursors: Cursors,
     { limit = defaultLimit, cursor }: PageRequest,
@@ -45,9 +45,10 @@ export function pageReader(request: DescMessage) {
 
 const wholePage = <R>(rows: R[]): ReadRows<R> => ({ rows, isCut: false, stoppedAt: undefined });
 
-function readDefaultLimit(request: DescMessage): number {
-  const field = request.fields.find(({ name }) => name === 'limit');
-  const limit = field === undefined ? 0 : Number(getOption(field, default_value));
-  if (!(limit > 0)) throw new Error(`${request.typeName} has no default for limit`);
-  return limit;
+/** The proto's default of a positive number of a request. Throws if it has none. */
+export function defaultOf(request: DescMessage, name: string): number {
+  const field = request.fields.find((candidate) => candidate.name === name);
+  const value = field === undefined ? 0 : Number(getOption(field, default_value));
+  if (!(value > 0)) throw new Error(`${request.typeName} has no default for ${name}`);
+  return value;
 }

@@ -1,7 +1,9 @@
 /** The operator sees how the witnesses stand, and has one asked. */
 import t from 'tap';
 import { AuditAction, AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
 import { adminOf } from '../../support/calling/admin.js';
 import { runHere } from '../../support/calling/run-cli.js';
@@ -10,6 +12,7 @@ import { until } from '../../support/until.js';
 import { submitWitnessed } from './submitting.js';
 
 const { listWitnesses, askWitness } = WitnessService.method;
+const { listLogs } = LogService.method;
 const app = await startApp(t, { witnesses: ['one', 'two'] });
 const admin = adminOf(app);
 const owner = await newKey(app);
@@ -48,6 +51,26 @@ t.test('each witness, with each log: what it covers, when it did, and when it is
     stdout,
     /^NAME +LOG +REQUIRED .*\none +live\.\S+ +yes +\d+ of \d+ +\d{4}-\S+Z +0 +at the next checkpoint\n/,
   );
+});
+
+t.test('each log with its checkpoint, and how it has grown', async (t) => {
+  type Sized = { origin: string; treeSize: string; checkpoint: string; sizes: { treeSize: string }[] };
+  const logs = async (input = {}) => (await admin.ask(listLogs, input)).data as Sized[];
+  const [live, test] = await logs();
+  t.match([live?.origin, test?.origin], [/^live\./, /^test\./]);
+  const batches = await app.pool<{ size: number }[]>`
+    SELECT tree_size AS size FROM batch WHERE log_id = 1 AND registered_at IS NOT NULL ORDER BY 1`;
+  const sizes = batches.map(({ size }) => String(size));
+  t.same(
+    live?.sizes.map(({ treeSize }) => treeSize),
+    sizes,
+  );
+  t.equal(live?.treeSize, sizes.at(-1));
+  t.match(live?.checkpoint, new RegExp(`^${live?.origin}\\n${live?.treeSize}\\n`));
+  t.match(test, { epoch: 1, sizes: undefined, checkpoint: undefined }, 'nothing is sealed in it');
+  const [few] = await logs({ environment: Environment.LIVE, sizes: 2 });
+  t.equal(few?.sizes.length, 2);
+  t.equal(few?.sizes.at(-1)?.treeSize, sizes.at(-1), 'the newest is among few');
 });
 
 t.test('one that is left alone after failures is asked at once, and the audit log says so', async (t) => {

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { listProjectBatches } from '../../../src/server/store/log/batches.js';
+import { listLogSizes } from '../../../src/server/store/log/log-sizes.js';
 import {
   listSubmissions,
   type SubmissionQuery,
@@ -175,6 +176,15 @@ t.test('nor does a page of batches, which equals the result of a scan', async (t
         JSON.stringify({ ...query, ...plan }),
       );
     }
+  }
+});
+
+t.test('the growth of a log takes an index entry for each size', async (t) => {
+  const sizes = 100;
+  for (const planFor of ['these', 'any'] as const) {
+    const read = () => listLogSizes(sql, [{ id: 1, treeSize: FIRST_UNSEALED }], sizes);
+    const plan = await planner.explain(read, planFor);
+    t.ok(plan.rows <= sizes && plan.buffers <= MOST_BUFFERS, `${planFor}: ${JSON.stringify(plan)}`);
   }
 });
 

@@ -9,6 +9,7 @@ import {
 import { ApiKeyService } from '../../../gen/attestation/admin/v1/api_keys_pb.js';
 import { AuditService } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { ProjectExportService } from '../../../gen/attestation/admin/v1/exports_pb.js';
+import { LogService } from '../../../gen/attestation/admin/v1/logs_pb.js';
 import { ProjectService } from '../../../gen/attestation/admin/v1/projects_pb.js';
 import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { UsageService } from '../../../gen/attestation/admin/v1/usage_pb.js';
@@ -24,6 +25,7 @@ export const ADMIN_METHODS = [
   ApiKeyService,
   UsageService,
   AuditService,
+  LogService,
   WitnessService,
   ProjectExportService,
   SessionService,
