@@ -596,7 +596,8 @@ BEGIN
            CASE WHEN r.log_index IS NULL THEN r.first_index + i ELSE (r.log_index ->> i)::bigint END,
            u.second, u.n_second, u.n_hour, u.n_day
     FROM generate_series(0, cardinality(p_id) - 1) i
-    LEFT JOIN LATERAL json_populate_record(NULL::window_use, r.use -> i) u ON true;
+    LEFT JOIN LATERAL json_populate_record(
+      NULL::window_use, CASE json_typeof(r.use -> i) WHEN 'object' THEN r.use -> i END) u ON true;
 END $function$;
 COMMENT ON FUNCTION accept_submissions(p_log_id integer, p_again boolean, p_retention_ms bigint, p_id text[], p_project_id text[], p_api_key_id text[], p_submitted_ms bigint[], p_artifact_sha256 bytea[], p_schema text[], p_metadata text[], p_metadata_state smallint[], p_metadata_errors text[], p_salt bytea[], p_commitment bytea[], p_dsse_key_id integer[], p_signature bytea[], p_leaf_hash bytea[], p_idempotency_key text[], p_request_hash bytea[], p_limit_second bigint[], p_limit_hour bigint[], p_limit_day bigint[]) IS 'append_submissions as processes of earlier versions call it: everything per submission, and numbers for outcomes.
 Locks: those of append_submissions.';
