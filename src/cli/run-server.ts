@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import type { Command } from 'commander';
+import type { Ready } from '../server/process/addresses.js';
 import type { RunOptions } from '../server/process/run.js';
-import type { Ready } from '../server/process/start-process.js';
 import type { Cli } from './cli.js';
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { readConfig } from '../../config/config.js';
-import type { Ready } from '../../server/process/start-process.js';
+import type { Ready } from '../../server/process/addresses.js';
 import { type Cli, print } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
 import { openSteps, type Steps } from '../output/steps.js';

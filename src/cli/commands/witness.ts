@@ -5,7 +5,7 @@ import { type CosignerConfig, namedCosigner } from '../../config/cosigner-settin
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { encodeVerifierKey } from '../../proof/log/note.js';
 import type { CosignerKey } from '../../server/keys/cosigner-key.js';
-import type { Ready } from '../../server/process/start-process.js';
+import type { Ready } from '../../server/process/addresses.js';
 import { type Cli, print, UsageError } from '../cli.js';
 import { readWithFlags } from '../flags/setting-flags.js';
 import { addHelp } from '../output/help.js';

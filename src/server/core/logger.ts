@@ -21,6 +21,8 @@ const BLOCK_BYTES = 4000;
 /** A write to a pipe is not mixed with those of other processes up to here (PIPE_BUF of Linux); lines are kept whole. */
 const WRITE_BYTES = 4096;
 const FLUSH_MS = 200;
+/** One ends with up to BLOCK_BYTES unwritten, which are at most two writes. */
+const FLUSHES = 3;
 
 /** Members that may hold a credential, at the top level of a line or one below. */
 const SECRET_MEMBERS = ['authorization', 'token', 'secret', 'password', 'apiKey', 'cookie'];
@@ -55,8 +57,8 @@ export function createLogger({ level, destination, fd = 1 }: LoggerOptions): Log
 }
 
 /** Flushes the buffer. Resolves when the operating system has the lines. */
-export function flushLogger(log: Logger): Promise<void> {
-  return new Promise((resolve) => log.flush(() => resolve()));
+export async function flushLogger(log: Logger): Promise<void> {
+  for (let i = 0; i < FLUSHES; i++) await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
 type ErrorDescription = {

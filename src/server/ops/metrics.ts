@@ -47,7 +47,7 @@ export type Metrics = {
   snapshot: () => Promise<MetricsSnapshot>;
 };
 
-export type MetricsText = { contentType: string; text: string };
+type MetricsText = { contentType: string; text: string };
 export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

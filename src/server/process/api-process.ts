@@ -2,7 +2,7 @@
 import cluster from 'node:cluster';
 import type { Metrics, MetricsSnapshot } from '../ops/metrics.js';
 import { type Check, findReasons } from '../ops/ops-listener.js';
-import type { Ready } from './start-process.js';
+import type { ApiAddresses } from './addresses.js';
 
 /** What an API process can be asked. */
 export type Questions = {
@@ -22,8 +22,6 @@ export type FromApi =
 
 /** What it is sent. */
 export type ToApi = { type: 'stop' } | { type: 'ask'; id: number; question: keyof Questions };
-
-export type ApiAddresses = Omit<Ready, 'opsUrl'>;
 
 /** The process that started this one. */
 export type Parent = {

@@ -4,8 +4,9 @@ import type { ShutdownHooks } from '../core/shutdown.js';
 import { shared } from '../ops/gauges.js';
 import type { MetricsSnapshot } from '../ops/metrics.js';
 import type { Check } from '../ops/ops-listener.js';
+import type { ApiAddresses } from './addresses.js';
 import { type ApiChild, type Exit, startApiChild } from './api-child.js';
-import type { ApiAddresses, FromApi } from './api-process.js';
+import type { FromApi } from './api-process.js';
 
 /** API processes that share one port. */
 export type ApiProcesses = {

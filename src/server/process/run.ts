@@ -10,10 +10,11 @@ import { type DsseKeyManager, dsseKeyManager } from '../signing/dsse-key-manager
 import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated, migrate } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
+import type { Ready } from './addresses.js';
 import { openParent, type Parent } from './api-process.js';
 import { openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
-import { type Ready, startProcess } from './start-process.js';
+import { startProcess } from './start-process.js';
 import { findConnections, readStarted, startEmbedded, writeConnections, writeCredentials } from './up.js';
 
 export type RunOptions = {

@@ -12,24 +12,9 @@ import { addQueueGauges } from '../ops/queue-gauges.js';
 import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
-import type { ApiAddresses, Parent } from './api-process.js';
+import type { ApiAddresses, Ready } from './addresses.js';
+import type { Parent } from './api-process.js';
 import { type ApiProcesses, startApiProcesses } from './api-processes.js';
-
-/**
- * The addresses of a started process; a worker has only `opsUrl`. `projectId` is the first project of `attest up`,
- * `newLogDomain` the log domain that this start generated.
- */
-export type Ready = {
-  readonly baseUrl?: string;
-  readonly verifyUrl?: string;
-  readonly opsUrl: string;
-  /** Set where the admin API has a listener of its own. */
-  readonly adminUrl?: string;
-  /** Set where there is a dashboard. */
-  readonly dashboardUrl?: string;
-  readonly projectId?: string;
-  readonly newLogDomain?: string;
-};
 
 /** The prefix of the stream and its subjects. */
 const QUEUE_PREFIX = 'jobs';

@@ -24,8 +24,8 @@ import { insertAuditEntry } from '../store/projects/audit.js';
 import { findFirstProject } from '../store/projects/projects.js';
 import { openTimestampAuthority } from '../timestamp-authority/timestamp-authority.js';
 import { rfc3161Witness } from '../witness/rfc3161.js';
+import type { Ready } from './addresses.js';
 import { makeKey, makeProject } from './first-keys.js';
-import type { Ready } from './start-process.js';
 
 /** The name of the embedded time-stamping authority among the witnesses. */
 const EMBEDDED_WITNESS = 'self-tsa';
