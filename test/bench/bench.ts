@@ -6,7 +6,15 @@ import { measureAudit } from './audit.js';
 import { measureCadence } from './cadence.js';
 import { measureCold } from './cold.js';
 import { measureExports } from './exports.js';
-import { appendEntry, compareLines, currentCommit, entryOf, findEntry, readEntries } from './figures.js';
+import {
+  appendEntry,
+  compareLines,
+  currentCommit,
+  type Entry,
+  entryOf,
+  findEntry,
+  readEntries,
+} from './figures.js';
 import { measureFilesEntered } from './files-entered.js';
 import { fillService } from './fill.js';
 import { measureHostile } from './hostile.js';
@@ -69,8 +77,10 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   const generator = await openLoadGenerator();
   const machine = describeMachine(generator);
   console.log(machineLine(machine));
-  // An unknown commit is an error before anything is measured.
-  if (options.compareWith) findEntry(await readEntries(), options.compareWith);
+  // An unknown commit, or changes that are not committed, are errors before anything is measured.
+  if (options.record) await currentCommit(true);
+  const entry =
+    options.compareWith === undefined ? undefined : findEntry(await readEntries(), options.compareWith);
   const services = await startServices(hooks);
   const deps = { services, generator, options };
   const filled = await fillService(services, options.rows);
@@ -81,19 +91,22 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
     console.log(await measure(name, deps, report));
     console.log(`${name} took ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   }
-  await compareFigures(report, options);
+  await compareFigures(report, options, entry);
   const json = JSON.stringify(report, null, 2);
   if (options.jsonFile !== undefined) await writeFile(options.jsonFile, `${json}\n`);
   else console.log(`\n${json}`);
 }
 
 /** Prints, and records, what `--compare` and `--record` ask for. */
-async function compareFigures({ requests, machine }: Report, options: Options): Promise<void> {
+async function compareFigures(
+  { requests, machine }: Report,
+  options: Options,
+  other: Entry | undefined,
+): Promise<void> {
   if (!options.compared) return;
   const commit = await currentCommit(options.record);
   const entry = entryOf(requests, { commit, machine, rounds: options.rounds });
-  if (options.compareWith !== undefined)
-    console.log(compareLines(entry, findEntry(await readEntries(), options.compareWith || undefined)));
+  if (other !== undefined) console.log(compareLines(entry, other));
   if (!options.record) return;
   await appendEntry(entry);
   console.log(`recorded ${commit} in test/bench/figures.json`);

@@ -60,11 +60,12 @@ function spaced({ service, fair, ratio }: Figure): string {
 }
 
 /** The newest entry, or that of a commit, given by the start of its id. Throws if there is none. */
-export function findEntry(entries: readonly Entry[], commit: string | undefined): Entry {
-  const found = entries.filter((entry) => commit === undefined || entry.commit.startsWith(commit)).at(-1);
+export function findEntry(entries: readonly Entry[], commit: string): Entry {
+  const found = entries.filter((entry) => entry.commit.startsWith(commit)).at(-1);
   if (found !== undefined) return found;
   const known = entries.map((entry) => entry.commit).join(', ') || 'none';
-  throw new Error(`test/bench/figures.json has no entry${commit ? ` of ${commit}` : ''}; it has ${known}`);
+  const wanted = commit === '' ? '' : ` of ${commit}`;
+  throw new Error(`test/bench/figures.json has no entry${wanted}; it has ${known}: --record adds one`);
 }
 
 /** The entry of what was measured now. */
