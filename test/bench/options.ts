@@ -111,7 +111,7 @@ export function readOptions(args: string[]): Options | undefined {
     only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
     seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 3),
-    warmUpSeconds: quick ? 1 : 2,
+    warmUpSeconds: quick ? 1 : 3,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
     hours: wholeNumber('hours', values.hours, quick ? 1 : 24),
