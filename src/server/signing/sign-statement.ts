@@ -1,20 +1,28 @@
-import { toHex, utf8 } from '../../proof/bytes/encoding.js';
+import { hash } from 'node:crypto';
+import { toBase64, toHex, utf8 } from '../../proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
-import { leafOf } from '../../proof/statement/leaf.js';
+import { leafRecordText } from '../../proof/statement/leaf.js';
 
 /** What a submission stores of its signed statement, in lower-case hex: the signature (DER) and the hash of its leaf. */
 export type SignedStatement = { readonly signature: string; readonly leafHash: string };
+
+/** The prefix of a leaf's hash (RFC 6962, section 2.1). */
+const LEAF_PREFIX = '\0';
 
 /** The bytes that are signed for a statement's text. */
 export function signedBytes(statement: string): Uint8Array {
   return preAuthEncoding(IN_TOTO_PAYLOAD_TYPE, utf8(statement));
 }
 
-/** The signed statement of {@link signedBytes}, their signature (DER) and the public key (SPKI in DER). */
+/**
+ * The signed statement of {@link signedBytes}, their signature (DER) and the public key (SPKI in DER, in base64). Hashes
+ * are made as text: as bytes, each takes 0.5 µs longer.
+ */
 export function signedStatement(
   signed: Uint8Array,
   signature: Uint8Array,
-  spki: Uint8Array,
+  publicKey: string,
 ): SignedStatement {
-  return { signature: toHex(signature), leafHash: toHex(leafOf(signed, signature, spki).hash) };
+  const record = leafRecordText(hash('sha256', signed, 'base64'), toBase64(signature), publicKey);
+  return { signature: toHex(signature), leafHash: hash('sha256', LEAF_PREFIX + record, 'hex') };
 }

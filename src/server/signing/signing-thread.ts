@@ -6,8 +6,8 @@ import { type KeyObject, sign } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
 
-/** A key that signs: `spki` is its public part in DER. */
-export type SigningKey = { privateKey: KeyObject; spki: Uint8Array };
+/** A key that signs, and its public part: SPKI in DER, in base64. */
+export type SigningKey = { privateKey: KeyObject; publicKey: string };
 
 /** Texts of statements for one key. `batch` identifies the batch in the reply. */
 export type SigningBatch = { batch: number; key: number; statements: readonly string[] };
@@ -20,10 +20,10 @@ const keys = workerData as SigningKey[];
 parentPort?.on('message', ({ batch, key, statements }: SigningBatch) => {
   const signingKey = keys[key];
   if (signingKey === undefined) throw new Error(`there is no key ${key}`);
-  const { privateKey, spki } = signingKey;
+  const { privateKey, publicKey } = signingKey;
   const signed = statements.map((statement) => {
     const bytes = signedBytes(statement);
-    return signedStatement(bytes, sign('sha256', bytes, { key: privateKey, dsaEncoding: 'der' }), spki);
+    return signedStatement(bytes, sign('sha256', bytes, { key: privateKey, dsaEncoding: 'der' }), publicKey);
   });
   parentPort?.postMessage({ batch, signed } satisfies SignedBatch);
 });

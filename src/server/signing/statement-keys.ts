@@ -1,10 +1,10 @@
 import { createPublicKey, KeyObject } from 'node:crypto';
+import { toBase64 } from '../../proof/bytes/encoding.js';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { type KeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import { createBatchSigner } from './batch-signer.js';
 import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
-import type { SigningKey } from './signing-thread.js';
 import { ECDSA_P256, openSocketSigner } from './socket-signer.js';
 
 /** A key that signs statements. The private part may be elsewhere: nothing else is ever asked of it. */
@@ -34,16 +34,15 @@ export async function openStatementKeys(
     signingKeysOf(keys, environment).map((key) => ({ environment, key })),
   );
   const files = held.flatMap(({ key }) =>
-    key instanceof KeyObject ? [{ privateKey: key, spki: spkiOf(key) }] : [],
+    key instanceof KeyObject ? [{ privateKey: key, publicKey: toBase64(spkiOf(key)) }] : [],
   );
   const signer = createBatchSigner(files);
   hooks.add(signer.close);
   const open = async (key: KeySource): Promise<StatementKey> => {
     if (key instanceof KeyObject) {
       const place = files.findIndex(({ privateKey }) => privateKey === key);
-      const { spki } = files[place] as SigningKey;
       return {
-        spki,
+        spki: spkiOf(key),
         sign: (statement) => signer.sign(place, statement),
         signMany: (statements) => signer.signMany(place, statements),
         check: async () => {},
@@ -51,9 +50,10 @@ export async function openStatementKeys(
     }
     const { spki, sign, check, close } = await openSocketSigner(key, ECDSA_P256);
     hooks.add(close);
+    const publicKey = toBase64(spki);
     const signText = async (statement: string) => {
       const bytes = signedBytes(statement);
-      return signedStatement(bytes, await sign(bytes), spki);
+      return signedStatement(bytes, await sign(bytes), publicKey);
     };
     return { spki, sign: signText, signMany: (statements) => signInTurn(signText, statements), check };
   };
