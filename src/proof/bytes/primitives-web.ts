@@ -28,6 +28,11 @@ export function hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array {
   return hmac(nobleSha256, key, data);
 }
 
+/** The same in lower-case hex. */
+export function hmacSha256Hex(key: Uint8Array, data: Uint8Array): string {
+  return encodeHex(hmacSha256(key, data));
+}
+
 /** Whether two byte strings are equal. Not in constant time: for public values only. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);

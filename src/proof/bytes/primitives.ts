@@ -3,7 +3,7 @@
  * Node: in browsers the client's package has primitives-web.ts in its place, by `imports` in its package.json.
  * Verification is asynchronous because Web Crypto is.
  */
-import { createHash, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
+import { createHash, createHmac, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 
 /** SubjectPublicKeyInfo of an Ed25519 key up to the 32 key bytes (RFC 8410). */
 const ED25519_SPKI_PREFIX = Uint8Array.of(
@@ -36,21 +36,29 @@ export function createSha256(): Sha256 {
   return { update: (piece) => void state.update(piece), digest: () => plain(state.digest()) };
 }
 
-const BLOCK_BYTES = 64;
-
-/** HMAC-SHA-256 (RFC 2104), 32 bytes, by its definition: createHmac sets up a native object, which takes longer. */
+/** HMAC-SHA-256 (RFC 2104), 32 bytes. */
 export function hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array {
-  const short = key.length > BLOCK_BYTES ? sha256(key) : key;
-  const inner = Buffer.alloc(BLOCK_BYTES + data.length, 0x36);
-  const outer = Buffer.alloc(BLOCK_BYTES + 32, 0x5c);
-  for (let i = 0; i < short.length; i++) {
-    const byte = short[i] as number;
+  return plain(createHmac('sha256', key).update(data).digest());
+}
+
+const HMAC_BLOCK_BYTES = 64;
+
+/**
+ * The same in lower-case hex, for a key of at most 64 bytes, by two hashes (RFC 2104, section 2): 1.7 µs, by createHmac
+ * 2.2 µs and a native object that the garbage collector has to finalise.
+ */
+export function hmacSha256Hex(key: Uint8Array, data: Uint8Array): string {
+  if (key.length > HMAC_BLOCK_BYTES) throw new RangeError('the key is longer than a block');
+  const inner = Buffer.allocUnsafe(HMAC_BLOCK_BYTES + data.length);
+  const outer = Buffer.allocUnsafe(HMAC_BLOCK_BYTES + 32);
+  for (let i = 0; i < HMAC_BLOCK_BYTES; i++) {
+    const byte = key[i] ?? 0;
     inner[i] = byte ^ 0x36;
     outer[i] = byte ^ 0x5c;
   }
-  inner.set(data, BLOCK_BYTES);
-  outer.set(hash('sha256', inner, 'buffer'), BLOCK_BYTES);
-  return plain(hash('sha256', outer, 'buffer'));
+  inner.set(data, HMAC_BLOCK_BYTES);
+  outer.write(hash('sha256', inner, 'hex'), HMAC_BLOCK_BYTES, 'hex');
+  return hash('sha256', outer, 'hex');
 }
 
 /** Whether two byte strings are equal. Not in constant time: for public values only. */

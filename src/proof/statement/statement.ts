@@ -3,9 +3,9 @@
  * the metadata: without the salt the metadata cannot be recovered or confirmed.
  */
 import type { EnvironmentName } from '../../protocol/environment.js';
-import { fromUtf8, toHex, utf8 } from '../bytes/encoding.js';
+import { fromUtf8, utf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
-import { equalBytes, hmacSha256 } from '../bytes/primitives.js';
+import { equalBytes, hmacSha256Hex } from '../bytes/primitives.js';
 
 /** The `_type` of every in-toto Statement v1. */
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
@@ -84,5 +84,5 @@ function fieldsOf({ subject, predicate }: ReturnType<typeof JSON.parse>): Statem
 
 /** The commitment to metadata, given as its JCS bytes: hex HMAC-SHA-256 under the salt. */
 export function metadataCommitment(salt: Uint8Array, metadataJcs: Uint8Array): string {
-  return toHex(hmacSha256(salt, metadataJcs));
+  return hmacSha256Hex(salt, metadataJcs);
 }
