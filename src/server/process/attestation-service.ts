@@ -2,6 +2,7 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import type { Config } from '../../config/config.js';
 import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
+import type { Soon } from '../core/soon.js';
 import { createTurns } from '../core/turns.js';
 import type { ServiceEntry } from '../http/services.js';
 import type { HeldLogKeys } from '../keys/log-key.js';
@@ -27,7 +28,7 @@ export type AttestationParts = {
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
-  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
+  signerOf: (environment: Principal['environment']) => Soon<DsseSigner>;
   logKeys: HeldLogKeys;
   submissionClock: () => number;
   schemas: SchemaRegistry;
