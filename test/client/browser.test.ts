@@ -139,6 +139,7 @@ t.test('the primitives of browsers compute the same as those of Node', async (t)
         parts: primitives.sha256(...parts),
         pieces: hash.digest(),
         hmac: primitives.hmacSha256(bytes, bytes),
+        hmacHex: primitives.hmacSha256Hex(bytes, bytes),
         hex: primitives.encodeHex(bytes),
         base64: primitives.encodeBase64(bytes),
         unhex: primitives.decodeHex(primitives.encodeHex(bytes)),
