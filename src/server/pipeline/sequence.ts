@@ -83,6 +83,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
   let delayed = 0;
   let startedMs = 0;
   let scheduled = false;
+  let timer: NodeJS.Timeout | undefined;
   let idle: (() => void) | undefined;
 
   const mayStart = () => {
@@ -91,7 +92,14 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     return queue.length >= deps.limits.enoughRows || deps.clock() - startedMs >= SLOW_CALL_MS;
   };
   const schedule = () => {
-    if (scheduled || !mayStart()) return;
+    if (scheduled || queue.length === 0) return;
+    if (!mayStart()) {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        schedule();
+      }, SLOW_CALL_MS);
+      return;
+    }
     scheduled = true;
     setImmediate(() => {
       scheduled = false;

@@ -1,4 +1,5 @@
 /** The gathered write: in order, exactly once, and each submission answered for itself. */
+import { EventEmitter, once } from 'node:events';
 import t from 'tap';
 import { createSequencer } from '../../../src/server/pipeline/sequence.js';
 import {
@@ -6,6 +7,7 @@ import {
   SubmissionOutcome,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
 import { finish, keyed, openSequencer, outcomes } from '../../support/servers/sequencer.js';
+import { until } from '../../support/until.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
   const scene = await openSequencer(t);
@@ -55,6 +57,21 @@ t.test('a request waits for a duplicate that is under way, and gets what that ma
   t.match(stranger, { value: { outcome: SubmissionOutcome.STORED } });
   await holder.release();
   t.same(outcomes(await waiting), [SubmissionOutcome.STORED]);
+  await finish(t, scene);
+});
+
+t.test('a call that does not return delays others by little', async (t) => {
+  const gate = new EventEmitter();
+  let calls = 0;
+  const beforeWrite = async () => {
+    if (calls++ === 0) await once(gate, 'open');
+  };
+  const scene = await openSequencer(t, { beforeWrite });
+  const stuck = scene.accept(scene.makeRows(1));
+  await until('the first call has begun', () => calls === 1);
+  t.same(outcomes(await scene.accept(scene.makeRows(1))), [SubmissionOutcome.STORED]);
+  gate.emit('open');
+  t.same(outcomes(await stuck), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
 
