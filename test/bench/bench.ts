@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { measureAudit } from './audit.js';
+import { measureBatch } from './batch.js';
 import { measureCadence } from './cadence.js';
 import { measureCold } from './cold.js';
 import { measureExports } from './exports.js';
@@ -156,10 +157,11 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
   }
 }
 
-type RequestMeasure = 'create' | 'keyed' | 'processes' | 'read' | 'bundle' | 'cold' | 'list';
+type RequestMeasure = 'create' | 'batch' | 'keyed' | 'processes' | 'read' | 'bundle' | 'cold' | 'list';
 
 async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise<Measurement[]> {
   if (name === 'create') return [await measureCreate(deps)];
+  if (name === 'batch') return [await measureBatch(deps)];
   if (name === 'keyed') return [await measureKeyed(deps)];
   if (name === 'cold') return [await measureCold(deps)];
   return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];

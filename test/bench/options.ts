@@ -3,6 +3,7 @@ import { COMPARED } from './figures.js';
 
 const MEASURES = [
   'create',
+  'batch',
   'keyed',
   'processes',
   'read',
@@ -59,7 +60,8 @@ export type Options = {
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    keyed creates over a new, a small and a large table of keys; processes compares one API process
+                    batch submits many in a call; keyed creates over a new, a small and a large table of keys; processes
+                    compares one API process
                     with two; cold reads more submissions than are kept, in a small and in a large log; proofs makes proofs and bundles that are not kept,
                     which costs the same in logs of any size; plans prints what Postgres does for lists;
                     cadence simulates a day of ten witnesses, and counts the requests to each;
