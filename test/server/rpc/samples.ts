@@ -62,7 +62,7 @@ export const INVALID = { schema: 'purl', note: CANARY };
 const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>>> = {
   'AttestationService/CreateAttestation': ({ artifactSha256 }) => creation(artifactSha256),
   'AttestationService/BatchCreateAttestations': ({ artifactSha256 }) => ({
-    items: [creation(artifactSha256), { ...creation(artifactSha256), idempotencyKey: 'an item' }],
+    items: [creation(artifactSha256), { ...creation(artifactSha256), idempotencyKey: 'an-item' }],
   }),
   'AttestationService/GetAttestation': ({ submissionId }) => ({ id: submissionId }),
   'AttestationService/UpdateAttestation': ({ correctableId }) => ({ id: correctableId, metadata: METADATA }),

@@ -25,7 +25,7 @@ import { tooLarge } from '../socket/read-body.js';
 import { invalidKey, isIdempotencyKey } from './new-call.js';
 
 /** How the items of a body are encoded: as REST has it, or in the JSON or the binary form of protos. */
-export type ItemEncoding = 'rest' | 'json' | 'binary';
+type ItemEncoding = 'rest' | 'json' | 'binary';
 
 /** Makes the function that reads one item of a body after the other, as `Call.nextItem` does, without the rules of protos. */
 export type ReadItems = (body: Uint8Array, encoding: ItemEncoding) => NextItem;
