@@ -212,7 +212,7 @@ export type BatchWitness = Message<"attestation.v1.BatchWitness"> & {
   detail?: JsonObject | undefined;
 
   /**
-   * Why it has not landed, when the last attempt failed.
+   * What went wrong, when the last attempt failed. The service's operator sees the witness's own error: `attest witnesses list`.
    *
    * @generated from field: optional string last_error = 8;
    */

@@ -146,13 +146,13 @@ async function recordFailure(
   failures: number,
   error: unknown,
 ): Promise<void> {
-  const { reason, isAlarm } = await judgeFailure(pipeline.pool, log.id, error);
+  const { reason, errorClass, isAlarm } = await judgeFailure(pipeline.pool, log.id, error);
   const random = pipeline.random();
   const retryAfterMs = await recordWitnessFailure(pipeline.pool, {
     logId: log.id,
     witness: name,
     attempt,
-    error: reason,
+    error: { reason, errorClass },
     backoffMs: backoffMs(failures, false, random),
     backoffAfterDeadlineMs: backoffMs(failures, true, random),
   });

@@ -30,6 +30,7 @@ import {
 } from '../store/witnesses/witnesses.js';
 import type { Cursors } from './cursor.js';
 import { pageReader } from './list-page.js';
+import { isOperator, witnessErrorText } from './witness-errors.js';
 
 type BatchDeps = { pool: Pool; logCache: LogCache; cursors: Cursors; clock: () => number };
 
@@ -47,7 +48,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
           "no batch with this id holds a submission of the project in the API key's environment",
         );
       }
-      const [message] = await batchMessages(deps, [batch], environment);
+      const [message] = await batchMessages(deps, [batch], { environment, isForOperator: isOperator(call) });
       return message as Batch;
     },
     listBatches: async (request, call) => {
@@ -62,7 +63,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
         },
         positionOf: ({ logId, treeSize }) => [logId, treeSize],
       });
-      const data = await batchMessages(deps, rows, environment);
+      const data = await batchMessages(deps, rows, { environment, isForOperator: isOperator(call) });
       return create(ListBatchesResponseSchema, { data, nextCursor });
     },
   };
@@ -71,7 +72,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof BatchService> {
 async function batchMessages(
   { pool, clock }: BatchDeps,
   batches: readonly BatchRow[],
-  environment: number,
+  { environment, isForOperator }: { environment: number; isForOperator: boolean },
 ): Promise<Batch[]> {
   const logIds = [...new Set(batches.map(({ logId }) => logId))];
   const [policies, evidence, states, requests] = await Promise.all([
@@ -88,7 +89,7 @@ async function batchMessages(
     const pending = requests
       .flat()
       .filter((request) => request.logId === logId && request.treeSize >= treeSize);
-    const witnesses = batchWitnesses({ batch, policy, covering, asked, pending }, clock());
+    const witnesses = batchWitnesses({ batch, policy, covering, asked, pending, isForOperator }, clock());
     return batchMessage(batch, environment, witnesses, batchQuorums(policy, covering));
   });
 }
@@ -137,11 +138,12 @@ type BatchEvidence = {
   asked: readonly WitnessState[];
   /** The pending requests that cover the batch, the smallest size first. */
   pending: readonly RequestStatus[];
+  isForOperator: boolean;
 };
 
 /** The log first, then the witnesses of the batch's policy, then others that have vouched. */
 function batchWitnesses(
-  { batch, policy, covering, asked: states, pending }: BatchEvidence,
+  { batch, policy, covering, asked: states, pending, isForOperator }: BatchEvidence,
   nowMs: number,
 ): WitnessInit[] {
   const isOverdue = nowMs > batch.deadlineAt.getTime();
@@ -158,7 +160,8 @@ function batchWitnesses(
         name,
         kind,
         required,
-        ...(landed ? landedWitness(landed) : missingWitness(state, request, required && isOverdue)),
+        ...(landed ? landedWitness(landed) : missingWitness(request, required && isOverdue)),
+        ...(!landed && lastErrorOf(request ?? state, isForOperator)),
       };
     }),
   ];
@@ -186,23 +189,16 @@ function landedWitness({ landedAt, treeSize, detail }: Omit<Covering, 'evidence'
 }
 
 /** A witness that has accepted a request is pending, however long it takes; one that is not required has no deadline. */
-function missingWitness(
-  state: WitnessState | undefined,
-  request: RequestStatus | undefined,
-  isOverdue: boolean,
-): WitnessInit {
-  if (request === undefined) {
-    const { FAILED, PENDING } = WitnessStatus;
-    return {
-      status: isOverdue ? FAILED : PENDING,
-      ...(state?.lastError ? { lastError: state.lastError } : {}),
-    };
-  }
-  const { treeSize, detail, lastError } = request;
-  return {
-    status: WitnessStatus.PENDING,
-    coversTreeSize: BigInt(treeSize),
-    detail,
-    ...(lastError ? { lastError } : {}),
-  };
+function missingWitness(request: RequestStatus | undefined, isOverdue: boolean): WitnessInit {
+  const { FAILED, PENDING } = WitnessStatus;
+  if (request === undefined) return { status: isOverdue ? FAILED : PENDING };
+  return { status: PENDING, coversTreeSize: BigInt(request.treeSize), detail: request.detail };
+}
+
+function lastErrorOf(
+  of: RequestStatus | WitnessState | undefined,
+  isForOperator: boolean,
+): Pick<WitnessInit, 'lastError'> {
+  const lastError = of && witnessErrorText(of, isForOperator);
+  return lastError === undefined ? {} : { lastError };
 }

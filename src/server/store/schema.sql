@@ -542,6 +542,7 @@ CREATE TABLE witness_request (
   next_poll_at timestamp with time zone NOT NULL,
   failures integer NOT NULL DEFAULT 0,
   last_error text,
+  last_error_class text,
   CONSTRAINT witness_request_pkey PRIMARY KEY (log_id, witness, tree_size),
   CONSTRAINT witness_request_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );
@@ -558,6 +559,7 @@ CREATE TABLE witness_state (
   last_error text,
   covers_tree_size bigint NOT NULL DEFAULT 0,
   requested_tree_size bigint NOT NULL DEFAULT 0,
+  last_error_class text,
   CONSTRAINT witness_state_pkey PRIMARY KEY (log_id, witness),
   CONSTRAINT witness_state_log_id_fkey FOREIGN KEY (log_id) REFERENCES log(id)
 );

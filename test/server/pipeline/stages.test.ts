@@ -100,7 +100,7 @@ t.test('a batch without evidence fails, and is witnessed when the witnesses come
   const batch = await get(app, key, '/v1/batches');
   t.match(batch.json.data[0]!.witnesses[1], {
     status: 'failed',
-    last_error: 'the authority is out of order',
+    last_error: 'the request to the witness failed',
   });
   only!.isBroken = false;
   await letWitnessesBeAsked(app.pool);

@@ -4,11 +4,13 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
+import { WitnessService } from '../../../gen/attestation/admin/v1/witnesses_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { readConfig } from '../../../src/config/config.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { evmAccount } from '../../../src/server/witness/evm/account.js';
 import { startApp } from '../../support/app.js';
+import { adminOf } from '../../support/calling/admin.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
@@ -81,7 +83,12 @@ t.test(
       const witness = await shown(batchId);
       return witness?.last_error ? witness : undefined;
     });
-    t.match(poor.last_error, new RegExp(`^account ${address} on chain 31337 has 0 and needs`));
+    t.equal(poor.last_error, 'the request to the witness failed', 'tenants see no more');
+    const { data } = await adminOf(app).ask(WitnessService.method.listWitnesses, {});
+    const standing = (data as JsonObject[]).find(
+      ({ name, environment }) => name === 'chain' && environment === 'ENVIRONMENT_LIVE',
+    );
+    t.match(standing?.lastError, new RegExp(`^account ${address} on chain 31337 has 0 and needs`));
     await anvil.setBalance(address, ETHER);
     const pending = await until('the transaction is pending', async () => {
       const witness = await shown(batchId);

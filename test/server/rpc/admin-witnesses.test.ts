@@ -7,6 +7,7 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { startApp } from '../../support/app.js';
 import { adminOf } from '../../support/calling/admin.js';
 import { runHere } from '../../support/calling/run-cli.js';
+import { newBrowser, signedIn } from '../../support/calling/sessions.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { until } from '../../support/until.js';
 import { submitWitnessed } from './submitting.js';
@@ -71,6 +72,29 @@ t.test('each log with its checkpoint, and how it has grown', async (t) => {
   const [few] = await logs({ environment: Environment.LIVE, sizes: 2 });
   t.equal(few?.sizes.length, 2);
   t.equal(few?.sizes.at(-1)?.treeSize, sizes.at(-1), 'the newest is among few');
+});
+
+t.test('a project sees what kind of failure it was, the operator the error itself', async (t) => {
+  const tenant = await signedIn(app, owner);
+  const errors = async ({ call }: Pick<typeof tenant, 'call'>) => {
+    const { response } = await call(listWitnesses, {});
+    return (response.data as Standing[]).map(({ lastError }) => lastError);
+  };
+  const operator = newBrowser(app, { 'attest-project': owner.projectId });
+  await operator.signIn({ credential: { case: 'adminToken', value: admin.token } });
+  const secret = 'tsa.internal:8080 cannot be asked: ECONNREFUSED';
+  for (const [stored, shown] of [
+    ['unreachable', 'the witness cannot be reached, or did not answer in time'],
+    ['contradiction', 'the witness contradicts the log, and the operator is alarmed'],
+    ['toString', 'the request to the witness failed'],
+    [null, 'the request to the witness failed'],
+  ] as const) {
+    await app.pool`UPDATE witness_state SET last_error = ${secret}, last_error_class = ${stored}`;
+    t.same([...new Set(await errors(tenant))], [shown]);
+    t.same([...new Set(await errors(operator))], [secret]);
+  }
+  await app.pool`UPDATE witness_state SET last_error = NULL`;
+  t.same([...new Set(await errors(tenant))], [undefined]);
 });
 
 t.test('one that is left alone after failures is asked at once, and the audit log says so', async (t) => {

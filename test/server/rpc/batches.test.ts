@@ -137,7 +137,7 @@ t.test('a batch whose deadline has passed is partial or failed, and its witnesse
     const found = await batchesOf(owner, '?status=failed', other);
     return found.length === 1 && found;
   });
-  const why = { status: 'failed', last_error: 'the authority is out of order', required: true };
+  const why = { status: 'failed', last_error: 'the request to the witness failed', required: true };
   t.match(failed!.witnesses, [{ status: 'landed' }, { name: 'one', ...why }, { name: 'two', ...why }]);
 
   const fresh = await startApp(t, { witnesses: ['one', 'two'], witnessDeadlineMs: 1 });

@@ -175,7 +175,7 @@ export type WitnessStanding = Message<"attestation.admin.v1.WitnessStanding"> & 
   lastFailedAt?: Timestamp | undefined;
 
   /**
-   * Why the last attempt failed; empty when it did not.
+   * Why the last attempt failed; empty when it did not. Sessions of a project see a class of error, without hosts and accounts.
    *
    * @generated from field: string last_error = 11;
    */

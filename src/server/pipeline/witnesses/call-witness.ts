@@ -1,4 +1,5 @@
 /** One call of a witness's client: bounded in time, and logged if it is slow. */
+import { WitnessRequestError } from '../../witness/bounded-request.js';
 import type { LogPipeline } from '../pipeline.js';
 
 /** A request that takes longer is logged. */
@@ -19,7 +20,8 @@ export async function callWitness<T>(
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
-  const late = () => controller.abort(new Error(`no answer within ${witnessTimeoutMs} ms`));
+  const late = () =>
+    controller.abort(new WitnessRequestError('timeout', `no answer within ${witnessTimeoutMs} ms`));
   const stop = () => controller.abort(new Error('the worker stops'));
   const slow = () => log.warn(call, `the witness has not answered for ${SLOW_MS / 1000} s`);
   const timers = [setTimeout(late, witnessTimeoutMs).unref(), setTimeout(slow, SLOW_MS).unref()];

@@ -17,8 +17,9 @@ import type { CheckpointToWitness, PollAnswer } from '../../witness/witness.js';
 import { settleJob } from '../jobs/job.js';
 import { keepRenewing, LEASE_MS } from '../lease.js';
 import type { ConfiguredWitness, LogPipeline } from '../pipeline.js';
+import { witnessErrorOf } from './alarm.js';
 import { pollBackoffMs } from './backoff.js';
-import { callWitness, reasonOf } from './call-witness.js';
+import { callWitness } from './call-witness.js';
 
 /** Polls every due request of a witness about one log, one after the other. */
 export async function pollRequests(
@@ -58,9 +59,10 @@ async function pollLeased(
     );
   } catch (error) {
     if (pipeline.aborting.aborted) return releaseRequest(pool, leased);
-    const reason = reasonOf(error);
+    const failure = witnessErrorOf(error);
+    const { reason } = failure;
     const retryAfterMs = pollBackoffMs(leased.failures, pipeline.random());
-    await recordRequestFailure(pool, leased, reason, retryAfterMs);
+    await recordRequestFailure(pool, leased, failure, retryAfterMs);
     log.warn({ ...call, retryAfterMs, reason }, 'a pending request to the witness failed');
     return;
   }

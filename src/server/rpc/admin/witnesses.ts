@@ -20,16 +20,19 @@ import {
 } from '../../store/witnesses/witness-status.js';
 import { recordAction } from '../audit-log.js';
 import { changeOnce, type Idempotency } from '../idempotency.js';
+import { isOperator, witnessErrorText } from '../witness-errors.js';
 
 type WitnessDeps = { pool: Pool; idempotency: Idempotency; clock: () => number; random: RandomSource };
 
 /** The handlers of WitnessService. */
 export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessService> {
   return {
-    listWitnesses: async () =>
-      create(ListWitnessesResponseSchema, {
-        data: (await readWitnessHealth(deps.pool)).map(standingMessage),
-      }),
+    listWitnesses: async (_request, call) => {
+      const rows = await readWitnessHealth(deps.pool);
+      return create(ListWitnessesResponseSchema, {
+        data: rows.map((row) => standingMessage(row, isOperator(call))),
+      });
+    },
     askWitness: (request, call) =>
       changeOnce(deps.idempotency, call, request, {
         make: async (tx) => {
@@ -40,7 +43,9 @@ export function witnessHandlers(deps: WitnessDeps): Handlers<typeof WitnessServi
         },
         show: async (sql, name) => {
           const standings = await getStandings(sql, name);
-          return create(AskWitnessResponseSchema, { data: standings.map(standingMessage) });
+          return create(AskWitnessResponseSchema, {
+            data: standings.map((row) => standingMessage(row, true)),
+          });
         },
       }),
   };
@@ -54,7 +59,7 @@ async function getStandings(sql: Sql, name: string): Promise<StandingRow[]> {
   return standings;
 }
 
-function standingMessage(row: StandingRow): WitnessStanding {
+function standingMessage(row: StandingRow, isForOperator: boolean): WitnessStanding {
   const { lastSuccessAt, lastFailedAt, oldestRequestAt } = row;
   return create(WitnessStandingSchema, {
     log: row.origin,
@@ -67,7 +72,7 @@ function standingMessage(row: StandingRow): WitnessStanding {
     ...(lastSuccessAt === null ? {} : { lastSuccessAt: timestampFromDate(lastSuccessAt) }),
     consecutiveFailures: row.failures,
     ...(lastFailedAt === null ? {} : { lastFailedAt: timestampFromDate(lastFailedAt) }),
-    lastError: row.lastError ?? '',
+    lastError: witnessErrorText(row, isForOperator) ?? '',
     nextAttemptAt: timestampFromDate(row.nextAttemptAt),
     beingAsked: row.isAsked,
     pendingRequests: row.pendingRequests,

@@ -1,4 +1,5 @@
 import type { Pool, Sql } from '../database/connect.js';
+import type { WitnessError } from './error-class.js';
 
 /**
  * Leases the requests to a witness about a log, if due and not leased, and if the witness has no exclusive request.
@@ -51,7 +52,7 @@ type WitnessFailure = {
   logId: number;
   witness: string;
   attempt: number;
-  error: string;
+  error: WitnessError;
   /** While the newest published batch is within its deadline. The next attempt falls on the deadline at the latest. */
   backoffMs: number;
   /** Once that deadline has passed. */
@@ -78,7 +79,8 @@ export async function recordWitnessFailure(pool: Pool, failed: WitnessFailure): 
         SELECT ceil(CASE WHEN left_ms > 0 THEN least(${failed.backoffMs}, left_ms)
                     ELSE ${failed.backoffAfterDeadlineMs} END)::bigint AS ms FROM newest)
       UPDATE witness_state SET
-        failures = failures + 1, last_failed_at = clock_timestamp(), last_error = ${failed.error.slice(0, 500)},
+        failures = failures + 1, last_failed_at = clock_timestamp(),
+        last_error = ${failed.error.reason.slice(0, 500)}, last_error_class = ${failed.error.errorClass},
         leased_until = NULL, next_attempt_at = clock_timestamp() + next.ms * interval '1 millisecond'
       FROM next WHERE log_id = ${logId} AND witness = ${witness} RETURNING next.ms`;
     return next?.ms;

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Pool, Sql } from '../database/connect.js';
+import type { WitnessError } from './error-class.js';
 
 /** A request that a witness has accepted, leased by this process. `attempt` is the fencing token. */
 export type LeasedRequest = {
@@ -116,12 +117,12 @@ export async function updateRequest(
 export async function recordRequestFailure(
   sql: Sql,
   { logId, witness, treeSize, attempt }: LeasedRequest,
-  error: string,
+  { reason, errorClass }: WitnessError,
   backoffMs: number,
 ): Promise<void> {
   await sql`
     UPDATE witness_request SET
-      failures = failures + 1, last_error = ${error.slice(0, 500)}, leased_until = NULL,
+      failures = failures + 1, last_error = ${reason.slice(0, 500)}, last_error_class = ${errorClass}, leased_until = NULL,
       next_poll_at = clock_timestamp() + ${backoffMs}::bigint * interval '1 millisecond'
     WHERE log_id = ${logId} AND witness = ${witness} AND tree_size = ${treeSize} AND attempt = ${attempt}`;
 }
@@ -146,6 +147,7 @@ export async function abandonRequest(
         requested_tree_size = coalesce((
           SELECT max(tree_size) FROM witness_request WHERE log_id = ${logId} AND witness = ${witness}), 0),
         failures = failures + 1, last_failed_at = clock_timestamp(), last_error = ${reason.slice(0, 500)},
+        last_error_class = 'other',
         next_attempt_at = clock_timestamp() + ${backoffMs}::bigint * interval '1 millisecond'
       WHERE log_id = ${logId} AND witness = ${witness}`;
   });
@@ -157,12 +159,14 @@ export type RequestStatus = RequestKey & {
   requestedAt: Date;
   nextPollAt: Date;
   lastError: string | null;
+  /** A WitnessErrorClass; null also of an error that an earlier release recorded. */
+  lastErrorClass: string | null;
 };
 
 /** Lists the pending requests of a log, the smallest size first. */
 export async function listRequests(sql: Sql, logId: number): Promise<RequestStatus[]> {
   return sql<RequestStatus[]>`
     SELECT log_id AS "logId", witness, tree_size AS "treeSize", detail, requested_at AS "requestedAt",
-           next_poll_at AS "nextPollAt", last_error AS "lastError"
+           next_poll_at AS "nextPollAt", last_error AS "lastError", last_error_class AS "lastErrorClass"
     FROM witness_request WHERE log_id = ${logId} ORDER BY tree_size, witness`;
 }

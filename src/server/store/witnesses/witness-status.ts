@@ -16,6 +16,8 @@ export type WitnessHealth = {
   failures: number;
   lastFailedAt: Date | null;
   lastError: string | null;
+  /** A WitnessErrorClass; null also of an error that an earlier release recorded. */
+  lastErrorClass: string | null;
   nextAttemptAt: Date;
   isAsked: boolean;
   /** The requests that it has accepted and not yet fulfilled. */
@@ -31,6 +33,7 @@ export async function readWitnessHealth(sql: Sql): Promise<WitnessHealth[]> {
       (SELECT e.landed_at FROM evidence e WHERE e.log_id = l.id AND e.witness = w.witness
        ORDER BY e.tree_size DESC LIMIT 1) AS "lastSuccessAt",
       w.failures, w.last_failed_at AS "lastFailedAt", coalesce(w.last_error, pending.last_error) AS "lastError",
+      CASE WHEN w.last_error IS NULL THEN pending.last_error_class ELSE w.last_error_class END AS "lastErrorClass",
       w.next_attempt_at AS "nextAttemptAt",
       coalesce(w.leased_until > clock_timestamp(), false) AS "isAsked",
       pending.requests AS "pendingRequests", pending.oldest_at AS "oldestRequestAt"
@@ -41,7 +44,8 @@ export async function readWitnessHealth(sql: Sql): Promise<WitnessHealth[]> {
     JOIN witness_state w ON w.log_id = l.id AND w.witness = named.name
     CROSS JOIN LATERAL (
       SELECT count(*)::integer AS requests, min(r.requested_at) AS oldest_at,
-             (array_agg(r.last_error ORDER BY r.tree_size DESC) FILTER (WHERE r.last_error IS NOT NULL))[1] AS last_error
+             (array_agg(r.last_error ORDER BY r.tree_size DESC) FILTER (WHERE r.last_error IS NOT NULL))[1] AS last_error,
+             (array_agg(r.last_error_class ORDER BY r.tree_size DESC) FILTER (WHERE r.last_error IS NOT NULL))[1] AS last_error_class
       FROM witness_request r WHERE r.log_id = l.id AND r.witness = w.witness) pending
     LEFT JOIN LATERAL (
       SELECT b.tree_size AS size FROM batch b WHERE b.log_id = l.id AND b.registered_at IS NOT NULL

@@ -9,6 +9,8 @@ export type WitnessState = {
   failures: number;
   lastFailedAt: Date | null;
   lastError: string | null;
+  /** A WitnessErrorClass; null also of an error that an earlier release recorded. */
+  lastErrorClass: string | null;
   coversTreeSize: number;
   /** The largest size for which a request is pending. */
   requestedTreeSize: number;
@@ -82,7 +84,7 @@ async function insertEvidence(tx: Sql, evidence: Omit<Evidence, 'landedAt'>): Pr
 export async function listWitnessStates(sql: Sql, logId: number): Promise<WitnessState[]> {
   return sql<WitnessState[]>`
     SELECT log_id AS "logId", witness, failures, last_failed_at AS "lastFailedAt", last_error AS "lastError",
-           covers_tree_size AS "coversTreeSize", requested_tree_size AS "requestedTreeSize"
+           last_error_class AS "lastErrorClass", covers_tree_size AS "coversTreeSize", requested_tree_size AS "requestedTreeSize"
     FROM witness_state WHERE log_id = ${logId} ORDER BY witness`;
 }
 
