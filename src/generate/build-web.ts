@@ -8,7 +8,7 @@ import { bundlePage, PAGES } from './web-page.js';
 
 /** All that a page can be made of. */
 const FOLDERS = ['src/web', 'src/proof', 'src/protocol', 'src/client', 'gen/attestation'];
-const FILES = ['src/generate/web-page.ts', 'package-lock.json'];
+const FILES = ['src/generate/web-page.ts', 'src/server/web/palette.css', 'package-lock.json'];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const stamp = join(root, 'dist/web/inputs.sha256');

@@ -1,5 +1,5 @@
 /** The verify page in a real browser: as it is served, and as a file without a network. */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,6 +10,7 @@ import { CHANGES } from '../proof/changes.js';
 import { ARTIFACT } from '../proof/sample.js';
 import { changed, failures, good, other, rootsOf, trustRoots, verify } from '../proof/verifying.js';
 import { startApp } from '../support/app.js';
+import { findUnspoken, readAnnouncements } from '../support/calling/accessibility.js';
 import {
   findAccessibilityProblems,
   findOverflows,
@@ -27,12 +28,12 @@ import {
   replaceBundle,
   tabTo,
 } from './verify-driver.js';
+import { testServing } from './verify-page-served.js';
 
 /** Where pictures are written to, if anywhere: `PICTURES=DIR npm run test:one -- test/web/verify-page.test.ts`. */
 const PICTURES = process.env.PICTURES;
 const WORDS = { passed: 'Passed', failed: 'Failed', not_checked: 'Not checked' };
 const MAX_FILE_BYTES = 150 * 1024;
-const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 
 /** What strangers would like browsers to run, or readers to misread. */
 const MARKUP = '<img src=x onerror=alert(1)>\u202eexe.nosj';
@@ -64,55 +65,12 @@ async function create(by: TestKey, content: Buffer): Promise<string> {
 /** What holds of every state of the page, and pictures of it. */
 async function assertWellMade(t: Test, page: Page, name: string): Promise<void> {
   t.strictSame(await findAccessibilityProblems(page), [], `${name}: accessible`);
+  t.strictSame(await findUnspoken(page), [], `${name}: can be spoken`);
   t.strictSame(await findOverflows(page), [], `${name}: as wide as the window`);
   if (PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });
   await takePictures(page, { dir: PICTURES, name });
 }
-
-t.test('the page is small, cached, and allowed nothing that it does not need', async (t) => {
-  const page = await app.rest('/verify/', { headers: { 'accept-encoding': 'gzip' } });
-  t.match(page, {
-    status: 200,
-    headers: {
-      'content-type': /^text\/html/,
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-    },
-  });
-  const policy = page.headers['content-security-policy'] ?? '';
-  for (const rule of [
-    "default-src 'none'",
-    "script-src 'self';",
-    "frame-ancestors 'none'",
-    "base-uri 'none'",
-  ]) {
-    t.ok(policy.includes(rule), rule);
-  }
-  t.notMatch(policy, /unsafe|\*/);
-  const html = (await app.rest('/verify/')).body.toString();
-  t.notMatch(html, /<script(?![^>]* src=)|<style|\son[a-z]+=|style=/, 'no inline script or style');
-  const assets = [...html.matchAll(/"\.(\/assets\/[^"]+)"/g)].map(([, path]) => `/verify${path}`);
-  let bytes = page.body.length;
-  for (const path of assets) {
-    const asset = await app.rest(path, { headers: { 'accept-encoding': 'gzip' } });
-    bytes += asset.body.length;
-    t.match(asset, { status: 200, headers: { 'cache-control': /immutable/, 'content-encoding': 'gzip' } });
-    const again = await app.rest(path, { headers: { 'if-none-match': asset.headers.etag ?? '' } });
-    t.equal(again.status, 304);
-  }
-  t.ok(assets.length >= 2 && bytes < MAX_FIRST_PAGE_BYTES, `${bytes} bytes`);
-  for (const path of [
-    'x.js',
-    '..%2findex.html',
-    '%2e%2e/index.html',
-    'index.html',
-    `${'a'.repeat(2000)}.js`,
-  ]) {
-    t.equal((await app.rest(`/verify/assets/${path}`)).status, 404, path);
-  }
-  t.equal((await app.rest('/verify/', { method: 'POST', body: {} })).status, 405);
-});
 
 t.test('a dropped file and its bundle are verified, and the proof goes on as a link', async (t) => {
   await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
@@ -131,6 +89,7 @@ t.test('a dropped file and its bundle are verified, and the proof goes on as a l
       new RegExp(`by the project ${key.projectId} and existed no later than .*Z according to self-tsa`),
     );
     t.ok((await readSteps(page)).every(({ word }) => word === 'Passed'));
+    t.match(await readAnnouncements(page), [`Verified. ${summary}`], 'screen readers say it');
     await page.getByText('The computed root is the one in the checkpoint').waitFor();
     await page.getByText('the operator’s own clock, nobody else’s').waitFor();
     const time = page.locator('.witnesses time').last();
@@ -180,6 +139,12 @@ t.test(
       stderr: 'with the trust roots of',
     });
     t.ok(readFileSync(file).length <= MAX_FILE_BYTES, `${readFileSync(file).length} bytes`);
+    const many = { ...trustRoots, note: randomBytes(MAX_FILE_BYTES).toString('base64') };
+    writeFileSync(roots, JSON.stringify(many));
+    t.match(await runHere(['verify-page', '--trust-roots', roots, '--out', join(dir, 'large.html')]), {
+      code: 0,
+      stderr: `bytes, more than ${MAX_FILE_BYTES}`,
+    });
     await browser.visit(t, { origin: 'file://', isOffline: true }, async ({ page }) => {
       await page.goto(pathToFileURL(file).href);
       await page.getByText('inside this file').first().waitFor();
@@ -281,51 +246,4 @@ t.test('a public proof is found by its file, and has a certificate that fills on
   });
 });
 
-t.test('a badge says when and by whom, and one who is not public has that of nobody', async (t) => {
-  const hidden = await create(closed, artifact);
-  await app.drain();
-  const badge = await app.rest(`/verify/badge/${id}.svg`);
-  const text = badge.body.toString();
-  t.match(badge.headers, {
-    'content-type': 'image/svg+xml; charset=utf-8',
-    'content-security-policy': /default-src 'none'/,
-    'x-content-type-options': 'nosniff',
-  });
-  t.match(
-    text,
-    /<title>This artifact was attested under sub_\w+ by the project prj_\w+ and existed no later than /,
-  );
-  t.match(text, />\d{4}-\d\d-\d\d by prj_.{4}….{4}</);
-  t.notMatch(text, /script|onerror|\u202e/);
-  const again = await app.rest(`/verify/badge/${id}.svg`, {
-    headers: { 'if-none-match': badge.headers.etag ?? '' },
-  });
-  t.equal(again.status, 304);
-  const nobody = await app.rest('/verify/badge/sub_01M82AS0YJYCMJPYA3A31PK0JK.svg');
-  t.match(nobody, { status: 404, headers: { 'content-type': 'image/svg+xml; charset=utf-8' } });
-  t.match(nobody.body.toString(), />unknown</);
-  for (const name of [`${hidden}.svg`, id, `${id}.png`, '.svg', '%00.svg', `${'x'.repeat(60)}.svg`]) {
-    const { status, body } = await app.rest(`/verify/badge/${name}`);
-    t.strictSame([status, body], [404, nobody.body], name.slice(0, 40));
-  }
-  t.equal((await app.rest(`/verify/bundle/${hidden}`)).status, 404);
-  app.witnesses[0]!.isBroken = true;
-  const partial = await create(key, Buffer.from('not witnessed'));
-  t.equal((await app.rest(`/verify/badge/${partial}.svg`)).status, 404);
-  app.witnesses[0]!.isBroken = false;
-  await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
-    await page.goto(`${app.verifyUrl}/certificate/${hidden}`);
-    await page.getByText('There is no public bundle of this submission').waitFor();
-    await assertWellMade(t, page, 'no-certificate');
-    t.match(takeProblems(), [/404/]);
-  });
-});
-
-t.test('no other site can put the page into a frame', async (t) => {
-  await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
-    const refused = page.waitForEvent('console', (message) => message.text().includes('frame-ancestors'));
-    await page.setContent(`<iframe src="${app.verifyUrl}/"></iframe>`);
-    await refused;
-    t.match(takeProblems().join('\n'), /frame-ancestors/);
-  });
-});
+testServing(t, { app, browser, id, open: key, closed, create, assertWellMade });

@@ -7,6 +7,9 @@ import { getTrustRoots } from '../input/trust-roots.js';
 
 type Flags = { trustRoots?: string; verifyUrl?: string; dataDir?: string; out?: string; json?: boolean };
 
+/** A larger page is one that mail servers and people turn down. */
+const MAX_BYTES = 150 * 1024;
+
 const HELP = `
 The page verifies proof bundles in a browser, without any network, also from a local disk. It is one HTML file with the
 trust roots inside, and has a field to give others. Archive it beside your bundles: it will verify them when this service
@@ -44,6 +47,13 @@ async function writePage(cli: Cli, { out, json, ...flags }: Flags): Promise<void
     );
   }
   const page = standaloneVerifyPage({ text, from, savedAt: cli.now().toISOString() });
+  const bytes = Buffer.byteLength(page);
+  if (bytes > MAX_BYTES) {
+    printError(
+      cli,
+      `the page has ${bytes} bytes, more than ${MAX_BYTES}: the trust roots name many keys; it works all the same`,
+    );
+  }
   if (out === undefined) {
     cli.stdout.write(page);
     return;
@@ -51,7 +61,6 @@ async function writePage(cli: Cli, { out, json, ...flags }: Flags): Promise<void
   await writeFile(out, page).catch((error: Error) => {
     throw new UsageError(`${out} cannot be written: ${error.message}`);
   });
-  const bytes = Buffer.byteLength(page);
   if (json) print(cli, JSON.stringify({ file: out, bytes, trust_roots: from }));
   else printError(cli, `wrote ${out}, ${bytes} bytes, with the trust roots of ${from}`);
 }

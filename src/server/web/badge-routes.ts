@@ -5,7 +5,9 @@ import { readBundle } from '../../proof/verify/read-bundle.js';
 import { verifyBundle } from '../../proof/verify/verify.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
+import { unavailable } from '../core/errors.js';
 import { etagOf } from '../core/etag.js';
+import { limitConcurrency } from '../core/limit-concurrency.js';
 import { handleOtherMethods, sendPublic } from '../core/public-response.js';
 import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
 
@@ -22,6 +24,9 @@ const ENDING = '.svg';
 const SVG = { contentType: 'image/svg+xml; charset=utf-8', cacheControl: 'public, max-age=60' };
 const POLICY = "default-src 'none'; frame-ancestors 'none'";
 const BADGES_CACHED = 1_000;
+/** Verifying a bundle keeps this thread busy for milliseconds: other calls get their turns in between. */
+const LIMITS = { maxConcurrent: 1, maxQueued: 50 };
+const RETRY_SECONDS = 1;
 
 /** Adds the badges of public bundles below `path`. Of any other submission it is the same one, with 404. */
 export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string): void {
@@ -41,14 +46,20 @@ export function badgeRoutes(app: FastifyInstance, deps: BadgeDeps, path: string)
   handleOtherMethods(app, route);
 }
 
-/** Badges are kept by bundle and trust roots: what the verifier says follows from these. */
+/**
+ * Badges are kept by bundle and trust roots: what the verifier says follows from these. The reader throws
+ * `service.unavailable` if too many are made at once.
+ */
 function createBadgeReader({ readTrustRoots, now }: BadgeDeps): (bundle: Uint8Array) => Promise<string> {
+  const limited = limitConcurrency(LIMITS, () =>
+    unavailable('too many badges are made at once', RETRY_SECONDS),
+  );
   const cache = new LRUCache<string, Promise<string>>({ max: BADGES_CACHED });
   return async (bundle) => {
     const roots = await readTrustRoots();
     const { bytes, etag = etagOf(bytes) } = roots.json();
     const key = `${etagOf(bundle)} ${etag}`;
-    const badge = cache.get(key) ?? makeBadge(bundle, roots.message(), now());
+    const badge = cache.get(key) ?? limited(() => makeBadge(bundle, roots.message(), now()));
     cache.set(key, badge);
     badge.catch(() => cache.delete(key));
     return badge;

@@ -10,15 +10,20 @@ const BUILT = new URL('../../../web/verify/', import.meta.url);
 const SCRIPT = /<script type="module"[^>]* src="(\.\/assets\/[^"]+\.js)"><\/script>/;
 const STYLE = /<link rel="stylesheet"[^>]* href="(\.\/assets\/[^"]+\.css)">/;
 
-/** Inflates the program and runs it. The policy has the hash of both: nothing else can run. */
+/** Inflates what is packed, puts it in its place, and runs the program. The policy has the hash of both: nothing else runs. */
 const LOADER = `(async () => {
-  const deflated = Uint8Array.from(atob(document.querySelector('#program').textContent), (c) => c.charCodeAt(0));
-  const script = document.createElement('script');
-  script.type = 'module';
-  script.textContent = await new Response(
-    new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate-raw')),
-  ).text();
-  document.body.append(script);
+  for (const element of document.querySelectorAll('script[type="text/plain"]')) {
+    const deflated = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
+    element.textContent = await new Response(
+      new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate-raw')),
+    ).text();
+  }
+  for (const [name, id] of [['style', '#styles'], ['script', '#program']]) {
+    const element = document.createElement(name);
+    if (name === 'script') element.type = 'module';
+    element.textContent = document.querySelector(id).textContent;
+    document.body.append(element);
+  }
 })().catch((error) => {
   document.querySelector('#page').textContent = 'This page cannot run here: ' + error.message;
 });`;
@@ -40,14 +45,18 @@ export function standaloneVerifyPage(roots: PageRoots): string {
     "form-action 'none'",
   ].join('; ');
   const body = [
-    `<script type="application/json" id="trust-roots" data-origin="${escapeHtml(roots.from)}" data-saved-at="${escapeHtml(roots.savedAt)}">${inScript(roots.text)}</script>`,
-    `<script type="text/plain" id="program">${deflateRawSync(program, { level: 9 }).toString('base64')}</script>`,
+    packed(
+      `id="trust-roots" data-origin="${escapeHtml(roots.from)}" data-saved-at="${escapeHtml(roots.savedAt)}"`,
+      roots.text,
+    ),
+    packed('id="styles"', style),
+    packed('id="program"', program),
     `<script>${LOADER}</script>`,
   ];
   return page
     .replace('<head>', () => `<head>\n    <meta http-equiv="Content-Security-Policy" content="${policy}" />`)
     .replace(SCRIPT, '')
-    .replace(STYLE, () => `<style>${style}</style>`)
+    .replace(STYLE, '')
     .replace('</body>', () => `${body.join('\n')}\n</body>`);
 }
 
@@ -62,7 +71,8 @@ function sourceHash(source: string): string {
   return `'sha256-${hash('sha256', source, 'base64')}'`;
 }
 
-/** JSON that cannot end the script element that it is in; the same document to parsers of JSON. */
-function inScript(json: string): string {
-  return json.replaceAll('<', '\\u003c');
+/** A text for the loader to inflate, in an element that nothing runs. */
+function packed(attributes: string, text: string): string {
+  const deflated = deflateRawSync(text, { level: 9 }).toString('base64');
+  return `<script type="text/plain" ${attributes}>${deflated}</script>`;
 }

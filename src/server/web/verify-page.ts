@@ -1,20 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
 import { openPageFiles } from './page-files.js';
-
-/** Scripts, styles and requests of this origin only, no inline script, no frame around it, no HTML out of strings. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+import { confinePage } from './page-policy.js';
 
 /** Adds the page that verifies proofs in the browser, at `path` and a slash; certificates are the same page. */
 export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string }): void {
@@ -22,7 +9,7 @@ export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string 
   const page = (route: string, find: (request: FastifyRequest) => PublicResponse | undefined) => {
     app.get(route, async (request, reply) => {
       const found = find(request);
-      return found === undefined ? notFound(reply) : sendPublic(request, guard(reply), found);
+      return found === undefined ? notFound(reply) : sendPublic(request, confinePage(reply), found);
     });
     handleOtherMethods(app, route);
   };
@@ -30,13 +17,6 @@ export function verifyPageRoutes(app: FastifyInstance, { path }: { path: string 
   // The page itself says whether there is a certificate: it asks for the bundle.
   page(`${path}/certificate/:id`, () => files.readDocument('../'));
   page(`${path}/assets/:name`, ({ params }) => files.readAsset((params as { name: string }).name));
-}
-
-function guard(reply: FastifyReply): FastifyReply {
-  return reply
-    .header('content-security-policy', POLICY)
-    .header('cross-origin-opener-policy', 'same-origin')
-    .header('referrer-policy', 'no-referrer');
 }
 
 function notFound(reply: FastifyReply): FastifyReply {

@@ -1,9 +1,10 @@
 import { STEP_NAMES } from '../../proof/verify/report.js';
+import { printable } from '../../protocol/printable.js';
 import type { Loadable } from './loading.js';
 import { MerklePath } from './merkle-path.tsx';
 import { ShareLink } from './share-link.tsx';
 import { StepList } from './step-list.tsx';
-import { STEP_TEXTS } from './step-texts.js';
+import { STEP_TEXTS, VERDICT_TEXTS } from './step-texts.js';
 import type { Inputs } from './use-inputs.js';
 import type { Roots } from './use-trust-roots.js';
 import type { Outcome, Result } from './use-verification.js';
@@ -15,10 +16,13 @@ type Props = { outcome: Outcome; inputs: Inputs; roots: Loadable<Roots> };
 /** What came of the check; before there is anything to check, what will come. */
 export function Report({ outcome, inputs, roots }: Props) {
   return (
-    <section class="report" aria-labelledby="report-title" aria-live="polite">
+    <section class="report" aria-labelledby="report-title">
       <h2 id="report-title" class="visually-hidden">
         Result
       </h2>
+      <p class="visually-hidden" role="status">
+        {announcementOf(outcome)}
+      </p>
       {outcome?.problem !== undefined && (
         <p class="problem" role="alert">
           {outcome.problem}
@@ -28,6 +32,13 @@ export function Report({ outcome, inputs, roots }: Props) {
       {outcome === undefined && <Nothing roots={roots} isWaiting={inputs.bundle.state === 'ready'} />}
     </section>
   );
+}
+
+/** What screen readers say when the result is there; the element for it is there before. */
+function announcementOf(outcome: Outcome): string {
+  if (outcome?.result === undefined) return '';
+  const { verdict, summary } = outcome.result.verification;
+  return `${VERDICT_TEXTS[verdict].title}. ${printable(summary)}`;
 }
 
 function Nothing({ roots, isWaiting }: { roots: Loadable<Roots>; isWaiting: boolean }) {

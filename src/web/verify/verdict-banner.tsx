@@ -15,9 +15,7 @@ export function VerdictBanner({ result, hasArtifact }: { result: Result; hasArti
     <div class={`verdict ${status}`}>
       <StatusIcon status={status} size={56} />
       <div>
-        <p class="headline" role="status">
-          {title}
-        </p>
+        <p class="headline">{title}</p>
         <p class="summary">{printable(summary)}</p>
         {verdict === 'could_not_check' && !hasArtifact && (
           <p class="hint">Give the file as well: only then is it known whether the proof is about it.</p>

@@ -47,7 +47,11 @@ function redirect(app: FastifyInstance, path: string, target: () => string): voi
   handleOtherMethods(app, path);
 }
 
-const style = once(() => readFileSync(new URL('./start.css', import.meta.url), 'utf8'));
+const style = once(() =>
+  ['../palette.css', './start.css']
+    .map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'))
+    .join(''),
+);
 
 const pageHeaders = once((): Record<string, string> => {
   const hash = createHash('sha256').update(style()).digest('base64');
