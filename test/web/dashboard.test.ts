@@ -2,75 +2,23 @@
  * The dashboard in a real browser, over one service. `PICTURES=DIR npm run test:one -- test/web/dashboard.test.ts` keeps
  * pictures of its pages.
  */
-import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
-import type { Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { ApiKeyService } from '../../gen/attestation/admin/v1/api_keys_pb.js';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import { ExportService } from '../../gen/attestation/v1/exports_pb.js';
-import { exportTo } from '../server/rpc/samples.js';
-import { startApp } from '../support/app.js';
-import { adminOf } from '../support/calling/admin.js';
-import {
-  findAccessibilityProblems,
-  findOverflows,
-  type GuardedPage,
-  startBrowser,
-  takePictures,
-} from '../support/calling/browser.js';
-import { newLink } from '../support/calling/sessions.js';
 import { newKey } from '../support/calling/test-keys.js';
-import { startStore } from '../support/exports/s3/fixture.js';
 import { assertNoLeaks } from '../support/judging/recorder.js';
 import { until } from '../support/until.js';
-import { answering, startReceiver } from '../support/webhooks/receiver.js';
+import { testFollowing } from './dashboard-following.js';
+import { assertGood, setDashboardScene } from './dashboard-scene.js';
+import { testSubmissions } from './dashboard-submissions.js';
 
-const PICTURES = process.env.PICTURES;
-const app = await startApp(t);
-const browser = await startBrowser(t);
-const admin = adminOf(app);
+const scene = await setDashboardScene(t);
+const { app, browser, admin, key, signedIn, asOperator, submit } = scene;
 const origin = app.baseUrl;
-const key = await newKey(app);
-const [rest] = app.surfaces();
-if (rest === undefined) throw new Error('there is no REST surface');
 const MAX_FIRST_PAGE_BYTES = 250 * 1024;
 const MANY = 10_000;
-
-/** Beside the light one; dialogs are made of the same parts. */
-const SEEN_IN_THE_DARK = /^(?:sign-in|keys|submission|batches|webhook|exports|usage|audit|create-key)$/;
-
-/** What must hold of every page. */
-async function assertGood(t: Test, page: Page, name: string): Promise<void> {
-  t.same(await findAccessibilityProblems(page), [], `${name} is accessible`);
-  if (SEEN_IN_THE_DARK.test(name)) {
-    await page.emulateMedia({ colorScheme: 'dark' });
-    t.same(await findAccessibilityProblems(page), [], `${name} is accessible in the dark`);
-  }
-  await page.emulateMedia({ colorScheme: 'light' });
-  t.same(await findOverflows(page), [], `${name} fits`);
-  if (PICTURES === undefined) return;
-  mkdirSync(PICTURES, { recursive: true });
-  await takePictures(page, { dir: PICTURES, name });
-}
-
-/** Opens a page in a browser that is signed in to the project of the key. */
-async function signedIn(t: Test, path: string, use: (guarded: GuardedPage) => Promise<void>): Promise<void> {
-  const link = await newLink(app, key.projectId);
-  await browser.visit(t, { origin }, async (guarded) => {
-    const { page } = guarded;
-    await page.goto(`${origin}/dashboard/sign-in#${link}`);
-    await page.getByRole('button', { name: 'Sign in to the project' }).click();
-    await page.getByRole('heading', { name: 'Submissions' }).waitFor();
-    guarded.takeProblems();
-    await page.goto(`${origin}/dashboard${path}`);
-    page.setDefaultTimeout(20_000);
-    await use(guarded);
-  });
-}
 
 t.test('the operator signs in with the token and out again', async (t) => {
   await browser.visit(t, { origin }, async ({ page, takeProblems }) => {
@@ -126,131 +74,26 @@ t.test('a key that is made in the dashboard submits, and its submission shows by
   });
 });
 
-const HOSTILE = '<img src=x onerror="window.wasRun=1"><script>window.wasRun=1</script>\u202Egnp.exe';
-
-async function submit(metadata: Record<string, string>, more = {}, apiKey = key.key): Promise<string> {
-  const body = { artifact: { sha256: 'cd'.repeat(32) }, metadata: { schema: 'purl', ...metadata }, ...more };
-  const { status, json } = await app.rest('/v1/attestations', { apiKey, body });
-  t.equal(status, 201);
-  return String(json.id);
-}
-
-t.test(
-  'metadata of markup, scripts and bidirectional text is shown as text, corrected and erased',
-  async (t) => {
-    const id = await submit({ purl: HOSTILE, note: HOSTILE }, { validation: 'lenient' });
-    await app.drain();
-    await signedIn(t, '/submissions', async ({ page }) => {
-      await page.getByText(id).waitFor();
-      await assertGood(t, page, 'submissions');
-      await page.getByText(id).click();
-      await page.getByText('<script>window.wasRun=1</script>').first().waitFor();
-      t.equal(await page.evaluate('window.wasRun'), undefined);
-      t.notMatch(await page.evaluate('document.body.textContent'), '\u202e');
-      await page.getByRole('button', { name: 'Correct' }).click();
-      await page.getByLabel('Metadata (JSON)').fill('{');
-      await page.getByText('This is not a JSON object.').waitFor();
-      await page.getByLabel('Metadata (JSON)').fill('{"schema": "purl", "purl": "pkg:npm/left-pad@1.3.0"}');
-      await assertGood(t, page, 'correct');
-      await page.getByRole('button', { name: 'Correct it' }).click();
-      await page.getByText('valid', { exact: true }).waitFor();
-      const download = page.waitForEvent('download');
-      await page.getByRole('button', { name: 'Proof bundle' }).click();
-      t.equal((await download).suggestedFilename(), `${id}.bundle.json`);
-      await page.getByRole('button', { name: 'Erase metadata' }).click();
-      await assertGood(t, page, 'redact');
-      await page.getByRole('button', { name: 'Erase for good' }).click();
-      await page.getByText('The proof of the file stays valid').waitFor();
-      await assertGood(t, page, 'redacted');
-    });
-  },
-);
-
-t.test('a file finds its submissions without leaving the browser', async (t) => {
-  const file = Buffer.from('the artifact');
-  const sha256 = createHash('sha256').update(file).digest('hex');
-  const body = { artifact: { sha256 }, metadata: { schema: 'purl', purl: 'pkg:npm/found@1.0.0' } };
-  const { json } = await app.rest('/v1/attestations', { apiKey: key.key, body });
-  await signedIn(t, '/submissions', async ({ page }) => {
-    await page.locator('input[type=file]').setInputFiles({ name: 'a.bin', mimeType: 'x/y', buffer: file });
-    await page.getByText(sha256).waitFor();
-    await page.getByRole('article', { name: String(json.id) }).waitFor();
-    t.equal(await page.getByRole('article').count(), 1);
-    await page.getByRole('button', { name: 'Show all' }).click();
-    await page.getByLabel('Find by id or SHA-256').fill(String(json.id));
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Submission', exact: true }).waitFor();
-  });
-});
-
-t.test('batches, witnesses and the log', async (t) => {
-  await signedIn(t, '/batches', async ({ page }) => {
-    await page.getByRole('region', { name: 'Batches by witness' }).waitFor();
-    await page.getByRole('heading', { name: 'Size of the log' }).waitFor();
-    await page.getByRole('table', { name: 'Witnesses' }).waitFor();
-    await page.locator('.chart canvas').waitFor();
-    t.match(await page.getByLabel('checkpoint', { exact: true }).textContent(), /^live\.log\.example\.com\n/);
-    await assertGood(t, page, 'batches');
-  });
-});
-
-t.test('a webhook is added, tested, looked into and redelivered', async (t) => {
-  const receiver = await startReceiver(t);
-  receiver.behave(answering(500, 'no, thank you'));
-  await signedIn(t, '/webhooks', async ({ page }) => {
-    await page.getByRole('heading', { name: 'No webhooks' }).waitFor();
-    await page.getByRole('button', { name: 'Add webhook' }).click();
-    await page.getByLabel('Address').fill(`${receiver.url}/hook`);
-    await assertGood(t, page, 'add-webhook');
-    await page.getByRole('dialog').getByRole('button', { name: 'Add webhook' }).click();
-    const secret = (await page.getByLabel('secret', { exact: true }).textContent()) ?? '';
-    app.recorder.secrets.add(secret);
-    receiver.trust(secret);
-    await page.getByRole('button', { name: 'I have copied it' }).click();
-    await assertGood(t, page, 'webhooks');
-    await page.getByRole('link', { name: `${receiver.url}/hook` }).click();
-    await page.getByRole('button', { name: 'Send a test event' }).click();
-    await page.getByText(/^500, \d+ ms$/).waitFor();
-    await assertGood(t, page, 'webhook');
-    await page.getByRole('button', { name: /^Show attempts of/ }).click();
-    await page.getByText('no, thank you').waitFor();
-    await assertGood(t, page, 'delivery');
-    receiver.behave(answering(204));
-    await page.getByRole('button', { name: 'Redeliver', exact: true }).click();
-    await page.getByRole('dialog').getByText('204').waitFor();
-    await page.getByRole('button', { name: 'Close' }).click();
-    await page.getByRole('button', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete it' }).click();
-    await page.getByRole('heading', { name: 'Webhooks' }).waitFor();
-  });
-});
-
-t.test('exports show their history and lag, and are added and stopped', async (t) => {
-  const { url } = await startStore(t);
-  const { code } = await rest.call(ExportService.method.createExport, exportTo(url), key.key);
-  t.equal(code, 'ok');
-  await submit({ purl: 'pkg:npm/exported@1.0.0' });
-  await app.drain();
-  await signedIn(t, '/exports', async ({ page }) => {
-    await page.getByRole('table', { name: 'Objects' }).waitFor();
-    await page.getByRole('button', { name: 'Test the destination' }).click();
-    await page.getByText('The destination can be written.').waitFor();
-    await assertGood(t, page, 'exports');
-    await page.getByRole('button', { name: 'Add export' }).click();
-    await page.getByLabel('bucket', { exact: true }).fill('no-such-bucket');
-    await assertGood(t, page, 'add-export');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByRole('button', { name: 'Stop it' }).click();
-    await page.getByText('stopped', { exact: true }).waitFor();
-  });
-});
+testSubmissions(t, scene);
+testFollowing(t, scene);
 
 t.test('usage against limits, and the audit log with its filters', async (t) => {
   await signedIn(t, '/usage', async ({ page }) => {
     await page.locator('.chart canvas').first().waitFor();
     await page.getByRole('table', { name: 'Usage by day' }).waitFor();
     await page.getByRole('meter').first().waitFor();
+    await page
+      .getByText(/^Limit: [\d,]+ a day, of \d+ keys together/)
+      .first()
+      .waitFor();
+    await page.getByRole('radio', { name: 'Fit limit' }).first().click();
+    await page.locator('.u-legend').getByText('Limit').waitFor();
+    await page.locator('.chart .u-over').first().hover();
+    await page
+      .locator('.chart-hover')
+      .first()
+      .getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/)
+      .waitFor();
     await assertGood(t, page, 'usage');
     await page.getByRole('radio', { name: 'By hour' }).click();
     await page.getByRole('table', { name: 'Usage by hour' }).waitFor();
@@ -283,38 +126,77 @@ t.test('keys are rotated and revoked', async (t) => {
   });
 });
 
-t.test('another site cannot act with the session, and nobody can frame the page', async (t) => {
-  const { headers } = await app.rest('/dashboard');
-  t.match(headers['content-security-policy'], /default-src 'none'.*frame-ancestors 'none'/);
-  t.notMatch(headers['content-security-policy'], 'unsafe');
-  t.match(headers, {
-    'x-frame-options': 'DENY',
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-cache',
+t.test('the operator sets public look-up and makes a sign-in link', async (t) => {
+  const id = await submit({ purl: 'pkg:npm/public@1.0.0' });
+  await app.drain();
+  t.equal((await app.rest(`/verify/bundle/${id}`)).status, 404);
+  await signedIn(t, '/project', async ({ page }) => {
+    await page.getByText('As the service is set').waitFor();
+    t.equal(await page.getByRole('button', { name: 'Save' }).count(), 0, 'its own sessions only read them');
+    await assertGood(t, page, 'own-project');
   });
-  const rpc = `${origin}/attestation.admin.v1.ApiKeyService/RevokeApiKey`;
-  const attack = `<form method="post" enctype="text/plain" action="${rpc}"><input name='{"id":"${key.id}","x":"' value='"}'></form>
-    <script>fetch('${rpc}', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"id":"${key.id}"}' })
-      .catch(() => {}); document.forms[0].submit()</script>`;
-  const site = createServer((_request, response) =>
-    response.setHeader('content-type', 'text/html').end(attack),
-  ).listen(0, '127.0.0.1');
-  t.teardown(() => site.close());
-  await signedIn(t, '/keys', async ({ page, takeProblems }) => {
-    const { port } = site.address() as AddressInfo;
-    const foreign = await page.context().newPage();
-    const answered = foreign.waitForResponse(
-      (response) => response.request().isNavigationRequest() && response.url() === rpc,
-    );
-    await foreign.goto(`http://127.0.0.1:${port}/`);
-    t.not((await answered).status(), 200);
-    await page.goto(`${origin}/dashboard/keys`);
-    await page.getByRole('heading', { name: 'API keys' }).waitFor();
-    takeProblems();
+  await asOperator(t, '/project', async ({ page }) => {
+    await page.getByRole('button', { name: 'Public look-up' }).click();
+    await page.getByRole('option', { name: 'On: those who have a file find its proofs' }).click();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    await assertGood(t, page, 'project');
+    await page.getByRole('button', { name: 'Make a sign-in link' }).click();
+    const link = (await page.getByLabel('sign-in link', { exact: true }).textContent()) ?? '';
+    app.recorder.secrets.add(link.slice(link.indexOf('#') + 1));
+    await assertGood(t, page, 'sign-in-link');
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByRole('button', { name: 'End all sessions' }).click();
+    await page.getByRole('button', { name: 'End them' }).click();
+    await page.getByText(/ and 1 links were ended/).waitFor();
+    await page.getByRole('link', { name: 'audit log', exact: true }).click();
+    await page.getByRole('cell', { name: 'project.changed' }).first().waitFor();
+    await page.getByText('public_lookup').first().waitFor();
   });
-  t.match(await admin.ask(ApiKeyService.method.getApiKey, { id: key.id }), {
-    status: 'API_KEY_STATUS_ACTIVE',
-  });
+  t.equal((await app.rest(`/verify/bundle/${id}`)).status, 200);
+});
+
+t.test('a key is made with the keyboard alone on a narrow screen, and the focus comes back', async (t) => {
+  const focused = `(({ ariaLabel, textContent, labels }) => (labels?.[0]?.textContent ?? (ariaLabel || textContent)).trim())(document.activeElement)`;
+  await signedIn(
+    t,
+    '/keys',
+    async ({ page }) => {
+      await page.getByRole('heading', { name: 'API keys' }).waitFor();
+      const tabTo = async (name: string) => {
+        for (let i = 0; i < 60; i++) {
+          if ((await page.evaluate(focused)) === name) return;
+          await page.keyboard.press('Tab');
+        }
+        t.fail(`${name} is not reached`);
+      };
+      await page.keyboard.press('Tab');
+      t.equal(await page.evaluate(focused), 'Skip to content');
+      await page.keyboard.press('Enter');
+      await tabTo('Create key');
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog').waitFor();
+      t.equal(await page.evaluate(focused), 'Name', 'the focus is in the dialog');
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await until('the focus is back', async () => (await page.evaluate(focused)) === 'Create key');
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('by keyboard');
+      await page.keyboard.press('Enter');
+      const secret = await page.getByLabel('API key', { exact: true }).textContent();
+      app.recorder.secrets.add(secret ?? '');
+      await tabTo('I have copied it');
+      await page.keyboard.press('Enter');
+      await page.getByText('by keyboard').waitFor();
+      await assertGood(t, page, 'keys-narrow');
+      await page.keyboard.press('Home');
+      await page.getByRole('link', { name: 'Project', exact: true }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Settings' }).waitFor();
+      t.equal(await page.evaluate('document.activeElement.id'), 'content', 'the focus is in the new page');
+    },
+    { width: 360 },
+  );
 });
 
 t.test('errors say what failed, and the page goes on', async (t) => {

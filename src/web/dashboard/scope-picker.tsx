@@ -6,6 +6,7 @@ import type { Scope } from './transport.js';
 import { Choice } from './ui/choice.js';
 import { safe } from './ui/safe.js';
 import { Segments } from './ui/segments.js';
+import { useEveryRow } from './use-every-row.js';
 
 type Props = { session: Session; scope: Scope; onChange: (scope: Scope) => void };
 
@@ -39,14 +40,13 @@ function ProjectChoice({ scope, onChange }: Omit<Props, 'session'>) {
     { limit: 200, cursor: '' },
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
-  const projects = list.data?.pages.flatMap(({ data }) => data) ?? [];
+  const projects = useEveryRow(list);
   const oldest = projects.at(-1)?.id;
   const isKnown = projects.some(({ id }) => id === scope.projectId);
-  const { hasNextPage, isFetching, fetchNextPage } = list;
+  const isRead = !list.hasNextPage && !list.isFetching;
   useEffect(() => {
-    if (hasNextPage && !isFetching) void fetchNextPage();
-    else if (!isKnown && oldest !== undefined) onChange({ ...scope, projectId: oldest });
-  }, [hasNextPage, isFetching, fetchNextPage, isKnown, oldest, scope, onChange]);
+    if (isRead && !isKnown && oldest !== undefined) onChange({ ...scope, projectId: oldest });
+  }, [isRead, isKnown, oldest, scope, onChange]);
   return (
     <Choice
       label="Project"

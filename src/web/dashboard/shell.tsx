@@ -1,7 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { TransportProvider, useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { lazy, type RefObject, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { type Session, SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
 import { ScopeProvider } from './scope.js';
@@ -22,6 +22,7 @@ const WebhooksPage = lazy(async () => ({
 const WebhookPage = lazy(async () => ({ default: (await import('./webhooks/webhook-page.js')).WebhookPage }));
 const ExportsPage = lazy(async () => ({ default: (await import('./exports/exports-page.js')).ExportsPage }));
 const UsagePage = lazy(async () => ({ default: (await import('./usage/usage-page.js')).UsagePage }));
+const ProjectPage = lazy(async () => ({ default: (await import('./project/project-page.js')).ProjectPage }));
 const AuditPage = lazy(async () => ({ default: (await import('./audit/audit-page.js')).AuditPage }));
 
 const PAGES = [
@@ -32,6 +33,7 @@ const PAGES = [
   ['/exports', 'Exports'],
   ['/usage', 'Usage and limits'],
   ['/audit', 'Audit log'],
+  ['/project', 'Project'],
 ] as const;
 
 const KEPT = 'scope';
@@ -64,7 +66,7 @@ export function Shell({ session }: { session: Session }) {
         <SignOut />
       </header>
       <Navigation />
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} ref={useFocusOnNavigation()}>
         <TransportProvider transport={transport}>
           <ScopeProvider value={scoped}>
             {scope.projectId === '' ? (
@@ -79,10 +81,28 @@ export function Shell({ session }: { session: Session }) {
   );
 }
 
+/** The place that gets the focus with each new page, so that keyboards and screen readers go on from there. */
+function useFocusOnNavigation(): RefObject<HTMLElement> {
+  const [location] = useLocation();
+  const place = useRef<HTMLElement>(null);
+  const shown = useRef(location);
+  useEffect(() => {
+    if (shown.current !== location) place.current?.focus({ preventScroll: true });
+    shown.current = location;
+  }, [location]);
+  return place;
+}
+
 function Navigation() {
   const [location] = useLocation();
+  const nav = useRef<HTMLElement>(null);
+  const current = PAGES.findIndex(([path]) => location.startsWith(path));
+  useEffect(() => {
+    // On narrow screens the pages scroll sideways.
+    nav.current?.children[current]?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [current]);
   return (
-    <nav className="side" aria-label="Pages">
+    <nav className="side" aria-label="Pages" ref={nav}>
       {PAGES.map(([path, name]) => (
         <Link key={path} href={path} aria-current={location.startsWith(path) ? 'page' : undefined}>
           {name}
@@ -105,6 +125,7 @@ function Pages() {
         <Route path="/exports" component={ExportsPage} />
         <Route path="/usage" component={UsagePage} />
         <Route path="/audit" component={AuditPage} />
+        <Route path="/project" component={ProjectPage} />
         <Route>
           <Redirect to="/submissions" replace />
         </Route>

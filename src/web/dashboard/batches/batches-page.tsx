@@ -1,18 +1,16 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
-import { lazy, Suspense } from 'react';
 import { WitnessService } from '../../../../gen/attestation/admin/v1/witnesses_pb.js';
-import { type Batch, BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
-import { Copyable } from '../ui/copy.js';
+import { BatchService } from '../../../../gen/attestation/v1/batches_pb.js';
 import { PageHead } from '../ui/page-head.js';
 import { PageList } from '../ui/page-list.js';
 import { Empty, ErrorState, Loading } from '../ui/states.js';
+import { Log } from './log.js';
 import { Matrix } from './matrix.js';
 import { Witnesses } from './witnesses.js';
 
-const SizeChart = lazy(async () => ({ default: (await import('./size-chart.js')).SizeChart }));
 const POLL_MS = 5_000;
 
-/** The batches of the project against their witnesses, the size of the log, its checkpoint and its epochs. */
+/** The batches of the project against their witnesses, the log that they are in, and the witnesses' health. */
 export function BatchesPage() {
   const pages = useInfiniteQuery(
     BatchService.method.listBatches,
@@ -20,7 +18,8 @@ export function BatchesPage() {
     {
       pageParamKey: 'cursor',
       getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
-      refetchInterval: POLL_MS,
+      // As many pages as are shown are read each time.
+      refetchInterval: ({ state }) => POLL_MS * (state.data?.pages.length ?? 1),
     },
   );
   return (
@@ -32,54 +31,14 @@ export function BatchesPage() {
       <PageList
         what="batches"
         pages={pages}
+        more="Show older batches"
         empty={<Empty title="No batches yet">A batch is sealed within seconds of a submission.</Empty>}
       >
-        {(batches) => <Log batches={batches} />}
+        {(batches) => <Matrix batches={batches} />}
       </PageList>
+      <Log />
       <WitnessHealth />
     </>
-  );
-}
-
-function Log({ batches }: { batches: Batch[] }) {
-  const [newest] = batches;
-  return (
-    <>
-      <Matrix batches={batches} />
-      <div className="cards">
-        <section className="card" aria-labelledby="size">
-          <h2 id="size">Size of the log</h2>
-          <Suspense fallback={<Loading what="the chart" />}>
-            <SizeChart batches={batches} />
-          </Suspense>
-        </section>
-        <section className="card" aria-labelledby="checkpoint">
-          <h2 id="checkpoint">Newest checkpoint</h2>
-          <p className="hint">
-            Of the newest batch above. The first line is the log’s origin: a new epoch has a new one.
-          </p>
-          <Copyable label="checkpoint" text={newest?.checkpoint ?? ''} />
-          <Epochs batches={batches} />
-        </section>
-      </div>
-    </>
-  );
-}
-
-/** The logs that the batches are in, the present one first. */
-function Epochs({ batches }: { batches: Batch[] }) {
-  const origins = [...new Set(batches.map(({ checkpoint }) => checkpoint.split('\n', 1)[0] ?? ''))];
-  return (
-    <dl>
-      <dt>{origins.length === 1 ? 'Epoch' : 'Epochs'}</dt>
-      <dd>
-        {origins.map((origin) => (
-          <code key={origin} className="sub">
-            {origin}
-          </code>
-        ))}
-      </dd>
-    </dl>
   );
 }
 

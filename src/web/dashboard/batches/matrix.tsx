@@ -28,7 +28,7 @@ export function Matrix({ batches }: { batches: Batch[] }) {
   const names = [...new Set(batches.flatMap(({ witnesses }) => witnesses.map(({ name }) => name)))];
   return (
     <Scrollable className="table-box matrix" label="Batches by witness">
-      <table>
+      <table aria-label="Batches by witness">
         <thead>
           <tr>
             <th scope="col">Batch</th>

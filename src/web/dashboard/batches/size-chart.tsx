@@ -1,24 +1,34 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { useMemo } from 'react';
-import type { Batch } from '../../../../gen/attestation/v1/batches_pb.js';
+import type { Log } from '../../../../gen/attestation/admin/v1/logs_pb.js';
 import { Chart, type Series } from '../ui/chart.js';
+import { count } from '../ui/count.js';
 
-/** The size of the log at each batch that is listed. */
-export function SizeChart({ batches }: { batches: Batch[] }) {
-  const { times, series } = useMemo(() => {
-    const ascending = batches.toReversed().filter(({ sealedAt }) => sealedAt !== undefined);
-    const sizes: Series = {
-      name: 'Leaves',
-      values: ascending.map(({ treeSize }) => Number(treeSize)),
-      colour: '--accent',
-    };
-    return {
-      times: ascending.map(({ sealedAt }) => (sealedAt === undefined ? 0 : timestampMs(sealedAt) / 1000)),
-      series: [sizes],
-    };
-  }, [batches]);
-  const last = batches[0]?.treeSize ?? 0n;
-  return (
-    <Chart label={`The log has grown to ${last.toLocaleString()} leaves`} times={times} series={series} />
+/** The size of the log from its first batch on, a line for each epoch. */
+export function SizeChart({ epochs }: { epochs: Log[] }) {
+  const { times, series } = useMemo(() => linesOf(epochs.toReversed()), [epochs]);
+  const { epoch = 1, treeSize = 0n } = epochs[0] ?? {};
+  const label = `Epoch ${epoch} of the log has grown to ${count(treeSize, 'leaf', 'leaves')}; the epochs are listed beside`;
+  return <Chart label={label} times={times} series={series} />;
+}
+
+/** All times of all epochs, ascending, and of each epoch the sizes at its own times. */
+function linesOf(epochs: Log[]): { times: number[]; series: Series[] } {
+  const sizes = epochs.map(
+    ({ sizes }) => new Map(sizes.map(({ sealedAt, treeSize }) => [secondsOf(sealedAt), Number(treeSize)])),
   );
+  const times = [...new Set(sizes.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
+  const series = epochs.map(
+    ({ epoch }, i): Series => ({
+      name: epochs.length === 1 ? 'Leaves' : `Leaves of epoch ${epoch}`,
+      as: 'steps',
+      colour: i === epochs.length - 1 ? '--accent' : '--muted',
+      values: times.map((time) => sizes[i]?.get(time) ?? null),
+    }),
+  );
+  return { times, series };
+}
+
+function secondsOf(at: Log['sizes'][number]['sealedAt']): number {
+  return at === undefined ? 0 : timestampMs(at) / 1000;
 }

@@ -103,8 +103,7 @@ function Actions({ id }: { id: string }) {
         <Confirm
           title="Stop the export?"
           action="Stop it"
-          isPending={stop.isPending}
-          error={stop.error}
+          change={stop}
           onClose={close}
           onConfirm={() => stop.mutate({ id }, { onSuccess: close })}
         >

@@ -77,8 +77,7 @@ function Revoke({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
     <Confirm
       title={`Revoke ${safe(apiKey.name)}?`}
       action="Revoke key"
-      isPending={revoke.isPending}
-      error={revoke.error}
+      change={revoke}
       onClose={onClose}
       onConfirm={() => revoke.mutate({ id: apiKey.id }, { onSuccess: onClose })}
     >

@@ -26,10 +26,15 @@ export function FindSubmission({ sha256, onSha256 }: Props) {
     else setNote('An id is sub_ and 26 characters; a SHA-256 is 64 hex digits.');
   };
   const take = async (file: File) => {
-    setNote(`Hashing ${safe(file.name)}…`);
-    const hex = await hashFile(file, (done) => setNote(`Hashing ${safe(file.name)}: ${done} %`));
-    setNote(`${safe(file.name)} has the SHA-256 ${hex}`);
-    onSha256(hex);
+    const name = safe(file.name);
+    setNote(`Hashing ${name}…`);
+    try {
+      const hex = await hashFile(file, (done) => setNote(`Hashing ${name}: ${done} %`));
+      setNote(`${name} has the SHA-256 ${hex}`);
+      onSha256(hex);
+    } catch {
+      setNote(`${name} cannot be read.`);
+    }
   };
   return (
     <DropZone

@@ -8,6 +8,7 @@ import type { Batch } from '../../../../gen/attestation/v1/batches_pb.js';
 import { fromHex, toHex } from '../../../proof/bytes/encoding.js';
 import { nodeHash } from '../../../proof/log/merkle.js';
 import { count } from '../ui/count.js';
+import { Scrollable } from '../ui/scrollable.js';
 import { ErrorState, Loading } from '../ui/states.js';
 
 const HAS_BUNDLE: readonly SubmissionStatus[] = [SubmissionStatus.WITNESSED, SubmissionStatus.PARTIAL];
@@ -76,22 +77,24 @@ function Tree({ levels, size, batch }: { levels: Level[]; size: bigint; batch: B
         {count(size, 'leaf', 'leaves')}.
         {says ? ' Computed in this browser, it is the root of the batch.' : ''}
       </p>
-      <svg
-        className="path"
-        viewBox={`0 0 ${MIDDLE * 2} ${height}`}
-        role="img"
-        aria-label={`Merkle path to the root ${root}`}
-      >
-        {levels.map((level, at) => (
-          <Joint
-            key={toHex(level.own)}
-            level={level}
-            y={yOf(at)}
-            isTop={at === levels.length - 1}
-            isLeaf={at === 0}
-          />
-        ))}
-      </svg>
+      <Scrollable label="Drawing of the path" className="path-box">
+        <svg
+          className="path"
+          viewBox={`0 0 ${MIDDLE * 2} ${height}`}
+          role="img"
+          aria-label={`Merkle path to the root ${root}`}
+        >
+          {levels.map((level, at) => (
+            <Joint
+              key={toHex(level.own)}
+              level={level}
+              y={yOf(at)}
+              isTop={at === levels.length - 1}
+              isLeaf={at === 0}
+            />
+          ))}
+        </svg>
+      </Scrollable>
     </>
   );
 }

@@ -9,8 +9,7 @@ export function Redact({ submission, onClose }: { submission: Submission; onClos
     <Confirm
       title="Erase the metadata?"
       action="Erase for good"
-      isPending={redact.isPending}
-      error={redact.error}
+      change={redact}
       onClose={onClose}
       onConfirm={() => redact.mutate({ id: submission.id }, { onSuccess: onClose })}
     >

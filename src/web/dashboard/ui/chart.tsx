@@ -1,13 +1,14 @@
 import 'uplot/dist/uPlot.min.css';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useSyncExternalStore } from 'react';
 import uPlot from 'uplot';
+import { hoverBox } from './chart-hover.js';
 
-/** A line of a chart: its name, a value for each time, and whether it is drawn as bars. */
+/** A line of a chart: its name, a value for each time, and how it is drawn; a line if nothing is said. */
 export type Series = {
   name: string;
   values: (number | null)[];
-  isBars?: boolean;
-  colour: '--accent' | '--wait' | '--bad';
+  as?: 'bars' | 'steps' | 'dashes';
+  colour: '--accent' | '--muted' | '--bad';
 };
 
 type Props = {
@@ -19,18 +20,35 @@ type Props = {
 };
 
 const HEIGHT = 240;
+const DARK = matchMedia('(prefers-color-scheme: dark)');
 const MINUTE = 60;
 const DAY = 86_400;
 const DATE = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+/** Short enough for an axis: 12,000 is 12K. */
+const NUMBER = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 4 });
 /** Steps of an axis of whole things. */
 const WHOLE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((power) =>
   [1, 2, 5].map((digit) => digit * 10 ** power),
 );
 
-/** A chart over time, in the colours of the page. */
+/** A chart over time, in the colours of the page: a canvas keeps those that it was drawn in. */
 export function Chart({ label, times, series }: Props) {
+  const isDark = useSyncExternalStore(onSchemeChange, () => DARK.matches);
+  return (
+    <div className="chart" role="img" aria-label={label}>
+      <Plot key={String(isDark)} times={times} series={series} />
+    </div>
+  );
+}
+
+function onSchemeChange(changed: () => void): () => void {
+  DARK.addEventListener('change', changed);
+  return () => DARK.removeEventListener('change', changed);
+}
+
+function Plot({ times, series }: Omit<Props, 'label'>) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = box.current;
@@ -43,7 +61,7 @@ export function Chart({ label, times, series }: Props) {
       plot.destroy();
     };
   }, [times, series]);
-  return <div className="chart" ref={box} role="img" aria-label={label} />;
+  return <div ref={box} aria-hidden="true" />;
 }
 
 function draw(element: HTMLElement, times: number[], series: Series[]): uPlot {
@@ -58,6 +76,7 @@ function draw(element: HTMLElement, times: number[], series: Series[]): uPlot {
     },
     legend: { show: series.length > 1, live: false },
     cursor: { drag: { setScale: false } },
+    plugins: [hoverBox(series.map(({ name }) => name))],
   };
   return new uPlot(options, [times, ...series.map(({ values }) => values)], element);
 }
@@ -69,7 +88,7 @@ function padded(
   min: number,
   max: number,
 ): [number, number] {
-  const room = series.some(({ isBars }) => isBars) ? (second - first) / 2 : 0;
+  const room = series.some((one) => one.as === 'bars') ? (second - first) / 2 : 0;
   return min === max ? [min - 1, max + 1] : [min - room, max + room];
 }
 
@@ -82,15 +101,26 @@ function axesOf(element: HTMLElement): uPlot.Axis[] {
   };
   return [
     { ...axis, values, space: 72 },
-    { ...axis, size: 64, incrs: WHOLE },
+    {
+      ...axis,
+      size: 64,
+      incrs: WHOLE,
+      values: (_plot, splits) => splits.map((value) => NUMBER.format(value)),
+    },
   ];
 }
 
-function lineOf(element: HTMLElement, { name, isBars, colour }: Series): uPlot.Series {
+function lineOf(element: HTMLElement, { name, as, colour }: Series): uPlot.Series {
   const stroke = colourOf(element, colour);
-  const bars = isBars ? uPlot.paths.bars?.({ size: [0.7, 48] }) : undefined;
-  if (bars === undefined) return { label: name, stroke, width: 2 };
-  return { label: name, stroke, fill: stroke, width: 0, points: { show: false }, paths: bars };
+  const { bars, stepped } = uPlot.paths;
+  if (as === 'bars' && bars !== undefined) {
+    const paths = bars({ size: [0.7, 48] });
+    return { label: name, stroke, fill: stroke, width: 0, points: { show: false }, paths };
+  }
+  const line = { label: name, stroke, width: 2 };
+  if (as === 'dashes') return { ...line, dash: [8, 6], points: { show: false } };
+  // A size holds until the next one.
+  return as === 'steps' && stepped !== undefined ? { ...line, paths: stepped({ align: 1 }) } : line;
 }
 
 /** A colour of the page as canvas understands it: without `light-dark()`. */

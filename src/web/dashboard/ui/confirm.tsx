@@ -9,13 +9,14 @@ type Props = {
   action: string;
   onConfirm: () => void;
   onClose: () => void;
-  isPending: boolean;
-  error: unknown;
+  /** What is done. */
+  change: { isPending: boolean; error: unknown };
   children: ReactNode;
 };
 
 /** Asks before something that cannot be undone. */
-export function Confirm({ title, action, onConfirm, onClose, isPending, error, children }: Props) {
+export function Confirm({ title, action, onConfirm, onClose, change, children }: Props) {
+  const { isPending, error } = change;
   return (
     <Dialog title={title} onClose={onClose}>
       {children}

@@ -22,6 +22,9 @@ export function Copyable({ text, label }: { text: string; label: string }) {
       <Button onPress={() => void copy()} aria-label={`${word} ${label}`}>
         {word}
       </Button>
+      <span className="sr" role="status">
+        {word === 'Copy' ? '' : `${word} ${label}`}
+      </span>
     </div>
   );
 }

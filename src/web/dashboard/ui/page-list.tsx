@@ -13,10 +13,17 @@ type Pages<T> = {
   refetch: () => unknown;
 };
 
-type Props<T> = { what: string; pages: Pages<T>; empty: ReactNode; children: (rows: T[]) => ReactNode };
+type Props<T> = {
+  what: string;
+  pages: Pages<T>;
+  /** What the button says that reads the next page. */
+  more?: string;
+  empty: ReactNode;
+  children: (rows: T[]) => ReactNode;
+};
 
 /** A list read page by page, in all its states. */
-export function PageList<T>({ what, pages, empty, children }: Props<T>) {
+export function PageList<T>({ what, pages, more = 'Show more', empty, children }: Props<T>) {
   if (pages.isPending) return <Loading what={what} />;
   if (pages.data === undefined) return <ErrorState error={pages.error} onRetry={pages.refetch} />;
   const rows = pages.data.pages.flatMap(({ data }) => data);
@@ -27,7 +34,7 @@ export function PageList<T>({ what, pages, empty, children }: Props<T>) {
       {pages.hasNextPage ? (
         <p className="more">
           <Button onPress={() => void pages.fetchNextPage()} isDisabled={pages.isFetchingNextPage}>
-            {pages.isFetchingNextPage ? 'Loading…' : 'Show more'}
+            {pages.isFetchingNextPage ? 'Loading…' : more}
           </Button>
         </p>
       ) : null}

@@ -15,10 +15,10 @@ export function Loading({ what }: { what: string }) {
 /** What shows where there is nothing, with what to do about it. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
-    <section className="state empty">
+    <div className="state empty" role="status">
       <h2>{title}</h2>
       <p>{children}</p>
-    </section>
+    </div>
   );
 }
 

@@ -1,9 +1,9 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { useMemo } from 'react';
 import type { Usage, UsageInWindow } from '../../../../gen/attestation/admin/v1/usage_pb.js';
-import { Chart, type Series } from '../ui/chart.js';
 import { type Column, DataTable } from '../ui/data-table.js';
 import { Time } from '../ui/time.js';
+import { LimitChart } from './limit-chart.js';
 
 const SHOWN = { day: 30, hour: 48 } as const;
 const SECONDS = { day: 86_400, hour: 3_600 } as const;
@@ -14,24 +14,20 @@ const COLUMNS: Column<UsageInWindow>[] = [
   { id: 'reads', header: 'Reads', cell: ({ row }) => row.original.reads.toLocaleString() },
 ];
 
-/** Submissions and reads by window: a chart of each, and the figures as a table. */
-export function UsageChart({ usage, window }: { usage: Usage; window: 'day' | 'hour' }) {
+/** What active keys may do together, or one of them: `owner` says which. */
+export type WindowLimits = { submissions: number; reads: number; owner: string };
+
+type Props = { usage: Usage; window: 'day' | 'hour'; limits: WindowLimits };
+
+/** Submissions and reads by window: a chart of each against its limit, and the figures as a table. */
+export function UsageChart({ usage, window, limits }: Props) {
   const { times, submissions, reads } = useMemo(() => fill(usage.data, window), [usage.data, window]);
+  const shared = { window, times, owner: limits.owner };
   return (
     <>
       <div className="cards">
-        <section className="card" aria-labelledby="submissions-chart">
-          <h2 id="submissions-chart">Submissions by {window}</h2>
-          <Chart
-            label={`Submissions by ${window}; the table below has the figures`}
-            times={times}
-            series={submissions}
-          />
-        </section>
-        <section className="card" aria-labelledby="reads-chart">
-          <h2 id="reads-chart">Reads by {window}</h2>
-          <Chart label={`Reads by ${window}; the table below has the figures`} times={times} series={reads} />
-        </section>
+        <LimitChart {...shared} what="Submissions" used={submissions} limit={limits.submissions} />
+        <LimitChart {...shared} what="Reads" used={reads} limit={limits.reads} />
       </div>
       {usage.data.length === 0 ? null : (
         <DataTable
@@ -55,13 +51,10 @@ function fill(data: UsageInWindow[], window: 'day' | 'hour') {
   const now = Math.floor(Date.now() / 1000 / seconds) * seconds;
   const times = Array.from({ length: SHOWN[window] }, (_, i) => now - (SHOWN[window] - 1 - i) * seconds);
   const used = new Map(data.map((row) => [secondOf(row), row]));
-  const line = (name: string, pick: (row: UsageInWindow) => bigint, colour: Series['colour']): Series[] => [
-    { name, isBars: true, colour, values: times.map((time) => numberOf(used.get(time), pick)) },
-  ];
   return {
     times,
-    submissions: line('Submissions', (row) => row.submissions, '--accent'),
-    reads: line('Reads', (row) => row.reads, '--accent'),
+    submissions: times.map((time) => numberOf(used.get(time), (row) => row.submissions)),
+    reads: times.map((time) => numberOf(used.get(time), (row) => row.reads)),
   };
 }
 

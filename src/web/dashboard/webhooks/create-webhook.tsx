@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from 'react';
 import {
-  type EventType,
+  EventType,
   EventTypeSchema,
   type Webhook,
   WebhookService,
@@ -13,9 +13,10 @@ import { Field } from '../ui/field.js';
 import { ErrorState } from '../ui/states.js';
 import { useChange } from '../use-change.js';
 
-const NOT_SUBSCRIBED = /unspecified|test/;
+/** Tests are sent to every subscription. */
+const NOT_SUBSCRIBED: readonly number[] = [EventType.UNSPECIFIED, EventType.WEBHOOK_TEST];
 const EVENTS = EventTypeSchema.values
-  .filter(({ name }) => !NOT_SUBSCRIBED.test(name.toLowerCase()))
+  .filter(({ number }) => !NOT_SUBSCRIBED.includes(number))
   .map(({ number }) => enumName(EventTypeSchema, number));
 
 type Props = { onClose: () => void; onMade: (webhook: Webhook) => void };

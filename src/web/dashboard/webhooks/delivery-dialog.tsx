@@ -28,7 +28,7 @@ export function DeliveryDialog({ delivery: listed, onClose }: Props) {
   return (
     <Dialog title="Delivery" onClose={onClose}>
       <code>{delivery.id}</code>
-      <h3>Request</h3>
+      <h3>Body of the request</h3>
       <pre>{bodyOf(delivery)}</pre>
       <h3>Attempts</h3>
       {delivery.attempts.length === 0 ? <p>None yet.</p> : null}
@@ -57,7 +57,7 @@ function bodyOf({ event }: WebhookDelivery): string {
 }
 
 function Attempt({ attempt }: { attempt: WebhookAttempt }) {
-  const { number, at, durationMs, statusCode, error, answer } = attempt;
+  const { number, at, durationMs, statusCode, error, answer, requestHeaders } = attempt;
   const isGood = statusCode !== undefined && statusCode >= 200 && statusCode < 300;
   return (
     <section className="card">
@@ -71,7 +71,24 @@ function Attempt({ attempt }: { attempt: WebhookAttempt }) {
         <Time at={at} />, {durationMs} ms
       </p>
       {error ? <p>{safe(error)}</p> : null}
-      {answer ? <pre>{answer.split('\n').map(safe).join('\n')}</pre> : null}
+      {requestHeaders.length === 0 ? null : (
+        <details>
+          <summary>Request</summary>
+          <pre>{headOf(attempt)}</pre>
+        </details>
+      )}
+      {answer ? (
+        <>
+          <h5>Response</h5>
+          <pre>{answer.split('\n').map(safe).join('\n')}</pre>
+        </>
+      ) : null}
     </section>
   );
+}
+
+/** The request's line and headers; the service leaves signatures out. */
+function headOf({ url, requestHeaders }: WebhookAttempt): string {
+  const lines = requestHeaders.map(({ name, value }) => `${name}: ${value}`);
+  return [`POST ${url ?? '(where to was not recorded)'}`, ...lines].map(safe).join('\n');
 }

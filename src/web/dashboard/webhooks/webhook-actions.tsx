@@ -5,6 +5,7 @@ import { useLocation } from 'wouter';
 import { type Webhook, WebhookService, WebhookStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { Button } from '../ui/button.js';
 import { Confirm } from '../ui/confirm.js';
+import { count } from '../ui/count.js';
 import { ErrorState } from '../ui/states.js';
 import { useChange } from '../use-change.js';
 import { WebhookSecret } from './webhook-secret.js';
@@ -43,13 +44,18 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
           Delete
         </Button>
       </div>
+      <p role="status">
+        {again.data === undefined
+          ? ''
+          : `${count(again.data.redelivering ?? 0, 'delivery', 'deliveries')} to send again.`}
+        {test.data === undefined ? '' : ' The test event is the newest delivery below.'}
+      </p>
       {error === null ? null : <ErrorState error={error} />}
       {open === 'rotate' ? (
         <Confirm
           title="Make a new secret?"
           action="Make it"
-          isPending={rotate.isPending}
-          error={rotate.error}
+          change={rotate}
           onClose={close}
           onConfirm={() =>
             void rotate.mutateAsync({ id }).then(
@@ -77,8 +83,7 @@ function Delete({ id, onClose }: { id: string; onClose: () => void }) {
     <Confirm
       title="Delete the webhook?"
       action="Delete it"
-      isPending={remove.isPending}
-      error={remove.error}
+      change={remove}
       onClose={onClose}
       onConfirm={() => remove.mutate({ id })}
     >

@@ -36,7 +36,7 @@ export function WebhooksPage() {
   );
   return (
     <>
-      <PageHead title="Webhooks" hint="Addresses of yours that are told when a submission settles.">
+      <PageHead title="Webhooks" hint="Addresses of yours that receive an event when a submission settles.">
         <Button isPrimary onPress={() => setCreating(true)}>
           Add webhook
         </Button>
@@ -44,7 +44,7 @@ export function WebhooksPage() {
       <PageList
         what="webhooks"
         pages={pages}
-        empty={<Empty title="No webhooks">Add an https address that is to be told.</Empty>}
+        empty={<Empty title="No webhooks">Add an https address that receives events.</Empty>}
       >
         {(webhooks) => <DataTable label="Webhooks" columns={COLUMNS} data={webhooks} idOf={({ id }) => id} />}
       </PageList>

@@ -1,0 +1,73 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { lazy, Suspense } from 'react';
+import { type Log as LogEpoch, LogService } from '../../../../gen/attestation/admin/v1/logs_pb.js';
+import { environmentNumber } from '../../../protocol/environment.js';
+import { useScope } from '../scope.js';
+import { Copyable } from '../ui/copy.js';
+import { count } from '../ui/count.js';
+import { safe } from '../ui/safe.js';
+import { ErrorState, Loading } from '../ui/states.js';
+import { Time } from '../ui/time.js';
+
+const SizeChart = lazy(async () => ({ default: (await import('./size-chart.js')).SizeChart }));
+const POLL_MS = 15_000;
+
+/** The whole growth of the environment's log, its published checkpoint, and its epochs. */
+export function Log() {
+  const environment = environmentNumber(useScope().scope.environment);
+  const logs = useQuery(LogService.method.listLogs, { environment }, { refetchInterval: POLL_MS });
+  if (logs.isPending) return <Loading what="the log" />;
+  if (logs.data === undefined) return <ErrorState error={logs.error} onRetry={logs.refetch} />;
+  const { data: epochs } = logs.data;
+  const published = epochs.find(({ checkpoint }) => checkpoint !== '');
+  if (published === undefined) return null;
+  return (
+    <div className="cards">
+      <section className="card" aria-labelledby="size">
+        <h2 id="size">Size of the log</h2>
+        <Suspense fallback={<Loading what="the chart" />}>
+          <SizeChart epochs={epochs} />
+        </Suspense>
+      </section>
+      <section className="card" aria-labelledby="checkpoint">
+        <h2 id="checkpoint">Newest checkpoint</h2>
+        <p className="hint">What the log has signed last. Witnesses vouch for it.</p>
+        <Copyable label="checkpoint" text={safeLines(published.checkpoint)} />
+        <Epochs epochs={epochs} />
+      </section>
+    </div>
+  );
+}
+
+/** A checkpoint line by line: its lines are what is signed. */
+function safeLines(text: string): string {
+  return text.split('\n').map(safe).join('\n');
+}
+
+function Epochs({ epochs }: { epochs: LogEpoch[] }) {
+  return (
+    <dl>
+      {epochs.map(({ origin, epoch, createdAt, closedAt, frozenAt, treeSize }) => (
+        <div className="pair" key={origin}>
+          <dt>Epoch {epoch}</dt>
+          <dd>
+            <code>{safe(origin)}</code>
+            <span className="sub">
+              {count(treeSize, 'leaf', 'leaves')}, began <Time at={createdAt} />
+              {closedAt === undefined ? null : (
+                <>
+                  , closed <Time at={closedAt} />
+                </>
+              )}
+              {frozenAt === undefined ? null : (
+                <>
+                  , frozen <Time at={frozenAt} />
+                </>
+              )}
+            </span>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
