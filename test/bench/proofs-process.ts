@@ -1,11 +1,12 @@
 // A process that proves submissions of a filled database, picked at random, and prints what a proof and a bundle take.
 
 import { openLogCache } from '../../src/server/logs/log-cache.js';
+import { openFindSubmission } from '../../src/server/process/attestation-service.js';
 import { createBatchProofs } from '../../src/server/rpc/attestations/batch-proofs.js';
-import { renderBundle } from '../../src/server/rpc/attestations/bundles.js';
+import { createBundleRenderer } from '../../src/server/rpc/attestations/bundles.js';
 import { createProofTiles } from '../../src/server/rpc/attestations/proof-tiles.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
-import { findSubmissions, type SubmissionRow } from '../../src/server/store/submissions/submissions.js';
+import type { SubmissionRow } from '../../src/server/store/submissions/submissions.js';
 import { pickIds } from './fill.js';
 import { postgresCpuMs } from './postgres-cpu.js';
 
@@ -14,7 +15,8 @@ export type ProofCost = { cpuMicros: number; postgresMicros: number };
 
 /** `dir` holds the secrets of the service; `rows` says how many submissions its log has. */
 export type ProofsTask = { databaseUrl: string; dir: string; rows: number };
-export type ProofsResult = { proof: ProofCost; bundle: ProofCost };
+/** Of the look-up of a submission's row, then with its proof, and with its bundle. */
+export type ProofsResult = { row: ProofCost; proof: ProofCost; bundle: ProofCost };
 
 const CONCURRENT = 64;
 const PROVEN = 20_000;
@@ -23,23 +25,31 @@ const task = JSON.parse(process.argv[2] ?? '') as ProofsTask;
 const { databaseUrl } = task;
 const pool = connectPool({ url: databaseUrl, name: 'proofs', max: 4, statementTimeoutMs: 60_000 });
 const logCache = await openLogCache(pool);
-const found = await findSubmissions(pool, await pickIds(task, task.rows, PROVEN));
-const rows = Array.from({ length: PROVEN }, () => found[Math.floor(Math.random() * found.length)]!);
-const clock = () => performance.now();
+const ids = await pickIds(task, task.rows, PROVEN);
+const picked = Array.from({ length: PROVEN }, () => ids[Math.floor(Math.random() * ids.length)]!);
 const cost = async (work: (row: SubmissionRow) => Promise<unknown>) => {
+  const find = openFindSubmission(pool);
+  const prove = async (id: string) => {
+    const row = await find(id);
+    if (row === undefined) throw new Error(`there is no submission ${id}`);
+    await work(row);
+  };
   // Caches fill up and code is compiled with the first half.
-  const half = rows.length >> 1;
-  await forEach(rows.slice(0, half), work);
-  return measure(rows.length - half, () => forEach(rows.slice(half), work));
+  const half = picked.length >> 1;
+  await forEach(picked.slice(0, half), prove);
+  return measure(picked.length - half, () => forEach(picked.slice(half), prove));
 };
 const tiles = createProofTiles(pool);
-const proofs = createBatchProofs(pool, clock);
+const proofs = createBatchProofs(pool, () => performance.now());
+const render = createBundleRenderer({ logCache, tiles });
 const result: ProofsResult = {
-  proof: await cost((row) => tiles.prove(row.logId, row.logIndex, [row.batchTreeSize ?? 0])),
-  bundle: await cost(async (row) => {
-    const proof = await proofs.get(await logCache.getLog(row.logId), row.batchTreeSize ?? 0);
-    return renderBundle({ logCache, tiles }, row, proof);
-  }),
+  row: await cost(async () => {}),
+  proof: await cost(({ logId, logIndex, batchTreeSize, ownTiles }) =>
+    tiles.prove(logId, logIndex, [batchTreeSize ?? 0], ownTiles),
+  ),
+  bundle: await cost(async (row) =>
+    render(row, await proofs.get(await logCache.getLog(row.logId), row.batchTreeSize ?? 0)),
+  ),
 };
 console.log(JSON.stringify(result));
 await pool.end();
@@ -53,10 +63,10 @@ async function measure(count: number, work: () => Promise<void>): Promise<ProofC
   return { cpuMicros: (user + system) / count, postgresMicros: (postgresMs * 1000) / count };
 }
 
-async function forEach(rows: readonly SubmissionRow[], work: (row: SubmissionRow) => Promise<unknown>) {
-  const left = rows.values();
+async function forEach(ids: readonly string[], work: (id: string) => Promise<unknown>) {
+  const left = ids.values();
   const run = async () => {
-    for (const row of left) await work(row);
+    for (const id of left) await work(id);
   };
   await Promise.all(Array.from({ length: CONCURRENT }, run));
 }

@@ -8,8 +8,8 @@ import type { Services } from './services.js';
 export type ProofsMeasurement = ProofsResult & { leaves: number };
 
 /**
- * What the inclusion proof and the whole bundle of a submission cost that was not read lately: without HTTP, and without
- * the cache of bundles, so that logs of any size compare.
+ * What the inclusion proof and the whole bundle of a submission cost that was not read lately, with the look-up of its
+ * row: without HTTP, and without the cache of bundles, so that logs of any size compare.
  */
 export async function measureProofs(services: Services, options: Options): Promise<ProofsMeasurement> {
   const results: ProofsResult[] = [];
@@ -21,5 +21,10 @@ export async function measureProofs(services: Services, options: Options): Promi
     cpuMicros: median(results.map((result) => pick(result).cpuMicros)) ?? Number.NaN,
     postgresMicros: median(results.map((result) => pick(result).postgresMicros)) ?? Number.NaN,
   });
-  return { leaves: options.rows, proof: of(({ proof }) => proof), bundle: of(({ bundle }) => bundle) };
+  return {
+    leaves: options.rows,
+    row: of(({ row }) => row),
+    proof: of(({ proof }) => proof),
+    bundle: of(({ bundle }) => bundle),
+  };
 }

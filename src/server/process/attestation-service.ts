@@ -44,12 +44,17 @@ export function openReaders({
   logCache,
 }: Pick<AttestationParts, 'pool' | 'logCache'>): SubmissionReaders {
   return {
-    findSubmission: createBatchLoader(
-      async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-      GATHER,
-    ),
+    findSubmission: openFindSubmission(pool),
     bundles: createBundleReader(pool, logCache, () => performance.now()),
   };
+}
+
+/** Opens the look-up of submissions of any project. */
+export function openFindSubmission(pool: Pool): SubmissionReaders['findSubmission'] {
+  return createBatchLoader(
+    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+    GATHER,
+  );
 }
 
 /** Wires AttestationService over an open database. */

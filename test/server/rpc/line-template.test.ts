@@ -1,4 +1,4 @@
-/** The lines of an exported batch by their templates, beside those of the renderers of the API's answers. */
+/** What the API and exports write by templates, beside the renderers of their messages. */
 import { createHash } from 'node:crypto';
 import t from 'tap';
 import { MetadataState } from '../../../gen/attestation/v1/attestations_pb.js';
@@ -14,9 +14,11 @@ import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
 import { fillTemplate, makeTemplate } from '../../../src/server/json/template.js';
 import { sharedTexts } from '../../../src/server/rpc/attestations/batch-proofs.js';
+import { batchValues, createBundleWriter } from '../../../src/server/rpc/attestations/bundle-template.js';
 import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
 import { createLineRenderer, proofText } from '../../../src/server/rpc/attestations/line-template.js';
 import { submissionJson, submissionView } from '../../../src/server/rpc/attestations/submission-message.js';
+import { readResponse, submissionText } from '../../../src/server/rpc/attestations/submission-template.js';
 import type { ExportedRow } from '../../../src/server/store/submissions/exported-rows.js';
 import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
 import { ed25519, PROJECT } from '../../proof/sample.js';
@@ -69,6 +71,7 @@ function makeRow(logIndex: number): { row: SubmissionRow; exported: ExportedRow 
       batchStatus: null,
       witnessedAt: null,
       version: '',
+      ownTiles: null,
       projectChanges: 0,
     },
   };
@@ -125,13 +128,17 @@ function makeBatchOf(sizes: readonly number[], environment: Environment) {
 }
 
 const write = compileWriter(ProofBundleSchema);
+const unused = () => {
+  throw new Error('a message was asked for');
+};
 const KEYS = [bytes(91), bytes(91)];
 
 for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
-  t.test(`a line of a batch in trees of ${sizes} leaves is what the API answers`, async (t) => {
+  t.test(`texts of a batch in trees of ${sizes} leaves are those of their messages`, async (t) => {
     const environment = pick(Environment.LIVE, Environment.TEST);
     const { proof, readTile, leaves } = makeBatchOf(sizes, environment);
     const render = createLineRenderer({ proof, projectId: PROJECT });
+    const writeBundle = createBundleWriter();
     const folds = sizes.map((size) => createInclusionFold(size, proofText));
     const { id: batchId, status: batchStatus, witnessedAt } = proof.batch;
     // In order, and back again.
@@ -145,12 +152,26 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
       const view = submissionView({ ...row, batchId, batchStatus, witnessedAt });
       const statement = statementOf(row, environment);
       const { signature } = row;
-      const bundle = write(
-        assembleBundle(proof.prepared, { statement, signature, dsseKey, logIndex, inclusionProofs }),
-      );
-      const wanted = `{"submission":${submissionJson(view, environment)},"bundle":${bundle}}\n`;
-      const line = fillTemplate(template, values).toString();
-      if (line !== wanted) return t.equal(line, wanted, `leaf ${logIndex}`);
+      const leaf = { statement, signature, dsseKey, logIndex, inclusionProofs };
+      const bundle = write(assembleBundle(proof.prepared, leaf));
+      const submission = submissionJson(view, environment);
+      const bundleBytes = writeBundle(`${row.dsseKeyId}`, batchValues(proof.prepared, proof.texts), leaf);
+      const serialized = { json: () => ({ bytes: bundleBytes }), message: unused, logIndex };
+      const made = [
+        fillTemplate(template, values).toString(),
+        bundleBytes.toString(),
+        submissionText(view, environment),
+        Buffer.from(readResponse(view, environment).json().bytes).toString(),
+        Buffer.from(readResponse(view, environment, serialized).json().bytes).toString(),
+      ];
+      const wanted = [
+        `{"submission":${submission},"bundle":${bundle}}\n`,
+        bundle,
+        submission,
+        submission,
+        submissionJson(view, environment, { bundle: serialized }),
+      ];
+      if (made.join() !== wanted.join()) return t.same(made, wanted, `leaf ${logIndex}`);
     }
     return t.pass(`${order.length} lines`);
   });

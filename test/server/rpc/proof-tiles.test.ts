@@ -5,7 +5,7 @@ import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { createProofTiles } from '../../../src/server/rpc/attestations/proof-tiles.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
-import { fillTileNodes, writeTiles } from '../../../src/server/store/log/tiles.js';
+import { fillTileNodes, ownTiles, writeTiles } from '../../../src/server/store/log/tiles.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const LOG_ID = 1;
@@ -23,14 +23,28 @@ const CLAIMS = [
   [SIZE - 1, [SIZE]],
 ] as const;
 
-/** Compares proofs from the database, read by a process without cached tiles, with those of the tree in memory. */
+/** Reads the tiles that come with a submission's row. */
+async function readOwnTiles(pool: Pool, logIndex: number): Promise<Uint8Array | null> {
+  const [row] = await pool<{ own: Uint8Array | null }[]>`
+    SELECT (${ownTiles(pool)}) AS own FROM (VALUES (${LOG_ID}::integer, ${logIndex}::bigint)) s(log_id, log_index)`;
+  return row?.own ?? null;
+}
+
+/**
+ * Compares proofs from the database, read by a process without cached tiles and with the tiles of the leaf, with those
+ * of the tree in memory.
+ */
 async function proofsAreRight(t: Test, pool: Pool, when: string): Promise<void> {
-  const tiles = createProofTiles(pool);
+  const [tiles, others] = [createProofTiles(pool), createProofTiles(pool)];
   const proofs = await Promise.all(CLAIMS.map(([index, sizes]) => tiles.prove(LOG_ID, index, sizes)));
+  const withOwn = await Promise.all(
+    CLAIMS.map(async ([index, sizes]) => others.prove(LOG_ID, index, sizes, await readOwnTiles(pool, index))),
+  );
   const expected = CLAIMS.map(([index, sizes]) => sizes.map((size) => inclusionProof(index, size, readTile)));
   const plain = (all: Uint8Array[][][]) =>
     all.map((one) => one.map((proof) => proof.map((h) => Buffer.from(h))));
   t.strictSame(plain(proofs), plain(expected), when);
+  t.strictSame(plain(withOwn), plain(expected), `${when}, with the tiles of the leaf`);
 }
 
 t.test('proofs are the same before and after the nodes of old tiles are stored', async (t) => {
@@ -58,6 +72,10 @@ t.test('proofs are the same before and after the nodes of old tiles are stored',
   await pool`DELETE FROM tile WHERE octet_length(hashes) < 8192`;
   await writeTiles(pool, LOG_ID, whole.tiles);
   await proofsAreRight(t, pool, 'beside tiles that this version writes');
+  while ((await fillTileNodes(pool, 100)) > 0);
+  const own = await Promise.all([0, 40_000, 66_047, 66_287, 66_288].map((i) => readOwnTiles(pool, i)));
+  const bytes = own.map((one) => one?.length ?? null);
+  t.same(bytes, [1024, 1024, 1024, 512 + 15 * 32, null], 'without that of a leaf whose tile is not full');
 });
 
 t.test('a proof that the stored tiles do not have is an error', async (t) => {

@@ -1,18 +1,18 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
 import { type ProofBundle, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
-import { assembleBundle, type LeafParts } from '../../../proof/bundle/bundle.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { etagOf } from '../../core/etag.js';
 import type { Principal } from '../../core/principal.js';
-import { compileReader, compileSplicingWriter } from '../../json/codec.js';
+import { compileReader } from '../../json/codec.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
+import { createBundleWriter } from './bundle-template.js';
 import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
 /** A serialised bundle. Its message is parsed from the JSON. */
@@ -37,7 +37,6 @@ const CACHE_BYTES = 16 * 1024 * 1024;
 /** Memory that a cached bundle takes beside its JSON. */
 const OVERHEAD_BYTES = 1_500;
 
-const write = compileSplicingWriter(ProofBundleSchema);
 const readBundle = compileReader(ProofBundleSchema);
 
 /**
@@ -48,7 +47,7 @@ const readBundle = compileReader(ProofBundleSchema);
  * @param clock monotonic milliseconds
  */
 export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => number): BundleReader {
-  const tiles = createProofTiles(pool);
+  const render = createBundleRenderer({ logCache, tiles: createProofTiles(pool) });
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
   const revalidate = async (cached: CachedBundle): Promise<SerializedBundle | undefined> => {
@@ -62,7 +61,7 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
       const proof = await proofs.get(log, row.batchTreeSize);
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
-      const bytes = Buffer.from(await renderBundle({ logCache, tiles }, row, proof));
+      const bytes = await render(row, proof);
       const bundle = serializedBundle(bytes, row.logIndex);
       const size = bytes.length + OVERHEAD_BYTES;
       cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
@@ -75,25 +74,6 @@ export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => 
     },
   };
 }
-
-/** Renders a bundle as JSON, from what the bundles of its batch share. */
-export function bundleJson(
-  { prepared, texts }: Pick<BatchProof, 'prepared' | 'texts'>,
-  leaf: LeafParts,
-): string {
-  return write(assembleBundle(prepared, leaf), texts);
-}
-
-/** Renders the bundle of a submission as JSON. */
-export async function renderBundle(
-  { logCache, tiles }: ProofSources,
-  row: SubmissionRow,
-  proof: BatchProof,
-): Promise<string> {
-  return bundleJson(proof, await readLeaf({ logCache, tiles }, row, proof));
-}
-
-type ProofSources = { logCache: LogCache; tiles: ProofTiles };
 
 /** Whether a cached bundle has the evidence of `proof`. If so, prolongs its validity to that of `proof`. */
 function isCurrent(cached: CachedBundle, proof: BatchProof): boolean {
@@ -115,21 +95,20 @@ function validityOf({ log, treeSize, evidence, freshUntilMs }: BatchProof): Cach
   return { log, treeSize, evidence, freshUntilMs };
 }
 
-/** Reads what is a submission's own in its bundle. */
-async function readLeaf(
-  { logCache, tiles }: ProofSources,
-  row: SubmissionRow,
-  { log, prepared }: BatchProof,
-): Promise<LeafParts> {
-  const { logIndex, signature } = row;
-  const sizes = prepared.checkpoints.map(({ size }) => size);
-  const { spki } = await logCache.getDsseKey(row.dsseKeyId);
-  return {
-    statement: statementOf(row, log.environment),
-    signature,
-    dsseKey: spki,
-    logIndex,
-    inclusionProofs: await tiles.prove(log.id, logIndex, sizes),
+/** Creates a function that renders the bundle of a submission as JSON. */
+export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; tiles: ProofTiles }) {
+  const write = createBundleWriter();
+  return async (row: SubmissionRow, proof: BatchProof): Promise<Buffer> => {
+    const { logIndex, signature, dsseKeyId, ownTiles } = row;
+    const { log, sizes } = proof;
+    const { spki } = await logCache.getDsseKey(dsseKeyId);
+    return write(`${log.id} ${dsseKeyId}`, proof, {
+      statement: statementOf(row, log.environment),
+      signature,
+      dsseKey: spki,
+      logIndex,
+      inclusionProofs: await tiles.prove(log.id, logIndex, sizes, ownTiles),
+    });
   };
 }
 

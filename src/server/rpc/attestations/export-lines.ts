@@ -9,7 +9,7 @@ import type { LeasedExport } from '../../store/exports/export-leases.js';
 import type { ShipmentWork } from '../../store/exports/export-work.js';
 import { findTiles } from '../../store/log/tiles.js';
 import { type ExportedRow, listExportedRows } from '../../store/submissions/exported-rows.js';
-import { type BatchProof, createBatchProofs } from './batch-proofs.js';
+import { createBatchReader, type LoadedBatch } from './batch-proofs.js';
 import { createLineRenderer, type Line, proofText } from './line-template.js';
 
 /**
@@ -26,7 +26,7 @@ const CHUNK_BYTES = 256 * 1024;
 export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   return async function* (leased, work, count) {
     const log = await logCache.getLog(work.logId);
-    const proof = await createBatchProofs(pool, () => performance.now()).get(log, work.treeSize);
+    const proof = await createBatchReader(pool, () => performance.now())(log, work.treeSize);
     const render = createLineRenderer({ proof, projectId: leased.projectId });
     const keys = new Map<number, Uint8Array>();
     const prove = createProver(pool, proof);
@@ -47,7 +47,7 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
 }
 
 /** Computes the texts of leaves' inclusion proofs in each checkpoint, of those of a tile of leaves once it is prepared. */
-function createProver(pool: Pool, { log, prepared }: BatchProof) {
+function createProver(pool: Pool, { log, prepared }: LoadedBatch) {
   const sizes = prepared.checkpoints.map(({ size }) => size);
   const folds = sizes.map((size) => createInclusionFold(size, proofText));
   let tile: number | undefined;

@@ -7,8 +7,8 @@ import { environmentName } from '../../../protocol/environment.js';
 import { makeTemplate, type TextTemplate } from '../../json/template.js';
 import type { Log } from '../../store/log/logs.js';
 import type { ExportedRow } from '../../store/submissions/exported-rows.js';
-import type { BatchProof } from './batch-proofs.js';
-import { bundleJson } from './bundles.js';
+import type { LoadedBatch } from './batch-proofs.js';
+import { bundleJson } from './bundle-template.js';
 import { leafRecordOf } from './leaf-text.js';
 import {
   metadataErrorsText,
@@ -20,7 +20,7 @@ import {
 
 /** What the lines of a project and batch share. */
 type LinesOf = {
-  proof: Pick<BatchProof, 'batch' | 'prepared' | 'texts'> & { log: Pick<Log, 'environment'> };
+  proof: Pick<LoadedBatch, 'batch' | 'prepared' | 'texts'> & { log: Pick<Log, 'environment'> };
   projectId: string;
 };
 

@@ -1,53 +1,106 @@
 import { LRUCache } from 'lru-cache';
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
-import { HALF_HEIGHT, type ReadTile } from '../../../proof/log/tile.js';
-import { inclusionProof, tilesForInclusion } from '../../../proof/log/tile-proof.js';
+import { HALF_HEIGHT, type ReadTile, tileWidth } from '../../../proof/log/tile.js';
+import { inclusionProof } from '../../../proof/log/tile-proof.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
-import { findHalfTiles } from '../../store/log/tiles.js';
+import { findHalfTiles, HALF_BYTES } from '../../store/log/tiles.js';
 
-/** Computes inclusion proofs from cached tiles of {@link HALF_HEIGHT}. */
+/** Computes inclusion proofs from tiles of {@link HALF_HEIGHT}. */
 export type ProofTiles = {
-  /** The inclusion proofs of a leaf in the trees of these sizes, which are published. */
-  prove(logId: number, logIndex: number, sizes: readonly number[]): Promise<Uint8Array[][]>;
+  /**
+   * The inclusion proofs of a leaf in the trees of these sizes, which are published.
+   *
+   * @param own the leaf's tile and the one above it if its row was read with them: they are used once, so not cached
+   */
+  prove(
+    logId: number,
+    logIndex: number,
+    sizes: readonly number[],
+    own?: Uint8Array | null,
+  ): Promise<Uint8Array[][]>;
 };
 
-/** About 1.5 KiB each with what is kept above them: all but the two lowest levels of 10 million leaves, and recent ones. */
-const TILES_CACHED = 8_000;
+/** Of a log of 10 million leaves in batches of 2,000 all tiles but the two lowest levels, and those at the batches' ends. */
+const CACHE_BYTES = 16 * 1024 * 1024;
+/** Memory that a cached tile takes beside its hashes, most of it for the nodes above them. */
+const OVERHEAD_BYTES = 900;
 const TILE_LOADING = { maxKeys: 200, maxInFlight: 2 };
+const HALF_WIDTH = 2 ** HALF_HEIGHT;
+/** Takes the place of tiles that are still to be loaded. */
+const BLANK = new Uint8Array(HALF_BYTES);
 
 /** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
 export function createProofTiles(pool: Pool): ProofTiles {
-  const cache = new LRUCache<string, Uint8Array>({ max: TILES_CACHED });
+  const cache = new LRUCache<string, Uint8Array>({ maxSize: CACHE_BYTES });
   const find = createBatchLoader(async (keys) => {
     const found = await findHalfTiles(pool, keys.map(placeOf));
     return new Map([...found].map(([n, hashes]) => [keys[n] ?? '', hashes]));
   }, TILE_LOADING);
-  const load = async (key: string, width: number): Promise<Uint8Array | undefined> => {
-    const cached = cache.get(key);
-    if (cached !== undefined && cached.length >= width * HASH_BYTES) return cached;
+  const load = async (key: string): Promise<Uint8Array | undefined> => {
     const hashes = await find(key);
-    if (hashes !== undefined) cache.set(key, hashes);
+    if (hashes !== undefined) cache.set(key, hashes, { size: hashes.length + OVERHEAD_BYTES });
     return hashes;
   };
   return {
-    async prove(logId, logIndex, sizes) {
-      const places = sizes.flatMap((size) => tilesForInclusion(logIndex, size, HALF_HEIGHT));
-      const widths = new Map<string, number>();
-      for (const { level, index, width } of places) {
-        const key = keyOf({ logId, level, index });
-        widths.set(key, Math.max(width, widths.get(key) ?? 0));
-      }
-      const loaded = new Map<string, Uint8Array | undefined>();
-      await Promise.all([...widths].map(async ([key, width]) => loaded.set(key, await load(key, width))));
-      const readTile: ReadTile = (level, index) => loaded.get(keyOf({ logId, level, index }));
-      return sizes.map((size) => inclusionProof(logIndex, size, readTile, HALF_HEIGHT));
+    async prove(logId, logIndex, sizes, own = null) {
+      const tiles = createTileSet((key) => cache.get(key), logId, ownTiles(logIndex, own));
+      const prove = () =>
+        sizes.map((size) => inclusionProof(logIndex, size, tiles.readIn(size), HALF_HEIGHT));
+      const proofs = prove();
+      if (tiles.missing.size === 0) return proofs;
+      await Promise.all([...tiles.missing].map(async ([place, key]) => tiles.put(place, await load(key))));
+      return prove();
     },
   };
 }
 
-function keyOf({ logId, level, index }: { logId: number; level: number; index: number }): string {
-  return `${logId}/${level}/${index}`;
+/** The tiles of one proof, by their place: its level, and above that its index. */
+function createTileSet(
+  findCached: (key: string) => Uint8Array | undefined,
+  logId: number,
+  found: Map<number, Uint8Array>,
+) {
+  const missing = new Map<number, string>();
+  const loaded = new Set<number>();
+  const readAt = (place: number, level: number, index: number, width: number) => {
+    const known = found.get(place);
+    if (loaded.has(place) || (known !== undefined && known.length >= width)) return known;
+    const key = `${logId}/${level}/${index}`;
+    const cached = findCached(key);
+    if (cached === undefined || cached.length < width) {
+      missing.set(place, key);
+      return BLANK;
+    }
+    found.set(place, cached);
+    return cached;
+  };
+  return {
+    /** Tiles that were read but are not known yet. */
+    missing,
+    put: (place: number, hashes: Uint8Array | undefined) => {
+      loaded.add(place);
+      if (hashes !== undefined) found.set(place, hashes);
+    },
+    readIn:
+      (size: number): ReadTile =>
+      (level, index) =>
+        readAt(placeIn(level, index), level, index, tileWidth(level, index, size, HALF_HEIGHT) * HASH_BYTES),
+  };
+}
+
+function ownTiles(logIndex: number, own: Uint8Array | null): Map<number, Uint8Array> {
+  if (own === null) return new Map();
+  const index = Math.floor(logIndex / HALF_WIDTH);
+  return new Map([
+    [placeIn(0, index), own.subarray(0, HALF_BYTES)],
+    [placeIn(1, Math.floor(index / HALF_WIDTH)), own.subarray(HALF_BYTES)],
+  ]);
+}
+
+/** A log has fewer than 16 levels of such tiles. */
+function placeIn(level: number, index: number): number {
+  return index * 16 + level;
 }
 
 function placeOf(key: string) {

@@ -21,6 +21,7 @@ export type SubmissionView = Omit<ListedSubmission, 'logId'>;
 
 /** Parts of a response that are not in the submission's row. */
 type Extras = { warnings?: Warning[]; bundle?: SerializedResponse<ProofBundle> };
+type JsonExtras = { warnings?: Warning[]; bundle?: Pick<SerializedResponse, 'json'> };
 
 const write = compileSplicingWriter(SubmissionSchema);
 const writeErrors = compileFieldWriter(SubmissionSchema.field.metadataErrors);
@@ -55,7 +56,7 @@ export function submissionResponse(
 export function submissionJson(
   shown: SubmissionView,
   environment: Environment,
-  { warnings = [], bundle }: Extras = {},
+  { warnings = [], bundle }: JsonExtras = {},
 ): string {
   const message = messageWithoutMetadata(shown, environment);
   message.warnings = warnings;

@@ -8,7 +8,8 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { BundleReader, SerializedBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { submissionResponse, submissionStatus, submissionView } from './submission-message.js';
+import { submissionStatus, submissionView } from './submission-message.js';
+import { readResponse } from './submission-template.js';
 
 /** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
 export type SubmissionReader = {
@@ -60,14 +61,14 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
   const readRow = async (id: string, caller: Principal, cached: CachedSubmission | undefined) => {
     const row = await getCallersRow(deps, id, caller);
     const { environment } = caller;
-    if (!isBundleReady(row)) return submissionResponse(submissionView(row), environment);
+    if (!isBundleReady(row)) return readResponse(submissionView(row), environment);
     const bundle = await bundles.read(row);
     const { version, projectChanges } = row;
     if (cached?.version === version && cached.bundle === bundle) {
       cached.projectChanges = projectChanges;
       return cached.response;
     }
-    const response = submissionResponse(submissionView(row), environment, { bundle });
+    const response = readResponse(submissionView(row), environment, bundle);
     if (submissionStatus(row) === SubmissionStatus.WITNESSED) {
       cache.set(id, { response, version, projectChanges, bundle });
     }

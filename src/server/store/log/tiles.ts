@@ -9,7 +9,7 @@ type TilePlace = { logId: number; level: number; index: number };
 
 /** Hashes in a tile of half the height, and their bytes. */
 const HALF_WIDTH = 2 ** HALF_HEIGHT;
-const HALF_BYTES = HALF_WIDTH * HASH_BYTES;
+export const HALF_BYTES = HALF_WIDTH * HASH_BYTES;
 const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
 
 /** Finds the stored tiles at these coordinates, in no order. */
@@ -49,6 +49,19 @@ export async function findHalfTiles(
       FROM tile WHERE tile.log_id = p.log_id AND tile.level = p.level AND tile.tile_index = p.tile_index) t`;
   return new Map(rows.map(({ n, hashes, whole }) => [n, whole ? tileRow(hashes, HALF_HEIGHT) : hashes]));
 }
+
+/**
+ * The tile of {@link HALF_HEIGHT} that holds the leaf of a submission `s`, and the one above it, joined: what most proofs
+ * read once. NULL if that tile is not full, or an older version stored no nodes. For queries that read submissions.
+ */
+export const ownTiles = (sql: Sql) => sql`
+  SELECT substr(t.hashes, p.first, ${HALF_BYTES}::int) || t.nodes AS hashes
+  FROM tile t, LATERAL (
+    SELECT ((s.log_index % ${TILE_WIDTH}::int) / ${HALF_WIDTH}::int)::int * ${HALF_BYTES}::int + 1 AS first) p
+  WHERE t.log_id = s.log_id AND t.level = 0 AND t.tile_index = s.log_index / ${TILE_WIDTH}::int
+    AND octet_length(t.hashes) >= p.first - 1 + ${HALF_BYTES}::int
+    AND octet_length(t.nodes) / ${HASH_BYTES}::int = octet_length(t.hashes) / ${HALF_BYTES}::int
+  LIMIT 1`;
 
 /** Stores tiles. A stored tile is only replaced by a longer one. */
 export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]): Promise<void> {

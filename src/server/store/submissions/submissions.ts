@@ -1,4 +1,5 @@
 import type { Sql } from '../database/connect.js';
+import { ownTiles } from '../log/tiles.js';
 
 /** A submission and its batch. The batch members are null until a published batch contains it. */
 export type SubmissionRow = {
@@ -29,6 +30,8 @@ export type SubmissionRow = {
   witnessedAt: Date | null;
   /** The transaction that wrote this version of the row (xmin). Changes with each update, but not with the batch. */
   version: string;
+  /** The lowest tiles of its inclusion proof, joined, see {@link ownTiles}; null without a published batch. */
+  ownTiles: Uint8Array | null;
   /** The project's count of metadata changes when the row was read. */
   projectChanges: number;
 };
@@ -40,7 +43,7 @@ const submissionColumns = (sql: Sql) => sql`
   s.attested_metadata AS "attestedMetadata", s.salt, s.commitment, s.dsse_key_id AS "dsseKeyId", s.signature,
   s.leaf_hash AS "leafHash", s.redacted_at AS "redactedAt", b.id AS "batchId", b.tree_size AS "batchTreeSize",
   b.status AS "batchStatus", b.witnessed_at AS "witnessedAt",
-  s.xmin::text AS version,
+  s.xmin::text AS version, CASE WHEN b.registered_at IS NOT NULL THEN (${ownTiles(sql)}) END AS "ownTiles",
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
 
 /** Joins the published batch `b` that contains a submission `s`: the first that ends behind its index. */

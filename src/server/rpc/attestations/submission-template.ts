@@ -1,0 +1,132 @@
+/** Submissions as JSON: of each kind one template, made by the renderer of their messages. */
+import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
+import type { SerializedResponse } from '../../core/call.js';
+import { etagOf } from '../../core/etag.js';
+import {
+  fillTemplate,
+  joinTemplate,
+  makeTemplate,
+  type TemplateValue,
+  type TextTemplate,
+} from '../../json/template.js';
+import type { SerializedBundle } from './bundles.js';
+import {
+  metadataErrorsText,
+  metadataText,
+  type SubmissionView,
+  submissionJson,
+  submissionMessage,
+  submissionStatus,
+  visibleErrors,
+} from './submission-message.js';
+
+/** Renders a submission as JSON, as `submissionJson` does. */
+export function submissionText(shown: SubmissionView, environment: Environment): string {
+  return joinTemplate(templateOf(shown, environment, false), valuesOf(shown));
+}
+
+/** A submission and its bundle as a response. It is rendered each time, so that it holds no copy of the bundle. */
+export function readResponse(
+  shown: SubmissionView,
+  environment: Environment,
+  bundle?: SerializedBundle,
+): SerializedResponse<Submission> {
+  const template = templateOf(shown, environment, bundle !== undefined);
+  let etag: string | undefined;
+  return {
+    json: () => {
+      const values: TemplateValue[] = valuesOf(shown);
+      if (bundle !== undefined) values.push(bundle.json().bytes);
+      const bytes = fillTemplate(template, values);
+      etag ??= etagOf(bytes);
+      return { bytes, etag };
+    },
+    message: () => submissionMessage(shown, environment, bundle === undefined ? {} : { bundle }),
+  };
+}
+
+/** By kind: there are a few hundred, of which most services have ten. */
+const templates = new Map<number, TextTemplate>();
+
+function templateOf(shown: SubmissionView, environment: Environment, hasBundle: boolean): TextTemplate {
+  const kind = kindOf(shown, environment, hasBundle);
+  const known = templates.get(kind);
+  if (known !== undefined) return known;
+  const template = makeSubmissionTemplate(shown, environment, hasBundle);
+  templates.set(kind, template);
+  return template;
+}
+
+/** Submissions of a kind have the same members. */
+function kindOf(shown: SubmissionView, environment: Environment, hasBundle: boolean): number {
+  const members = [
+    hasBundle,
+    shown.batchId !== null,
+    shown.witnessedAtMs !== null,
+    shown.attestedMetadata !== null,
+    shown.salt !== null,
+    shown.redactedAtMs !== null,
+    visibleErrors(shown).length > 0,
+  ];
+  let kind = (environment * 16 + submissionStatus(shown)) * 16 + shown.metadataState;
+  for (const member of members) kind = 2 * kind + (member ? 1 : 0);
+  return kind;
+}
+
+/** The values of a submission as they are spelled, empty if those of its kind have none. */
+function valuesOf(shown: SubmissionView): string[] {
+  return [
+    shown.id,
+    new Date(shown.submittedAtMs).toISOString(),
+    shown.artifactSha256,
+    shown.leafSha256,
+    String(shown.logIndex),
+    metadataText(shown),
+    shown.batchId ?? '',
+    timeText(shown.witnessedAtMs),
+    shown.attestedMetadata ?? '',
+    shown.salt ?? '',
+    timeText(shown.redactedAtMs),
+    visibleErrors(shown).length > 0 ? metadataErrorsText(shown) : '',
+  ];
+}
+
+function timeText(ms: number | null): string {
+  return ms === null ? '' : new Date(ms).toISOString();
+}
+
+function makeSubmissionTemplate(
+  shown: SubmissionView,
+  environment: Environment,
+  hasBundle: boolean,
+): TextTemplate {
+  const bundleText = (n: number) => (hasBundle ? `{"sample bundle":${n}}` : '');
+  return makeTemplate<1 | 2>(
+    (n) => {
+      const bundle = { json: () => ({ bytes: Buffer.from(bundleText(n)) }) };
+      return submissionJson(sampleOf(shown, n), environment, hasBundle ? { bundle } : {});
+    },
+    (n) => [...valuesOf(sampleOf(shown, n)), bundleText(n)],
+    [1, 2],
+  );
+}
+
+/** A submission of the same kind, whose values are in no other. */
+function sampleOf(shown: SubmissionView, n: 1 | 2): SubmissionView {
+  return {
+    ...shown,
+    id: `sample id ${n}`,
+    submittedAtMs: Date.UTC(9000, 0, n),
+    artifactSha256: `sample artifact ${n}`,
+    leafSha256: `sample leaf ${n}`,
+    logIndex: Number.MAX_SAFE_INTEGER - n,
+    metadata: `{"sample metadata":${n}}`,
+    batchId: shown.batchId && `sample batch ${n}`,
+    witnessedAtMs: shown.witnessedAtMs && Date.UTC(9001, 0, n),
+    attestedMetadata: shown.attestedMetadata && `{"sample attested metadata":${n}}`,
+    salt: shown.salt && `sample salt ${n}`,
+    redactedAtMs: shown.redactedAtMs && Date.UTC(9002, 0, n),
+    metadataErrors: visibleErrors(shown).length > 0 ? [{ path: '/sample', message: `error ${n}` }] : null,
+  };
+}
