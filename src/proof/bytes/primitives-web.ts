@@ -17,6 +17,11 @@ export function sha256(...parts: Uint8Array[]): Uint8Array {
   return state.digest();
 }
 
+/** Writes the SHA-256 of `data` to `target` from `at` on. */
+export function sha256Into(data: Uint8Array, target: Uint8Array, at: number): void {
+  target.set(sha256(data), at);
+}
+
 /** Creates an incremental SHA-256. */
 export function createSha256(): Sha256 {
   const state = nobleSha256.create();

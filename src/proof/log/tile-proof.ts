@@ -3,11 +3,14 @@
  * so the tiles can be fetched first, all in one go: a few per level, log256 of the log, whatever the batch.
  */
 import { FormatError } from '../bytes/format-error.js';
+import { foldRight } from './merkle.js';
 import {
   locateSubtree,
   type ReadTile,
   rangeRoot,
   rangeSubtrees,
+  type Subtree,
+  subtreeRoot,
   TILE_HEIGHT,
   type TileRef,
   tileWidth,
@@ -28,7 +31,16 @@ export function inclusionProof(
   readTile: ReadTile,
   height = TILE_HEIGHT,
 ): Uint8Array[] {
-  return inclusionRanges(index, size).map(([start, end]) => rangeRoot(start, end, readTile, height));
+  return inclusionProofOf(index, size, (subtree) => subtreeRoot(subtree, readTile, height));
+}
+
+/** The same, from the roots of full subtrees. */
+export function inclusionProofOf(
+  index: number,
+  size: number,
+  rootOf: (subtree: Subtree) => Uint8Array,
+): Uint8Array[] {
+  return inclusionRanges(index, size).map(([start, end]) => foldRight(rangeSubtrees(start, end).map(rootOf)));
 }
 
 /** The tiles from which {@link consistencyProof} is computed. */

@@ -27,7 +27,7 @@ export interface Tile {
 export type ReadTile = (level: number, index: number) => Uint8Array | undefined;
 
 /** The root of a full subtree: it covers the leaves from `index * 2^height` to before `(index + 1) * 2^height`. */
-interface Subtree {
+export interface Subtree {
   readonly height: number;
   readonly index: number;
 }
@@ -134,7 +134,8 @@ export function locateSubtree(
   };
 }
 
-function subtreeRoot(subtree: Subtree, readTile: ReadTile, tileHeight: number): Uint8Array {
+/** Root of a full subtree. Throws FormatError when its tile is missing or too short. */
+export function subtreeRoot(subtree: Subtree, readTile: ReadTile, tileHeight: number): Uint8Array {
   const { level, index, first, count } = locateSubtree(subtree, tileHeight);
   const hashes = checkWidth(readTile(level, index), level, index, first + count);
   return tileNode(hashes, subtree.height % tileHeight, first);

@@ -1,7 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
-import { HALF_HEIGHT, type ReadTile, tileWidth } from '../../../proof/log/tile.js';
-import { inclusionProof } from '../../../proof/log/tile-proof.js';
+import {
+  HALF_HEIGHT,
+  locateSubtree,
+  type ReadTile,
+  type Subtree,
+  subtreeRoot,
+  tileWidth,
+} from '../../../proof/log/tile.js';
+import { foldNode } from '../../../proof/log/tile-nodes.js';
+import { inclusionProofOf } from '../../../proof/log/tile-proof.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findHalfTiles, HALF_BYTES } from '../../store/log/tiles.js';
@@ -44,9 +52,16 @@ export function createProofTiles(pool: Pool): ProofTiles {
   };
   return {
     async prove(logId, logIndex, sizes, own = null) {
-      const tiles = createTileSet((key) => cache.get(key), logId, ownTiles(logIndex, own));
+      const tiles = createTileSet((key) => cache.get(key), logId);
+      const rootOfOwn = own === null ? () => undefined : createOwnRoots(logIndex, own);
       const prove = () =>
-        sizes.map((size) => inclusionProof(logIndex, size, tiles.readIn(size), HALF_HEIGHT));
+        sizes.map((size) =>
+          inclusionProofOf(
+            logIndex,
+            size,
+            (subtree) => rootOfOwn(subtree) ?? subtreeRoot(subtree, tiles.readIn(size), HALF_HEIGHT),
+          ),
+        );
       const proofs = prove();
       if (tiles.missing.size === 0) return proofs;
       await Promise.all([...tiles.missing].map(async ([place, key]) => tiles.put(place, await load(key))));
@@ -55,12 +70,23 @@ export function createProofTiles(pool: Pool): ProofTiles {
   };
 }
 
+/** Computes the roots of subtrees from a leaf's own tiles; undefined of others. */
+function createOwnRoots(logIndex: number, own: Uint8Array) {
+  const leaves = own.subarray(0, HALF_BYTES);
+  const above = own.subarray(HALF_BYTES);
+  const leafTile = Math.floor(logIndex / HALF_WIDTH);
+  return (subtree: Subtree): Uint8Array | undefined => {
+    const { level, index, first, count } = locateSubtree(subtree, HALF_HEIGHT);
+    if (level > 1 || index !== (level === 0 ? leafTile : Math.floor(leafTile / HALF_WIDTH))) return undefined;
+    const hashes = level === 0 ? leaves : above;
+    if (hashes.length < (first + count) * HASH_BYTES) return undefined;
+    return foldNode(hashes, subtree.height % HALF_HEIGHT, first);
+  };
+}
+
 /** The tiles of one proof, by their place: its level, and above that its index. */
-function createTileSet(
-  findCached: (key: string) => Uint8Array | undefined,
-  logId: number,
-  found: Map<number, Uint8Array>,
-) {
+function createTileSet(findCached: (key: string) => Uint8Array | undefined, logId: number) {
+  const found = new Map<number, Uint8Array>();
   const missing = new Map<number, string>();
   const loaded = new Set<number>();
   const readAt = (place: number, level: number, index: number, width: number) => {
@@ -85,22 +111,9 @@ function createTileSet(
     readIn:
       (size: number): ReadTile =>
       (level, index) =>
-        readAt(placeIn(level, index), level, index, tileWidth(level, index, size, HALF_HEIGHT) * HASH_BYTES),
+        // A log has fewer than 16 levels of such tiles.
+        readAt(index * 16 + level, level, index, tileWidth(level, index, size, HALF_HEIGHT) * HASH_BYTES),
   };
-}
-
-function ownTiles(logIndex: number, own: Uint8Array | null): Map<number, Uint8Array> {
-  if (own === null) return new Map();
-  const index = Math.floor(logIndex / HALF_WIDTH);
-  return new Map([
-    [placeIn(0, index), own.subarray(0, HALF_BYTES)],
-    [placeIn(1, Math.floor(index / HALF_WIDTH)), own.subarray(HALF_BYTES)],
-  ]);
-}
-
-/** A log has fewer than 16 levels of such tiles. */
-function placeIn(level: number, index: number): number {
-  return index * 16 + level;
 }
 
 function placeOf(key: string) {
