@@ -1,7 +1,6 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
 import type { RateState } from '../core/rate-window.js';
-import { type Soon, whenKnown } from '../core/soon.js';
 import type { Pool } from '../store/database/connect.js';
 import { findWindowUse } from '../store/projects/rate-counters.js';
 import type { WindowUse } from '../store/submissions/sequence-submissions.js';
@@ -15,7 +14,7 @@ type SubmissionLimits = {
   /** Records what a write has counted. */
   record(principal: Principal, use: WindowUse): void;
   /** The windows of a key as last seen. Reads them from the database if the key has not written in this process. */
-  peek(principal: Principal, nowMs: number): Soon<readonly RateState[]>;
+  peek(principal: Principal, nowMs: number): Promise<readonly RateState[]>;
 };
 
 const KEYS_CACHED = 10_000;
@@ -36,9 +35,9 @@ export function createSubmissionLimits(pool: Pool): SubmissionLimits {
   };
   return {
     record: ({ id: apiKeyId }, use) => record(apiKeyId, use),
-    peek: (principal, nowMs) =>
-      whenKnown(seen.get(principal.id) ?? find(principal), (use) =>
-        submissionWindowStates(principal, use, Math.floor(nowMs / 1000)),
-      ),
+    peek: async (principal, nowMs) => {
+      const use = seen.get(principal.id) ?? (await find(principal));
+      return submissionWindowStates(principal, use, Math.floor(nowMs / 1000));
+    },
   };
 }

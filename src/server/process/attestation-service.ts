@@ -2,7 +2,6 @@ import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.
 import type { Config } from '../../config/config.js';
 import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
-import type { Soon } from '../core/soon.js';
 import { createTurns } from '../core/turns.js';
 import type { ServiceEntry } from '../http/services.js';
 import type { HeldLogKeys } from '../keys/log-key.js';
@@ -28,7 +27,7 @@ export type AttestationParts = {
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
-  signerOf: (environment: Principal['environment']) => Soon<DsseSigner>;
+  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
   logKeys: HeldLogKeys;
   submissionClock: () => number;
   schemas: SchemaRegistry;

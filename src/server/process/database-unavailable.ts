@@ -8,8 +8,11 @@ const RETRY_SECONDS = 2;
 
 /** Replaces the driver's connection errors with `service.unavailable`. */
 type DatabaseAway = {
-  /** Wraps a function that may return a promise; `work` names it in the log. */
-  tell<A extends readonly unknown[], R>(work: string, run: (...args: A) => R): (...args: A) => R;
+  /** Wraps one function; `work` names it in the log. */
+  tell<A extends readonly unknown[], R>(
+    work: string,
+    run: (...args: A) => Promise<R>,
+  ): (...args: A) => Promise<R>;
   /** The same for an error that was thrown; others it returns. */
   explain(work: string, error: unknown): unknown;
   /** Wraps every handler of a service. */
@@ -21,15 +24,15 @@ export function createDatabaseAway(log: Logger): DatabaseAway {
   const outageLog = createOutageLog(log, () => performance.now());
   const explain: DatabaseAway['explain'] = (work, error) =>
     isDatabaseUnavailable(error) ? away(outageLog, work, error) : error;
-  const tell = <A extends readonly unknown[], R>(work: string, run: (...args: A) => R) => {
-    const rethrow = (error: unknown) => {
-      throw explain(work, error);
+  const tell: DatabaseAway['tell'] =
+    (work, run) =>
+    async (...args) => {
+      try {
+        return await run(...args);
+      } catch (error) {
+        throw explain(work, error);
+      }
     };
-    return (...args: A): R => {
-      const result = run(...args);
-      return result instanceof Promise ? (result.catch(rethrow) as R) : result;
-    };
-  };
   return {
     tell,
     explain,

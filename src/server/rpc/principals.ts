@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import type { Principal } from '../core/principal.js';
-import type { Soon } from '../core/soon.js';
 import { parseApiKey } from '../keys/api-key.js';
 import { hmacApiKey, type KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
@@ -9,7 +8,7 @@ import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/projects
 /** Looks up the principals of API keys. */
 export type Principals = {
   /** Returns undefined if the key is unknown, malformed, revoked or expired. */
-  find(apiKey: string): Soon<Principal | undefined>;
+  find(apiKey: string): Promise<Principal | undefined>;
   /** Evicts a key from the cache. To be called when it was created, revoked or changed. */
   evict(apiKeyId: string): void;
 };
@@ -49,7 +48,7 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
     return found;
   };
   return {
-    find(apiKey) {
+    async find(apiKey) {
       const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;
       return parseApiKey(apiKey) === undefined || unknown.has(apiKey) ? undefined : lookUpOnce(apiKey);

@@ -1,7 +1,6 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
 import type { Principal } from '../core/principal.js';
-import { type Soon, whenKnown } from '../core/soon.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { DsseSigner } from '../rpc/attestations/new-submission.js';
 import type { Pool } from '../store/database/connect.js';
@@ -11,7 +10,7 @@ import type { HeldKey } from './statement-keys.js';
 /** The DSSE signers of a process. Which key signs follows from the tables and the database's time. */
 type DsseSigners = {
   /** Throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
-  signerOf(environment: Principal['environment']): Soon<DsseSigner>;
+  signerOf(environment: Principal['environment']): Promise<DsseSigner>;
   /** Why statements cannot be signed, for `/readyz`. Returns undefined if they can. */
   unreadyReason(): Promise<string | undefined>;
 };
@@ -56,29 +55,26 @@ export async function setUpDsseKeys(
 
 /** The signers over the keys that this process holds. */
 export function createDsseSigners(held: readonly HeldKey[], { logCache, databaseMs }: Deps): DsseSigners {
-  const find = (environment: number): Soon<Found> =>
-    whenKnown(logCache.recentDsseKeys(MAX_KEY_AGE_MS), (keys) =>
-      findActive(keys, held, environment, databaseMs()),
-    );
+  const find = async (environment: number) =>
+    findActive(await logCache.recentDsseKeys(MAX_KEY_AGE_MS), held, environment, databaseMs());
   return {
-    signerOf: (environment) => whenKnown(find(environment), toSigner),
+    signerOf: async (environment) => {
+      const { signer, problem } = await find(environment);
+      if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
+      const isAway = (error: unknown) => {
+        throw cannotSign(error, AWAY_RETRY_SECONDS);
+      };
+      return {
+        keyId: signer.keyId,
+        sign: (statement) => signer.sign(statement).catch(isAway),
+        signMany: (statements) => signer.signMany(statements).catch(isAway),
+      };
+    },
     unreadyReason: async () => {
       const found = await Promise.all(ENVIRONMENTS.map(find));
       const problems = await Promise.all(found.map(({ signer, problem }) => problem ?? findAway(signer)));
       return problems.find((problem) => problem !== undefined);
     },
-  };
-}
-
-function toSigner({ signer, problem }: Found): DsseSigner {
-  if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
-  const isAway = (error: unknown) => {
-    throw cannotSign(error, AWAY_RETRY_SECONDS);
-  };
-  return {
-    keyId: signer.keyId,
-    sign: (statement) => signer.sign(statement).catch(isAway),
-    signMany: (statements) => signer.signMany(statements).catch(isAway),
   };
 }
 

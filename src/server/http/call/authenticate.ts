@@ -3,14 +3,13 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
-import type { Soon } from '../../core/soon.js';
 import { parseApiKey } from '../../keys/api-key.js';
 import { authenticateSession, type Sessions } from './authenticate-session.js';
 
 /** Looks up tokens. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
-  findPrincipal: (token: string) => Soon<Principal | undefined>;
+  findPrincipal: (token: string) => Promise<Principal | undefined>;
   /** Whether a token is the admin token; may delay the caller of a wrong one. */
   isAdmin: (token: string) => Promise<boolean>;
   /** The sessions of the dashboard; undefined without one. */
@@ -30,8 +29,8 @@ const API_KEY: CredentialTexts = {
 const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this is not the admin token' };
 
 /** Authenticates the caller as the method's `access` requires, and sets the call's principal. */
-export function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> | undefined {
-  if (rules.access === Access.PUBLIC) return undefined;
+export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
+  if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
   const cookie = authorization === undefined ? deps.sessions?.readCookie(call) : undefined;
   if (deps.sessions !== undefined && (cookie !== undefined || rules.access === Access.SESSION)) {
@@ -39,15 +38,9 @@ export function authenticate(deps: Credentials, call: Call, rules: MethodRules):
   }
   if (rules.access === Access.ADMIN) {
     const given = bearerToken(authorization, ADMIN_TOKEN);
-    return deps.isAdmin(given).then((isAdmin) => assertAdmin(isAdmin, given));
+    return assertAdmin(await deps.isAdmin(given), given);
   }
-  const found = deps.findPrincipal(bearerToken(authorization, API_KEY));
-  if (found instanceof Promise) return found.then((principal) => setPrincipal(call, principal));
-  setPrincipal(call, found);
-  return undefined;
-}
-
-function setPrincipal(call: Call, principal: Principal | undefined): void {
+  const principal = await deps.findPrincipal(bearerToken(authorization, API_KEY));
   if (principal === undefined) throw invalidKey(API_KEY);
   call.principal = principal;
 }

@@ -22,8 +22,8 @@ export type InterceptorDeps = Credentials &
 
 /** The steps of a call, the same for every protocol. */
 export type Interceptors = {
-  /** Throws, or rejects, for refusals that need no message, in this order: 401, 403, 429. */
-  admit: (call: Call) => Promise<void> | undefined;
+  /** Throws for refusals that need no message, in this order: 401, 403, 429. */
+  admit: (call: Call) => Promise<void>;
   /** Checks the idempotency key and the message, and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** Rate-limit response headers as a flat [name, value, …] list. Call once, right before sending. */
@@ -37,11 +37,12 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
   return {
-    admit(call) {
+    async admit(call) {
       const rules = methodRules(call.method);
-      const authenticated = authenticate(deps, call, rules);
-      const admit = () => admitAuthenticated(deps, call, rules);
-      return authenticated === undefined ? admit() : authenticated.then(admit);
+      await authenticate(deps, call, rules);
+      const refusal = findScopeRefusal(call, rules);
+      if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
+      await countCall(deps, call, rules, deps.nowMs());
     },
     async invoke(call, message) {
       const handler = handlers.get(call.method);
@@ -51,7 +52,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       fillOwnProject(call, rules, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
       else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
-      if (call.session !== undefined) await assertOwn(deps.sessions, call, rules, message);
+      await assertOwn(deps.sessions, call, rules, message);
       const response = await handler(message, call);
       call.isAnswered = true;
       return response;
@@ -59,16 +60,6 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
     rateHeaders: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
     finish: (call) => countRefused(deps, call, methodRules(call.method)),
   };
-}
-
-function admitAuthenticated(
-  deps: InterceptorDeps,
-  call: Call,
-  rules: MethodRules,
-): Promise<void> | undefined {
-  const refusal = findScopeRefusal(call, rules);
-  if (refusal !== undefined) return refuseCounted(deps, call, rules, refusal);
-  return countCall(deps, call, rules, deps.nowMs());
 }
 
 /** A call without the scope counts like any other, but a spent window is not what it is refused for. */

@@ -5,7 +5,6 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { type RateState, rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
-import type { Soon } from '../../core/soon.js';
 import { findIdempotencyKey } from './new-call.js';
 
 /** Counts calls against rate limits. */
@@ -17,25 +16,25 @@ export type RateLimits = {
   /** The read window, if it is overdrawn. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
-  peekSubmissions: (principal: Principal, nowMs: number) => Soon<readonly RateState[]>;
+  peekSubmissions: (principal: Principal, nowMs: number) => Promise<readonly RateState[]>;
   /** Whether a request with this idempotency key was made before. */
   hasClaim: (principal: Principal, idempotencyKey: string) => Promise<boolean>;
 };
 
 /** Counts the call in its bucket; throws `rate_limit.exceeded` if the window is known to be spent. */
-export function countCall(
+export async function countCall(
   deps: RateLimits,
   call: Call,
   rules: MethodRules,
   nowMs: number,
-): Promise<void> | undefined {
+): Promise<void> {
   const { principal } = call;
-  if (principal === undefined) return undefined;
-  if (rules.bucket === Bucket.SUBMISSIONS) return countCreation(deps, call, principal, rules, nowMs);
+  if (principal === undefined) return;
   // The admin API has no buckets, but a session of a project has a limit there as well.
   const isAdminRead = rules.bucket === Bucket.UNSPECIFIED && call.session !== undefined;
-  if (rules.bucket !== Bucket.READS && !isAdminRead) return undefined;
-  return countReads(deps, call, principal, rules.cost || 1, nowMs);
+  if (rules.bucket === Bucket.READS || isAdminRead)
+    await countReads(deps, call, principal, rules.cost || 1, nowMs);
+  if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
 }
 
 /**
@@ -73,25 +72,22 @@ function charge({ chargeReads }: RateLimits, principal: Principal, reads: number
   if (reads > 0) chargeReads(principal, reads);
 }
 
-function countCreation(
+async function countCreation(
   deps: RateLimits,
   call: Call,
   principal: Principal,
   rules: MethodRules,
   nowMs: number,
-): Promise<void> | undefined {
+): Promise<void> {
   const overdrawn = deps.findOverdrawn(principal);
   if (overdrawn !== undefined) {
     call.rateStates = [overdrawn];
     refuse(call, overdrawn, nowMs);
   }
-  const admit = (states: readonly RateState[]) => {
-    call.rateStates = states;
-    const spent = states.findLast(({ remaining }) => remaining <= 0);
-    return spent && admitReplay(deps, call, principal, rules, { spent, nowMs });
-  };
-  const known = deps.peekSubmissions(principal, nowMs);
-  return known instanceof Promise ? known.then(admit) : admit(known);
+  const states = await deps.peekSubmissions(principal, nowMs);
+  call.rateStates = states;
+  const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
+  if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
 }
 
 /** A refusal without any other work is not counted. */

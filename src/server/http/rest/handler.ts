@@ -18,7 +18,7 @@ import { type RestResponse, writeResponse } from './write-response.js';
 export type RestOptions = {
   services: readonly ServiceEntry[];
   /** Throws if the call is rejected by credentials, scope or rate. The body is not read before. */
-  admit: (call: Call) => Promise<void> | undefined;
+  admit: (call: Call) => Promise<void>;
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** Rate-limit response headers as a flat [name, value, …] list. Called once, right before sending. */

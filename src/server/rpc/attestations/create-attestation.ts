@@ -5,7 +5,6 @@ import type { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
 import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
-import type { Soon } from '../../core/soon.js';
 import { submissionWindowStates } from '../../limits/rate-windows.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
@@ -43,7 +42,7 @@ import {
 export type CreateDeps = {
   schemas: SchemaRegistry;
   /** The key that signs now. Throws `service.unavailable` if this process lacks it. */
-  signerOf: (environment: Principal['environment']) => Soon<DsseSigner>;
+  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
   /** Its first key hashes requests that have an idempotency key. */
   idempotency: Idempotency;
   /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
@@ -52,7 +51,7 @@ export type CreateDeps = {
   /** Waits for a turn of the event loop in which no other large metadata is validated. */
   ownTurn: () => Promise<void>;
   clock: () => number;
-  sequencerOf: (environment: Principal['environment']) => Soon<Sequencer>;
+  sequencerOf: (environment: Principal['environment']) => Promise<Sequencer>;
   /** Looks up a submission of any project. */
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
   /** Records what the write has counted, so that later requests are rejected before their body is read. */
