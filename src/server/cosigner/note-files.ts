@@ -13,7 +13,7 @@ import { readOptionalFile } from '../core/read-optional-file.js';
 import { syncDirectory, writeFileAtomic } from '../core/write-file-atomic.js';
 
 /** The notes of one log. */
-export type NoteFiles = {
+type NoteFiles = {
   /** The note of the largest checkpoint; undefined if there is none. */
   find(): Promise<string | undefined>;
   /** Stores a note. Returns once it is durable. */

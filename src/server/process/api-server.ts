@@ -16,7 +16,7 @@ import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import type { Register } from '../pipeline/register/register.js';
 import { findReadyBundle } from '../rpc/attestations/ready-bundle.js';
 import { batchHandlers } from '../rpc/batches.js';
-import { createCursors } from '../rpc/cursor.js';
+import { type Cursors, createCursors } from '../rpc/cursor.js';
 import { infoHandlers } from '../rpc/info.js';
 import type { Principals } from '../rpc/principals.js';
 import { createTrustRootsReader, type TrustRootsReader } from '../rpc/trust-roots.js';
@@ -64,19 +64,13 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const submissionLimits = createSubmissionLimits(pool);
   const readers = openReaders(parts);
   const readLimits = createReadLimits(pool, () => performance.now());
-  const services = [
-    attestationService(config, parts, {
-      cursors,
-      recordUse: submissionLimits.record,
-      asApiError: (error, requestId) =>
-        itemError(log, databaseAway.explain('batchCreateAttestations', error), requestId),
-      ...readers,
-    }),
-    { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
-    webhookService(options, pool, cursors),
-    exportService(config, pool, cursors, parts.schemas),
-    infoService(options, pool, trustRoots),
-  ].map(databaseAway.tellAll);
+  const services = publicServices(options, parts, {
+    cursors,
+    readers,
+    trustRoots,
+    databaseAway,
+    recordUse: submissionLimits.record,
+  });
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
   const dashboard = createDashboard({ ...options, pool, isAdmin, delayWrong });
@@ -115,6 +109,33 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     corsOrigins: config.corsOrigins,
   };
   return splitServers(options, { services, admin, dashboard, shared, open });
+}
+
+type ServiceParts = {
+  cursors: Cursors;
+  readers: ReturnType<typeof openReaders>;
+  trustRoots: TrustRootsReader;
+  databaseAway: ReturnType<typeof createDatabaseAway>;
+  recordUse: ReturnType<typeof createSubmissionLimits>['record'];
+};
+
+/** The services that API keys may call. */
+function publicServices(
+  options: ApiOptions,
+  parts: ApiParts,
+  { cursors, readers, trustRoots, databaseAway, recordUse }: ServiceParts,
+): ServiceEntry[] {
+  const { config, log } = options;
+  const { pool, logCache } = parts;
+  const asApiError = (error: unknown, requestId: string) =>
+    itemError(log, databaseAway.explain('batchCreateAttestations', error), requestId);
+  return [
+    attestationService(config, parts, { cursors, recordUse, asApiError, ...readers }),
+    { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
+    webhookService(options, pool, cursors),
+    exportService(config, pool, cursors, parts.schemas),
+    infoService(options, pool, trustRoots),
+  ].map(databaseAway.tellAll);
 }
 
 type ServerParts = {

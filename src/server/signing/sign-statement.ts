@@ -2,9 +2,7 @@ import { hash } from 'node:crypto';
 import { toBase64, toHex, utf8 } from '../../proof/bytes/encoding.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../../proof/statement/dsse.js';
 import { leafRecordText } from '../../proof/statement/leaf.js';
-
-/** What a submission stores of its signed statement, in lower-case hex: the signature (DER) and the hash of its leaf. */
-export type SignedStatement = { readonly signature: string; readonly leafHash: string };
+import type { SignedStatement } from '../rpc/attestations/new-submission.js';
 
 /** The prefix of a leaf's hash (RFC 6962, section 2.1). */
 const LEAF_PREFIX = '\0';

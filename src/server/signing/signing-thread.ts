@@ -4,7 +4,8 @@
  */
 import { type KeyObject, sign } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
-import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
+import type { SignedStatement } from '../rpc/attestations/new-submission.js';
+import { signedBytes, signedStatement } from './sign-statement.js';
 
 /** A key that signs, and its public part: SPKI in DER, in base64. */
 export type SigningKey = { privateKey: KeyObject; publicKey: string };

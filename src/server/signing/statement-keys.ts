@@ -4,7 +4,8 @@ import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { type KeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
 import { createBatchSigner } from './batch-signer.js';
-import { type SignedStatement, signedBytes, signedStatement } from './sign-statement.js';
+import type { SignedStatement } from '../rpc/attestations/new-submission.js';
+import { signedBytes, signedStatement } from './sign-statement.js';
 import { ECDSA_P256, openSocketSigner } from './socket-signer.js';
 
 /** A key that signs statements. The private part may be elsewhere: nothing else is ever asked of it. */

@@ -6,7 +6,6 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import { type ApiError, deadlineExceeded } from '../../core/errors.js';
-import type { SignedStatement } from '../../signing/sign-statement.js';
 import {
   type NewSubmission,
   type SequencedRow,
@@ -16,7 +15,7 @@ import { findEarlierRequests, keyReused } from '../idempotency.js';
 import { type CheckedItem, checkItems, isSameRequest, type Repeat, splitRepeats } from './batch-checks.js';
 import { batchResponse, type ItemResult } from './batch-response.js';
 import { type CreateDeps, recordUse, windowSpent } from './create-attestation.js';
-import { newSubmission, stateSubmission, storedView, submissionLimits } from './new-submission.js';
+import { newSubmission, stateSubmission, storedView, submissionLimits, type SignedStatement } from './new-submission.js';
 import { submissionView } from './submission-message.js';
 
 /** Dependencies of {@link batchCreateAttestations}. */

@@ -10,10 +10,12 @@ import { environmentName } from '../../../protocol/environment.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
-import type { SignedStatement } from '../../signing/sign-statement.js';
 import type { NewSubmission, SequencedRow } from '../../store/submissions/sequence-submissions.js';
 import { invalidMetadata, type ValidMetadata, validateBySchema } from './metadata.js';
 import { parseStored, type SubmissionView } from './submission-message.js';
+
+/** What a submission stores of its signed statement, in lower-case hex: the signature (DER) and the hash of its leaf. */
+export type SignedStatement = { readonly signature: string; readonly leafHash: string };
 
 /** Signs an environment's statements: the row id of its key, and the signing of statements' texts, which does not block. */
 export type DsseSigner = {

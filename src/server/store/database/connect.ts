@@ -93,7 +93,7 @@ function wantsPrimary(url: string): boolean {
 const BYTEA_ARRAY_OID = 1001;
 
 /** A `bytea[]` parameter of a statement. */
-export type ByteaArray = postgres.Parameter<readonly (Uint8Array | null)[]>;
+type ByteaArray = postgres.Parameter<readonly (Uint8Array | null)[]>;
 
 /** Makes a `bytea[]` parameter; the driver would take an array of bytes for one `bytea`. */
 export function byteaArray(sql: Sql, values: readonly (Uint8Array | null)[]): ByteaArray {
