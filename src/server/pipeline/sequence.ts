@@ -83,7 +83,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
   let delayed = 0;
   let startedMs = 0;
   let scheduled = false;
-  let timer: NodeJS.Timeout | undefined;
+  let isTimed = false;
   let idle: (() => void) | undefined;
 
   const mayStart = () => {
@@ -94,10 +94,8 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
   const schedule = () => {
     if (scheduled || queue.length === 0) return;
     if (!mayStart()) {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        schedule();
-      }, SLOW_CALL_MS);
+      if (!isTimed) setTimeout(retime, SLOW_CALL_MS);
+      isTimed = true;
       return;
     }
     scheduled = true;
@@ -105,6 +103,10 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
       scheduled = false;
       while (mayStart()) void flush(takeBatch(queue, deps.limits));
     });
+  };
+  const retime = () => {
+    isTimed = false;
+    schedule();
   };
   const flush = async (flushed: QueuedRow[]) => {
     inFlight++;
