@@ -1,6 +1,7 @@
 import type { Principal } from '../core/principal.js';
 import type { LogCache } from '../logs/log-cache.js';
-import { createSequencer, type Sequencer, type SequencerDeps } from '../pipeline/sequence.js';
+import { createSequencer, type Sequencer } from '../pipeline/sequence.js';
+import type { SequencerDeps } from '../pipeline/write-rows.js';
 
 /** The sequencers of the active logs, created on first use. */
 export type Sequencers = {

@@ -2,11 +2,8 @@
 import type { Test } from 'tap';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../../src/server/core/errors.js';
-import {
-  createSequencer,
-  type Sequencer,
-  type SequencerDeps,
-} from '../../../src/server/pipeline/sequence.js';
+import { createSequencer, type Sequencer } from '../../../src/server/pipeline/sequence.js';
+import type { SequencerDeps } from '../../../src/server/pipeline/write-rows.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { errorCode } from '../../../src/server/store/database/database-errors.js';
 import {

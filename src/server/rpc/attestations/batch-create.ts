@@ -15,7 +15,13 @@ import { findEarlierRequests, keyReused } from '../idempotency.js';
 import { type CheckedItem, checkItems, isSameRequest, type Repeat, splitRepeats } from './batch-checks.js';
 import { batchResponse, type ItemResult } from './batch-response.js';
 import { type CreateDeps, recordUse, windowSpent } from './create-attestation.js';
-import { newSubmission, stateSubmission, storedView, submissionLimits, type SignedStatement } from './new-submission.js';
+import {
+  newSubmission,
+  type SignedStatement,
+  stateSubmission,
+  storedView,
+  submissionLimits,
+} from './new-submission.js';
 import { submissionView } from './submission-message.js';
 
 /** Dependencies of {@link batchCreateAttestations}. */
