@@ -78,8 +78,8 @@ export function createCosignerServer(deps: CosignerServerDeps): CosignerServer {
     onRequest: (req, res) => {
       if (isClosing) closeAfterResponse(res);
       const record = requests.begin(req, res);
-      // Requests of this protocol are those that time out.
       record.protocol = 'rest';
+      record.timesOut = true;
       const refusal = peers.addRequest(record);
       if (refusal === undefined) void handle(record);
       else send(record, replyOf(refusal));
@@ -124,7 +124,7 @@ async function route(
   hold: ReturnType<typeof createHeldBytes>,
 ): Promise<Reply> {
   const { req, res } = record;
-  const path = pathOf(req);
+  const path = pathOf(req.url);
   if (path === ADD_CHECKPOINT_PATH) {
     if (req.method !== 'POST') return notAllowed('POST');
     if (req.headers['content-encoding'] !== undefined) return plain(415, 'no content encoding is read');

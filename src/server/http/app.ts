@@ -1,14 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
-import { compressionGzip } from '@connectrpc/connect-node';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, internalError } from '../core/errors.js';
-import { MIN_COMPRESSED_BYTES } from '../core/gzip.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
-import { connectContext } from './connect/connect.js';
+import { connectContext } from './connect/context.js';
 import { dropEndlessDeadline } from './connect/rpc-deadline.js';
 import { writeError } from './rest/write-response.js';
 import type { Limits } from './socket/limits.js';
@@ -19,8 +17,6 @@ import { boundStreams } from './socket/streams.js';
 type AppDeps = {
   log: Logger;
   limits: Limits;
-  /** The RPCs of our services. */
-  routes: (router: ConnectRouter) => void;
   /** RPCs that anyone may call and that may stream: health, reflection. */
   moreRpcs?: (router: ConnectRouter) => void;
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
@@ -32,12 +28,7 @@ type AppDeps = {
   closing: AbortSignal;
 };
 
-/** A message of a page of 200 submissions with their metadata stays well below. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-/** Length prefix and field tags around a body of the permitted size. */
-const MESSAGE_OVERHEAD_BYTES = 1024;
-
-/** The RPCs and the public routes. */
+/** The RPCs that anyone may call, and the public routes. */
 type App = {
   ready: () => Promise<void>;
   /** Routes a request. */
@@ -48,8 +39,8 @@ type App = {
 type GetRecord = (request: FastifyRequest) => RequestRecord;
 
 /**
- * Fastify with the RPCs and the public routes. It is handed requests and never listens, because it has no server for
- * HTTP/1.1 and HTTP/2 on one port, and REST is served without it. Bodies are left unread: only Connect takes one here.
+ * Fastify with the public routes, and the RPCs that anyone may call. It is handed requests and never listens, because it
+ * has no server for HTTP/1.1 and HTTP/2 on one port, and REST and the RPCs of our services are served without it. Bodies are left unread: only Connect takes one here.
  */
 export function createApp(deps: AppDeps): App {
   const records = new WeakMap<object, RequestRecord>();
@@ -66,7 +57,7 @@ export function createApp(deps: AppDeps): App {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
-      if (!mayHaveRoute(pathOf(req))) return deps.notFound(record);
+      if (!mayHaveRoute(pathOf(req.url))) return deps.notFound(record);
       dropEndlessDeadline(req);
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
@@ -111,24 +102,18 @@ function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): Fastif
 }
 
 function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRecord): void {
-  const options = {
-    contextValues: (request: FastifyRequest) => connectContext(getRecord(request)),
-    readMaxBytes: deps.limits.maxBodyBytes + MESSAGE_OVERHEAD_BYTES,
-    writeMaxBytes: MAX_RESPONSE_BYTES,
-    compressMinBytes: MIN_COMPRESSED_BYTES,
-    acceptCompression: [compressionGzip],
-    // A filter that is misspelled must not list everything: what is unknown is refused, as ProtoJSON has it by default.
-    jsonOptions: { ignoreUnknownFields: false, textDecoder: { decode: jsonText } },
-  };
-  fastify.register(fastifyConnectPlugin, { ...options, routes: deps.routes });
-  if (deps.moreRpcs === undefined) return;
+  const { moreRpcs, limits, holdResponse, closing } = deps;
+  if (moreRpcs === undefined) return;
+  // A request that names something unknown is rejected, as ProtoJSON has it by default.
+  const jsonOptions = { ignoreUnknownFields: false, textDecoder: { decode: jsonText } };
   fastify.register(fastifyConnectPlugin, {
-    ...options,
-    routes: deps.moreRpcs,
-    readMaxBytes: deps.limits.maxPublicBytes,
+    routes: moreRpcs,
+    contextValues: (request: FastifyRequest) => connectContext(getRecord(request)),
+    readMaxBytes: limits.maxPublicBytes,
     acceptCompression: [],
-    shutdownSignal: deps.closing,
-    interceptors: [boundStreams(deps.limits, deps.holdResponse, deps.closing)],
+    jsonOptions,
+    shutdownSignal: closing,
+    interceptors: [boundStreams(limits, holdResponse, closing)],
   });
 }
 

@@ -12,9 +12,9 @@ const SINGLE: ReadonlyMap<number, string> = new Map(
 );
 const CLOSE = { connection: 'close' };
 
-/** The handler of a request: REST, or Fastify, which serves Connect's RPCs and the public routes. */
-export function handlerFor(req: NodeRequest): 'rest' | 'app' {
-  return req.url?.startsWith(REST_PREFIX) ? 'rest' : 'app';
+/** Whether a request target in origin form is one of REST. */
+export function isRest(target: string): boolean {
+  return target.startsWith(REST_PREFIX);
 }
 
 /**
@@ -26,7 +26,7 @@ export function normalizeTarget(req: NodeRequest): void {
   if (!url.startsWith('/')) req.url = url.replace(ABSOLUTE_FORM, '') || '/';
   const host = 'authority' in req ? req.authority : req.headers.host;
   if (host === undefined && req.httpVersion !== '1.0') throw invalid('names no host');
-  if (handlerFor(req) === 'rest') return;
+  if (isRest(req.url ?? '')) return;
   if (host === undefined) req.headers.host = 'localhost';
   if (!URL.canParse(req.url ?? '', `http://${host ?? 'localhost'}`)) {
     throw invalid('has a host and a path that make no URL');

@@ -9,11 +9,10 @@ import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
 import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
-import { connectRoutes } from './connect/connect.js';
 import { refuseUnknownRpc, wantsGrpc } from './connect/refusal.js';
-import { createUnaryRpcs } from './connect/unary-rpcs.js';
+import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
-import { assertUnambiguous, handlerFor, normalizeTarget } from './request-target.js';
+import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
 import { writeError } from './rest/write-response.js';
 import { refuseMalformed } from './socket/client-error.js';
@@ -28,6 +27,7 @@ import {
   createRequests,
   isClosed,
   type Observation,
+  pathOf,
   type RequestRecord,
   type Requests,
 } from './socket/requests.js';
@@ -83,17 +83,17 @@ export function createServer(deps: ServerDeps): ApiServer {
   const closing = new AbortController();
   const app = createApp({
     ...shared,
-    routes: connectRoutes(shared),
     notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
     closing: closing.signal,
   });
-  const rpcs = createUnaryRpcs({ ...shared, serve: app.serve });
-  const serve = createDispatcher(rest.handle, rpcs, createCors(deps.corsOrigins ?? []));
+  const rpcs = createUnaryRpcs(shared);
+  const serve = createDispatcher(rest.handle, rpcs, app.serve, createCors(deps.corsOrigins ?? []));
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
+    isLean: (target) => isRest(target) || rpcs.find(pathOf(target)) !== undefined,
     onRequest: (req, res) => {
       if (closing.signal.aborted) closeAfterResponse(res);
       admit(requests.begin(req, res));
@@ -101,7 +101,9 @@ export function createServer(deps: ServerDeps): ApiServer {
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isResponding(requests, socket)),
   });
-  const stopWatching = watchTimeouts(requests, limits, (record) => rest.refuse(record, deadlineExceeded()));
+  const stopWatching = watchTimeouts(requests, limits, (record) => {
+    (record.protocol === 'rest' ? rest : rpcs).refuse(record, deadlineExceeded());
+  });
   return {
     listen: async (address) => {
       await app.ready();
@@ -144,16 +146,21 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
 /** Dispatches every request to its handler. */
 function createDispatcher(
   rest: (record: RequestRecord) => Promise<void>,
+  rpcs: UnaryRpcs,
   others: (record: RequestRecord) => void,
   answersPreflight: (record: RequestRecord) => boolean,
 ): (record: RequestRecord) => void {
   return (record) => {
+    const { req } = record;
     try {
-      assertUnambiguous(record.req);
-      normalizeTarget(record.req);
+      assertUnambiguous(req);
+      normalizeTarget(req);
       if (answersPreflight(record)) return;
-      if (handlerFor(record.req) === 'rest') void rest(record);
-      else others(record);
+      const target = req.url ?? '';
+      if (isRest(target)) return void rest(record);
+      const rpc = rpcs.find(pathOf(target));
+      if (rpc === undefined) others(record);
+      else void rpcs.handle(rpc, record);
     } catch (error) {
       writeError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }

@@ -94,6 +94,7 @@ export async function startLibrary(
       peer: undefined,
       protocol: 'other',
       call: undefined,
+      timesOut: false,
       error: undefined,
     });
   });

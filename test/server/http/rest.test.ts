@@ -204,6 +204,7 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
         peer: undefined,
         protocol: 'other',
         call: undefined,
+        timesOut: false,
         error: undefined,
       }),
   );

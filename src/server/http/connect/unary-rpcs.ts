@@ -1,19 +1,32 @@
-import type { DescMethodUnary } from '@bufbuild/protobuf';
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { type Call, messageOf } from '../../core/call.js';
+import { ApiError, deadlineExceeded } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
+import { compileMessageCheck } from '../../json/check-message.js';
 import { compileCount } from '../../json/count-values.js';
 import { findItemReader } from '../call/batch-items.js';
 import type { Interceptors } from '../call/interceptors.js';
-import { closeSignal, newCall } from '../call/new-call.js';
 import { decodePercent } from '../rest/percent.js';
+import { writeError } from '../rest/write-response.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
-import type { Holder } from '../socket/memory.js';
-import type { HoldBytes } from '../socket/read-body.js';
-import { pathOf, type RequestRecord } from '../socket/requests.js';
-import { type MessageRules, protocolOf, readMessage } from './read-message.js';
-
-import { refuseCall } from './refusal.js';
+import type { Holder, HoldResponse } from '../socket/memory.js';
+import { ClientGone, type HoldBytes } from '../socket/read-body.js';
+import type { RequestRecord } from '../socket/requests.js';
+import { asApiError } from './connect-error.js';
+import { findFormat, findQueryFormat, type MessageFormat, protocolOf } from './message-format.js';
+import {
+  type MessageRules,
+  type ReceivedMessage,
+  readBodyMessage,
+  readQueryMessage,
+} from './read-message.js';
+import { refusalResponse } from './refusal.js';
+import { startRpcCall } from './rpc-call.js';
+import { successResponse } from './success.js';
+import { writeRpcResponse } from './write-rpc.js';
 
 type UnaryRpcDeps = {
   services: readonly ServiceEntry[];
@@ -23,31 +36,46 @@ type UnaryRpcDeps = {
   maxBodyBytes: number;
   /** Counts the bytes of bodies until their requests are responded to. */
   holdFor: (holder: Holder) => HoldBytes;
-  /** Routes a request that is no unary RPC, or whose call is admitted and whose message is read. */
-  serve: (record: RequestRecord) => void;
+  /** Counts the bytes of responses until they are sent. */
+  holdResponse: HoldResponse;
 };
 
 /** An RPC, compiled. */
-type Rpc = MessageRules & { method: DescMethodUnary; httpMethods: ReadonlySet<string> };
+export type Rpc = MessageRules & {
+  method: DescMethodUnary;
+  httpMethods: readonly string[];
+  /** Throws `request.invalid` for values that REST rejects. */
+  check: (message: Message) => void;
+};
+
+/** The unary RPCs of some services on Connect, gRPC and gRPC-Web. */
+export type UnaryRpcs = {
+  /** Looks up an RPC by the path of a request. */
+  find: (path: string) => Rpc | undefined;
+  /** Responds to a request for an RPC. Never rejects. */
+  handle: (rpc: Rpc, record: RequestRecord) => Promise<void>;
+  /** Responds with an error in place of the pending response, which is dropped. */
+  refuse: (record: RequestRecord, error: ApiError) => void;
+};
 
 /**
- * Admits the unary calls of Connect, gRPC and gRPC-Web and reads their messages. Headers are checked first: only for an
- * admitted call is a body read and decompressed, within its bound. Connect then parses a message of known size.
- *
- * @returns the handler of every request that is not for REST
+ * Serves the unary RPCs of the services, the same steps for each protocol: headers are checked first, and only for an
+ * admitted call is a body read, decompressed and parsed, within its bound.
  */
-export function createUnaryRpcs(deps: UnaryRpcDeps): (record: RequestRecord) => void {
+export function createUnaryRpcs(deps: UnaryRpcDeps): UnaryRpcs {
   const rpcs = new Map(
     unaryMethods(deps.services).map((method) => [
       `/${method.parent.typeName}/${method.name}`,
       describe(method, deps.maxBodyBytes),
     ]),
   );
-  return (record) => {
-    const path = pathOf(record.req);
-    const rpc = rpcs.get(path.includes('%') ? (decodePercent(path) ?? path) : path);
-    if (rpc === undefined || !rpc.httpMethods.has(record.req.method ?? '')) deps.serve(record);
-    else void receive(deps, rpc, record);
+  return {
+    find: (path) => rpcs.get(path.includes('%') ? (decodePercent(path) ?? path) : path),
+    async handle(rpc, record) {
+      if (!rpc.httpMethods.includes(record.req.method ?? '')) return otherMethod(rpc, record);
+      await respond(deps, rpc, record);
+    },
+    refuse: (record, error) => refuse(deps, record, error),
   };
 }
 
@@ -55,23 +83,94 @@ function describe(method: DescMethodUnary, maxBodyBytes: number): Rpc {
   const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return {
     method,
-    httpMethods: new Set(isSafe ? ['POST', 'GET'] : ['POST']),
+    desc: method.input,
+    httpMethods: isSafe ? ['GET', 'POST'] : ['POST'],
     bound: boundBy(findBound(method.input), maxBodyBytes),
     hasMoreValues: compileCount(method.input),
     readItems: findItemReader(method),
+    check: compileMessageCheck(method.input),
   };
 }
 
-async function receive(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Promise<void> {
-  const { req, res } = record;
-  record.protocol = protocolOf(req.headers['content-type']);
-  const call = newCall(rpc.method, record, closeSignal(res));
-  record.call = call;
+async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Promise<void> {
+  const { interceptors } = deps;
+  const { req } = record;
+  const query = req.method === 'GET' ? new URL(req.url ?? '', 'http://localhost').searchParams : undefined;
+  const format = query ? findQueryFormat(query.get('encoding')) : findFormat(req.headers['content-type']);
+  record.protocol = format?.protocol ?? protocolOf(req.headers['content-type']);
+  const { call, deadline } = startRpcCall(rpc.method, record, () => refuse(deps, record, deadlineExceeded()));
   try {
-    await deps.interceptors.admit(call);
-    record.message = await readMessage(req, rpc, deps.holdFor({ res, call }), call);
-    deps.serve(record);
+    await interceptors.admit(call);
+    if (format === undefined) return refuseFormat(record);
+    deadline.assertOpen();
+    const { message, isGzip, nextItem } = await read(deps, { rpc, record, call, format, query });
+    call.nextItem = nextItem;
+    deadline.assertOpen();
+    rpc.check(message);
+    const response = messageOf(await interceptors.invoke(call, message));
+    if (record.res.writableEnded) return;
+    const rateHeaders = interceptors.rateHeaders(call);
+    const success = { record, call, format, isGzip, rateHeaders };
+    const answer = await successResponse(success, rpc.method.output, response);
+    deps.holdResponse(record, answer.body?.length ?? 0);
+    writeRpcResponse(record, answer);
   } catch (error) {
-    refuseCall(deps, record, call, error);
+    refuse(deps, record, error);
+  } finally {
+    deadline.stop();
   }
+}
+
+type Receiving = {
+  rpc: Rpc;
+  record: RequestRecord;
+  call: Call;
+  format: MessageFormat;
+  query: URLSearchParams | undefined;
+};
+
+function read(
+  { holdFor }: UnaryRpcDeps,
+  { rpc, record, call, format, query }: Receiving,
+): Promise<ReceivedMessage> {
+  if (query !== undefined) return readQueryMessage(query, format, rpc);
+  return readBodyMessage(record.req, format, rpc, holdFor({ res: record.res, call }));
+}
+
+/** Rejects a request, in the form of its protocol, unless it has a response. */
+function refuse({ interceptors, log }: UnaryRpcDeps, record: RequestRecord, thrown: unknown): void {
+  const { call = { requestId: record.requestId, responseHeaders: new Map() } } = record;
+  if (thrown instanceof ClientGone) return;
+  const error = record.call === undefined ? (thrown as ApiError) : asApiError(log, thrown, record.call);
+  if (record.res.writableEnded) return;
+  if (record.res.headersSent) return void record.res.destroy();
+  if (record.call !== undefined) {
+    const headers = interceptors.rateHeaders(record.call);
+    for (let i = 0; i < headers.length; i += 2) {
+      call.responseHeaders.set(headers[i] as string, headers[i + 1] as string);
+    }
+  }
+  writeRpcResponse(record, refusalResponse(record, call, error));
+}
+
+/** Rejects a content type, in the form of REST: it is of no protocol of RPCs. */
+function refuseFormat(record: RequestRecord): void {
+  const message = 'the content type is none of Connect, gRPC or gRPC-Web';
+  writeError(record, new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message));
+}
+
+/** Answers OPTIONS with the allowed methods and rejects the others. */
+function otherMethod({ httpMethods }: Rpc, record: RequestRecord): void {
+  const { req, res, requestId } = record;
+  record.protocol = protocolOf(req.headers['content-type']);
+  const allow = [...httpMethods, 'OPTIONS'].join(', ');
+  if (req.method !== 'OPTIONS') {
+    const message = `this RPC is called by ${httpMethods.join(' or ')}`;
+    writeError(record, new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow }));
+    return;
+  }
+  res.setHeader('allow', allow);
+  res.setHeader('x-request-id', requestId);
+  res.statusCode = 204;
+  res.end();
 }

@@ -46,7 +46,10 @@ type RestHandler = {
 const NO_BODY = new Uint8Array();
 
 /** A request under way; its protocol, call and error are recorded in it. */
-type Exchange = Pick<RequestRecord, 'req' | 'res' | 'requestId' | 'peer' | 'protocol' | 'call' | 'error'>;
+type Exchange = Pick<
+  RequestRecord,
+  'req' | 'res' | 'requestId' | 'peer' | 'protocol' | 'call' | 'timesOut' | 'error'
+>;
 
 /**
  * Serves RPCs by their `google.api.http` options. Compiles everything now: throws an Error that names the RPC when
@@ -64,6 +67,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
     })),
     async handle(exchange) {
       exchange.protocol = 'rest';
+      exchange.timesOut = true;
       try {
         const found = await respond(options, router, exchange);
         if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);

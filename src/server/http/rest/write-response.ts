@@ -92,7 +92,7 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
 }
 
 /** Ends a response with a body, written in chunks. */
-function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
+export function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
   if (body === undefined || body.length <= CHUNK_BYTES) {
     res.end(body);
     return;
@@ -107,13 +107,6 @@ function endInChunks(res: ServerResponse, body: Uint8Array | undefined): void {
     }
   };
   goOn();
-}
-
-/** Splits a body into chunks, for a writer that waits for each to be flushed. */
-export async function* inChunks(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  for await (const chunk of body) {
-    for (let at = 0; at < chunk.length; at += CHUNK_BYTES) yield chunk.subarray(at, at + CHUNK_BYTES);
-  }
 }
 
 /** The REST error envelope as JSON, also for responses that the REST handler does not write. */

@@ -19,6 +19,7 @@ import { detectProtocol } from './detect-protocol.js';
 import type { Limits } from './limits.js';
 import { boundPipelining, countUnanswered } from './pipelining.js';
 import type { NodeRequest, NodeResponse } from './requests.js';
+import { exchangeOf } from './stream-exchange.js';
 
 /** One port for HTTP/1.1 and HTTP/2. */
 export type Listener = {
@@ -40,6 +41,8 @@ type ListenerOptions = {
   /** Called first for every connection; may close it. */
   onConnection: (socket: Socket) => void;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
+  /** Whether the request of a stream, by its path, gets a lean request and response; Node's own by default. */
+  isLean?: (path: string) => boolean;
   /** Called for malformed HTTP/1.1; responds, or destroys the socket. */
   onClientError: (error: Error & { code?: string }, socket: Socket) => void;
 };
@@ -65,15 +68,7 @@ export function createListener(options: ListenerOptions): Listener {
   server.maxConnections = limits.maxConnections;
   takeRequests(server, onRequest);
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
-  http2.on('request', (req: Http2ServerRequest, res: Http2ServerResponse) => {
-    boundBody(req, limits.requestTimeoutMs);
-    onRequest(req, res);
-  });
-  http2.on('checkContinue', (req: Http2ServerRequest, res: Http2ServerResponse) => {
-    boundBody(req, limits.requestTimeoutMs);
-    continueWhenRead(req, () => res.headersSent || res.writeContinue());
-    onRequest(req, res);
-  });
+  takeStreams(http2, options);
   http2.on('session', (session) => {
     remember(sessions, session);
     session.setTimeout(limits.sessionIdleMs, () => session.close());
@@ -119,6 +114,29 @@ function takeRequests(server: Server, onRequest: ListenerOptions['onRequest']): 
     onRequest(req, res);
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
+}
+
+function takeStreams(http2: Http2Server, { onRequest, isLean = () => false }: ListenerOptions): void {
+  const begin = (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    skipUnread(req);
+    onRequest(req, res);
+  };
+  const beginLater = (req: Http2ServerRequest, res: Http2ServerResponse) => {
+    continueWhenRead(req, () => res.headersSent || res.writeContinue());
+    begin(req, res);
+  };
+  http2.on('request', begin);
+  http2.on('checkContinue', beginLater);
+  const own = http2.listeners('stream') as ((...args: unknown[]) => void)[];
+  http2.removeAllListeners('stream');
+  http2.on('stream', (stream, headers, flags, rawHeaders?: string[]) => {
+    if (headers[':method'] === 'CONNECT' || headers.expect !== undefined || !isLean(headers[':path'] ?? '')) {
+      for (const listener of own) listener.call(http2, stream, headers, flags, rawHeaders);
+      return;
+    }
+    const { req, res } = exchangeOf(stream, headers, rawHeaders ?? []);
+    begin(req, res);
+  });
 }
 
 function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {
@@ -179,16 +197,9 @@ function createSessions(limits: Limits): Http2Server {
   });
 }
 
-/**
- * HTTP/2 has no request timeout in Node: a stream whose body is not all there in time is cancelled. What an answer has
- * left unread of it is skipped, as a client that is held up sending it would keep the stream open.
- */
-function boundBody({ stream }: Http2ServerRequest, timeoutMs: number): void {
+/** What an answer has left unread of a body is skipped: a client that is held up sending it would keep the stream open. */
+function skipUnread({ stream }: Http2ServerRequest): void {
   if (stream.endAfterHeaders) return;
-  const timer = setTimeout(() => stream.close(CANCEL), timeoutMs);
-  const clear = () => clearTimeout(timer);
-  stream.once('end', clear);
-  stream.once('close', clear);
   stream.once('finish', () => {
     if (stream.readableEnded) return;
     stream.removeAllListeners('data');
@@ -209,6 +220,3 @@ function continueWhenRead(req: NodeRequest, proceed: () => void): void {
   };
   req.on('newListener', onListener);
 }
-
-/** RFC 9113, section 7. */
-const CANCEL = 0x8;

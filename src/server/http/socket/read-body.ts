@@ -48,7 +48,9 @@ export function readStream(
       how();
     };
     req.on('data', onData).on('end', onEnd).on('close', onClose);
-    if (req.destroyed) onClose();
+    // A stream of HTTP/2 ends by itself if nothing is in it.
+    if (req.readableEnded) onEnd();
+    else if (req.destroyed) onClose();
   });
 }
 

@@ -7,15 +7,19 @@ const CROWDED = 0.5;
 /** Maximum of `sendIdleMs` then. */
 const CROWDED_IDLE_MS = 1_000;
 
+/** RFC 9113, section 7. */
+const CANCEL = 0x8;
+
 type Bounds = Pick<
   Limits,
-  'responseTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs' | 'maxRequests'
+  'responseTimeoutMs' | 'requestTimeoutMs' | 'sendTimeoutMs' | 'sendIdleMs' | 'maxStreamMs' | 'maxRequests'
 >;
 
 /**
- * Checks, once a second, for REST requests without a response after `responseTimeoutMs`, which time out, and for responses
- * of which nothing was read for `sendIdleMs`, or not all within `sendTimeoutMs`, which are aborted. A timer per request
- * would cost more than most requests' work. While many requests are open, `sendIdleMs` is at most a second: unread
+ * Checks, once a second, for requests that time out, without a response after `responseTimeoutMs`; for responses of which
+ * nothing was read for `sendIdleMs`, or not all within `sendTimeoutMs`, which are aborted; and for bodies on HTTP/2, where
+ * Node has no request timeout, that are not all there after `requestTimeoutMs`, whose streams are cancelled. A timer per
+ * request would cost more than most requests' work. While many requests are open, `sendIdleMs` is at most a second: unread
  * responses on a few connections of HTTP/2 would otherwise use up `maxRequests`.
  *
  * @returns stops the checks
@@ -25,8 +29,8 @@ export function watchTimeouts(
   bounds: Bounds,
   expire: (record: RequestRecord) => void,
 ): () => void {
-  const { responseTimeoutMs, sendTimeoutMs, sendIdleMs, maxRequests } = bounds;
-  const shortestMs = Math.min(responseTimeoutMs, sendTimeoutMs, sendIdleMs);
+  const { responseTimeoutMs, requestTimeoutMs, sendTimeoutMs, sendIdleMs, maxRequests } = bounds;
+  const shortestMs = Math.min(responseTimeoutMs, requestTimeoutMs, sendTimeoutMs, sendIdleMs);
   const waits = new WeakMap<RequestRecord, UnreadResponse>();
   const check = () => {
     const nowMs = performance.now();
@@ -36,11 +40,18 @@ export function watchTimeouts(
       const ageMs = nowMs - record.startedMs;
       if (record.res.headersSent && isUnread(record, waits, nowMs, idleMs)) record.res.destroy();
       else if (record.res.headersSent) cutOffUnread(record, ageMs, bounds);
-      else if (record.protocol === 'rest' && ageMs >= responseTimeoutMs) expire(record);
+      else if (record.timesOut && ageMs >= responseTimeoutMs) expire(record);
+      if (ageMs >= requestTimeoutMs) cancelUnsent(record);
     }
   };
   const timer = setInterval(check, Math.min(LONGEST_CHECK_MS, shortestMs)).unref();
   return () => clearInterval(timer);
+}
+
+/** Cancels a stream of HTTP/2 whose body the client has not sent in full. */
+function cancelUnsent({ req }: RequestRecord): void {
+  if (!('stream' in req) || req.stream.endAfterHeaders || req.stream.readableEnded) return;
+  req.stream.close(CANCEL);
 }
 
 /** A response that the client has not read in full. */

@@ -24,10 +24,8 @@ export type RequestRecord = {
   protocol: Protocol;
   /** Once the request is known to be an RPC. */
   call: Call | undefined;
-  /** The body for Connect to parse, once it is read for an admitted call. */
-  message: Uint8Array | undefined;
-  /** Whether the handler was called, so that errors are our own and not Connect's. */
-  isInvoked: boolean;
+  /** Whether it fails when there is no response in time: not streams, nor calls with a deadline of their own. */
+  timesOut: boolean;
   /** Why it was rejected or failed, if known. */
   error: ErrorCode | undefined;
 };
@@ -104,8 +102,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         peer: undefined,
         protocol: 'other',
         call: undefined,
-        message: undefined,
-        isInvoked: false,
+        timesOut: false,
         error: undefined,
         place: open.length,
       };
@@ -153,11 +150,10 @@ export function isClosed(res: NodeResponse): boolean {
   return 'assignSocket' in res ? res.closed : res.stream.destroyed;
 }
 
-/** The path of a request, without its query. */
-export function pathOf(req: NodeRequest): string {
-  const url = req.url ?? '';
-  const query = url.indexOf('?');
-  return query === -1 ? url : url.slice(0, query);
+/** The path of a request target, without its query. */
+export function pathOf(target = ''): string {
+  const query = target.indexOf('?');
+  return query === -1 ? target : target.slice(0, query);
 }
 
 function observation(record: RequestRecord, nowMs: number): Observation {
@@ -166,7 +162,7 @@ function observation(record: RequestRecord, nowMs: number): Observation {
     requestId: record.requestId,
     protocol: record.protocol,
     method: req.method ?? '',
-    path: pathOf(req).slice(0, MAX_PATH_CHARACTERS),
+    path: pathOf(req.url).slice(0, MAX_PATH_CHARACTERS),
     rpc: call === undefined ? undefined : `${call.method.parent.name}/${call.method.name}`,
     status: statusOf(record),
     error: error === undefined ? undefined : errorRules(error).code,

@@ -1,9 +1,9 @@
 import { Code, ConnectError, type Interceptor, type StreamResponse } from '@connectrpc/connect';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, deadlineExceeded, unavailable } from '../../core/errors.js';
-import { getRecord } from '../connect/connect.js';
 import { connectError } from '../connect/connect-error.js';
-import { protocolOf } from '../connect/read-message.js';
+import { getRecord } from '../connect/context.js';
+import { protocolOf } from '../connect/message-format.js';
 import type { Limits } from './limits.js';
 import type { HoldResponse } from './memory.js';
 import type { RequestRecord } from './requests.js';
