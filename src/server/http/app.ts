@@ -1,34 +1,22 @@
-import { isUtf8 } from 'node:buffer';
-import type { ConnectRouter } from '@connectrpc/connect';
-import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, internalError } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
-import { connectContext } from './connect/context.js';
-import { dropEndlessDeadline } from './connect/rpc-deadline.js';
 import { writeError } from './rest/write-response.js';
-import type { Limits } from './socket/limits.js';
 import type { HoldResponse } from './socket/memory.js';
 import { pathOf, type RequestRecord } from './socket/requests.js';
-import { boundStreams } from './socket/streams.js';
 
 type AppDeps = {
   log: Logger;
-  limits: Limits;
-  /** RPCs that anyone may call and that may stream: health, reflection. */
-  moreRpcs?: (router: ConnectRouter) => void;
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   /** Counts the bytes of responses until they are sent. */
   holdResponse: HoldResponse;
   /** Responds to a request that has no route here. */
   notFound: (record: RequestRecord) => void;
-  /** Aborted when the server begins to close: ends streams that would not end by themselves. */
-  closing: AbortSignal;
 };
 
-/** The RPCs that anyone may call, and the public routes. */
+/** The public routes. */
 type App = {
   ready: () => Promise<void>;
   /** Routes a request. */
@@ -39,8 +27,8 @@ type App = {
 type GetRecord = (request: FastifyRequest) => RequestRecord;
 
 /**
- * Fastify with the public routes, and the RPCs that anyone may call. It is handed requests and never listens, because it
- * has no server for HTTP/1.1 and HTTP/2 on one port, and REST and the RPCs of our services are served without it. Bodies are left unread: only Connect takes one here.
+ * Fastify with the public routes. It is handed requests and never listens, because it has no server for HTTP/1.1 and
+ * HTTP/2 on one port, and REST and RPCs are served without it. Bodies are left unread.
  */
 export function createApp(deps: AppDeps): App {
   const records = new WeakMap<object, RequestRecord>();
@@ -51,14 +39,12 @@ export function createApp(deps: AppDeps): App {
   };
   const fastify = createFastify(deps, getRecord);
   const mayHaveRoute = collectRoutes(fastify);
-  registerRpcs(fastify, deps, getRecord);
   registerPublicRoutes(fastify, deps, getRecord);
   return {
     ready: async () => void (await fastify.ready()),
     serve(record) {
       const { req, res } = record;
       if (!mayHaveRoute(pathOf(req.url))) return deps.notFound(record);
-      dropEndlessDeadline(req);
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
@@ -101,22 +87,6 @@ function createFastify({ notFound, log }: AppDeps, getRecord: GetRecord): Fastif
   return fastify;
 }
 
-function registerRpcs(fastify: FastifyInstance, deps: AppDeps, getRecord: GetRecord): void {
-  const { moreRpcs, limits, holdResponse, closing } = deps;
-  if (moreRpcs === undefined) return;
-  // A request that names something unknown is rejected, as ProtoJSON has it by default.
-  const jsonOptions = { ignoreUnknownFields: false, textDecoder: { decode: jsonText } };
-  fastify.register(fastifyConnectPlugin, {
-    routes: moreRpcs,
-    contextValues: (request: FastifyRequest) => connectContext(getRecord(request)),
-    readMaxBytes: limits.maxPublicBytes,
-    acceptCompression: [],
-    jsonOptions,
-    shutdownSignal: closing,
-    interceptors: [boundStreams(limits, holdResponse, closing)],
-  });
-}
-
 function registerPublicRoutes(
   fastify: FastifyInstance,
   { publicRoutes, holdResponse }: AppDeps,
@@ -130,12 +100,6 @@ function registerPublicRoutes(
     });
     await publicRoutes(scope);
   });
-}
-
-/** The JSON of a Connect request. Throws where Connect would put U+FFFD in the place of what is no UTF-8. */
-function jsonText(bytes: Uint8Array = new Uint8Array()): string {
-  if (!isUtf8(bytes)) throw new Error('a JSON text must be in UTF-8');
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 }
 
 function routeError(log: Logger, error: Error & { statusCode?: number }, record: RequestRecord): ApiError {

@@ -1,14 +1,15 @@
 import type { Socket } from 'node:net';
-import type { ConnectRouter } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
 import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
+import type { PublicRpc } from '../core/public-rpc.js';
 import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
 import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
+import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
 import { refuseUnknownRpc, wantsGrpc } from './connect/refusal.js';
 import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
@@ -36,7 +37,7 @@ import { createStartQueue } from './socket/start-queue.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */
-  moreRpcs?: (router: ConnectRouter) => void;
+  moreRpcs?: readonly PublicRpc[];
   /** Routes without authentication, outside `/v1/`. Their request bodies are not read. */
   publicRoutes?: (app: FastifyInstance) => void | Promise<void>;
   log: Logger;
@@ -84,16 +85,19 @@ export function createServer(deps: ServerDeps): ApiServer {
   const app = createApp({
     ...shared,
     notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
-    closing: closing.signal,
   });
   const rpcs = createUnaryRpcs(shared);
-  const serve = createDispatcher(rest.handle, rpcs, app.serve, createCors(deps.corsOrigins ?? []));
+  const publicRpcs = createPublicRpcs({ ...shared, rpcs: deps.moreRpcs ?? [], closing: closing.signal });
+  const findRpc = (target: string) => rpcs.find(pathOf(target)) ?? publicRpcs.find(target);
+  const answersPreflight = createCors(deps.corsOrigins ?? []);
+  const handlers = { rest: rest.handle, rpcs, publicRpcs, others: app.serve, answersPreflight };
+  const serve = createDispatcher(handlers);
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
-    isLean: (target) => isRest(target) || rpcs.find(pathOf(target)) !== undefined,
+    isLean: (target) => isRest(target) || findRpc(target) !== undefined,
     onRequest: (req, res) => {
       if (closing.signal.aborted) closeAfterResponse(res);
       admit(requests.begin(req, res));
@@ -143,13 +147,17 @@ function reportTo(log: Logger): Pick<RestOptions, 'onInternalError'> {
   };
 }
 
+type Handlers = {
+  rest: (record: RequestRecord) => Promise<void>;
+  rpcs: UnaryRpcs;
+  publicRpcs: PublicRpcs;
+  others: (record: RequestRecord) => void;
+  answersPreflight: (record: RequestRecord) => boolean;
+};
+
 /** Dispatches every request to its handler. */
-function createDispatcher(
-  rest: (record: RequestRecord) => Promise<void>,
-  rpcs: UnaryRpcs,
-  others: (record: RequestRecord) => void,
-  answersPreflight: (record: RequestRecord) => boolean,
-): (record: RequestRecord) => void {
+function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
+  const { rest, rpcs, publicRpcs, others, answersPreflight } = handlers;
   return (record) => {
     const { req } = record;
     try {
@@ -158,9 +166,12 @@ function createDispatcher(
       if (answersPreflight(record)) return;
       const target = req.url ?? '';
       if (isRest(target)) return void rest(record);
-      const rpc = rpcs.find(pathOf(target));
-      if (rpc === undefined) others(record);
-      else void rpcs.handle(rpc, record);
+      const path = pathOf(target);
+      const rpc = rpcs.find(path);
+      if (rpc !== undefined) return void rpcs.handle(rpc, record);
+      const publicRpc = publicRpcs.find(path);
+      if (publicRpc !== undefined) return void publicRpcs.handle(publicRpc, record);
+      others(record);
     } catch (error) {
       writeError(record, error instanceof ApiError ? error : internalError(record.requestId, error));
     }

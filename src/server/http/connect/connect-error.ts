@@ -17,7 +17,7 @@ import type { Logger } from '../../core/logger.js';
  */
 export function connectError(
   error: ApiError,
-  call: Pick<Call, 'requestId' | 'responseHeaders'>,
+  call: { requestId: string; responseHeaders: ReadonlyMap<string, string> },
   grpcCode: Code = errorRules(error.code).grpcCode,
 ): ConnectError {
   const metadata = {

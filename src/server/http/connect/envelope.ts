@@ -1,6 +1,9 @@
-const HEAD_BYTES = 5;
+/** Flags, and the length in 4 bytes. */
+export const HEAD_BYTES = 5;
+/** Flag of a compressed message. */
+export const COMPRESSED_FLAG = 1;
 
-/** A length-prefixed message of gRPC: flags, length in 4 bytes, message. */
+/** A length-prefixed message, as gRPC, gRPC-Web and streams of Connect have it. */
 export function envelope(flags: number, message: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + message.length);
   bytes.writeUInt8(flags, 0);

@@ -1,6 +1,6 @@
 import type { Protocol } from '../socket/requests.js';
 
-/** How the messages of a unary call are encoded. */
+/** How the messages of a call are encoded. */
 export type MessageFormat = {
   readonly protocol: Protocol;
   readonly isJson: boolean;
@@ -9,18 +9,28 @@ export type MessageFormat = {
   /** Of a response. */
   readonly contentType: string;
   /** The header that names a message's compression, and the one that lists the accepted ones. */
-  readonly encodingHeader: 'content-encoding' | 'grpc-encoding';
-  readonly acceptHeader: 'accept-encoding' | 'grpc-accept-encoding';
+  readonly encodingHeader: 'content-encoding' | 'grpc-encoding' | 'connect-content-encoding';
+  readonly acceptHeader: 'accept-encoding' | 'grpc-accept-encoding' | 'connect-accept-encoding';
 };
 
-const FORMATS: ReadonlyMap<string, MessageFormat> = new Map([
+type Formats = ReadonlyMap<string, MessageFormat>;
+
+const GRPC_FORMATS = (['grpc', 'grpc-web'] as const).flatMap((protocol) => [
+  [`application/${protocol}`, enveloped(protocol, 'proto')] as const,
+  [`application/${protocol}+proto`, enveloped(protocol, 'proto')] as const,
+  [`application/${protocol}+json`, enveloped(protocol, 'json')] as const,
+]);
+
+const UNARY: Formats = new Map([
   ['application/json', plain('json')],
   ['application/proto', plain('proto')],
-  ...(['grpc', 'grpc-web'] as const).flatMap((protocol) => [
-    [`application/${protocol}`, enveloped(protocol, 'proto')] as const,
-    [`application/${protocol}+proto`, enveloped(protocol, 'proto')] as const,
-    [`application/${protocol}+json`, enveloped(protocol, 'json')] as const,
-  ]),
+  ...GRPC_FORMATS,
+]);
+
+const STREAMS: Formats = new Map([
+  ['application/connect+json', streamed('json')],
+  ['application/connect+proto', streamed('proto')],
+  ...GRPC_FORMATS,
 ]);
 
 const JSON_IN_UTF8 = /^([^;]*json) *; *charset="?utf-?8"?$/;
@@ -36,6 +46,16 @@ function plain(codec: 'json' | 'proto'): MessageFormat {
   };
 }
 
+function streamed(codec: 'json' | 'proto'): MessageFormat {
+  return {
+    ...plain(codec),
+    isEnveloped: true,
+    contentType: `application/connect+${codec}`,
+    encodingHeader: 'connect-content-encoding',
+    acceptHeader: 'connect-accept-encoding',
+  };
+}
+
 function enveloped(protocol: 'grpc' | 'grpc-web', codec: 'json' | 'proto'): MessageFormat {
   return {
     protocol,
@@ -47,18 +67,27 @@ function enveloped(protocol: 'grpc' | 'grpc-web', codec: 'json' | 'proto'): Mess
   };
 }
 
-/** The format of a content type. Undefined for one that no unary call has. */
+/** The format of a unary call, by its content type. Undefined for one that no unary call has. */
 export function findFormat(contentType: string | undefined): MessageFormat | undefined {
+  return find(UNARY, contentType);
+}
+
+/** The format of a call that streams, by its content type. Undefined for one that no stream has. */
+export function findStreamFormat(contentType: string | undefined): MessageFormat | undefined {
+  return find(STREAMS, contentType);
+}
+
+function find(formats: Formats, contentType: string | undefined): MessageFormat | undefined {
   if (contentType === undefined) return undefined;
-  const usual = FORMATS.get(contentType);
+  const usual = formats.get(contentType);
   if (usual !== undefined) return usual;
   const type = contentType.toLowerCase();
-  return FORMATS.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
+  return formats.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
 }
 
 /** The format of the message in the query of a GET. Undefined for an unknown encoding. */
 export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
-  return encoding === 'json' || encoding === 'proto' ? FORMATS.get(`application/${encoding}`) : undefined;
+  return encoding === 'json' || encoding === 'proto' ? UNARY.get(`application/${encoding}`) : undefined;
 }
 
 /** The protocol that a content type stands for, of unary calls or not. */

@@ -9,6 +9,7 @@ import { readJson, tooManyValues } from '../../json/strict-json.js';
 import type { ReadItems } from '../call/batch-items.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
 import type { NodeRequest } from '../socket/requests.js';
+import { COMPRESSED_FLAG, HEAD_BYTES } from './envelope.js';
 import type { MessageFormat } from './message-format.js';
 
 /** Bounds of a message. */
@@ -26,8 +27,6 @@ export type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Ca
 
 const inflate = promisify(gunzip);
 
-const ENVELOPE_HEAD_BYTES = 5;
-const COMPRESSED_FLAG = 1;
 const MAX_PROBLEM_CHARACTERS = 500;
 
 /**
@@ -42,7 +41,7 @@ export async function readBodyMessage(
 ): Promise<ReceivedMessage> {
   const { maxBytes } = rules.bound;
   const isGzip = readEncoding(req.headers[format.encodingHeader] as string | undefined, format);
-  const maxBodyBytes = maxBytes + (format.isEnveloped ? ENVELOPE_HEAD_BYTES : 0);
+  const maxBodyBytes = maxBytes + (format.isEnveloped ? HEAD_BYTES : 0);
   if ((bodyLength(req) ?? 0) > maxBodyBytes) throw tooLarge(maxBytes);
   const body = await readStream(req, maxBodyBytes, () => tooLarge(maxBytes), hold);
   const { bytes, isCompressed } = format.isEnveloped
@@ -51,7 +50,7 @@ export async function readBodyMessage(
   if (isCompressed && !isGzip) throw unreadable('its compression is not named');
   const plain = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
   if (isCompressed) hold(plain.length);
-  if (rules.readItems === undefined) return { message: parse(plain, format, rules), isGzip };
+  if (rules.readItems === undefined) return { message: parseMessage(plain, format, rules), isGzip };
   const nextItem = rules.readItems(plain, format.isJson ? 'json' : 'binary');
   return { message: create(rules.desc), isGzip, nextItem };
 }
@@ -66,7 +65,7 @@ export async function readQueryMessage(
   const isGzip = readEncoding(query.get('compression') ?? undefined, format);
   const bytes = query.get('base64') === '1' ? decode(text) : Buffer.from(text);
   const plain = isGzip ? await inflateWithin(bytes, rules.bound.maxBytes) : bytes;
-  return { message: parse(plain, format, rules), isGzip };
+  return { message: parseMessage(plain, format, rules), isGzip };
 }
 
 /** Whether it is gzip. Throws `request.unsupported_media_type` for another compression. */
@@ -79,9 +78,9 @@ function readEncoding(encoding: string | undefined, { acceptHeader }: MessageFor
 
 /** The one message in a body. */
 function openEnvelope(body: Uint8Array, maxBytes: number): { bytes: Uint8Array; isCompressed: boolean } {
-  const bytes = body.subarray(ENVELOPE_HEAD_BYTES);
+  const bytes = body.subarray(HEAD_BYTES);
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-  const length = body.length < ENVELOPE_HEAD_BYTES ? undefined : view.getUint32(1);
+  const length = body.length < HEAD_BYTES ? undefined : view.getUint32(1);
   if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
   if (length !== bytes.length) {
     throw unreadable('it is not one message and its length');
@@ -100,7 +99,8 @@ async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8
   }
 }
 
-function parse(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
+/** Parses a message. Throws `request.invalid` and `request.malformed_json`. */
+export function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
   const { desc, bound, hasMoreValues } = rules;
   if (isJson) {
     const json = readJson(bytes, bound.maxValues);
@@ -127,6 +127,7 @@ function decode(text: string): Uint8Array {
   }
 }
 
-function unreadable(reason: string): Error {
+/** The error of bytes that are no message. */
+export function unreadable(reason: string): Error {
   return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
 }

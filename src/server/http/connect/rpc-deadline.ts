@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ApiError } from '../../core/errors.js';
+import { ApiError, deadlineExceeded } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
-import type { NodeRequest } from '../socket/requests.js';
+import { closeSignal } from '../call/new-call.js';
+import type { RequestRecord } from '../socket/requests.js';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   H: 3_600_000,
@@ -38,10 +39,43 @@ function readGrpcTimeout(value: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * (UNIT_MS[unit] ?? 0);
 }
 
-/** Removes a deadline that is longer than the maximum of a timer: such a call has none. */
-export function dropEndlessDeadline({ headers }: NodeRequest): void {
-  for (const name of ['grpc-timeout', 'connect-timeout-ms'] as const) {
-    const isSet = headers[name] !== undefined;
-    if (isSet && readTimeout(headers, name === 'connect-timeout-ms') === undefined) delete headers[name];
+/** The deadline that a caller sets for a call. */
+type Deadline = {
+  /** Aborts when it has passed, or the client disconnects. Created on first use. */
+  signal: () => AbortSignal;
+  /** Throws `service.deadline_exceeded` once it has passed, and `request.invalid` if it cannot be read. */
+  assertOpen: () => void;
+  stop: () => void;
+};
+
+/**
+ * Starts the deadline of a call. One without a deadline of its own is bound by the check of all requests, which costs no
+ * timer; of another one `onLate` is called when it has passed.
+ */
+export function startDeadline(record: RequestRecord, onLate: () => void): Deadline {
+  const timeout = readTimeout(record.req.headers, record.protocol === 'connect');
+  const ofClient = closeSignal(record.res);
+  if (timeout === undefined) {
+    record.timesOut = true;
+    return { signal: ofClient, assertOpen: () => {}, stop: () => {} };
   }
+  if (timeout instanceof ApiError) {
+    const assertOpen = () => {
+      throw timeout;
+    };
+    return { signal: ofClient, assertOpen, stop: () => {} };
+  }
+  const passed = new AbortController();
+  const timer = setTimeout(() => {
+    passed.abort(deadlineExceeded());
+    onLate();
+  }, timeout);
+  return {
+    signal: () => AbortSignal.any([ofClient(), passed.signal]),
+    assertOpen: () => {
+      const ageMs = performance.now() - record.startedMs;
+      if (passed.signal.aborted || ageMs >= timeout) throw deadlineExceeded();
+    },
+    stop: () => clearTimeout(timer),
+  };
 }

@@ -1,17 +1,17 @@
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
-import type { Call } from '../../core/call.js';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { envelope } from './envelope.js';
+import { COMPRESSED_FLAG, envelope } from './envelope.js';
 import type { MessageFormat } from './message-format.js';
+import { type Answered, grpcTrailers, webTrailers } from './refusal.js';
 import type { RpcResponse } from './write-rpc.js';
 
 /** What the response to a call is made of. */
 type Success = {
   record: RequestRecord;
-  call: Call;
+  call: Answered;
   format: MessageFormat;
   /** Whether the request's message was compressed, or could have been. */
   isGzip: boolean;
@@ -19,9 +19,8 @@ type Success = {
   rateHeaders: readonly string[];
 };
 
-const COMPRESSED_FLAG = 1;
-const OK = { 'grpc-status': '0' };
-const OK_FRAME = envelope(0x80, Buffer.from('grpc-status: 0\r\n'));
+const OK = grpcTrailers(undefined);
+const OK_FRAME = webTrailers(undefined);
 const compress = promisify(gzip);
 
 /** Serialises the response to a call in its format, compressed if it is long and the client accepts gzip. */

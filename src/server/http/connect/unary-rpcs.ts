@@ -1,16 +1,15 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { type Call, messageOf } from '../../core/call.js';
-import { ApiError, deadlineExceeded } from '../../core/errors.js';
+import { type ApiError, deadlineExceeded } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
 import { compileMessageCheck } from '../../json/check-message.js';
 import { compileCount } from '../../json/count-values.js';
 import { findItemReader } from '../call/batch-items.js';
 import type { Interceptors } from '../call/interceptors.js';
+import { newCall } from '../call/new-call.js';
 import { decodePercent } from '../rest/percent.js';
-import { writeError } from '../rest/write-response.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
 import type { Holder, HoldResponse } from '../socket/memory.js';
 import { ClientGone, type HoldBytes } from '../socket/read-body.js';
@@ -23,8 +22,8 @@ import {
   readBodyMessage,
   readQueryMessage,
 } from './read-message.js';
-import { refusalResponse } from './refusal.js';
-import { startRpcCall } from './rpc-call.js';
+import { otherMethod, refusalResponse, refuseFormat } from './refusal.js';
+import { startDeadline } from './rpc-deadline.js';
 import { successResponse } from './success.js';
 import { writeRpcResponse } from './write-rpc.js';
 
@@ -41,7 +40,7 @@ type UnaryRpcDeps = {
 };
 
 /** An RPC, compiled. */
-export type Rpc = MessageRules & {
+type Rpc = MessageRules & {
   method: DescMethodUnary;
   httpMethods: readonly string[];
   /** Throws `request.invalid` for values that REST rejects. */
@@ -72,7 +71,7 @@ export function createUnaryRpcs(deps: UnaryRpcDeps): UnaryRpcs {
   return {
     find: (path) => rpcs.get(path.includes('%') ? (decodePercent(path) ?? path) : path),
     async handle(rpc, record) {
-      if (!rpc.httpMethods.includes(record.req.method ?? '')) return otherMethod(rpc, record);
+      if (!rpc.httpMethods.includes(record.req.method ?? '')) return otherMethod(rpc.httpMethods, record);
       await respond(deps, rpc, record);
     },
     refuse: (record, error) => refuse(deps, record, error),
@@ -98,7 +97,9 @@ async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
   const query = req.method === 'GET' ? new URL(req.url ?? '', 'http://localhost').searchParams : undefined;
   const format = query ? findQueryFormat(query.get('encoding')) : findFormat(req.headers['content-type']);
   record.protocol = format?.protocol ?? protocolOf(req.headers['content-type']);
-  const { call, deadline } = startRpcCall(rpc.method, record, () => refuse(deps, record, deadlineExceeded()));
+  const deadline = startDeadline(record, () => refuse(deps, record, deadlineExceeded()));
+  const call = newCall(rpc.method, record, deadline.signal);
+  record.call = call;
   try {
     await interceptors.admit(call);
     if (format === undefined) return refuseFormat(record);
@@ -151,26 +152,4 @@ function refuse({ interceptors, log }: UnaryRpcDeps, record: RequestRecord, thro
     }
   }
   writeRpcResponse(record, refusalResponse(record, call, error));
-}
-
-/** Rejects a content type, in the form of REST: it is of no protocol of RPCs. */
-function refuseFormat(record: RequestRecord): void {
-  const message = 'the content type is none of Connect, gRPC or gRPC-Web';
-  writeError(record, new ApiError(ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE, message));
-}
-
-/** Answers OPTIONS with the allowed methods and rejects the others. */
-function otherMethod({ httpMethods }: Rpc, record: RequestRecord): void {
-  const { req, res, requestId } = record;
-  record.protocol = protocolOf(req.headers['content-type']);
-  const allow = [...httpMethods, 'OPTIONS'].join(', ');
-  if (req.method !== 'OPTIONS') {
-    const message = `this RPC is called by ${httpMethods.join(' or ')}`;
-    writeError(record, new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow }));
-    return;
-  }
-  res.setHeader('allow', allow);
-  res.setHeader('x-request-id', requestId);
-  res.statusCode = 204;
-  res.end();
 }

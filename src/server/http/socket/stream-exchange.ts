@@ -82,6 +82,11 @@ class StreamRequest implements RequestMembers {
     return this;
   }
 
+  pause(): this {
+    this.stream.pause();
+    return this;
+  }
+
   resume(): this {
     this.stream.resume();
     return this;
@@ -140,18 +145,18 @@ class StreamResponse implements ResponseMembers {
   }
 
   flushHeaders(): void {
-    this.#respond(false);
+    this.#respond(false, false);
   }
 
   write(chunk: Uint8Array): boolean {
-    this.#respond(false);
+    this.#respond(false, false);
     return this.stream.write(chunk);
   }
 
   end(body?: Uint8Array | string): this {
     if (this.writableEnded) return this;
     const isEmpty = body === undefined || body.length === 0;
-    this.#respond(isEmpty);
+    this.#respond(true, isEmpty);
     this.writableEnded = true;
     if (isEmpty) this.stream.end();
     else this.stream.end(body);
@@ -162,18 +167,15 @@ class StreamResponse implements ResponseMembers {
     this.stream.destroy();
   }
 
-  #respond(isLast: boolean): void {
+  #respond(isWhole: boolean, isEmpty: boolean): void {
     if (this.headersSent || this.stream.destroyed || this.stream.closed) return;
     this.headersSent = true;
     const { stream } = this;
-    const trailers = this.#trailers;
     this.#fields[':status'] = this.statusCode;
-    if (trailers === undefined) {
-      stream.respond(this.#fields, { endStream: isLast });
-      return;
-    }
-    stream.respond(this.#fields, { waitForTrailers: true });
-    stream.once('wantTrailers', () => stream.sendTrailers(trailers));
+    // A response that goes on may still get trailers.
+    const waitForTrailers = this.#trailers !== undefined || !isWhole;
+    stream.respond(this.#fields, { waitForTrailers, endStream: isEmpty && !waitForTrailers });
+    if (waitForTrailers) stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers ?? {}));
   }
 }
 

@@ -1,13 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { create } from '@bufbuild/protobuf';
-import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
+import { create, type Message } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
 import {
   Health,
   type HealthCheckRequest,
   type HealthCheckResponse,
   HealthCheckResponseSchema,
+  HealthListResponseSchema,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../../gen/grpc/health/v1/health_pb.js';
+import { describeRpc, type PublicCall, type PublicRpc } from '../../core/public-rpc.js';
 
 type HealthDeps = {
   /** Full names of the services; all have the same status. */
@@ -27,36 +29,48 @@ const SERVER = '';
  * Serves `grpc.health.v1.Health` without authentication. While the server drains, every status is NOT_SERVING; watches
  * send it and end.
  */
-export function healthRoutes(deps: HealthDeps): (router: ConnectRouter) => void {
+export function healthRpcs(deps: HealthDeps): PublicRpc[] {
   const names = [SERVER, ...deps.services];
   const readReadiness = cachedReadiness(deps);
-  /** The context's signal aborts when the server starts to drain. */
-  const statusNow = async ({ signal }: HandlerContext) =>
-    !signal.aborted && (await readReadiness()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
-  return (router) => {
-    router.service(Health, {
-      async check({ service }, context) {
+  const statusNow = async ({ isClosing }: PublicCall) =>
+    !isClosing() && (await readReadiness()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+  const { check, list, watch } = Health.method;
+  return [
+    {
+      ...describeRpc(check),
+      kind: 'unary',
+      answer: async ({ service }: HealthCheckRequest, call) => {
         if (!names.includes(service)) {
           throw new ConnectError(`no service is called ${JSON.stringify(service)}`, Code.NotFound);
         }
-        return { status: await statusNow(context) };
+        return create(HealthCheckResponseSchema, { status: await statusNow(call) });
       },
-      async list(_request, context) {
-        const status = await statusNow(context);
-        return { statuses: Object.fromEntries(names.map((name) => [name, { status }])) };
+    },
+    {
+      ...describeRpc(list),
+      kind: 'unary',
+      answer: async (_request: Message, call) => {
+        const status = await statusNow(call);
+        const statuses = Object.fromEntries(names.map((name) => [name, { status }]));
+        return create(HealthListResponseSchema, { statuses });
       },
-      watch({ service }: HealthCheckRequest, context) {
-        const read = names.includes(service)
-          ? () => statusNow(context)
-          : async () => ServingStatus.SERVICE_UNKNOWN;
-        return watch(read, context.signal);
+    },
+    {
+      ...describeRpc(watch),
+      kind: 'server_streaming',
+      answer: ({ service }: HealthCheckRequest, call) => {
+        const isKnown = names.includes(service);
+        return watchStatus(
+          isKnown ? () => statusNow(call) : async () => ServingStatus.SERVICE_UNKNOWN,
+          call.signal(),
+        );
       },
-    });
-  };
+    },
+  ];
 }
 
 /** Yields the status now and whenever it changes, until the signal aborts. */
-async function* watch(
+async function* watchStatus(
   read: () => Promise<ServingStatus>,
   signal: AbortSignal,
 ): AsyncIterable<HealthCheckResponse> {

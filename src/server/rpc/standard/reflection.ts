@@ -1,15 +1,14 @@
 import { create, type DescFile, type DescService, type MessageInitShape } from '@bufbuild/protobuf';
-import { Code, type ConnectRouter } from '@connectrpc/connect';
+import { Code } from '@connectrpc/connect';
 import { file_attestation_v1_errors } from '../../../../gen/attestation/v1/errors_pb.js';
 import { file_google_rpc_error_details } from '../../../../gen/google/rpc/error_details_pb.js';
 import {
   ServerReflection,
   type ServerReflectionRequest,
-  ServerReflectionRequestSchema,
-  type ServerReflectionResponse,
   ServerReflectionResponseSchema,
 } from '../../../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { describeRpc, type PublicRpc } from '../../core/public-rpc.js';
 import { type DescriptorIndex, indexDescriptors } from './descriptor-index.js';
 
 /** The reflection services. */
@@ -24,30 +23,21 @@ type MessageResponse = MessageInitShape<typeof ServerReflectionResponseSchema>['
  * Serves gRPC server reflection, v1 and v1alpha, without authentication, over the services and all that their files
  * import. A stream sends each imported file once.
  */
-export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
+export function reflectionRpcs(services: readonly DescService[]): PublicRpc[] {
   const index = indexDescriptors(services, ERROR_DETAILS);
-  const info = (requests: AsyncIterable<ServerReflectionRequest>) => respondToAll(index, requests);
-  return (router) => {
-    router.rpc(ServerReflection.method.serverReflectionInfo, info);
-    // The two versions differ only in the name of their package.
-    const { serverReflectionInfo } = ServerReflectionAlpha.method;
-    const messages = { input: ServerReflectionRequestSchema, output: ServerReflectionResponseSchema };
-    router.rpc({ ...serverReflectionInfo, ...messages }, info);
+  const open = () => {
+    const sent = new Set<DescFile>();
+    return (request: ServerReflectionRequest) =>
+      create(ServerReflectionResponseSchema, {
+        validHost: request.host,
+        originalRequest: request,
+        messageResponse: respond(index, sent, request),
+      });
   };
-}
-
-async function* respondToAll(
-  index: DescriptorIndex,
-  requests: AsyncIterable<ServerReflectionRequest>,
-): AsyncIterable<ServerReflectionResponse> {
-  const sent = new Set<DescFile>();
-  for await (const request of requests) {
-    yield create(ServerReflectionResponseSchema, {
-      validHost: request.host,
-      originalRequest: request,
-      messageResponse: respond(index, sent, request),
-    });
-  }
+  const { serverReflectionInfo } = ServerReflection.method;
+  const rpc = { ...describeRpc(serverReflectionInfo), kind: 'bidi_streaming', open } as const;
+  // The two versions differ only in the name of their package.
+  return [rpc, { ...rpc, path: describeRpc(ServerReflectionAlpha.method.serverReflectionInfo).path }];
 }
 
 function respond(
