@@ -3,6 +3,8 @@ import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { request } from 'undici';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
+import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
+import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
 import { enveloped } from '../../support/calling/raw-http.js';
 import { callers, livesOn } from '../../support/calling/surfaces.js';
 import { KEYS, startApiServer } from '../../support/servers/api-server.js';
@@ -163,3 +165,49 @@ t.test('garbage on gRPC and gRPC-Web is rejected in the form of every error', as
   }
   await livesOn(t, api);
 });
+
+const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+/** Asks for the list of services. */
+const LIST = enveloped(0, Buffer.from([0x3a, 0]));
+
+t.test('what a stranger streams is read frame by frame, and garbage is rejected', async (t) => {
+  const api = await startApiServer(t, { moreRpcs: standardRpcs([InfoService], async () => true) });
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  for (const [what, body, answers, code, headers] of [
+    ['nothing', Buffer.alloc(0), 0, '', {}],
+    ['two at once', Buffer.concat([LIST, LIST]), 2, '', {}],
+    ['half a question', Buffer.concat([LIST, LIST.subarray(0, 6)]), 1, 'request.invalid', {}],
+    ['no message', enveloped(0, Buffer.from([0x0a, 0xff])), 0, 'request.invalid', {}],
+    ['a length of 4 GiB', Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), 0, 'request.too_large', {}],
+    ['compressed without saying how', enveloped(1, gzipSync('')), 0, 'request.invalid', {}],
+    ['compressed', enveloped(1, gzipSync('')), 0, 'request.unsupported_media_type', encoded('gzip')],
+    ['a bad timeout', LIST, 0, 'request.invalid', { 'grpc-timeout': 'x', 'connect-timeout-ms': 'x' }],
+  ] as const) {
+    for (const type of ['application/grpc', 'application/grpc-web', 'application/connect+proto']) {
+      const path = { ':method': 'POST', ':path': REFLECTION };
+      const stream = session.request({ ...path, 'content-type': type, ...headers });
+      let trailers = '';
+      stream.on('trailers', (got) => {
+        trailers = JSON.stringify(got);
+      });
+      for (const byte of body) stream.write(Buffer.from([byte]));
+      stream.end();
+      let read = '';
+      for await (const chunk of stream.setEncoding('latin1')) read += chunk;
+      const { length } = read.match(/grpc\.reflection\.v1\.ServerReflection(?!Alpha)\b/g) ?? [];
+      t.equal(length ?? 0, answers, `${what} on ${type}`);
+      const status = `${read}${trailers}`;
+      const details = /grpc-status-details-bin"?: ?"?([\w+/=-]+)/.exec(status)?.[1] ?? '';
+      t.ok(
+        `${status}${Buffer.from(details, 'base64').toString('latin1')}`.includes(code),
+        `${code}: ${status}`,
+      );
+    }
+  }
+  await livesOn(t, api);
+});
+
+function encoded(encoding: string): Record<string, string> {
+  return { 'grpc-encoding': encoding, 'connect-content-encoding': encoding };
+}

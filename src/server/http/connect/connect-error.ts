@@ -1,5 +1,12 @@
-import type { DescMessage, JsonObject, JsonValue, MessageInitShape } from '@bufbuild/protobuf';
-import { type Code, ConnectError } from '@connectrpc/connect';
+import {
+  create,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  type MessageInitShape,
+} from '@bufbuild/protobuf';
+import type { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   BadRequestSchema,
@@ -11,26 +18,40 @@ import type { Call } from '../../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 
-/**
- * The error as Connect, gRPC and gRPC-Web carry it: the code's gRPC status, its details, and the response's headers
- * as metadata, since nothing else of the call reaches the wire once it fails.
- */
-export function connectError(
-  error: ApiError,
-  call: { requestId: string; responseHeaders: ReadonlyMap<string, string> },
-  grpcCode: Code = errorRules(error.code).grpcCode,
-): ConnectError {
-  const metadata = {
-    ...Object.fromEntries(call.responseHeaders),
-    ...error.headers,
-    'x-request-id': call.requestId,
-  };
-  const details = errorDetails(error, call.requestId);
-  return new ConnectError(boundMessage(error.message), grpcCode, metadata, details, error);
-}
+/** The status of a failed call, as Connect, gRPC and gRPC-Web carry it. */
+export type RpcStatus = {
+  code: Code;
+  message: string;
+  details: readonly Detail[];
+  /** Response headers, or trailers on gRPC. */
+  metadata: Readonly<Record<string, string>>;
+};
 
 /** A message of a status's details. */
-type Detail<D extends DescMessage = DescMessage> = { desc: D; value: MessageInitShape<D> };
+export type Detail = { desc: DescMessage; message: Message };
+
+/**
+ * The status of an error: the code's gRPC status, its details, and the call's response headers as metadata, since nothing
+ * else of the call is sent once it fails.
+ */
+export function rpcStatus(
+  error: ApiError,
+  requestId: string,
+  responseHeaders: ReadonlyMap<string, string>,
+  grpcCode: Code = errorRules(error.code).grpcCode,
+): RpcStatus {
+  return {
+    code: grpcCode,
+    message: boundMessage(error.message),
+    details: errorDetails(error, requestId),
+    metadata: { ...Object.fromEntries(responseHeaders), ...error.headers, 'x-request-id': requestId },
+  };
+}
+
+/** The status of an error that has none of our codes. */
+export function plainStatus({ code, rawMessage }: ConnectError, requestId: string): RpcStatus {
+  return { code, message: rawMessage, details: [], metadata: { 'x-request-id': requestId } };
+}
 
 /**
  * Of `details` in bytes of JSON. All trailers of a gRPC answer have to fit 8 KiB, the least that clients take by
@@ -62,7 +83,7 @@ function boundMessage(message: string): string {
 }
 
 function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): Detail {
-  return { desc, value } as Detail;
+  return { desc, message: create(desc, value) };
 }
 
 function retryInfo(retryAfter: string | undefined): Detail[] {
@@ -103,16 +124,6 @@ function cut(value: JsonValue, items: number): JsonValue {
 function cutText(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;
   return `${text.slice(0, maxCharacters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
-}
-
-/**
- * Encodes the `grpc-message` that Connect has set in trailers so that every client decodes it: Connect escapes the ASCII
- * punctuation as well, which gRPC does not ask for and @grpc/grpc-js, which reads it by decodeURI, leaves escaped.
- */
-export function setGrpcMessage(trailer: Headers): Headers {
-  const message = trailer.get('grpc-message');
-  if (message !== null) trailer.set('grpc-message', encodeURI(decodeURIComponent(message)));
-  return trailer;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Limits } from '../socket/limits.js';
 import type { HoldResponse } from '../socket/memory.js';
 import { ClientGone, unsupported } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
+import { plainStatus } from './connect-error.js';
 import { findFormat, findStreamFormat, type MessageFormat, protocolOf } from './message-format.js';
 import { type MessageRules, parseMessage, readBodyMessage } from './read-message.js';
 import { otherMethod, refusalResponse, refuseFormat, statusResponse } from './refusal.js';
@@ -81,8 +82,7 @@ async function answerOnce(
     deadline.assertOpen();
     const message = await readOne(state, rpc, record, format);
     const response = await rpc.answer(message as never, call);
-    const answered = { requestId: record.requestId, responseHeaders: NO_HEADERS };
-    const success = { record, call: answered, format, isGzip: false, rateHeaders: [] };
+    const success = { record, responseHeaders: NO_HEADERS, format, isGzip: false, rateHeaders: [] };
     writeRpcResponse(record, await successResponse(success, rpc.output, response));
   } catch (error) {
     refuse(state, record, error);
@@ -121,9 +121,12 @@ function callOf({ closing }: State, over: () => AbortSignal): PublicCall {
 function refuse(state: State, record: RequestRecord, thrown: unknown): void {
   const error = asError(state, record, thrown);
   if (error === undefined || record.res.writableEnded) return;
-  const call = { requestId: record.requestId, responseHeaders: NO_HEADERS };
   const isOurs = error instanceof ApiError;
-  writeRpcResponse(record, isOurs ? refusalResponse(record, call, error) : statusResponse(record, error));
+  const { requestId } = record;
+  writeRpcResponse(
+    record,
+    isOurs ? refusalResponse(record, error) : statusResponse(record, plainStatus(error, requestId)),
+  );
 }
 
 /** What a caller is told of a failure; undefined if there is nobody to tell. */

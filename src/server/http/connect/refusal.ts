@@ -1,50 +1,47 @@
-import { Code, type ConnectError } from '@connectrpc/connect';
-import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import { trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
 import { writeError } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { connectError, setGrpcMessage } from './connect-error.js';
-import { envelope } from './envelope.js';
+import { type RpcStatus, rpcStatus } from './connect-error.js';
+import { grpcTrailers, webTrailers } from './grpc-status.js';
 import { protocolOf } from './message-format.js';
 import type { RpcResponse } from './write-rpc.js';
 
-/** What a response takes of its call. */
-export type Answered = { requestId: string; responseHeaders: ReadonlyMap<string, string> };
-
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
-const TRAILER_FLAG = 0x80;
+const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 /** The response that rejects a call, in the form of its protocol. Records the error in the request's record. */
-export function refusalResponse(record: RequestRecord, call: Answered, error: ApiError): RpcResponse {
+export function refusalResponse(
+  record: RequestRecord,
+  error: ApiError,
+  responseHeaders: ReadonlyMap<string, string> = NO_HEADERS,
+): RpcResponse {
   record.error = error.code;
   // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
   const isUnknownEncoding = error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE;
-  const status = connectError(error, call, isUnknownEncoding ? Code.Unimplemented : undefined);
-  return statusResponse(record, status);
+  const code = isUnknownEncoding ? Code.Unimplemented : undefined;
+  return statusResponse(record, rpcStatus(error, record.requestId, responseHeaders, code));
 }
 
-/** The error in the form of the request's protocol. */
-export function statusResponse({ protocol, req }: RequestRecord, error: ConnectError): RpcResponse {
+/** The status in the form of the request's protocol. */
+export function statusResponse({ protocol, req }: RequestRecord, status: RpcStatus): RpcResponse {
   if (protocol === 'connect') {
-    const headers = [...error.metadata, ['content-type', 'application/json']].flat();
-    return { status: codeToHttpStatus(error.code), headers, body: errorToJsonBytes(error, undefined) };
+    const headers = [...Object.entries(status.metadata).flat(), 'content-type', 'application/json'];
+    const body = Buffer.from(JSON.stringify(connectStatus(status)));
+    return { status: codeToHttpStatus(status.code), headers, body };
   }
   const headers = ['content-type', req.headers['content-type'] ?? ''];
-  if (protocol === 'grpc') return { status: 200, headers, trailers: grpcTrailers(error) };
-  return { status: 200, headers, body: webTrailers(error) };
+  if (protocol === 'grpc') return { status: 200, headers, trailers: grpcTrailers(status) };
+  return { status: 200, headers, body: webTrailers(status) };
 }
 
-/** The trailers of gRPC, of a failed call or of one that did not fail. */
-export function grpcTrailers(error: ConnectError | undefined): Record<string, string> {
-  return Object.fromEntries(setGrpcMessage(setTrailerStatus(new Headers(), error)));
-}
-
-/** The same as the last frame of a body, on gRPC-Web. */
-export function webTrailers(error: ConnectError | undefined): Buffer {
-  return envelope(TRAILER_FLAG, trailerSerialize(new Headers(grpcTrailers(error))));
+/** The JSON of a status on Connect. */
+export function connectStatus({ code, message, details }: RpcStatus): ReturnType<typeof errorToJson> {
+  const error = new ConnectError(message, code);
+  error.details = details.map(({ desc, message: value }) => ({ desc, value }));
+  return errorToJson(error, undefined);
 }
 
 /** Rejects a content type, in the form of REST: it is of no protocol of RPCs. */
@@ -81,7 +78,7 @@ export function refuseUnknownRpc(record: RequestRecord): void {
   record.protocol = contentType === 'application/grpc' ? 'grpc' : 'grpc-web';
   record.error = ErrorCode.ROUTE_NOT_FOUND;
   const error = new ApiError(record.error, 'no RPC has this name');
-  const status = connectError(error, { requestId, responseHeaders: new Map() });
+  const status = rpcStatus(error, requestId, NO_HEADERS);
   for (const [name, value] of Object.entries(grpcTrailers(status))) res.setHeader(name, value);
   res.setHeader('content-type', contentType);
   res.statusCode = 200;

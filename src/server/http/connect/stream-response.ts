@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
 import type { ConnectError } from '@connectrpc/connect';
-import { errorToJson } from '@connectrpc/connect/protocol-connect';
-import type { ApiError } from '../../core/errors.js';
+import { ApiError } from '../../core/errors.js';
 import type { HoldResponse } from '../socket/memory.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { connectError } from './connect-error.js';
+import { plainStatus, type RpcStatus, rpcStatus } from './connect-error.js';
 import { envelope } from './envelope.js';
+import { grpcTrailers, webTrailers } from './grpc-status.js';
 import type { MessageFormat } from './message-format.js';
-import { grpcTrailers, webTrailers } from './refusal.js';
+import { connectStatus } from './refusal.js';
 
 /** The response of a call that streams. */
 export type StreamResponse = {
@@ -27,6 +27,7 @@ type StreamResponseDeps = {
   onEnd: () => void;
 };
 
+const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 /** Flags of the last message on Connect, which holds the status. */
 const END_FLAG = 2;
 
@@ -64,27 +65,24 @@ export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
 }
 
 /** The status of a failed call, recorded. The request id is in the headers already. */
-function statusOf(record: RequestRecord, error: ApiError | ConnectError): ConnectError {
-  if (error.name !== 'ApiError') return error as ConnectError;
-  const apiError = error as ApiError;
-  record.error = apiError.code;
-  const status = connectError(apiError, { requestId: record.requestId, responseHeaders: new Map() });
-  status.metadata.delete('x-request-id');
-  return status;
+function statusOf(record: RequestRecord, error: ApiError | ConnectError): RpcStatus {
+  const isOurs = error instanceof ApiError;
+  if (isOurs) record.error = error.code;
+  const { requestId } = record;
+  const status = isOurs ? rpcStatus(error, requestId, NO_HEADERS) : plainStatus(error, requestId);
+  const { 'x-request-id': _sent, ...metadata } = status.metadata;
+  return { ...status, metadata };
 }
 
-function endWith(res: ServerResponse, { protocol }: MessageFormat, error: ConnectError | undefined): void {
+function endWith(res: ServerResponse, { protocol }: MessageFormat, status: RpcStatus | undefined): void {
   if (protocol === 'grpc') {
-    res.addTrailers(grpcTrailers(error));
+    res.addTrailers(grpcTrailers(status));
     res.end();
-  } else res.end(protocol === 'connect' ? connectEnd(error) : webTrailers(error));
+  } else res.end(protocol === 'connect' ? connectEnd(status) : webTrailers(status));
 }
 
-function connectEnd(error: ConnectError | undefined): Buffer {
-  const metadata: Record<string, string[]> = {};
-  error?.metadata.forEach((value, name) => {
-    metadata[name] = [value];
-  });
-  const end = error === undefined ? {} : { error: errorToJson(error, undefined), metadata };
-  return envelope(END_FLAG, Buffer.from(JSON.stringify(end)));
+function connectEnd(status: RpcStatus | undefined): Buffer {
+  const metadata = Object.entries(status?.metadata ?? {}).map(([name, value]) => [name, [value]]);
+  const end = status && { error: connectStatus(status), metadata: Object.fromEntries(metadata) };
+  return envelope(END_FLAG, Buffer.from(JSON.stringify(end ?? {})));
 }

@@ -4,14 +4,14 @@ import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuil
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { COMPRESSED_FLAG, envelope } from './envelope.js';
+import { grpcTrailers, webTrailers } from './grpc-status.js';
 import type { MessageFormat } from './message-format.js';
-import { type Answered, grpcTrailers, webTrailers } from './refusal.js';
 import type { RpcResponse } from './write-rpc.js';
 
 /** What the response to a call is made of. */
 type Success = {
   record: RequestRecord;
-  call: Answered;
+  responseHeaders: ReadonlyMap<string, string>;
   format: MessageFormat;
   /** Whether the request's message was compressed, or could have been. */
   isGzip: boolean;
@@ -25,12 +25,12 @@ const compress = promisify(gzip);
 
 /** Serialises the response to a call in its format, compressed if it is long and the client accepts gzip. */
 export async function successResponse(
-  { record, call, format, isGzip, rateHeaders }: Success,
+  { record, responseHeaders, format, isGzip, rateHeaders }: Success,
   desc: DescMessage,
   message: Message,
 ): Promise<RpcResponse> {
-  const headers = ['content-type', format.contentType, 'x-request-id', call.requestId, ...rateHeaders];
-  for (const [name, value] of call.responseHeaders) headers.push(name, value);
+  const headers = ['content-type', format.contentType, 'x-request-id', record.requestId, ...rateHeaders];
+  for (const [name, value] of responseHeaders) headers.push(name, value);
   if (record.req.method === 'GET') allowNoReuse(record, headers);
   const bytes = format.isJson ? Buffer.from(toJsonString(desc, message)) : toBinary(desc, message);
   if (bytes.length < MIN_COMPRESSED_BYTES || !isGzipAccepted(record, format, isGzip)) {

@@ -1,7 +1,7 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type Call, messageOf } from '../../core/call.js';
-import { type ApiError, deadlineExceeded } from '../../core/errors.js';
+import { type ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
 import { compileMessageCheck } from '../../json/check-message.js';
@@ -111,7 +111,8 @@ async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
     const response = messageOf(await interceptors.invoke(call, message));
     if (record.res.writableEnded) return;
     const rateHeaders = interceptors.rateHeaders(call);
-    const success = { record, call, format, isGzip, rateHeaders };
+    const { responseHeaders } = call;
+    const success = { record, responseHeaders, format, isGzip, rateHeaders };
     const answer = await successResponse(success, rpc.method.output, response);
     deps.holdResponse(record, answer.body?.length ?? 0);
     writeRpcResponse(record, answer);
@@ -140,16 +141,20 @@ function read(
 
 /** Rejects a request, in the form of its protocol, unless it has a response. */
 function refuse({ interceptors, log }: UnaryRpcDeps, record: RequestRecord, thrown: unknown): void {
-  const { call = { requestId: record.requestId, responseHeaders: new Map() } } = record;
+  const { call, res } = record;
   if (thrown instanceof ClientGone) return;
-  const error = record.call === undefined ? (thrown as ApiError) : asApiError(log, thrown, record.call);
-  if (record.res.writableEnded) return;
-  if (record.res.headersSent) return void record.res.destroy();
-  if (record.call !== undefined) {
-    const headers = interceptors.rateHeaders(record.call);
-    for (let i = 0; i < headers.length; i += 2) {
-      call.responseHeaders.set(headers[i] as string, headers[i + 1] as string);
-    }
+  const error = call === undefined ? (thrown as ApiError) : asApiError(log, thrown, call);
+  if (res.writableEnded) return;
+  if (res.headersSent) return void res.destroy();
+  const rateHeaders = call === undefined ? [] : interceptors.rateHeaders(call);
+  for (let i = 0; i < rateHeaders.length; i += 2) {
+    call?.responseHeaders.set(rateHeaders[i] as string, rateHeaders[i + 1] as string);
   }
-  writeRpcResponse(record, refusalResponse(record, call, error));
+  try {
+    writeRpcResponse(record, refusalResponse(record, error, call?.responseHeaders));
+  } catch (failure) {
+    // A header of the call is invalid in HTTP: respond without them.
+    log.error({ err: failure, request_id: record.requestId }, 'a call failed');
+    writeRpcResponse(record, refusalResponse(record, internalError(record.requestId, failure)));
+  }
 }

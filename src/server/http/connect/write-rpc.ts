@@ -7,7 +7,7 @@ export type RpcResponse = {
   status: number;
   headers: string[];
   body?: Uint8Array;
-  trailers?: Record<string, string>;
+  trailers?: Readonly<Record<string, string>>;
 };
 
 /**

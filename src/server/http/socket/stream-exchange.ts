@@ -38,6 +38,8 @@ class StreamRequest implements RequestMembers {
   readonly httpVersionMajor = 2;
   readonly method: string;
   readonly authority: string;
+  /** One object for each connection, where Node's request makes one for each stream. */
+  readonly socket: Socket;
   url: string;
 
   constructor(
@@ -47,6 +49,7 @@ class StreamRequest implements RequestMembers {
   ) {
     this.method = headers[':method'] as string;
     this.authority = headers[':authority'] as string;
+    this.socket = stream.session?.socket as Socket;
     this.url = headers[':path'] as string;
   }
 
@@ -60,11 +63,6 @@ class StreamRequest implements RequestMembers {
 
   get readableEnded(): boolean {
     return this.stream.readableEnded;
-  }
-
-  get socket(): Socket {
-    // One object for each connection, where Node's request makes one for each stream.
-    return this.stream.session?.socket as Socket;
   }
 
   on(event: string, listener: Listener): this {
