@@ -16,6 +16,7 @@ import { createCors } from './cors.js';
 import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
 import { writeError } from './rest/write-response.js';
+import { createCalm } from './socket/calm.js';
 import { refuseMalformed } from './socket/client-error.js';
 import { closeAfterResponse, drain } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
@@ -92,6 +93,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   const answersPreflight = createCors(deps.corsOrigins ?? []);
   const handlers = { rest: rest.handle, rpcs, publicRpcs, others: app.serve, answersPreflight };
   const serve = createDispatcher(handlers);
+  const keepCalm = createCalm(() => performance.now());
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
@@ -100,7 +102,9 @@ export function createServer(deps: ServerDeps): ApiServer {
     isLean: (target) => isRest(target) || findRpc(target) !== undefined,
     onRequest: (req, res) => {
       if (closing.signal.aborted) closeAfterResponse(res);
-      admit(requests.begin(req, res));
+      const record = requests.begin(req, res);
+      keepCalm(record);
+      admit(record);
     },
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isResponding(requests, socket)),

@@ -27,6 +27,8 @@ type StreamResponseDeps = {
   onEnd: () => void;
 };
 
+/** Sending so much costs as much as a request. */
+const BYTES_OF_WORK = 16 * 1024;
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 /** Flags of the last message on Connect, which holds the status. */
 const END_FLAG = 2;
@@ -49,6 +51,7 @@ export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
       if (isOver || res.destroyed) return true;
       const bytes = format.isJson ? Buffer.from(toJsonString(desc, message)) : toBinary(desc, message);
       holdResponse(record, bytes.length);
+      record.work += bytes.length / BYTES_OF_WORK;
       begin();
       return res.write(envelope(0, bytes));
     },

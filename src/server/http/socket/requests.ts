@@ -26,6 +26,8 @@ export type RequestRecord = {
   call: Call | undefined;
   /** Whether it fails when there is no response in time: not streams, nor calls with a deadline of their own. */
   timesOut: boolean;
+  /** For how many requests it counts on a connection of HTTP/2, without credentials. */
+  work: number;
   /** Why it was rejected or failed, if known. */
   error: ErrorCode | undefined;
 };
@@ -103,6 +105,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         protocol: 'other',
         call: undefined,
         timesOut: false,
+        work: 1,
         error: undefined,
         place: open.length,
       };
