@@ -8,6 +8,7 @@ import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
 import { type Row, tableOf } from './rows.js';
+import { checkRpcs } from './rpc-checks.js';
 import { checkExports } from './s3-checks.js';
 import { openScene } from './scene.js';
 import { checkSigstore } from './sigstore-checks.js';
@@ -53,6 +54,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkTimestamps,
       checkPublicLog,
       checkClient,
+      checkRpcs,
       checkExports,
       checkWitnesses,
       checkReceipts,

@@ -10,7 +10,7 @@ cast. Sigstore's timestamp-server is a witness of the service. Starts its own se
 program does other than it should.
 
 Needs Go 1.25.8 or newer, Python 3.11 with venv, jq, curl, openssl and ssh on the PATH. Installs, through the Go
-module proxy, cosign, litewitness, timestamp-server, versitygw, protoc-gen-go, protoc-gen-go-grpc and the programs of
+module proxy, cosign, litewitness, timestamp-server, grpcurl, versitygw, protoc-gen-go, protoc-gen-go-grpc and the programs of
 test/interop/go into .interop/ of this checkout, which git ignores; modules go into Go's own cache. Installs scitt-cose
 and opentimestamps-client from PyPI and cast from npm there as well. The first run takes some minutes and 1.5 GB, the next
 ones a minute.

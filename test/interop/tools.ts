@@ -27,6 +27,7 @@ const INSTALLED = [
     path: 'github.com/sigstore/timestamp-authority/v2/cmd/timestamp-server',
     version: 'v2.1.3',
   },
+  { name: 'grpcurl', path: 'github.com/fullstorydev/grpcurl/cmd/grpcurl', version: 'v1.9.3' },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
 ];
 /** Where programs of PyPI and of npm are. */
