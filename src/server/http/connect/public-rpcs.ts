@@ -109,7 +109,7 @@ function assertPlain(encoding: string | string[] | undefined, { acceptHeader }: 
 }
 
 function rulesOf({ input }: PublicRpc, { maxPublicBytes }: Limits): MessageRules {
-  const bound = { maxBytes: maxPublicBytes, maxValues: maxPublicBytes };
+  const bound = { maxBytes: maxPublicBytes, maxValues: maxPublicBytes, listBytes: 0 };
   return { desc: input, bound, hasMoreValues: undefined, readItems: undefined };
 }
 
