@@ -121,13 +121,13 @@ export async function findEarlierRequests(
   return findClaims(pool, { holder, retentionMs }, requests);
 }
 
-/** The hashes of a request of `method` under every secret key, the newest first. */
+/** The hashes of a request of `method`, given as the JCS of its message, under every secret key, the newest first. */
 export function requestHashes(
   { keys }: Idempotency,
   method: DescMethodUnary,
-  request: Message,
+  request: string,
 ): readonly Uint8Array[] {
-  return keys.map((key) => requestHash(key, { method }, request));
+  return keys.map((key) => hashRequest(key, method, request));
 }
 
 /** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
@@ -150,10 +150,12 @@ function claimOf(
 }
 
 /** HMAC of an RPC's name and message: the same for every protocol, and reveals nothing of the message. */
-export function requestHash({ key }: KeyRing[0], { method }: Pick<Call, 'method'>, request: Message): Buffer {
-  return createHmac('sha256', key)
-    .update(`${method.parent.typeName}/${method.name}\n${jcs(toJson(method.input, request))}`)
-    .digest();
+export function requestHash(key: KeyRing[0], { method }: Call, request: Message): Buffer {
+  return hashRequest(key, method, jcs(toJson(method.input, request)));
+}
+
+function hashRequest({ key }: KeyRing[0], { parent, name }: DescMethodUnary, request: string): Buffer {
+  return createHmac('sha256', key).update(`${parent.typeName}/${name}\n${request}`).digest();
 }
 
 /** Marks the call as replayed and sets `Idempotent-Replayed` on the response. */
