@@ -71,8 +71,7 @@ type FoundPage = {
 
 /**
  * Lists a project's submissions, newest first, with at most {@link MAX_METADATA_BYTES} of metadata unless the first
- * alone has more. A page comes as lines of text: JSON of it takes Postgres
- * 40 to 190 µs longer, and has to be parsed.
+ * alone has more. A page comes as lines of text: as JSON it takes Postgres 40 to 190 µs longer, and has to be parsed.
  */
 export async function listSubmissions(sql: Sql, query: SubmissionQuery): Promise<SubmissionPage> {
   const [page] = await sql<FoundPage[]>`
