@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
+import type { Call } from '../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
@@ -66,17 +67,8 @@ export type ApiServer = {
 export function createServer(deps: ServerDeps): ApiServer {
   const limits = { ...DEFAULT_LIMITS, ...deps.limits };
   const newRequestId = createRequestIds(deps.nowMs);
-  const logRequest = createRequestLog(deps.log);
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
-  const requests = createRequests({
-    onEnd: interceptors.finish,
-    newRequestId,
-    monotonicMs: () => performance.now(),
-    observe: (observation) => {
-      logRequest(observation);
-      deps.observe?.(observation);
-    },
-  });
+  const requests = trackRequests(deps, interceptors.finish, newRequestId);
   const holdFor = createBodyMemory(limits.maxHeldBytes);
   const peers = createPeers(limits);
   const holdResponse = createResponseMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
@@ -125,6 +117,24 @@ export function createServer(deps: ServerDeps): ApiServer {
     }),
     reloadTls: listener.reloadTls,
   };
+}
+
+/** The open requests; each that ends is logged and observed. */
+function trackRequests(
+  { log, observe }: ServerDeps,
+  onEnd: (call: Call) => void,
+  newRequestId: () => string,
+): Requests {
+  const logRequest = createRequestLog(log);
+  return createRequests({
+    onEnd,
+    newRequestId,
+    monotonicMs: () => performance.now(),
+    observe: (observation) => {
+      logRequest(observation);
+      observe?.(observation);
+    },
+  });
 }
 
 /** Serves requests in their order, as many at a time as the limits allow, and refuses those beyond. */
