@@ -37,6 +37,7 @@ import {
   submissionView,
   visibleErrors,
 } from './submission-message.js';
+import { createdResponse } from './submission-template.js';
 
 /** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
 export type CreateDeps = {
@@ -137,9 +138,10 @@ async function replay(
 }
 
 function withWarnings(shown: SubmissionView, { environment }: Principal): Response {
-  return submissionResponse(shown, environment, {
-    warnings: metadataWarnings(shown.schema, visibleErrors(shown)),
-  });
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown));
+  return warnings.length === 0
+    ? createdResponse(shown, environment)
+    : submissionResponse(shown, environment, { warnings });
 }
 
 /** Validates the metadata, builds and signs the statement, and hashes the leaf. Stores nothing. */
