@@ -1,6 +1,6 @@
 /**
- * The worker thread of batch-signer.ts. Receives statements and posts them signed, as text both ways: copying texts
- * between threads takes less than moving buffers, and the leaf is hashed here, off the main thread.
+ * The worker thread of batch-signer.ts. Receives statements and posts them signed, as text both ways. It hashes
+ * the leaves as well, off the main thread.
  */
 import { type KeyObject, sign } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';

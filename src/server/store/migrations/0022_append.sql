@@ -1,6 +1,6 @@
--- Appending submissions with fewer parameters. Postgres spends 0.2 µs a row on each array that it reads, and the api
--- process 0.5 to 1 µs on each that it writes, so rows share what they can: the API keys are passed once, binary columns
--- in one, and arrays that nothing needs are null, for which unnest gives nulls.
+-- Appending submissions with fewer parameters: the API keys are passed once, binary columns in one, and arrays that
+-- nothing needs are null, for which unnest gives nulls. CPU time a row, with 64 rows a call: 26 µs of Postgres and 14 of
+-- the process that calls it, in place of 34 and 21; with 500 rows 13 and 9 in place of 19 and 16.
 
 DROP FUNCTION sequence_submissions, take_submission_tokens;
 
