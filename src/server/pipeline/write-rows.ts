@@ -17,7 +17,7 @@ type SequencerLimits = {
   maxRows: number;
   maxBytes: number;
   maxInFlight: number;
-  /** Rows that start another call while one is in flight: a call costs Postgres as much as 30 to 50 rows do. */
+  /** Rows that start another call while one is in flight: a call costs Postgres as much as 60 rows do. */
   enoughRows: number;
   maxQueuedRows: number;
 };
