@@ -26,7 +26,12 @@ export async function measureCadence(
 ): Promise<CadenceMeasurement> {
   return withShutdownHooks(async (hooks) => {
     const databaseUrl = await createDatabase('cadence');
-    await migrate(openPool(databaseUrl, hooks));
+    const admin = openPool(databaseUrl, hooks);
+    await migrate(admin);
+    // What is counted needs no disk: a day is 86,400 checkpoints.
+    await admin.unsafe(
+      `ALTER DATABASE ${new URL(databaseUrl).pathname.slice(1)} SET synchronous_commit = off`,
+    );
     await installClock(databaseUrl);
     const owner: Pick<Test, 'teardown'> = { teardown: (stop) => hooks.add(async () => void (await stop())) };
     const witnesses = tenWitnesses();

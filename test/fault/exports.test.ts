@@ -175,6 +175,27 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
   });
 }
 
+t.test('an object that is sent while the database is away is recorded once it is back', async (t) => {
+  const made = await makeExport();
+  const { opened, open } = gate();
+  const seen = failObjects(made, 'PutObject', () => ({ kind: 'hold', until: opened }));
+  const worker = await installation.startWorker();
+  await Promise.all([submit(), submit()]);
+  await until('it ships', () => seen.length > 0);
+  await untilWitnessed(pool);
+  proxy.setOpen(false);
+  open();
+  await until('the object is there', async () => (await objectsOf(store, made.id)).size > 0);
+  proxy.setOpen(true);
+  const isBack = async () => (await fetch(`${api.opsUrl}/readyz`)).ok;
+  await until('the database is back', () => pool`SELECT`.then(isBack, () => false));
+  await untilShipped(made);
+  store.fail(() => undefined);
+  await worker.stop();
+  await assertExported(t, { pool, store }, made);
+  await call('DELETE', `exports/${made.id}`);
+});
+
 t.test('an object whose answer was lost is there once', async (t) => {
   const made = await makeExport();
   let isLost = false;
