@@ -19,7 +19,7 @@ export type CadenceMeasurement = {
 
 const PER_SECOND = 1_000;
 
-/** Simulates a log of 1,000 submissions a second with ten witnesses, for a day or `--hours`. */
+/** Simulates a log of 1,000 submissions a second with ten witnesses, for `--hours`. */
 export async function measureCadence(
   { createDatabase }: Pick<Services, 'createDatabase'>,
   { hours }: Pick<Options, 'hours'>,

@@ -64,7 +64,7 @@ export const HELP = `npm run bench -- [options]
                     compares one API process
                     with two; cold reads more submissions than are kept, in a small and in a large log; proofs makes proofs and bundles that are not kept,
                     which costs the same in logs of any size; plans prints what Postgres does for lists;
-                    cadence simulates a day of ten witnesses, and counts the requests to each;
+                    cadence simulates hours of ten witnesses, and counts the requests to each;
                     hostile runs attacks and prints what they cost; audit reads a log of as many rows;
                     files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
@@ -72,7 +72,7 @@ export const HELP = `npm run bench -- [options]
   --quick           two short rounds: says that it runs, not how fast
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 3 by default
-  --hours <n>       that cadence simulates, 24 by default (1 with --quick)
+  --hours <n>       that cadence simulates, 2 by default (1 with --quick)
   --rows <n>        witnessed submissions in the tables before, 50000 by default; 10000000 takes minutes and 10 GB
   --cold-rows <n>   those of the larger log that cold reads as well, 1000000 by default
   --compare         measure create, read and bundle only, and print them beside the newest entry of test/bench/figures.json:
@@ -116,7 +116,7 @@ export function readOptions(args: string[]): Options | undefined {
     warmUpSeconds: quick ? 1 : 3,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
-    hours: wholeNumber('hours', values.hours, quick ? 1 : 24),
+    hours: wholeNumber('hours', values.hours, quick ? 1 : 2),
     deliveries: quick ? 4_000 : 20_000,
     rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 50_000)),
     jsonFile: values.json,
