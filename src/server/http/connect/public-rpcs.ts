@@ -113,8 +113,8 @@ function rulesOf({ input }: PublicRpc, { maxPublicBytes }: Limits): MessageRules
   return { desc: input, bound, hasMoreValues: undefined, readItems: undefined };
 }
 
-function callOf({ closing }: State, over: () => AbortSignal): PublicCall {
-  return { isClosing: () => closing.aborted, signal: () => AbortSignal.any([closing, over()]) };
+function callOf({ closing }: State, signal: () => AbortSignal): PublicCall {
+  return { isClosing: () => closing.aborted, signal };
 }
 
 /** Rejects a unary call, unless it has a response. */
@@ -161,6 +161,7 @@ async function converse(
   const onClosing = () => {
     // A server's stream still sends its last word.
     if (rpc.kind === 'bidi_streaming') response.end(serverIsClosing());
+    else over.abort();
   };
   const timeout = readTimeout(record.req.headers, format.protocol === 'connect');
   if (open.size >= limits.maxOpenStreams) {
