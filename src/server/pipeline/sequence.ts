@@ -6,7 +6,6 @@
  */
 
 import { unavailable } from '../core/errors.js';
-import { settleAll } from '../core/settle-all.js';
 import type { NewSubmission, SequencedRow } from '../store/submissions/sequence-submissions.js';
 import { type QueuedRow, rejectAll, type SequencerDeps, writeRows } from './write-rows.js';
 
@@ -14,7 +13,7 @@ import { type QueuedRow, rejectAll, type SequencerDeps, writeRows } from './writ
 export type Sequencer = {
   /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
   add(row: NewSubmission): Promise<SequencedRow>;
-  /** The same for many rows, with one promise: the result of each, or the error for its caller, in their order. */
+  /** The same for many rows: the result of each, or the error for its caller, in their order. */
   addMany(rows: readonly NewSubmission[]): Promise<(SequencedRow | Error)[]>;
   /** The number of rows in the queue. */
   queued(): number;
@@ -30,18 +29,19 @@ const SLOW_CALL_MS = 250;
 export function createSequencer(deps: SequencerDeps): Sequencer {
   const queue: QueuedRow[] = [];
   const calls = createCalls(deps, queue);
-  const enqueue = (row: NewSubmission, answer: Pick<QueuedRow, 'resolve' | 'reject'>) => {
-    if (calls.waiting() >= deps.limits.maxQueuedRows) {
-      answer.reject(unavailable('too many submissions are waiting to be written', 1));
-      return;
-    }
-    const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
-    queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, ...answer });
-    calls.schedule();
-  };
+  const add: Sequencer['add'] = (row) =>
+    new Promise((resolve, reject) => {
+      if (calls.waiting() >= deps.limits.maxQueuedRows) {
+        reject(unavailable('too many submissions are waiting to be written', 1));
+        return;
+      }
+      const bytes = row.metadata.length + (row.metadataErrors?.length ?? 0) + ROW_OVERHEAD_BYTES;
+      queue.push({ row, bytes, deadline: deps.clock() + deps.patienceMs, again: false, resolve, reject });
+      calls.schedule();
+    });
   return {
-    add: (row) => new Promise((resolve, reject) => enqueue(row, { resolve, reject })),
-    addMany: (rows) => settleAll(rows, enqueue),
+    add,
+    addMany: (rows) => Promise.all(rows.map((row) => add(row).catch((error: Error) => error))),
     queued: calls.waiting,
     close: calls.idle,
   };
