@@ -33,6 +33,7 @@ const names = (await publicServices()).map(({ typeName }) => typeName);
 const ADMIN = [
   'ApiKeyService',
   'AuditService',
+  'LogService',
   'ProjectExportService',
   'ProjectService',
   'SessionService',
