@@ -46,17 +46,14 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
   const takeHeld = (principal: Principal, count: number): RateState | undefined => {
     const held = findHeld(principal);
     if (held === undefined) return undefined;
-    if (held.left >= count) {
-      held.left -= count;
-      held.spent += count;
-      return stateAfter(principal, held);
-    }
-    if (!held.isFull) return undefined;
+    const state = takeFrom(held, principal, count);
+    if (state !== undefined || !held.isFull) return state;
     throw rateLimitExceeded(stateAfter(principal, held), held.grant.second * 1000);
   };
   const takeLeased = async (principal: Principal, count: number): Promise<RateState> => {
-    await renew(principal, count);
-    return takeHeld(principal, count) ?? takeLeased(principal, count);
+    const lease = await renew(principal, count);
+    // A lease whose window ends before the database's answer arrives was still made for this call.
+    return takeFrom(lease, principal, count) ?? takeHeld(principal, count) ?? takeLeased(principal, count);
   };
   const take: ReadLimits['take'] = async (principal, wanted) => {
     const count = boundByLimit(principal, wanted);
@@ -91,6 +88,14 @@ export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLim
       return held?.isOverdrawn ? { ...stateAfter(principal, held), remaining: 0 } : undefined;
     },
   };
+}
+
+/** Takes tokens from a lease. Returns undefined if it has too few, or was for another limit. */
+function takeFrom(lease: Lease, principal: Principal, count: number): RateState | undefined {
+  if (lease.limit !== principal.readWindow.limit || lease.left < count) return undefined;
+  lease.left -= count;
+  lease.spent += count;
+  return stateAfter(principal, lease);
 }
 
 /** As many reads as a window of the key has at most, and at least one. */
@@ -129,17 +134,17 @@ type LeaseCache = {
   /** The key's lease. Returns undefined if it has expired or was for another limit. */
   findHeld: (principal: Principal) => Lease | undefined;
   /** Leases at least `count` tokens if the window has them. Concurrent callers share one query. */
-  renew: (principal: Principal, count: number) => Promise<void>;
+  renew: (principal: Principal, count: number) => Promise<Lease>;
 };
 
 function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
   const leases = new Map<string, Lease>();
-  const asking = new Map<string, Promise<void>>();
+  const asking = new Map<string, Promise<Lease>>();
   const findHeld: LeaseCache['findHeld'] = ({ id: apiKeyId, readWindow }) => {
     const held = leases.get(apiKeyId);
     return held?.limit === readWindow.limit && monotonicMs() < held.untilMs ? held : undefined;
   };
-  const ask = async (principal: Principal, count: number): Promise<void> => {
+  const ask = async (principal: Principal, count: number): Promise<Lease> => {
     const askedMs = monotonicMs();
     const { id: apiKeyId, readWindow } = principal;
     const { limit } = readWindow;
@@ -149,7 +154,7 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
     const latest = leases.get(apiKeyId);
     const before = latest?.grant.second === grant.second ? latest : undefined;
     if (leases.size >= MAX_LEASES) leases.clear();
-    leases.set(apiKeyId, {
+    const lease: Lease = {
       grant,
       limit,
       // Tokens leased under another limit are void.
@@ -158,7 +163,9 @@ function createLeaseCache(pool: Pool, monotonicMs: () => number): LeaseCache {
       isFull: grant.granted < wanted,
       isOverdrawn: before?.isOverdrawn ?? false,
       untilMs: askedMs + grant.leftMs,
-    });
+    };
+    leases.set(apiKeyId, lease);
+    return lease;
   };
   return {
     findHeld,

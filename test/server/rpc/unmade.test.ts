@@ -109,6 +109,14 @@ t.test('however many are rejected at once, they are counted before as many more 
   });
 });
 
+t.test('reads leased at the end of a window are used though it is over when they arrive', async (t) => {
+  const key = await newKey(app);
+  let nowMs = 0;
+  const limits = createReadLimits(app.pool, () => (nowMs += 2_000));
+  await limits.take({ ...PRINCIPAL, id: key.id }, 10);
+  t.equal(await readsOf(key), 10);
+});
+
 const NOTE = 'x'.repeat(60_000);
 const INVALID = { schema: 'purl', note: NOTE };
 const LARGE = { ok: invalidCreation(ARTIFACT, INVALID), refused: creation(OTHER, INVALID) };
