@@ -20,20 +20,22 @@ export async function listDsseKeys(sql: Sql): Promise<DsseKey[]> {
     FROM dsse_key ORDER BY id`;
 }
 
-/** Returns the key that signs an environment's statements at a time of the database's clock. */
+/**
+ * Returns the key that signs an environment's statements at a time of the database's clock. The first one signs before its
+ * time too: a process that has just published it may estimate that clock some milliseconds behind.
+ */
 export function findActiveKey(
   keys: readonly DsseKey[],
   environment: number,
   atMs: number,
 ): DsseKey | undefined {
-  return keys
+  const own = keys
     .filter((key) => key.environment === environment && key.activeFrom !== null)
-    .filter(({ activeFrom }) => activeFrom!.getTime() <= atMs)
-    .reduce<DsseKey | undefined>((newest, key) => (isNewer(key, newest) ? key : newest), undefined);
+    .sort((a, b) => (isNewer(a, b) ? 1 : -1));
+  return own.findLast(({ activeFrom }) => activeFrom!.getTime() <= atMs) ?? own[0];
 }
 
-function isNewer({ activeFrom, id }: DsseKey, than: DsseKey | undefined): boolean {
-  if (than === undefined) return true;
+function isNewer({ activeFrom, id }: DsseKey, than: DsseKey): boolean {
   const laterMs = activeFrom!.getTime() - than.activeFrom!.getTime();
   return laterMs > 0 || (laterMs === 0 && id > than.id);
 }

@@ -5,7 +5,7 @@ import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { setUpWitnesses } from '../../../src/server/logs/set-up-witnesses.js';
 import { dsseKeyManager } from '../../../src/server/signing/dsse-key-manager.js';
-import { ensureDsseKey } from '../../../src/server/store/dsse-keys.js';
+import { type DsseKey, ensureDsseKey, findActiveKey } from '../../../src/server/store/dsse-keys.js';
 import { freezeLog } from '../../../src/server/store/log/logs.js';
 import { endReplacedLogs, retireDsseKeys } from '../../../src/server/store/retirement.js';
 import { sequenceSubmissions } from '../../../src/server/store/submissions/sequence-submissions.js';
@@ -58,6 +58,18 @@ async function drained(test: Pick<TestPipeline, 'pipeline' | 'pool'>): Promise<v
   await letPass(test, 11 * MINUTE);
   await drain(test.pipeline);
 }
+
+t.test('of the keys whose time has come the newest signs, and before that the first', async (t) => {
+  const key = (id: number, activeMs: number | null): DsseKey => {
+    const activeFrom = activeMs === null ? null : new Date(activeMs);
+    return { id, environment: 1, spki: newSpki(), validFrom: new Date(0), activeFrom, validTo: null };
+  };
+  const keys = [key(1, 2_000), key(2, null), key(3, 9_000), key(4, 5_000)];
+  const signsAt = (atMs: number) => findActiveKey(keys, 1, atMs)?.id;
+  t.strictSame([1_999, 2_000, 4_999, 5_000, 8_999, 9_000].map(signsAt), [1, 1, 1, 4, 4, 3]);
+  t.equal(findActiveKey(keys, 2, 9_000), undefined, 'those of another environment do not');
+  t.equal(findActiveKey([key(2, null)], 1, 9_000), undefined, 'nor does one that is only published');
+});
 
 t.test('a key is published, scheduled, taken back, scheduled again, and signs by the clock', async (t) => {
   const test = await open(t, []);
