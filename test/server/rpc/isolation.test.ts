@@ -21,6 +21,7 @@ import {
   NOTHING,
   SAMPLED,
   sampleOf,
+  sharedKey,
 } from './samples.js';
 
 const app = await startApp(t);
@@ -33,7 +34,7 @@ const { createWebhook } = WebhookService.method;
 const { createExport } = ExportService.method;
 
 /** Every call of a method here is sent with it, so that one answered to somebody else would be replayed to them. */
-const shared = ({ name }: { name: string }) => ({ 'idempotency-key': `everybody-uses-this-key-for-${name}` });
+const shared = ({ name }: { name: string }) => ({ 'idempotency-key': sharedKey(name) });
 /** What says nothing of any project. */
 const SAME_FOR_ALL = ['InfoService/GetHealth', 'InfoService/GetTrustRoots'];
 

@@ -59,10 +59,16 @@ export const METADATA = { schema: 'purl', purl: `pkg:npm/${CANARY}@1.0.0` };
 /** The same for metadata that fails its schema. */
 export const INVALID = { schema: 'purl', note: CANARY };
 
+/** An idempotency key that several callers use for calls of a method. */
+export const sharedKey = (method: string) => `everybody-uses-this-key-for-${method}`;
+
 const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>>> = {
   'AttestationService/CreateAttestation': ({ artifactSha256 }) => creation(artifactSha256),
   'AttestationService/BatchCreateAttestations': ({ artifactSha256 }) => ({
-    items: [creation(artifactSha256), { ...creation(artifactSha256), idempotencyKey: 'an-item' }],
+    items: [
+      creation(artifactSha256),
+      { ...creation(artifactSha256), idempotencyKey: sharedKey('CreateAttestation') },
+    ],
   }),
   'AttestationService/GetAttestation': ({ submissionId }) => ({ id: submissionId }),
   'AttestationService/UpdateAttestation': ({ correctableId }) => ({ id: correctableId, metadata: METADATA }),
