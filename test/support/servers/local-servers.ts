@@ -1,5 +1,6 @@
+import { statfsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DataDir, lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startNats } from '../../../src/server/embedded/nats.js';
@@ -19,9 +20,25 @@ export interface LocalServers {
 const PREFIX = 'attest-test-';
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 
-/** Starts a Postgres and a nats-server over a new directory below the system's temporary one. */
+/** A file system in memory, as Linux has it. */
+const MEMORY = '/dev/shm';
+const TMPFS = 0x01021994;
+/** Of the tables of all test files at once. */
+const MIN_FREE_BYTES = 8 * 1024 ** 3;
+
+/** Where the servers keep their data: in memory if there is plenty, because their writes take a tenth of a run's CPU. */
+function findFolder(): string {
+  try {
+    const { type, bavail, bsize } = statfsSync(MEMORY);
+    return type === TMPFS && Math.min(bavail * bsize, freemem()) >= MIN_FREE_BYTES ? MEMORY : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
+/** Starts a Postgres and a nats-server over a new directory, in memory or below the system's temporary one. */
 export async function startLocalServers(): Promise<LocalServers> {
-  const dataDir = await lockDataDir({ path: await mkdtemp(join(tmpdir(), PREFIX)) });
+  const dataDir = await lockDataDir({ path: await mkdtemp(join(findFolder(), PREFIX)) });
   const options = { dataDir, log: SILENT };
   const started = await Promise.allSettled([startPostgres(options), startNats(options)]);
   const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -52,8 +69,11 @@ export async function startLocalServers(): Promise<LocalServers> {
 
 /** Stops servers and removes directories that killed runs left behind. */
 export async function clearAbandoned(): Promise<void> {
-  for (const entry of await readdir(tmpdir())) {
-    const path = join(tmpdir(), entry);
+  const found = [MEMORY, tmpdir()].map(async (folder) => {
+    const names = await readdir(folder).catch(() => []);
+    return names.map((name) => ({ entry: name, path: join(folder, name) }));
+  });
+  for (const { entry, path } of (await Promise.all(found)).flat()) {
     if (!entry.startsWith(PREFIX) || (await isNewOrForeign(path))) continue;
     const dataDir = await lockDataDir({ path }).catch(() => undefined);
     if (dataDir !== undefined) await clear(dataDir);
