@@ -1,4 +1,6 @@
 /** Several API processes on one port: killed, replaced and stopped while clients submit. */
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import t, { type Test } from 'tap';
 import { type Load, startLoad } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
@@ -37,6 +39,13 @@ async function metric(name: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
+/** The kernel chooses the process that accepts a connection. */
+async function getOnNewConnection(url: string): Promise<void> {
+  const [response] = (await once(get(url, { agent: false }), 'response')) as [IncomingMessage];
+  response.resume();
+  await once(response, 'close');
+}
+
 const load = () => startLoad({ apis: () => [serving.baseUrl], apiKey, clients: 6, most: 400 });
 
 async function assertNothingLost(t: Test, { acknowledged }: Load): Promise<void> {
@@ -55,8 +64,12 @@ t.test('two processes share a port, an ops listener and a log', async (t) => {
   t.equal(await metric('attest_api_processes_ready'), 2);
   const counted = await metric('attest_requests_total{rpc="AttestationService/CreateAttestation"');
   t.equal(counted, running.acknowledged.length, 'the metrics are those of both');
-  const logged = new Set(api.lines.filter(({ msg }) => msg === 'request').map(({ pid }) => pid));
-  t.same([...logged].sort(), findServing(api).sort(), 'both answer, and say so in the log');
+  const logged = () => new Set(api.lines.filter(({ msg }) => msg === 'request').map(({ pid }) => pid));
+  await until('each has accepted a connection', async () => {
+    await getOnNewConnection(`${api.baseUrl}/v1/service/health`);
+    return logged().size === 2;
+  });
+  t.same([...logged()].sort(), findServing(api).sort(), 'both answer, and say so in the log');
 });
 
 t.test('one killed under load loses nothing that it acknowledged, and comes back', async (t) => {
