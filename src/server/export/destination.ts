@@ -18,16 +18,18 @@ export type ExportObject = {
 };
 
 /**
- * An object whose bytes are still being made. `read` and `fill` give those that are there. Everything rejects with the
+ * An object whose bytes are made as they are asked for. Only one method may be called at a time. Each rejects with the
  * reason if the object cannot be made.
  */
-export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision' | 'read'> & {
-  /** Resolves once so many bytes are there, or all of them; to the number of both that is smaller. */
-  grown(bytes: number): Promise<number>;
-  /** As that of an `ExportObject`, once bytes have been grown. */
-  fill(buffer: Uint8Array, start: number): Promise<void>;
-  /** The object once all its bytes are there. */
-  readonly whole: Promise<ExportObject>;
+export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
+  /** The object if it has no more bytes than that; undefined if it is larger. */
+  upTo(bytes: number): Promise<ExportObject | undefined>;
+  /** Fills a buffer with the bytes that follow those given before. @returns how many: fewer than fit at the end only */
+  next(buffer: Uint8Array): Promise<number>;
+  /** The object with all its bytes. After a call of `next` it is made again, and its content may be newer. */
+  whole(): Promise<ExportObject>;
+  /** Length and SHA-256 of the bytes, once the last has been made. */
+  made(): Pick<ExportObject, 'bytes' | 'sha256'>;
 };
 
 /**

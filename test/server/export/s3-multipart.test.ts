@@ -179,8 +179,9 @@ t.test('the parts of a spooled object are its bytes', async (t) => {
   };
   const budget = createSpoolBudget(10 * MIB);
   const options = { folder: t.testdir(), budget, projectId: 'p', isGzip: false, signal: writing().signal };
-  const spooled = await spool(render, options, async ({ whole }) => {
-    const object = { ...objectOf(content), ...(await whole) };
+  const made = { ...objectOf(content), render };
+  const spooled = await spool(made, options, async ({ whole }) => {
+    const object = { ...objectOf(content), ...(await whole()) };
     // Its parts are in memory at first, and streamed while another upload has the place.
     for (const revision of [1, 2]) {
       t.strictSame(await bucket.write({ ...object, revision }, writing()), { outcome: 'written' });
@@ -193,6 +194,7 @@ t.test('the parts of a spooled object are its bytes', async (t) => {
   BUFFERED.give();
   await t.rejects(bucket.write({ ...spooled, revision: 3 }, writing()), /was disposed of/);
   t.ok(BUFFERED.take(), 'an upload that fails gives it back');
+  BUFFERED.give();
 });
 
 t.test('parts are sent while the next are made, and the object is whole', async (t) => {
@@ -208,11 +210,9 @@ t.test('parts are sent while the next are made, and the object is whole', async 
       isGzip: false,
     };
     const { signal } = writing();
-    return spool(render, { ...options, signal }, async ({ whole, ...spooling }) => {
-      const growing = { ...object, ...spooling, whole: whole.then((spooled) => ({ ...object, ...spooled })) };
-      growing.whole.catch(() => {});
-      return bucket.writeGrowing?.(growing, { signal, isCurrent });
-    });
+    return spool({ ...object, render }, { ...options, signal }, async (growing) =>
+      bucket.writeGrowing?.(growing, { signal, isCurrent }),
+    );
   };
   const waitingForParts = async function* () {
     const before = sent();
@@ -231,6 +231,26 @@ t.test('parts are sent while the next are made, and the object is whole', async 
   let asked = 0;
   const ended = async () => asked++ === 0;
   t.same(await write(waitingForParts, ended), { outcome: 'superseded', revision: undefined });
+  let times = 0;
+  const inChunks = async function* () {
+    times++;
+    for (let start = 0; start < content.length; start += 60_000)
+      yield content.subarray(start, start + 60_000);
+  };
+  let isLost = false;
+  server.fail(({ operation }) => {
+    if (operation !== 'CompleteMultipartUpload' || isLost) return undefined;
+    isLost = true;
+    return { kind: 'refuse', code: 'PreconditionFailed' };
+  });
+  t.strictSame(await write(inChunks), { outcome: 'written' });
+  t.equal(times, 2, 'after a lost race the object is made again, whole');
+  t.ok(content.equals((await contentOf(NAME)) as Buffer));
+  object.revision = 5;
+  t.strictSame(await write(inChunks), { outcome: 'written' });
+  t.equal(times, 3, 'otherwise once');
+  t.ok(content.equals((await contentOf(NAME)) as Buffer));
+  object.revision = 6;
   const failing = async function* () {
     yield content;
     throw new Error('the database is away');

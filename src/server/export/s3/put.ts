@@ -10,7 +10,7 @@ export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 export type Upload = { condition: Condition; signal: AbortSignal };
 
 /** What is known of an object before it is whole. */
-type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
+export type Described = Pick<ExportObject, 'name' | 'contentType' | 'revision'> &
   Partial<Pick<ExportObject, 'sha256'>>;
 
 /** Where an object goes, and what is stored beside its bytes: of a growing object no SHA-256, which is not known yet. */

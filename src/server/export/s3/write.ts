@@ -116,30 +116,34 @@ async function outcomeOf(
 }
 
 /**
- * Writes a large object while it grows; see `OpenDestination.write`. Its metadata has no SHA-256, so that the same object
- * is not recognised in its place: it is superseded by itself, and written again as a later revision. Whatever else is in
- * the way, the object is written once it is whole.
+ * Writes an object while it is made, if it is large; see `OpenDestination.write`. Its metadata has no SHA-256, so that the
+ * same object is not recognised in its place: it is superseded by itself, and written again as a later revision. Whatever
+ * else is in the way, and if other uploads hold all buffers, the object is written once it is whole.
  */
 export async function writeGrowing(
   bucket: Bucket,
   object: GrowingObject,
   control: WriteControl,
 ): Promise<WriteOutcome> {
-  const { signal } = control;
-  const writeWhole = async () => writeNewer(openStore(bucket), await object.whole, control);
-  if ((await object.grown(bucket.multipartBytes + 1)) <= bucket.multipartBytes) return writeWhole();
-  const stored = await readStored(bucket, object.name, signal);
+  const write = (whole: ExportObject) => writeNewer(openStore(bucket), whole, control);
+  const small = await object.upTo(bucket.multipartBytes);
+  if (small !== undefined) return write(small);
+  const stored = await readStored(bucket, object.name, control.signal);
   const isOlder = stored.state === 'present' && (stored.revision ?? 0) < object.revision;
-  if (stored.state !== 'absent' && !isOlder) return writeWhole();
+  if (stored.state !== 'absent' && !isOlder) return write(await object.whole());
   if (!(await control.isCurrent())) return SUPERSEDED;
+  if (!bucket.buffered.take()) return write(await object.whole());
   try {
     const upload = { ...control, condition: conditionOf(stored) };
     const result = await outcomeOf(bucket, object.name, control, uploadGrowing(bucket, object, upload));
-    return result === 'stored' ? { outcome: 'written' } : await writeWhole();
+    if (result === 'stored') return { outcome: 'written' };
   } catch (error) {
     if (error instanceof NotCurrent) return SUPERSEDED;
     throw error;
+  } finally {
+    bucket.buffered.give();
   }
+  return write(await object.whole());
 }
 
 const SUPERSEDED = { outcome: 'superseded', revision: undefined } as const;

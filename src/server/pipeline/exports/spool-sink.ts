@@ -10,12 +10,8 @@ const MEMORY_BYTES = 256 * 1024;
 /** Chunks that are read: fewer, larger ones take less CPU. */
 const CHUNK_BYTES = 256 * 1024;
 
-/**
- * A sink that keeps copies of chunks in memory, and writes them to a file once they are many. `fail` has `grown` reject,
- * and so does `dispose` in time.
- */
+/** A sink that keeps copies of chunks in memory, and writes them to a file once they are many. */
 export function createSink(folder: string, account: SpoolAccount, signal: AbortSignal) {
-  const growth = createGrowth();
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   let file: FileHandle | undefined;
@@ -29,6 +25,7 @@ export function createSink(folder: string, account: SpoolAccount, signal: AbortS
     await file?.close();
     file = undefined;
     whole = undefined;
+    chunks = [];
     account.close();
   };
   const add = async (chunk: Uint8Array) => {
@@ -37,60 +34,20 @@ export function createSink(folder: string, account: SpoolAccount, signal: AbortS
     const taken = [...chunks, chunk];
     chunks = [];
     for (const one of taken) await write(one);
-    growth.reach(bytes);
   };
   const read = ({ start, end } = { start: 0, end: bytes }) =>
     whole === undefined
       ? readFile(file, start, end)
       : Readable.from([whole.subarray(start, end)], { objectMode: false });
   const fill = async (buffer: Uint8Array, start: number) => {
-    if (whole === undefined) await fillFrom(file, buffer, start);
-    else buffer.set(whole.subarray(start, start + buffer.length));
+    if (chunks.length === 0) await fillFrom(file, buffer, start);
+    else buffer.set(Buffer.concat(chunks).subarray(start, start + buffer.length));
   };
   const finish = () => {
     if (file === undefined) whole = Buffer.concat(chunks);
-    growth.end(bytes);
-    return { bytes, read, fill: file && fill };
+    return { read, fill: file && fill };
   };
-  return { add, read, fill, finish, dispose, grown: growth.grown, fail: growth.fail };
-}
-
-type Waiting = { bytes: number; resolve: (bytes: number) => void; reject: (error: Error) => void };
-
-/** Lets others wait until something has grown to a size. */
-function createGrowth() {
-  let reached = 0;
-  let isWhole = false;
-  let failure: Error | undefined;
-  let waiting: Waiting[] = [];
-  const settle = () => {
-    const isReady = (one: Waiting) => isWhole || reached >= one.bytes;
-    const ready = waiting.filter(isReady);
-    waiting = waiting.filter((one) => !isReady(one));
-    for (const { bytes, resolve } of ready) resolve(Math.min(bytes, reached));
-  };
-  return {
-    grown: (bytes: number) =>
-      new Promise<number>((resolve, reject) => {
-        if (failure !== undefined) return reject(failure);
-        waiting.push({ bytes, resolve, reject });
-        settle();
-      }),
-    reach: (bytes: number) => {
-      reached = bytes;
-      settle();
-    },
-    end: (bytes: number) => {
-      reached = bytes;
-      isWhole = true;
-      settle();
-    },
-    fail: (error: Error) => {
-      failure = error;
-      for (const { reject } of waiting) reject(error);
-      waiting = [];
-    },
-  };
+  return { add, fill, finish, dispose, bytes: () => bytes };
 }
 
 /** A file whose name is removed at once: it ends with its descriptor, even if the process is killed. */

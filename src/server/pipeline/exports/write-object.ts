@@ -33,7 +33,7 @@ export async function writeObject(
   exports: Exports,
   leased: LeasedExport,
   { object, work, signal }: Write,
-  record: (tx: Sql, writer: Writer, object: ExportObject) => Promise<boolean>,
+  record: (tx: Sql, writer: Writer, made: Pick<ExportObject, 'bytes' | 'sha256'>) => Promise<boolean>,
 ): Promise<boolean> {
   const { id, lease } = leased;
   const writer = { exportId: id, lease };
@@ -42,11 +42,11 @@ export async function writeObject(
     writeTo(destination, object, { signal, isCurrent }),
   );
   if (written.outcome === 'written') {
-    const whole = await wholeOf(object);
+    const made = 'made' in object ? object.made() : object;
     const isRecorded = await retryWhileUnavailable(() =>
-      exports.pool.begin((tx) => record(tx, writer, whole)),
+      exports.pool.begin((tx) => record(tx, writer, made)),
     );
-    if (isRecorded) exports.observe({ outcome: 'shipped', bytes: whole.bytes });
+    if (isRecorded) exports.observe({ outcome: 'shipped', bytes: made.bytes });
     return isRecorded;
   }
   const { revision } = written;
@@ -61,11 +61,7 @@ async function writeTo(
   object: ExportObject | GrowingObject,
   control: WriteControl,
 ): Promise<WriteOutcome> {
-  if ('whole' in object && destination.writeGrowing !== undefined)
-    return destination.writeGrowing(object, control);
-  return destination.write(await wholeOf(object), control);
-}
-
-async function wholeOf(object: ExportObject | GrowingObject): Promise<ExportObject> {
-  return 'whole' in object ? object.whole : object;
+  if (!('made' in object)) return destination.write(object, control);
+  if (destination.writeGrowing !== undefined) return destination.writeGrowing(object, control);
+  return destination.write(await object.whole(), control);
 }

@@ -27,19 +27,17 @@ export async function writeShipment(
     submissions = 0;
     return exports.renderLines(leased, work, count);
   };
-  const described = {
+  const made = {
+    render,
     name: objectName(leased, work),
     contentType: isGzip ? 'application/gzip' : 'application/jsonl',
     revision: work.revision,
   };
   const { temporaryDirectory: folder, spoolBudget: budget } = exports;
   const options = { folder, budget, projectId: leased.projectId, isGzip, signal };
-  return spool(render, options, (spooling) => {
-    const whole = spooling.whole.then((spooled) => ({ ...spooled, ...described }));
-    whole.catch(() => {});
-    const object = { ...spooling, ...described, whole };
-    return writeObject(exports, leased, { object, work, signal }, (tx, writer, { bytes, sha256 }) =>
+  return spool(made, options, (object) =>
+    writeObject(exports, leased, { object, work, signal }, (tx, writer, { bytes, sha256 }) =>
       recordShipment(tx, writer, work, { bytes, submissions, sha256 }, exports.pacing),
-    );
-  });
+    ),
+  );
 }

@@ -120,7 +120,8 @@ t.test('many large objects at once go through a budget for two of them, whole', 
       }
     };
     const options = { folder: tmpdir(), budget, projectId: `p${i}`, isGzip: false, signal: NEVER };
-    const content = await spool(render, options, async ({ whole }) => buffer((await whole).read()));
+    const made = { name: `${i}`, contentType: 'text/plain', revision: 1, render };
+    const content = await spool(made, options, async ({ whole }) => buffer((await whole()).read()));
     return content.toString() === `${i}${piece}`.repeat(16);
   });
   t.same(await Promise.all(objects), Array(12).fill(true));
