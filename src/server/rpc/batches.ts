@@ -30,6 +30,7 @@ import {
 } from '../store/witnesses/witnesses.js';
 import type { Cursors } from './cursor.js';
 import { pageReader } from './list-page.js';
+import { pendingDetail } from './pending-detail.js';
 import { isOperator, witnessErrorText } from './witness-errors.js';
 
 type BatchDeps = { pool: Pool; logCache: LogCache; cursors: Cursors; clock: () => number };
@@ -161,6 +162,7 @@ function batchWitnesses(
         kind,
         required,
         ...(landed ? landedWitness(landed) : missingWitness(request, required && isOverdue)),
+        ...(!landed && request && { detail: pendingDetail(kind, request.detail, isForOperator) }),
         ...(!landed && lastErrorOf(request ?? state, isForOperator)),
       };
     }),
@@ -192,7 +194,7 @@ function landedWitness({ landedAt, treeSize, detail }: Omit<Covering, 'evidence'
 function missingWitness(request: RequestStatus | undefined, isOverdue: boolean): WitnessInit {
   const { FAILED, PENDING } = WitnessStatus;
   if (request === undefined) return { status: isOverdue ? FAILED : PENDING };
-  return { status: PENDING, coversTreeSize: BigInt(request.treeSize), detail: request.detail };
+  return { status: PENDING, coversTreeSize: BigInt(request.treeSize) };
 }
 
 function lastErrorOf(

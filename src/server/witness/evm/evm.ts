@@ -6,7 +6,7 @@ import { decodeEvmEvidence, encodeEvmEvidence, evmDetail } from '../../../proof/
 import type { JsonRpc } from '../../../proof/evm/json-rpc.js';
 import type { Witness, WitnessAnswer } from '../witness.js';
 import type { EvmAccount } from './account.js';
-import { type EvmRequest, proceed, start } from './poll.js';
+import { type EvmRequest, proceed, start, type Waiting } from './poll.js';
 import { requireChain } from './prepare.js';
 import { decodeState, type EvmState, type EvmTarget, encodeState } from './state.js';
 
@@ -47,7 +47,7 @@ export function evmWitness({ connect, account }: EvmWitnessDeps, config: EvmWitn
     ask: async ({ body }, signal) => pending(await start(await open(body, signal)), 0),
     poll: async ({ checkpoint, state }, signal) => {
       const progress = await proceed(await open(checkpoint.body, signal), decodeState(state));
-      if (progress.type === 'wait') return pending(progress.state, POLL_AFTER_MS, progress.reason);
+      if (progress.type === 'wait') return pending(progress.state, POLL_AFTER_MS, progress);
       if (progress.type === 'store') return pending(progress.state, 0);
       const { evidence } = progress;
       return { type: 'landed', evidence: encodeEvmEvidence(evidence), detail: evmDetail(evidence) };
@@ -60,12 +60,12 @@ export function evmWitness({ connect, account }: EvmWitnessDeps, config: EvmWitn
   };
 }
 
-function pending(state: EvmState, pollAfterMs: number, reason?: string): WitnessAnswer {
-  return { type: 'pending', state: encodeState(state), detail: detailOf(state, reason), pollAfterMs };
+function pending(state: EvmState, pollAfterMs: number, waiting?: Waiting): WitnessAnswer {
+  return { type: 'pending', state: encodeState(state), detail: detailOf(state, waiting), pollAfterMs };
 }
 
 /** Without the RPC's address, which may hold a key. */
-function detailOf({ target, transaction, hashes }: EvmState, reason?: string): JsonObject {
+function detailOf({ target, transaction, hashes }: EvmState, waiting?: Waiting): JsonObject {
   const { chainId, contract, method, account } = target;
   const hash = hashes.at(-1);
   return {
@@ -74,6 +74,6 @@ function detailOf({ target, transaction, hashes }: EvmState, reason?: string): J
     method,
     account,
     ...(transaction && hash !== undefined && { nonce: transaction.nonce, transaction_hash: hash }),
-    ...(reason !== undefined && { waiting_for: reason }),
+    ...(waiting !== undefined && { waiting_for: waiting.reason, waits_on: waiting.waitsOn }),
   };
 }

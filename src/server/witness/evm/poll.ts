@@ -36,7 +36,13 @@ export type EvmRequest = {
 type Progress =
   | { readonly type: 'landed'; readonly evidence: EvmEvidence }
   | { readonly type: 'store'; readonly state: EvmState }
-  | { readonly type: 'wait'; readonly state: EvmState; readonly reason: string };
+  | ({ readonly type: 'wait'; readonly state: EvmState } & Waiting);
+
+/** What a request waits for: one line for operators, and its class for everybody. */
+export type Waiting = { readonly reason: string; readonly waitsOn: WaitsOn };
+
+/** What a request waits for, without anything that only the operator may know. */
+export type WaitsOn = 'execution' | 'confirmations' | 'fees' | 'funds' | 'nonce';
 
 /** A transaction that was not executed within this many blocks is replaced. */
 const STUCK_BLOCKS = 6;
@@ -94,10 +100,12 @@ async function followReceipt(request: EvmRequest, state: EvmState, receipt: EvmR
   if (!receipt.succeeded) return followRevert(request, state, receipt);
   const { rpc, confirmations } = request;
   const evidence = await readEvidence(request, receipt);
-  if (evidence === undefined) return { type: 'wait', state, reason: 'the chain is being reorganised' };
+  if (evidence === undefined) {
+    return { type: 'wait', state, reason: 'the chain is being reorganised', waitsOn: 'confirmations' };
+  }
   const verdict = await checkOnChain(rpc, evidence, confirmations);
   if (verdict.type === 'confirmed') return { type: 'landed', evidence };
-  return { type: 'wait', state, reason: verdict.message };
+  return { type: 'wait', state, reason: verdict.message, waitsOn: 'confirmations' };
 }
 
 /** Undefined while the receipt is of a block that is not on the canonical chain. */
@@ -171,6 +179,7 @@ async function followDisplaced(request: EvmRequest, state: EvmState, nonce: numb
     type: 'wait',
     state: { ...state, displacedAt },
     reason: displacement(nonce, transaction?.nonce ?? 0),
+    waitsOn: 'nonce',
   };
 }
 
@@ -198,9 +207,10 @@ async function send(
     }
   }
   if (market.baseFee > transaction.maxFeePerGas) {
-    return { type: 'wait', state, reason: aboveCap(market.baseFee, payer.maxFeePerGas) };
+    const reason = aboveCap(market.baseFee, payer.maxFeePerGas);
+    return { type: 'wait', state, reason, waitsOn: 'fees' };
   }
-  return { type: 'wait', state, reason: await sendNewest(request, transaction) };
+  return { type: 'wait', state, ...(await sendNewest(request, transaction)) };
 }
 
 /** All transactions of the request have one nonce, so at most one of them is executed and paid for. */
@@ -219,16 +229,16 @@ async function replace(
 async function sendNewest(
   { rpc, payer }: EvmRequest,
   { raw, nonce, gasLimit, maxFeePerGas }: PendingTransaction,
-): Promise<string> {
+): Promise<Waiting> {
   switch (await broadcast(rpc, raw)) {
     case 'no_funds':
       await requireFunds(rpc, payer, gasLimit * maxFeePerGas);
-      return 'the node says that the account lacks funds';
+      return { reason: 'the node says that the account lacks funds', waitsOn: 'funds' };
     case 'outbid':
-      return `the node has another transaction with nonce ${nonce}`;
+      return { reason: `the node has another transaction with nonce ${nonce}`, waitsOn: 'nonce' };
     case 'too_cheap':
-      return 'the node wants a higher fee';
+      return { reason: 'the node wants a higher fee', waitsOn: 'fees' };
     case 'sent':
-      return 'the transaction is to be executed';
+      return { reason: 'the transaction is to be executed', waitsOn: 'execution' };
   }
 }
