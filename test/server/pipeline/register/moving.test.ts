@@ -5,13 +5,18 @@ import { logManager } from '../../../../src/server/logs/log-manager.js';
 import { openRegister } from '../../../../src/server/pipeline/register/open-register.js';
 import type { Register } from '../../../../src/server/pipeline/register/register.js';
 import { getLog } from '../../../../src/server/store/log/logs.js';
-import { drain, openPipeline } from '../../../support/pipeline.js';
-import { startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
+import { installClock } from '../../../support/breaking/database-clock.js';
+import { runHere } from '../../../support/calling/run-cli.js';
+import { drain, makePipeline } from '../../../support/pipeline.js';
+import { testDatabase } from '../../../support/servers/shared-servers.js';
+import { type C2spWitness, startC2spWitness } from '../../../support/witnesses/c2sp-witness.js';
 
 const ORIGIN = 'live.log.example.com';
 
 t.test('fill-register brings a register up to the database, whichever was in use before', async (t) => {
-  const test = await openPipeline(t, []);
+  const databaseUrl = await testDatabase(t);
+  await installClock(databaseUrl);
+  const test = await makePipeline(t, { databaseUrl, witnesses: [] });
   const { pool, pipeline } = test;
   const { publicKey } = await getLog(pool, test.logId);
   const keys = [noteKey(ORIGIN, publicKey)];
@@ -42,6 +47,22 @@ t.test('fill-register brings a register up to the database, whichever was in use
   t.equal(await sizeIn(witness), 5);
 
   await t.rejects(fill(stranger), /404 .*: it does not know live\.log\.example\.com/);
+
+  const attestLog = ({ url, verifierKeys }: C2spWitness, ...args: string[]) =>
+    runHere(['log', ...args], {
+      env: {
+        DATABASE_URL: databaseUrl,
+        CHECKPOINT_REGISTER: url,
+        CHECKPOINT_REGISTER_KEY: verifierKeys.join(' '),
+      },
+    });
+  const fresh = await startC2spWitness(t, [{ origin: ORIGIN, keys }]);
+  t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +- `), 'it has nothing');
+  t.same(await attestLog(fresh, 'fill-register'), { code: 0, stdout: `restored ${ORIGIN}\n`, stderr: '' });
+  t.same(JSON.parse((await attestLog(fresh, 'fill-register', '--json')).stdout), { filled: [] });
+  t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +5 +ok`));
+  const unwilling = await attestLog(await startC2spWitness(t, []), 'fill-register');
+  t.match(unwilling, { code: 1, stdout: '', stderr: new RegExp(`it does not know ${ORIGIN}`) });
   await pool`UPDATE batch SET registered_at = NULL WHERE tree_size = 5`;
   t.same(await fill(witness), [], 'what is beyond the database stays');
   await pool`UPDATE batch SET root_hash = sha256('') WHERE tree_size = 2`;
