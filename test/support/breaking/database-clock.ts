@@ -12,10 +12,10 @@ export async function installClock(databaseUrl: string): Promise<void> {
     .unsafe(`
       CREATE SCHEMA clock;
       CREATE TABLE clock.ahead AS SELECT 0::bigint AS ms;
-      CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
-        'SELECT pg_catalog.clock_timestamp() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''';
-      CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE sql STABLE AS
-        'SELECT pg_catalog.now() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''';
+      CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS
+        'BEGIN RETURN pg_catalog.clock_timestamp() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''; END';
+      CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE plpgsql STABLE AS
+        'BEGIN RETURN pg_catalog.now() + (SELECT ms FROM clock.ahead) * interval ''1 millisecond''; END';
       DO $$ DECLARE r record; BEGIN
         EXECUTE format('ALTER DATABASE %I SET search_path = clock, pg_catalog, public', current_database());
         FOR r IN SELECT d.adrelid::regclass AS "table", a.attname AS "column", pg_get_expr(d.adbin, d.adrelid) AS "expr"
