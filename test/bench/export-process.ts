@@ -1,9 +1,16 @@
 // A process that ships what an export has due, or writes the bytes of a file with the bare SDK, and prints what it took.
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  type CompletedPart,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { ship } from '../../src/server/pipeline/exports/ship.js';
@@ -20,14 +27,20 @@ export type ExportResult = {
 };
 
 export type ExportTask =
-  | { kind: 'bare'; url: string; file: string; name: string }
+  | ({ kind: 'put' | 'parts' } & Upload)
   | { kind: 'ship'; databaseUrl: string; dir: string; exportId: string; projectId: string };
 
+/** A file to upload with the bare SDK. */
+type Upload = { url: string; file: string; name: string };
+
 const MIB = 1024 * 1024;
+/** As an export does it. */
+const PART_BYTES = 8 * MIB;
+const PARTS_IN_FLIGHT = 2;
 // As a starting process does.
 setFlagsFromString('--heap-growing-percent=40');
 const task = JSON.parse(process.argv[2] ?? '') as ExportTask;
-const run = task.kind === 'bare' ? await prepareUpload(task) : await prepareShipping(task);
+const run = await prepare(task);
 const idleMib = process.memoryUsage.rss() / MIB;
 const before = process.cpuUsage();
 const startedMs = performance.now();
@@ -42,15 +55,50 @@ const result: ExportResult = {
 console.log(JSON.stringify(result));
 process.exit(0);
 
-async function prepareUpload({ url, file, name }: Extract<ExportTask, { kind: 'bare' }>) {
+async function prepare(wanted: ExportTask): Promise<() => Promise<void>> {
+  if (wanted.kind === 'ship') return prepareShipping(wanted);
   const { accessKeyId, secretAccessKey } = OWNER;
   const credentials = { accessKeyId, secretAccessKey };
-  const client = new S3Client({ endpoint: url, region: 'us-east-1', forcePathStyle: true, credentials });
+  const client = new S3Client({
+    endpoint: wanted.url,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials,
+  });
+  return () => (wanted.kind === 'put' ? putFile : uploadParts)(client, wanted);
+}
+
+/** One request, with the CRC-32 that the SDK computes by default. */
+async function putFile(client: S3Client, { file, name }: Upload): Promise<void> {
   const { size } = await stat(file);
-  return async () => {
-    const body = { Body: createReadStream(file), ContentLength: size };
-    await client.send(new PutObjectCommand({ Bucket: BUCKET, Key: name, ...body }));
+  const body = { Body: createReadStream(file), ContentLength: size };
+  await client.send(new PutObjectCommand({ Bucket: BUCKET, Key: name, ...body }));
+}
+
+/** Parts as those of an export: of the same size, as many at a time, each with its SHA-256, which the SDK computes. */
+async function uploadParts(client: S3Client, { file, name }: Upload): Promise<void> {
+  const target = { Bucket: BUCKET, Key: name };
+  const checksum = { ChecksumAlgorithm: 'SHA256' } as const;
+  const { UploadId } = await client.send(new CreateMultipartUploadCommand({ ...target, ...checksum }));
+  const handle = await open(file);
+  const { size } = await handle.stat();
+  const sent: CompletedPart[] = [];
+  let next = 0;
+  const work = async () => {
+    const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
+    for (let part = next++; part * PART_BYTES < size; part = next++) {
+      const { bytesRead } = await handle.read(buffer, 0, PART_BYTES, part * PART_BYTES);
+      const body = { PartNumber: part + 1, Body: buffer.subarray(0, bytesRead), ...checksum };
+      const { ETag, ChecksumSHA256 } = await client.send(
+        new UploadPartCommand({ ...target, UploadId, ...body }),
+      );
+      sent[part] = { PartNumber: part + 1, ETag, ChecksumSHA256 };
+    }
   };
+  await Promise.all(Array.from({ length: PARTS_IN_FLIGHT }, work));
+  const completed = { UploadId, MultipartUpload: { Parts: sent } };
+  await client.send(new CompleteMultipartUploadCommand({ ...target, ...completed }));
+  await handle.close();
 }
 
 async function prepareShipping(wanted: Extract<ExportTask, { kind: 'ship' }>) {

@@ -54,10 +54,12 @@ export async function measureExports(services: Services, options: Options): Prom
     const { exportId } = await shipBatch();
     const file = join(dir, 'export.jsonl');
     const bytes = await download(pool, store.ready, exportId, file);
-    const bare: ExportTask = { kind: 'bare', url: store.ready, file, name: 'bare.jsonl' };
+    const upload = { url: store.ready, file, name: 'bare.jsonl' };
+    const bare = (kind: 'put' | 'parts') => async () => sampleOf(await runTask({ kind, ...upload }));
     const summaries = await measureInTurns(
       [
-        { name: 'the bare SDK', run: async () => sampleOf(await runTask(bare)) },
+        { name: 'the bare SDK, same parts and SHA-256', run: bare('parts') },
+        { name: 'the bare SDK, one request and CRC-32', run: bare('put') },
         { name: 'an export', run: async () => sampleOf((await shipBatch()).result) },
       ],
       { ...options, warmUpSeconds: 0 },
