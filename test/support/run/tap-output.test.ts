@@ -25,6 +25,7 @@ t.test('lines that only say that something passed are left out, all others are k
     'TAP version 14',
     '1..65',
     'ok 3 - dist/test/a.test.js # time=1ms',
+    '    ok 2 - test/a.test.ts # time=1ms',
     'not ok 3 - dist/test/a.test.js',
     '        not ok 1 - fine',
     '    ok 1 - later # TODO',

@@ -4,6 +4,8 @@
 export type Counts = { passed: number; failed: number; skipped: number };
 
 const COUNTS = /^# \{ (total: \d+, .*) \}$/;
+/** A file of a process that runs several. */
+const FILE = /^ {4}ok \d+ - test\/\S+\.test\.ts # time=/;
 /** What passed inside a file; its last line of its own says so for all of it. */
 const PASSED = /^\s+(?:ok\b(?!.* # (?:SKIP|TODO)\b)|1\.\.\d|# time=)|^\s*(?:# Subtest\b.*)?$/i;
 
@@ -18,7 +20,7 @@ export function findCounts(line: string): Counts | undefined {
 
 /** Whether a line of TAP tells a reader more than that all is well so far. */
 export function isTelling(line: string): boolean {
-  return !PASSED.test(line);
+  return FILE.test(line) || !PASSED.test(line);
 }
 
 /** One line, in a form that programs read too. */
