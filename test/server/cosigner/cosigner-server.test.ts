@@ -113,7 +113,7 @@ t.test('open requests and bytes are bounded, and slow ones time out', async (t) 
   t.equal((await fetch(`${slow.url}/add-checkpoint`, { method: 'POST', body: 'x' })).status, 503);
 });
 
-t.test('closing finishes what is open', async (t) => {
+t.test('closing completes open requests', async (t) => {
   let release = () => {};
   let isAsked = false;
   const held = new Promise<void>((resolve) => {

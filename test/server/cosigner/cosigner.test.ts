@@ -237,7 +237,7 @@ t.test('the newest note is served, whichever of several processes is slower to s
   t.equal(await slow?.findNote(log.origin), log.note(29), 'after it stood still');
 });
 
-t.test('state survives restarts, and a corrupt folder is not taken for an empty one', async (t) => {
+t.test('state survives restarts, and a corrupt folder is rejected, not treated as empty', async (t) => {
   const first = await open(t);
   await first.add(log.request(0, 10));
   const again = await open(t, ['ed25519'], first.dir);
@@ -246,7 +246,7 @@ t.test('state survives restarts, and a corrupt folder is not taken for an empty 
   await t.rejects(again.add(log.request(10, 20)), RegisterError);
 });
 
-t.test('no request with a changed byte has anything cosigned but what was signed', async (t) => {
+t.test('a request with a changed byte never yields a cosignature of an unsigned checkpoint', async (t) => {
   const { add } = await open(t);
   await add(log.request(0, 10));
   const request = log.request(10, 20);

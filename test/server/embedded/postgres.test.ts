@@ -112,7 +112,7 @@ t.test('the server gets none of our environment and survives Ctrl-C in our termi
   });
 });
 
-t.test('an ordinary user starts it, is rejected twice, and finds the data again', async (t) => {
+t.test('an ordinary user starts it, a second start is rejected, and the data survives', async (t) => {
   const user = findOrdinaryUser();
   const home = closedHome(t, user);
   const options = {
@@ -132,7 +132,7 @@ t.test('an ordinary user starts it, is rejected twice, and finds the data again'
   t.same(await findProcessesIn(join(home, 'data/postgres'), 'postgres'), []);
 });
 
-t.test('a server left by a killed process is stopped, whatever its pid file says', async (t) => {
+t.test('a server left by a killed process is stopped, whatever its pid file contains', async (t) => {
   for (const damage of [undefined, '', 'rubbish\n\u0000', '1\n/elsewhere\n']) {
     const left = await leaveRunning(home);
     if (damage !== undefined) writeFileSync(join(home, 'postgres/postmaster.pid'), damage);

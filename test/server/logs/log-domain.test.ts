@@ -28,7 +28,7 @@ t.test('each installation makes a domain of its own, once', async (t) => {
   }
 });
 
-t.test('what is set comes first, then what the logs of the database have', async (t) => {
+t.test("the setting takes precedence over the domain of the database's logs", async (t) => {
   const dataDir = t.testdir();
   await pool`INSERT INTO log (environment, epoch, origin, public_key)
              VALUES (1, 1, 'live.log.example.com', ''), (1, 2, 'live-2.log.example.com', '')`;

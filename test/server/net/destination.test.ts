@@ -85,7 +85,7 @@ t.test('a forbidden destination is rejected with the reason', async (t) => {
 });
 
 t.test(
-  'an installation that allows it calls http and itself, and still nobody else on its network',
+  'an installation with the setting calls http and loopback, and no other private address',
   async (t) => {
     const lax = { allowInsecure: true, resolve };
     for (const url of [
@@ -210,7 +210,7 @@ t.test('an address saved under laxer rules is not connected to', async (t) => {
   t.same(asked, []);
 });
 
-t.test('a proxy that the environment names is not asked', async (t) => {
+t.test('a proxy of the environment is not used', async (t) => {
   const { seen, port } = await startInside(t);
   const names = ['http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
   for (const name of names) process.env[name] = `http://127.0.0.1:${port}`;

@@ -119,7 +119,7 @@ t.test('webhooks that were created later, of other events or disabled get no eve
   t.same(submissionsIn(receiver.received), [...expected, ...expected].sort());
 });
 
-t.test('failed, partial and witnessed are events of their own, with what there is to say', async (t) => {
+t.test('failed, partial and witnessed are separate events with data of their own', async (t) => {
   const [good, late] = [await makeWitness(t, 'good'), await makeWitness(t, 'late')];
   good.manner = unwilling;
   late.manner = unwilling;

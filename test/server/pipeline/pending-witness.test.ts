@@ -119,7 +119,7 @@ t.test('requests for several sizes are pending at once, and land in any order', 
   );
 });
 
-t.test('a failed poll keeps the state and is repeated, and says why', async (t) => {
+t.test('a failed poll keeps the state, records its error and is retried', async (t) => {
   const witness = slowWitness();
   const test = await open(t, witness);
   await test.submit(1);
@@ -149,7 +149,7 @@ t.test('a failed poll keeps the state and is repeated, and says why', async (t) 
   t.same(await statuses(test), [WITNESSED]);
 });
 
-t.test('a request whose worker dies is continued by another, from the stored state', async (t) => {
+t.test('a request whose worker died is continued by another from the stored state', async (t) => {
   const witness = slowWitness();
   const test = await open(t, witness);
   await test.submit(1);
@@ -243,7 +243,7 @@ t.test('a request that will never be fulfilled is made again', async (t) => {
   t.same(await statuses(test), [WITNESSED]);
 });
 
-t.test('a request is polled at once when an operator asks for it', async (t) => {
+t.test("a request is polled at once after an operator's request", async (t) => {
   const witness = slowWitness();
   const test = await open(t, witness);
   await test.submit(1);

@@ -28,7 +28,7 @@ async function openQuorum(t: Test, others: readonly TestWitness[] = []) {
   return { test, a, b, c };
 }
 
-t.test('a batch is witnessed once as many of a quorum cover it as it takes', async (t) => {
+t.test('a batch is witnessed once the threshold of its quorum covers it', async (t) => {
   const { test, b, c } = await openQuorum(t);
   b.manner = unwilling;
   c.manner = unwilling;

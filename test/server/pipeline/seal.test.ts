@@ -67,17 +67,14 @@ t.test(
   },
 );
 
-t.test(
-  'the first checkpoint, published while another process compares, is not taken for a fork',
-  async (t) => {
-    const test = await openPipeline(t, []);
-    const log = await getLog(test.pool, test.logId);
-    await test.submit(1);
-    const slow = answeringLate(test.pool, () => seal(test));
-    t.match(await compareWithRegister(slow, test.pipeline.register, log), { state: 'consistent' });
-    t.same(await published(test), [1]);
-  },
-);
+t.test('the first checkpoint, published while another process compares, is no fork', async (t) => {
+  const test = await openPipeline(t, []);
+  const log = await getLog(test.pool, test.logId);
+  await test.submit(1);
+  const slow = answeringLate(test.pool, () => seal(test));
+  t.match(await compareWithRegister(slow, test.pipeline.register, log), { state: 'consistent' });
+  t.same(await published(test), [1]);
+});
 
 t.test('with its register lost, a log publishes nothing that was sealed before', async (t) => {
   const test = await openPipeline(t, []);

@@ -47,7 +47,7 @@ t.test('of concurrent requests with one key one is stored and the others replay 
   await finish(t, second);
 });
 
-t.test('a request waits for a duplicate that is under way, and gets what that made', async (t) => {
+t.test('a request waits for a concurrent duplicate and returns its submission', async (t) => {
   const scene = await openSequencer(t, { patienceMs: 10_000 });
   const holder = await scene.hold(
     (sql) => sql`SELECT pg_advisory_lock(hashtextextended(${'key_test slow'}, 0))`,
@@ -75,7 +75,7 @@ t.test('a call that does not return delays others by little', async (t) => {
   await finish(t, scene);
 });
 
-t.test('more than can wait is rejected at once, and what waits is stored', async (t) => {
+t.test("requests beyond the queue's bound are rejected at once, and queued ones are stored", async (t) => {
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, enoughRows: 64, maxQueuedRows: 30 };
   const scene = await openSequencer(t, { limits });
   const results = outcomes(await scene.accept(scene.makeRows(50)));
@@ -84,7 +84,7 @@ t.test('more than can wait is rejected at once, and what waits is stored', async
   await finish(t, scene);
 });
 
-t.test('closing waits for what was taken in', async (t) => {
+t.test('closing waits for accepted requests', async (t) => {
   const scene = await openSequencer(t);
   const accepted = scene.accept(scene.makeRows(30));
   await scene.sequencer.close();

@@ -65,7 +65,7 @@ t.test('a witness that has cosigned more than is sealed raises an alarm', async 
   t.match(lastError, /ALARM: .* at size 99, .* of size 1: the database lost leaves, or someone else signs/);
 });
 
-t.test('a witness that has cosigned what was sealed meanwhile raises none', async (t) => {
+t.test('a witness that cosigned a checkpoint sealed meanwhile raises no alarm', async (t) => {
   const { alarms, line } = await ask(t, (test) => async (request) => {
     if (!request.includes('\nlive.log.example.com\n1\n')) return undefined;
     await test.submit(1);

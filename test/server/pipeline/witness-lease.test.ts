@@ -47,7 +47,7 @@ async function isOfSeconds(t: Test, test: TestPipeline, table: string): Promise<
   t.ok(left !== undefined && left <= LEASE_MS, `${left} ms are left of the lease`);
 }
 
-t.test('a lease is of seconds: nobody waits longer for a worker that died with it', async (t) => {
+t.test('the lease of a dead worker expires within seconds', async (t) => {
   t.ok(LEASE_MS <= 5_000);
   const witness = await makeWitness(t, 'tsa');
   const test = await openPipeline(t, [witness]);
@@ -61,7 +61,7 @@ t.test('a lease is of seconds: nobody waits longer for a worker that died with i
   t.same(await statuses(test), [WITNESSED]);
 });
 
-t.test('while a slow witness is asked its lease is renewed', async (t) => {
+t.test('the lease is renewed during a slow request', async (t) => {
   const witness = await makeWitness(t, 'slow');
   let answerNow = () => {};
   witness.manner = async (answer) => {

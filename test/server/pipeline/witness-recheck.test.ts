@@ -49,7 +49,7 @@ t.test('evidence that a deep reorganisation has undone is an alarm', async (t) =
   t.same(alarms, ['chain'], 'a node that is away says nothing about the chain');
 });
 
-t.test('after the runbook has deleted what the chain lost, one request covers it again', async (t) => {
+t.test('after the runbook has deleted the lost evidence, one request covers it again', async (t) => {
   const chain = countedWitness({ name: 'chain', kind: 'evm' });
   const test = await openPipeline(t, [
     chain,

@@ -74,7 +74,7 @@ t.test(
   },
 );
 
-t.test('commands find it by ATTEST_ADMIN_URL, which --url goes before', async (t) => {
+t.test('commands read its address from ATTEST_ADMIN_URL, and --url takes precedence', async (t) => {
   const env = { ATTEST_URL: api.baseUrl, ATTEST_ADMIN_TOKEN: token, DATA_DIR: '/nowhere' };
   const run = (more: Record<string, string>, ...flags: string[]) =>
     runProcess(['projects', 'list', ...flags], { ...env, ...more });

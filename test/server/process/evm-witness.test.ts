@@ -72,7 +72,7 @@ async function batchOf(id: string, { key: apiKey } = owner): Promise<string> {
 }
 
 t.test(
-  'an account without funds is shown with what it needs, then the checkpoint lands, in spite of a restart',
+  'an account without funds is reported with the required amount, then the checkpoint is mined despite a restart',
   async (t) => {
     const [config] = readConfig({ WITNESSES }, { process: 'up' }).witnesses;
     if (config === undefined || !('privateKey' in config)) return t.fail('no EVM witness is configured');

@@ -15,7 +15,7 @@ async function open(test: Test): Promise<{ manager: JetStreamManager; wish: Stre
   };
 }
 
-t.test('a stream that somebody changed is left as it is while it does what is needed', async (t) => {
+t.test('a changed stream is left unchanged while it meets the requirements', async (t) => {
   const { manager, wish } = await open(t);
   await ensureStream(manager, wish);
   const { config } = await manager.streams.info(wish.name);
@@ -30,7 +30,7 @@ t.test('a stream that somebody changed is left as it is while it does what is ne
   t.equal((await manager.consumers.info(wish.name, 'seal')).config.ack_wait, 30e9);
 });
 
-t.test('what keeps it from doing that is put right, and nothing else', async (t) => {
+t.test('only settings that violate the requirements are repaired', async (t) => {
   const { manager, wish } = await open(t);
   await ensureStream(manager, wish);
   const { config } = await manager.streams.info(wish.name);
@@ -49,7 +49,7 @@ t.test('what keeps it from doing that is put right, and nothing else', async (t)
   });
 });
 
-t.test('a stream that cannot be put right is named, with what is wrong', async (t) => {
+t.test('a stream that cannot be repaired is named with its defect', async (t) => {
   const { manager, wish } = await open(t);
   await manager.streams.add({
     name: wish.name,
@@ -62,7 +62,7 @@ t.test('a stream that cannot be put right is named, with what is wrong', async (
   });
 });
 
-t.test('a single server keeps no three copies, and says so', async (t) => {
+t.test('a single server cannot keep three copies, and logs it', async (t) => {
   const { manager, wish } = await open(t);
   await t.rejects(ensureStream(manager, { ...wish, replicas: 3 }), {
     name: 'NatsError',

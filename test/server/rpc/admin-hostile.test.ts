@@ -11,7 +11,7 @@ const admin = adminOf(app);
 const send = openSender(t, app);
 
 for (const method of ADMIN_METHODS) {
-  t.test(`${rpcName(method)} answers whatever it is sent with a documented error or success`, async (t) => {
+  t.test(`${rpcName(method)} answers any request with a documented error or success`, async (t) => {
     t.same(await sendHostileMessages(send, method, admin.token), [], 'by gRPC');
     t.same(await sendHostileBodies(app, method, admin.token), [], 'by Connect');
     t.equal((await admin.call(ProjectService.method.listProjects, {})).code, 'ok', 'it goes on');

@@ -96,7 +96,7 @@ t.test('values out of bounds are rejected with a pointer', async (t) => {
   t.equal((entries.data as JsonObject[]).length, 2, 'nothing of that was done');
 });
 
-t.test('what Connect itself cannot read is rejected, however long it is', async (t) => {
+t.test('a request that Connect cannot parse is rejected at any length', async (t) => {
   const path = `/${ApiKeyService.typeName}/${createApiKey.name}`;
   for (const length of [100, 2_000]) {
     const body = { limits: { readsPerSecond: '\u0001'.repeat(length) } };
@@ -136,7 +136,7 @@ t.test('bounds themselves are taken', async (t) => {
   });
 });
 
-t.test('lists are read in pages, each entry once, and cursors belong to their list', async (t) => {
+t.test('lists are read in pages, each entry once, and cursors are bound to their list', async (t) => {
   const projectId = await newProject('listed');
   const other = await newProject('another');
   const made: string[] = [];
@@ -177,7 +177,7 @@ t.test('lists are read in pages, each entry once, and cursors belong to their li
   t.same(projects, [...new Set(projects)].sort().reverse());
 });
 
-t.test('usage is of the project or key that was asked for, and of no other', async (t) => {
+t.test('usage is that of the requested project or key, and of no other', async (t) => {
   const one = await newKey(app);
   const sibling = await newKey(app, { projectId: one.projectId });
   const stranger = await newKey(app);
@@ -235,43 +235,40 @@ t.test('nothing of an admin call that fails halfway stays', async (t) => {
   t.equal((await admin.call(createProject, { name: 'half' }, once)).code, 'ok', 'the key is free');
 });
 
-t.test(
-  'while the database is unavailable the admin API says so, and continues once it is back',
-  async (t) => {
-    const projectId = await newProject();
-    const { id } = await newKeyOf(projectId);
-    const samples: Record<string, Record<string, unknown>> = {
-      CreateProject: { name: 'x' },
-      GetProject: { id: projectId },
-      UpdateProject: { id: projectId, name: 'y' },
-      CreateApiKey: { projectId, environment: LIVE, name: 'x' },
-      GetApiKey: { id },
-      UpdateApiKey: { id, name: 'y' },
-      RotateApiKey: { id },
-      RevokeApiKey: { id },
-      GetUsage: { projectId },
-      AskWitness: { name: 'self-tsa' },
-      CreateSignInLink: { projectId },
-    };
-    app.databaseProxy?.setOpen(false);
-    app.databaseProxy?.cut();
-    for (const method of ADMIN_METHODS) {
-      for (const { name, call } of admin.surfaces) {
-        const outcome = await call(method, samples[method.name] ?? {}, admin.token);
-        t.match(outcome, { code: 'service.unavailable', grpcCode: 14 }, `${rpcName(method)} by ${name}`);
-        t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
-      }
+t.test('the admin API returns unavailable without its database, and continues once it is back', async (t) => {
+  const projectId = await newProject();
+  const { id } = await newKeyOf(projectId);
+  const samples: Record<string, Record<string, unknown>> = {
+    CreateProject: { name: 'x' },
+    GetProject: { id: projectId },
+    UpdateProject: { id: projectId, name: 'y' },
+    CreateApiKey: { projectId, environment: LIVE, name: 'x' },
+    GetApiKey: { id },
+    UpdateApiKey: { id, name: 'y' },
+    RotateApiKey: { id },
+    RevokeApiKey: { id },
+    GetUsage: { projectId },
+    AskWitness: { name: 'self-tsa' },
+    CreateSignInLink: { projectId },
+  };
+  app.databaseProxy?.setOpen(false);
+  app.databaseProxy?.cut();
+  for (const method of ADMIN_METHODS) {
+    for (const { name, call } of admin.surfaces) {
+      const outcome = await call(method, samples[method.name] ?? {}, admin.token);
+      t.match(outcome, { code: 'service.unavailable', grpcCode: 14 }, `${rpcName(method)} by ${name}`);
+      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
     }
-    t.equal((await admin.surfaces[0]?.call(listProjects, {}, 'wrong'))?.code, 'auth.invalid_key');
-    app.databaseProxy?.setOpen(true);
-    for (const method of ADMIN_METHODS) {
-      await until(`${method.name} goes on`, async () => {
-        const { code } = await admin.call(method, samples[method.name] ?? {});
-        return code === 'ok' || code === 'api_key.not_active';
-      });
-    }
-  },
-);
+  }
+  t.equal((await admin.surfaces[0]?.call(listProjects, {}, 'wrong'))?.code, 'auth.invalid_key');
+  app.databaseProxy?.setOpen(true);
+  for (const method of ADMIN_METHODS) {
+    await until(`${method.name} goes on`, async () => {
+      const { code } = await admin.call(method, samples[method.name] ?? {});
+      return code === 'ok' || code === 'api_key.not_active';
+    });
+  }
+});
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
   assertNoLeaks(t, app.recorder, true);

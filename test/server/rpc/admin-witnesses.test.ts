@@ -27,7 +27,7 @@ async function standings(): Promise<Standing[]> {
 const attest = (...args: string[]) =>
   runHere(['witnesses', ...args], { env: { ATTEST_URL: app.baseUrl, ATTEST_ADMIN_TOKEN: admin.token } });
 
-t.test('each witness, with each log: what it covers, when it did, and when it is asked next', async (t) => {
+t.test('each witness has its coverage, last success and next attempt for each log', async (t) => {
   await submitWitnessed(app, owner);
   const live = (await standings()).filter(({ log }) => log.startsWith('live.'));
   t.same(
@@ -74,7 +74,7 @@ t.test('each log with its checkpoint, and how it has grown', async (t) => {
   t.equal(few?.sizes.at(-1)?.treeSize, sizes.at(-1), 'the newest is among few');
 });
 
-t.test('a project sees what kind of failure it was, the operator the error itself', async (t) => {
+t.test('a project sees the class of a failure, the operator the error itself', async (t) => {
   const tenant = await signedIn(app, owner);
   const errors = async ({ call }: Pick<typeof tenant, 'call'>) => {
     const { response } = await call(listWitnesses, {});
@@ -97,7 +97,7 @@ t.test('a project sees what kind of failure it was, the operator the error itsel
   t.same([...new Set(await errors(tenant))], [undefined]);
 });
 
-t.test('one that is left alone after failures is asked at once, and the audit log says so', async (t) => {
+t.test('a witness in backoff is requested at once, with an audit entry', async (t) => {
   await app.pool`
     UPDATE witness_state SET failures = 9, covers_tree_size = 0, last_error = 'a test',
                              next_attempt_at = clock_timestamp() + interval '1 hour' WHERE log_id = 1`;

@@ -100,7 +100,7 @@ t.test('a project is made, read, renamed and listed', async (t) => {
   }
 });
 
-t.test('missing resources are not found', async (t) => {
+t.test('missing resources return not found', async (t) => {
   for (const { call } of admin.surfaces) {
     for (const method of [getProject, updateProject] as DescMethodUnary[]) {
       t.match(await call(method, { id: 'prj_none' }, admin.token), {

@@ -36,7 +36,7 @@ async function seal(owner: TestKey, count: number): Promise<void> {
   }
 }
 
-t.test('a batch says what it holds, what was signed of it, and who vouched', async (t) => {
+t.test('a batch has its range, its checkpoint and its witnesses', async (t) => {
   const owner = await newKey(app);
   await seal(owner, 2);
   const release = await app.holdSealing();
@@ -85,7 +85,7 @@ t.test('a batch says what it holds, what was signed of it, and who vouched', asy
   }
 });
 
-t.test('a batch waits for its witness, and says so', async (t) => {
+t.test('a batch that waits for its witness has the pending status', async (t) => {
   const owner = await newKey(app);
   app.witnesses[0]!.hold();
   await submit(app, owner);
@@ -212,7 +212,7 @@ t.test('evidence over a later checkpoint covers earlier batches', async (t) => {
   t.notOk('last_error' in older!.witnesses[1]!, 'what went wrong before is over');
 });
 
-t.test('a batch whose deadline has passed is partial or failed, and its witnesses say why', async (t) => {
+t.test('a batch past its deadline is partial or failed, with the errors of its witnesses', async (t) => {
   const other = await startApp(t, { witnesses: ['one', 'two'], witnessDeadlineMs: 1 });
   const owner = await newKey(other);
   const [one, two] = other.witnesses;

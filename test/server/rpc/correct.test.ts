@@ -101,7 +101,7 @@ t.test('a correction replaces the indexed metadata, and nothing of the leaf', as
 });
 
 t.test(
-  'a bundle of corrected metadata verifies, and its commitment is opened by what was attested',
+  'a bundle of corrected metadata verifies, and the attested metadata opens its commitment',
   async (t) => {
     const created = await submitInvalid();
     const id = String(created.id);
@@ -195,18 +195,21 @@ t.test('redacted metadata cannot be corrected', async (t) => {
   await assertRefused(t, id, METADATA, { code: 'submission.redacted', status: 409, grpcCode: 9 });
 });
 
-t.test("another project's, another environment's and no submission are not found, all alike", async (t) => {
-  const id = String((await submitInvalid()).id);
-  const stranger = await newKey(app);
-  const test = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
-  const absent = { code: 'submission.not_found', status: 404, grpcCode: 5 };
-  for (const { key } of [stranger, test]) {
-    for (const metadata of [METADATA, INVALID, { schema: 'no.such' }]) {
-      await assertRefused(t, id, metadata, absent, key);
-      await assertRefused(t, NOTHING.submissionId, metadata, absent, key);
+t.test(
+  'submissions of another project or environment and unknown ones return the same not found',
+  async (t) => {
+    const id = String((await submitInvalid()).id);
+    const stranger = await newKey(app);
+    const test = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
+    const absent = { code: 'submission.not_found', status: 404, grpcCode: 5 };
+    for (const { key } of [stranger, test]) {
+      for (const metadata of [METADATA, INVALID, { schema: 'no.such' }]) {
+        await assertRefused(t, id, metadata, absent, key);
+        await assertRefused(t, NOTHING.submissionId, metadata, absent, key);
+      }
     }
-  }
-});
+  },
+);
 
 t.test('a correction needs a key with the scope for writing', async (t) => {
   const id = String((await submitInvalid()).id);
@@ -293,7 +296,7 @@ t.test('a rejected correction leaves its idempotency key free', async (t) => {
   t.equal(fixed.headers['idempotent-replayed'], undefined);
 });
 
-t.test('a retried creation of what was corrected since is answered without a warning', async (t) => {
+t.test('a retried creation of a submission corrected since returns no warning', async (t) => {
   const headers = { 'idempotency-key': 'create-then-correct' };
   const [rest] = surfaces as [Surface];
   const create = () => rest.call(createAttestation, invalidCreation('ef'.repeat(32)), owner.key, headers);

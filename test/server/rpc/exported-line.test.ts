@@ -21,7 +21,7 @@ async function lineOf(id: string, { key }: TestKey): Promise<{ submission: JsonO
 }
 
 for (const environment of ['live', 'test'] as const) {
-  t.test(`what the API answers of a ${environment} submission verifies as an exported line`, async (t) => {
+  t.test(`the API's response for a ${environment} submission verifies as an exported line`, async (t) => {
     const owner = await newKey(app, {
       environment: environment === 'live' ? Environment.LIVE : Environment.TEST,
     });

@@ -68,7 +68,7 @@ t.test('two creations under one key make one export by one probe', async (t) => 
   t.equal(scene.probed().length, before + 1);
 });
 
-t.test('while a creation probes for long, another under its key is asked to wait', async (t) => {
+t.test('a creation under the key of one that is still probing returns a retry delay', async (t) => {
   const { key } = await newKey(app);
   const headers = { 'idempotency-key': 'three' };
   const probe = holdProbe();

@@ -78,7 +78,7 @@ t.test('an export is created, read, listed, tested and deleted on every protocol
   }
 });
 
-t.test('what is left out of a request has its default', async (t) => {
+t.test('omitted fields of a request have their defaults', async (t) => {
   const made = await make(await newKey(app));
   t.match(made, { start: 'now', compression: 'none', status: 'active', recent_deliveries: [] });
   t.match(made, { lag_batches: 0, lag_seconds: 0, consecutive_failures: 0 });
@@ -105,7 +105,7 @@ t.test('credentials are encrypted at rest, and erased when the export is stopped
   t.equal((await read()).secrets.length, 0);
 });
 
-t.test('the status has the lag, the last deliveries and what fails', async (t) => {
+t.test('the status has the lag, the last deliveries and the last failure', async (t) => {
   const [owner, stranger] = [await newKey(app), await newKey(app)];
   const { id } = await make(owner, { compression: 'gzip' });
   const get = async () => (await app.rest(`/v1/exports/${id}`, { apiKey: owner.key })).json;
@@ -167,7 +167,7 @@ t.test('the status has the lag, the last deliveries and what fails', async (t) =
   for (const member of ['last_error', 'failing_since', 'next_attempt_at']) t.notOk(member in stopped.json);
 });
 
-t.test('an export is found by its project and environment only', async (t) => {
+t.test('an export is visible to its project and environment only', async (t) => {
   const owner = await newKey(app);
   const { id } = await make(owner);
   const others = [
@@ -189,35 +189,38 @@ t.test('an export is found by its project and environment only', async (t) => {
   }
 });
 
-t.test('reading takes exports:read, all else exports:write, and creating attestations:read', async (t) => {
-  const { projectId } = await newKey(app);
-  const keyWith = (...scopes: string[]) => newKey(app, { projectId, scopes });
-  const creator = await keyWith('exports:write', 'attestations:read');
-  const writer = await keyWith('exports:write');
-  const reader = await keyWith('exports:read');
-  const stranger = await keyWith('attestations:write', 'attestations:read', 'webhooks:write');
-  for (const { name, call } of surfaces) {
-    const { id } = await make(creator);
-    const codes = async ({ key }: { key: string }) => {
-      const all: string[] = [];
-      for (const method of [getExport, listExports, testExport, createExport, deleteExport]) {
-        const input =
-          method === createExport ? { destination: DESTINATION } : method === listExports ? {} : { id };
-        all.push((await call(method as typeof getExport, input, key)).code);
-      }
-      return all;
-    };
-    const denied = 'auth.insufficient_scope';
-    t.same(await codes(reader), ['ok', 'ok', denied, denied, denied], `${name}: reader`);
-    t.same(await codes(stranger), [denied, denied, denied, denied, denied], `${name}: stranger`);
-    t.same(await codes(writer), [denied, denied, 'ok', denied, 'ok'], `${name}: writer`);
-    t.same(
-      await codes(creator),
-      [denied, denied, 'export.invalid_destination', 'ok', 'ok'],
-      `${name}: creator`,
-    );
-  }
-});
+t.test(
+  'reading requires exports:read, changes exports:write, and creation attestations:read as well',
+  async (t) => {
+    const { projectId } = await newKey(app);
+    const keyWith = (...scopes: string[]) => newKey(app, { projectId, scopes });
+    const creator = await keyWith('exports:write', 'attestations:read');
+    const writer = await keyWith('exports:write');
+    const reader = await keyWith('exports:read');
+    const stranger = await keyWith('attestations:write', 'attestations:read', 'webhooks:write');
+    for (const { name, call } of surfaces) {
+      const { id } = await make(creator);
+      const codes = async ({ key }: { key: string }) => {
+        const all: string[] = [];
+        for (const method of [getExport, listExports, testExport, createExport, deleteExport]) {
+          const input =
+            method === createExport ? { destination: DESTINATION } : method === listExports ? {} : { id };
+          all.push((await call(method as typeof getExport, input, key)).code);
+        }
+        return all;
+      };
+      const denied = 'auth.insufficient_scope';
+      t.same(await codes(reader), ['ok', 'ok', denied, denied, denied], `${name}: reader`);
+      t.same(await codes(stranger), [denied, denied, denied, denied, denied], `${name}: stranger`);
+      t.same(await codes(writer), [denied, denied, 'ok', denied, 'ok'], `${name}: writer`);
+      t.same(
+        await codes(creator),
+        [denied, denied, 'export.invalid_destination', 'ok', 'ok'],
+        `${name}: creator`,
+      );
+    }
+  },
+);
 
 t.test('an export of a test key ships test submissions only, one of a live key live ones', async (t) => {
   const live = await newKey(app);

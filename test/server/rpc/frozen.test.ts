@@ -34,45 +34,52 @@ const resubmit = () =>
     body: { artifact: { sha256: 'cd'.repeat(32) }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1.0.0' } },
   });
 
-t.test('a log whose database contradicts the register takes nothing; all else goes on', async (t) => {
-  for (let i = 0; i < 3; i++) before.push(await submit(app, live));
-  await app.drain();
-  const unseal = await app.holdSealing();
-  const lost = await resubmit();
-  t.equal(lost.status, 201);
-  strandedIds.push(String(lost.json.id));
-  await writeFile(join(app.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
-  const health = await app.rest('/v1/service/health', { apiKey: live.key });
-  t.equal(health.status, 503);
-  t.equal((await app.rest('/v1/service/health', { apiKey: test.key })).status, 200, 'of its own environment');
-  for (const { name, call } of surfaces) {
-    for (const outcome of [
-      await call(getHealth, {}, live.key),
-      await call(createAttestation, creation('ab'.repeat(32)), live.key),
-    ]) {
-      t.match(
-        outcome,
-        { code: 'service.unavailable', message: /frozen/, status: name === 'REST' ? 503 : 0 },
-        name,
-      );
-      t.equal(outcome.grpcCode, name === 'REST' ? 0 : 14);
-      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
-    }
+t.test(
+  'a log whose database contradicts the register rejects submissions, and other calls continue',
+  async (t) => {
+    for (let i = 0; i < 3; i++) before.push(await submit(app, live));
+    await app.drain();
+    const unseal = await app.holdSealing();
+    const lost = await resubmit();
+    t.equal(lost.status, 201);
+    strandedIds.push(String(lost.json.id));
+    await writeFile(join(app.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
+    const health = await app.rest('/v1/service/health', { apiKey: live.key });
+    t.equal(health.status, 503);
     t.equal(
-      (await call(createAttestation, creation('ab'.repeat(32)), test.key)).code,
-      'ok',
-      'the test log goes on',
+      (await app.rest('/v1/service/health', { apiKey: test.key })).status,
+      200,
+      'of its own environment',
     );
-  }
-  const { status, json } = await app.rest(`/v1/attestations/${before[0]!.id}`, { apiKey: live.key });
-  t.equal(status, 200);
-  t.match(json, { status: 'witnessed', bundle: { submission: { id: before[0]!.id } } });
-  t.equal((await app.rest('/verify/log/live/checkpoint')).status, 200);
-  t.match(app.recorder.lines.join('\n'), /"level":"fatal".*the log is frozen/);
-  await unseal();
-});
+    for (const { name, call } of surfaces) {
+      for (const outcome of [
+        await call(getHealth, {}, live.key),
+        await call(createAttestation, creation('ab'.repeat(32)), live.key),
+      ]) {
+        t.match(
+          outcome,
+          { code: 'service.unavailable', message: /frozen/, status: name === 'REST' ? 503 : 0 },
+          name,
+        );
+        t.equal(outcome.grpcCode, name === 'REST' ? 0 : 14);
+        t.match(outcome.headers['retry-after'], /^[1-9]\d?$/);
+      }
+      t.equal(
+        (await call(createAttestation, creation('ab'.repeat(32)), test.key)).code,
+        'ok',
+        'the test log goes on',
+      );
+    }
+    const { status, json } = await app.rest(`/v1/attestations/${before[0]!.id}`, { apiKey: live.key });
+    t.equal(status, 200);
+    t.match(json, { status: 'witnessed', bundle: { submission: { id: before[0]!.id } } });
+    t.equal((await app.rest('/verify/log/live/checkpoint')).status, 200);
+    t.match(app.recorder.lines.join('\n'), /"level":"fatal".*the log is frozen/);
+    await unseal();
+  },
+);
 
-t.test('a new epoch of the log goes on, under a new origin, and the old one stays readable', async (t) => {
+t.test('a new epoch of the log continues under a new origin, and the old one stays readable', async (t) => {
   const logs = logManager(app.pool, await openRegister(app.register));
   t.match(await logs.newEpoch('live'), {
     origin: 'live-2.log.example.com',
@@ -147,7 +154,7 @@ t.test('a new epoch of the log goes on, under a new origin, and the old one stay
   t.match(checkpoints[1], /^live-2\.log\.example\.com\n3\n/);
 });
 
-t.test("the old epoch's own page tells auditors what happened", async (t) => {
+t.test('the page of the old epoch explains its end to auditors', async (t) => {
   const page = async (name: string) => (await app.rest(`/verify/log/${name}`)).json;
   const old = await until('the page has been read again', async () => {
     const read = await page('live');

@@ -91,7 +91,7 @@ t.test(
   },
 );
 
-t.test('what is no id of a submission here is not found, or no id at all', async (t) => {
+t.test('an unknown id is not found, and a malformed one invalid', async (t) => {
   const { id } = await submit();
   const absent = [
     NOTHING.submissionId,
@@ -127,7 +127,7 @@ t.test('many are got at once, each its own, and one that is missing spoils no ot
   }
 });
 
-t.test('what was read before is read as it is now, whichever process changed it', async (t) => {
+t.test('a read returns the current state, whichever process changed it', async (t) => {
   const [{ id }, neighbour] = [await submit(), await submit()];
   await app.drain();
   const before = await get(id);

@@ -57,7 +57,7 @@ type Tap = Pick<typeof t, 'equal'>;
 for (const route of routes) {
   const { httpMethod, template } = route.binding;
   t.test(
-    `${httpMethod} ${template.source} answers whatever it is sent with a documented error or success`,
+    `${httpMethod} ${template.source} answers any request with a documented error or success`,
     async (t) => {
       const wrong: string[] = [];
       const requests = hostileRequests(route);

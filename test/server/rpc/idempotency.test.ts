@@ -37,7 +37,7 @@ async function countOf({ projectId }: TestKey): Promise<number> {
   return rows.length;
 }
 
-t.test('a retried creation is answered with the first one, on every surface, and says so', async (t) => {
+t.test('a retried creation is replayed on every surface, and marked as a replay', async (t) => {
   const seal = await app.holdSealing();
   for (const first of surfaces) {
     const owner = await newKey(app);
@@ -108,7 +108,7 @@ t.test(
   },
 );
 
-t.test('the same key with another message is rejected, whatever the difference', async (t) => {
+t.test('the same key with any other message is rejected', async (t) => {
   const owner = await newKey(app);
   const headers = freshKey();
   const send = (message: object, at: (typeof surfaces)[number]) =>

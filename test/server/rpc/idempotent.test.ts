@@ -125,7 +125,7 @@ t.test('an effect that fails leaves nothing, and the key can be used again', asy
   t.notMatch(await run(deps(), newCall('k'), 'sub_2'), /again/);
 });
 
-t.test('a key whose time is over is a new key', async (t) => {
+t.test('an expired key is a new key', async (t) => {
   const { deps, effects, pool } = await openLedger(t);
   await run(deps(), newCall('k'));
   await pool`UPDATE idempotency_key SET created_at = created_at - interval '25 hours'`;

@@ -57,7 +57,7 @@ t.test(
   },
 );
 
-t.test('proofs are late without a worker, or when a batch outlives its deadline by far', async (t) => {
+t.test('proofs are late without a worker, or when a batch exceeds its deadline by far', async (t) => {
   const pool = connectPool({
     url: await testDatabase(t),
     name: 'test',
@@ -123,7 +123,7 @@ t.test('a key learns everything about itself but its secret', async (t) => {
   });
 });
 
-t.test('what is left of the reads is what the headers of the same answer say', async (t) => {
+t.test('the remaining reads equal the headers of the same response', async (t) => {
   const { key } = await newKey(app, { limits: { readsPerSecond: 600 } });
   for (let i = 0; i < 20; i++) {
     const { headers, json } = await app.rest('/v1/service/me', { apiKey: key });
@@ -133,7 +133,7 @@ t.test('what is left of the reads is what the headers of the same answer say', a
   }
 });
 
-t.test('usage counts what was submitted and read, by day as well', async (t) => {
+t.test('usage counts submissions and reads, also by day', async (t) => {
   const owner = await newKey(app);
   for (let i = 0; i < 5; i++) await submit(app, owner);
   for (let i = 0; i < 10; i++) await app.rest('/v1/attestations', { apiKey: owner.key });
@@ -263,37 +263,34 @@ t.test('trust roots name every key, log, authority and policy, the same on every
   for (const { response } of others) t.same(response, rest!.response);
 });
 
-t.test(
-  'health is asked of the database each time, once for all who ask, and of the register each second',
-  async (t) => {
-    const other = await startApp(t);
-    const register = await openRegister(other.register);
-    let now = 0;
-    const log = createLogger({ level: 'silent' });
-    const check = createHealthCheck({ pool: other.pool, register, log, monotonicMs: () => now });
-    t.equal(check(), check(), 'one look for both');
-    t.same(await check(), []);
-    await writeFile(join(other.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
-    now += 999;
-    t.same(await check(), []);
-    now += 1;
-    t.match(await check(), [
-      {
-        environment: Environment.LIVE,
-        reason: /^the log live\.log\.example\.com is frozen: the register has a checkpoint of size 1000/,
-      },
-    ]);
-    t.match(await check(), [{ reason: /is frozen/ }]);
-    const unreachable = connectPool({
-      url: 'postgres://127.0.0.1:9/x',
-      name: 'test',
-      max: 1,
-      statementTimeoutMs: 1_000,
-    });
-    t.teardown(() => unreachable.end({ timeout: 0 }));
-    await t.rejects(createHealthCheck({ pool: unreachable, register, log, monotonicMs: () => now })());
-  },
-);
+t.test('health queries the database once for concurrent calls, and the register each second', async (t) => {
+  const other = await startApp(t);
+  const register = await openRegister(other.register);
+  let now = 0;
+  const log = createLogger({ level: 'silent' });
+  const check = createHealthCheck({ pool: other.pool, register, log, monotonicMs: () => now });
+  t.equal(check(), check(), 'one look for both');
+  t.same(await check(), []);
+  await writeFile(join(other.register, 'live.log.example.com'), `1000 ${'0'.repeat(64)}\n`);
+  now += 999;
+  t.same(await check(), []);
+  now += 1;
+  t.match(await check(), [
+    {
+      environment: Environment.LIVE,
+      reason: /^the log live\.log\.example\.com is frozen: the register has a checkpoint of size 1000/,
+    },
+  ]);
+  t.match(await check(), [{ reason: /is frozen/ }]);
+  const unreachable = connectPool({
+    url: 'postgres://127.0.0.1:9/x',
+    name: 'test',
+    max: 1,
+    statementTimeoutMs: 1_000,
+  });
+  t.teardown(() => unreachable.end({ timeout: 0 }));
+  await t.rejects(createHealthCheck({ pool: unreachable, register, log, monotonicMs: () => now })());
+});
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {
   assertNoLeaks(t, app.recorder);

@@ -177,7 +177,7 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
   });
 }
 
-t.test('a template that would not write what its renderer does is rejected', async (t) => {
+t.test("a template whose output differs from its renderer's is rejected", async (t) => {
   const make = (render: (n: string) => string, [a, b] = ['one', 'two']) =>
     makeTemplate<string>(render, (n) => [n], [a ?? '', b ?? '']);
   t.equal(

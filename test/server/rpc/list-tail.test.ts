@@ -5,7 +5,7 @@ import { until } from '../../support/until.js';
 
 const app = await startApp(t);
 
-t.test('an API process writes down the times of what nobody seals, until it is sealed', async (t) => {
+t.test('an API process stores the times of leaves that no worker seals, until they are sealed', async (t) => {
   const { key, projectId } = await newKey(app);
   const seal = await app.holdSealing();
   await app.pool`

@@ -61,7 +61,7 @@ function read(witnesses: ReturnType<typeof row>[], required: string[], quorums: 
   };
 }
 
-t.test('without C2SP witnesses nobody has to cosign', async (t) => {
+t.test('without C2SP witnesses no cosignature is required', async (t) => {
   t.strictSame(read([], ['tsa']), { names: [], groups: [], quorum: undefined });
 });
 
@@ -71,7 +71,7 @@ t.test('required witnesses all have to, the others need not', async (t) => {
   t.match(read(witnesses, ['w1', 'w3']), { groups: ['quorum.all 2 w1 w3'], quorum: 'quorum.all' });
 });
 
-t.test('of quorums what C2SP witnesses must contribute is asked of them', async (t) => {
+t.test('a quorum requires of C2SP witnesses only their minimal share', async (t) => {
   const witnesses = [row('w1', [k1]), row('w2', [k2]), row('w3', [k3])];
   const quorum = (threshold: number, ...members: string[]) => ({ threshold, members });
   t.match(read(witnesses, [], [quorum(2, 'w1', 'w2', 'w3')]), {

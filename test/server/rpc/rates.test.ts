@@ -96,7 +96,7 @@ t.test('reads are never more than the limit over all processes and surfaces', as
   t.match(details, { bucket: 'reads', window: 1, limit: 7 });
 });
 
-t.test('an answer says what is left of the tightest window, and of every window', async (t) => {
+t.test('a response has the remainder of the tightest window, and of every window', async (t) => {
   const { created, refused, midnight } = await withinOneHour(async () => {
     const key = await newKey(app, { limits: { perSecond: 100, perHour: 50, perDay: 4 } });
     const created: Outcome[] = [];
@@ -155,7 +155,7 @@ t.test('rejected creations and replays do not count', async (t) => {
   t.same(counted, [1]);
 });
 
-t.test('every answer to a caller with a key carries the rate headers, whatever it is', async (t) => {
+t.test('every response to a caller with a key carries the rate headers', async (t) => {
   for (const [at, { name, call }] of everywhere.entries()) {
     const key = await newKey(app, { limits: { perDay: 1_000 } });
     const scopeless = await newKey(app, { scopes: [] });
@@ -177,7 +177,7 @@ t.test('every answer to a caller with a key carries the rate headers, whatever i
   }
 });
 
-t.test('an answer that what the caller has is still good carries the rate headers, and counts', async (t) => {
+t.test('a 304 carries the rate headers, and counts', async (t) => {
   const key = await newKey(app, { limits: { readsPerSecond: 1_000 } });
   const { id } = await submitWitnessed(app, key);
   const path = `/v1/attestations/${id}/bundle`;
@@ -210,7 +210,7 @@ t.test('a raised limit applies as soon as the process is notified', async (t) =>
   t.same(codes, ['ok', 'rate_limit.exceeded', 'rate_limit.exceeded']);
 });
 
-t.test('what was used is counted apart: submissions are no reads, and each key has its own', async (t) => {
+t.test('usage is counted separately for submissions and reads, and for each key', async (t) => {
   const [one, sibling] = [await newKey(app), await newKey(app)];
   await create(one, 0);
   await create(one, 1);

@@ -113,21 +113,24 @@ t.test('doing it again is the same answer and no second entry', async (t) => {
   t.equal((await auditOf(app, id)).length, 1);
 });
 
-t.test("another project's, another environment's and no submission are not found, all alike", async (t) => {
-  const { id } = await make();
-  const stranger = await newKey(app);
-  const test = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
-  for (const { key } of [stranger, test]) {
-    for (const other of [id, NOTHING.submissionId]) {
-      for (const { name, call } of everywhere) {
-        const { code, status, grpcCode } = await call(deleteAttestation, { id: other }, key);
-        t.equal(code, 'submission.not_found', name);
-        t.equal(name === 'REST' ? status : grpcCode, name === 'REST' ? 404 : 5);
+t.test(
+  'submissions of another project or environment and unknown ones return the same not found',
+  async (t) => {
+    const { id } = await make();
+    const stranger = await newKey(app);
+    const test = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
+    for (const { key } of [stranger, test]) {
+      for (const other of [id, NOTHING.submissionId]) {
+        for (const { name, call } of everywhere) {
+          const { code, status, grpcCode } = await call(deleteAttestation, { id: other }, key);
+          t.equal(code, 'submission.not_found', name);
+          t.equal(name === 'REST' ? status : grpcCode, name === 'REST' ? 404 : 5);
+        }
       }
     }
-  }
-  t.match(await get(id), { metadata: METADATA, metadata_state: 'valid' });
-});
+    t.match(await get(id), { metadata: METADATA, metadata_state: 'valid' });
+  },
+);
 
 t.test('a redaction needs a key, and the scope for writing', async (t) => {
   const { id } = await make();
@@ -146,7 +149,7 @@ t.test('a redaction needs a key, and the scope for writing', async (t) => {
   t.match(await get(id), { metadata_state: 'valid' });
 });
 
-t.test('a redaction over REST takes no body, and an id and nothing else', async (t) => {
+t.test('a redaction over REST accepts an id, and no body', async (t) => {
   const { id } = await make();
   const send = (path: string, body?: string) =>
     app.rest(path, { method: 'DELETE', apiKey: owner.key, ...(body === undefined ? {} : { body }) });
@@ -164,7 +167,7 @@ t.test('a redaction over REST takes no body, and an id and nothing else', async 
   t.match(await get(id), { metadata_state: 'valid' });
 });
 
-t.test('a retried redaction is a replay, and its key is good for nothing else', async (t) => {
+t.test('a retried redaction is a replay, and its key is rejected for any other request', async (t) => {
   const { id } = await make();
   const other = await make();
   const headers = { 'idempotency-key': `redact-${id}` };

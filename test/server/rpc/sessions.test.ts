@@ -39,7 +39,7 @@ function inputOf(method: DescMethodUnary): Record<string, unknown> {
   return method.parent.file.proto.package === 'attestation.v1' ? sampleOf(method, NOTHING) : {};
 }
 
-t.test('every RPC is allowed to the sessions that its option names, and refused to the others', async (t) => {
+t.test('every RPC allows the sessions that its option names, and rejects the others', async (t) => {
   const operator = newBrowser(app, { 'attest-project': one.projectId });
   t.equal((await operator.signIn(byToken)).code, 'ok');
   const tenant = await signedIn(app, one);
@@ -115,7 +115,7 @@ t.test('a session of a project grants no more than the defaults', async (t) => {
   t.match(await tenant.call(createApiKey, key), { code: 'request.invalid', message: /100 API keys/ });
 });
 
-t.test('calls that are not of the page itself are refused', async (t) => {
+t.test('calls of other origins are rejected', async (t) => {
   const tenant = await signedIn(app, one);
   const forged = [
     { 'sec-fetch-site': 'cross-site' },
@@ -200,7 +200,7 @@ t.test('a session ends: by its time, without use, when it is revoked', async (t)
   t.equal((await operator.call(getSession, {})).status, 401);
 });
 
-t.test('the audit log has who signed in, and what a session did', async (t) => {
+t.test('the audit log has each sign-in and each change by a session', async (t) => {
   const key = await newKey(app);
   const tenant = await signedIn(app, key);
   const { response } = await tenant.call(getSession, {});

@@ -143,7 +143,7 @@ t.test(
   },
 );
 
-t.test('so does what never becomes a message, or is hung up on', async (t) => {
+t.test('requests that never become a message, or are aborted, count as well', async (t) => {
   const key = await newKey(app);
   await app.rest('/v1/attestations', { apiKey: key.key, body: '{' });
   await until('a malformed body is counted', async () => (await readsOf(key)) === 1);
@@ -160,24 +160,21 @@ t.test('so does what never becomes a message, or is hung up on', async (t) => {
   await until('a body that never came is counted', async () => (await readsOf(key)) > 1);
 });
 
-t.test(
-  'what is created counts as no read, and reads that are used up keep nobody from creating',
-  async (t) => {
-    const key = await newKey(app, { limits: { readsPerSecond: 2 } });
-    for (const { call } of everywhere) {
-      await untilReadsAreSpent('reads are used up', () => call(getMe, {}, key.key));
-      const before = await readsOf(key);
-      const outcomes = await Promise.all(
-        TWELVE.map(() => call(createAttestation, creation(ARTIFACT), key.key)),
-      );
-      t.same(new Set(outcomes.map(({ code }) => code)), new Set(['ok']));
-      t.equal(await readsOf(key), before);
-    }
-  },
-);
+t.test('creations do not count as reads, and exhausted reads do not block creations', async (t) => {
+  const key = await newKey(app, { limits: { readsPerSecond: 2 } });
+  for (const { call } of everywhere) {
+    await untilReadsAreSpent('reads are used up', () => call(getMe, {}, key.key));
+    const before = await readsOf(key);
+    const outcomes = await Promise.all(
+      TWELVE.map(() => call(createAttestation, creation(ARTIFACT), key.key)),
+    );
+    t.same(new Set(outcomes.map(({ code }) => code)), new Set(['ok']));
+    t.equal(await readsOf(key), before);
+  }
+});
 
 for (const window of ['perSecond', 'perHour', 'perDay'] as const) {
-  t.test(`what was created is answered again when ${window} is used up, and nothing else is`, async (t) => {
+  t.test(`replays are returned while ${window} is exhausted, and other creations rejected`, async (t) => {
     const seen = await withinOneHour(async () => {
       const key = await newKey(app, { limits: { [window]: 1 } });
       const send = (at: number, artifact = ARTIFACT, idempotencyKey?: string) =>
@@ -219,7 +216,7 @@ for (const window of ['perSecond', 'perHour', 'perDay'] as const) {
   });
 }
 
-t.test('what is answered again counts as a read, whether anything new could be created or not', async (t) => {
+t.test('a replay counts as a read, whether the creation window is exhausted or not', async (t) => {
   for (const perDay of [1, 1_000]) {
     await withinOneHour(async () => {
       const key = await newKey(app, { limits: { perDay, readsPerSecond: 4 } });

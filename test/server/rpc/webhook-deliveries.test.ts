@@ -83,28 +83,31 @@ for (const { name, call } of surfaces) {
     },
   );
 
-  t.test(`${name}: what failed since a time, or one delivery, is sent again as the same event`, async (t) => {
-    const { key, id, receiver } = await subscribe(t);
-    const [second = '', first = ''] = await makeTests(call, key, id, 2);
-    const eventsOf = () => receiver.received.map(({ event }) => event.id);
-    const [firstEvent, secondEvent] = eventsOf();
-    receiver.behave(answering(204));
-    const future = timestampFromDate(new Date(Date.now() + 3_600_000));
-    const none = await call(redeliverFailedWebhookDeliveries, { id, since: future }, key);
-    t.match(none, { code: 'ok', response: { redelivering: 0 } });
-    await app.drain();
-    t.equal(receiver.received.length, 2, 'nothing has failed since then');
-    const { response } = await call(redeliverWebhookDelivery, { id, deliveryId: second }, key);
-    t.match(response, { id: second, status: 'DELIVERY_STATUS_PENDING' });
-    await app.drain();
-    t.same(eventsOf().slice(2), [secondEvent]);
-    const past = timestampFromDate(new Date(Date.now() - 3_600_000));
-    const one = await call(redeliverFailedWebhookDeliveries, { id, since: past }, key);
-    t.match(one, { code: 'ok', response: { redelivering: 1 } });
-    await app.drain();
-    t.same(eventsOf().slice(3), [firstEvent], 'what was delivered is not sent again');
-    t.same(await pages(call, key, { id, status: DeliveryStatus.DELIVERED }), [second, first]);
-  });
+  t.test(
+    `${name}: failed deliveries since a time, or one delivery, are resent as the same event`,
+    async (t) => {
+      const { key, id, receiver } = await subscribe(t);
+      const [second = '', first = ''] = await makeTests(call, key, id, 2);
+      const eventsOf = () => receiver.received.map(({ event }) => event.id);
+      const [firstEvent, secondEvent] = eventsOf();
+      receiver.behave(answering(204));
+      const future = timestampFromDate(new Date(Date.now() + 3_600_000));
+      const none = await call(redeliverFailedWebhookDeliveries, { id, since: future }, key);
+      t.match(none, { code: 'ok', response: { redelivering: 0 } });
+      await app.drain();
+      t.equal(receiver.received.length, 2, 'nothing has failed since then');
+      const { response } = await call(redeliverWebhookDelivery, { id, deliveryId: second }, key);
+      t.match(response, { id: second, status: 'DELIVERY_STATUS_PENDING' });
+      await app.drain();
+      t.same(eventsOf().slice(2), [secondEvent]);
+      const past = timestampFromDate(new Date(Date.now() - 3_600_000));
+      const one = await call(redeliverFailedWebhookDeliveries, { id, since: past }, key);
+      t.match(one, { code: 'ok', response: { redelivering: 1 } });
+      await app.drain();
+      t.same(eventsOf().slice(3), [firstEvent], 'what was delivered is not sent again');
+      t.same(await pages(call, key, { id, status: DeliveryStatus.DELIVERED }), [second, first]);
+    },
+  );
 }
 
 t.test('a cursor of deliveries is of one subscription and one filter', async (t) => {
@@ -167,7 +170,7 @@ t.test('a delivery shows the requests as they were sent, but for their signature
   t.notOk('url' in (response.attempts as JsonObject[])[0]!, 'an attempt of an earlier version');
 });
 
-t.test('the deliveries of one submission are found among many others', async (t) => {
+t.test('the deliveries of one submission are listed among many others', async (t) => {
   const { key, id, receiver } = await subscribe(t);
   receiver.behave(answering(204));
   const submit = async () => {

@@ -41,7 +41,7 @@ async function refusal({ key }: TestKey, path: string, body: JsonObject, method 
   return { status, code, message, details };
 }
 
-t.test('a subscription says what it is, and its secret once', async (t) => {
+t.test('a subscription has its settings, and its secret in the first response only', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
     const { response, code } = await call(createWebhook, { url: URL, events: EVENTS }, owner.key);
@@ -183,7 +183,7 @@ t.test('a url that may not be called is rejected, when it is saved and when it i
   );
 });
 
-t.test('an update changes what it names and leaves the rest', async (t) => {
+t.test('an update changes only the fields of its mask', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
     const { id } = await make(owner);
@@ -219,7 +219,7 @@ t.test('a deleted subscription is gone for everything, and its secrets with it',
   t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json, { data: [], next_cursor: '' });
 });
 
-t.test('a rotated secret is shown once, and says until when the old one signs', async (t) => {
+t.test('a rotated secret is returned once, with the time until which the old one signs', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
     const { id, secret } = await make(owner);

@@ -83,7 +83,7 @@ t.test('anything but a package URL is rejected with the reason', async (t) => {
   for (const [text, problem] of cases) t.equal(findPurlProblem(text), problem, text.slice(0, 60));
 });
 
-t.test('what packageurl-js would repair or overlook is rejected', async (t) => {
+t.test('package URLs that packageurl-js would normalise or accept in error are rejected', async (t) => {
   const cases: [text: string, problem: string][] = [
     [' pkg:npm/a', BAD_CHARACTERS],
     ['pkg:npm/a\n', BAD_CHARACTERS],

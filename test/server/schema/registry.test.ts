@@ -261,7 +261,7 @@ t.test('long and hostile values are answered with short messages that do not quo
   }
 });
 
-t.test('a pointer is escaped, and one to a very long name ends at what is around it', async (t) => {
+t.test('a pointer is escaped, and one to a very long name ends at the enclosing member', async (t) => {
   const named = (name: string) => changed(provenance, '/runDetails/builder/version', { [name]: 1 });
   t.strictSame(problemsOf(named('a/b~c')), ['/runDetails/builder/version/a~1b~0c must be a string']);
   t.strictSame(problemsOf(named('')), ['/runDetails/builder/version/ must be a string']);

@@ -59,7 +59,7 @@ async function drained(test: Pick<TestPipeline, 'pipeline' | 'pool'>): Promise<v
   await drain(test.pipeline);
 }
 
-t.test('of the keys whose time has come the newest signs, and before that the first', async (t) => {
+t.test('the newest active key signs, and before any is active the first', async (t) => {
   const key = (id: number, activeMs: number | null): DsseKey => {
     const activeFrom = activeMs === null ? null : new Date(activeMs);
     return { id, environment: 1, spki: newSpki(), validFrom: new Date(0), activeFrom, validTo: null };
@@ -113,7 +113,7 @@ t.test('a key is published, scheduled, taken back, scheduled again, and signs by
   );
 });
 
-t.test('a replaced key is trusted until what it signed is witnessed, however long that takes', async (t) => {
+t.test('a replaced key is trusted until its statements are witnessed', async (t) => {
   const witness = await makeWitness(t, 'tsa');
   const test = await open(t, [witness]);
   await test.submit();
@@ -142,7 +142,7 @@ t.test('a replaced key is trusted until what it signed is witnessed, however lon
   t.same(await retireDsseKeys(test.pool), [], 'once');
 });
 
-t.test('what is newer than the switch keeps no key trusted', async (t) => {
+t.test('statements after the switch do not keep the old key trusted', async (t) => {
   const witness = await makeWitness(t, 'tsa');
   const test = await open(t, [witness]);
   await test.submit();

@@ -16,7 +16,7 @@ const keys = {
   p384: generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey,
 };
 
-t.test('signatures are those of the key, however many are asked for at once', async (t) => {
+t.test('concurrent requests all return signatures of the key', async (t) => {
   const process = await startSigningProcess(t, keys);
   const signer = await openSocketSigner({ socketPath: process.path, keyId: 'live' }, ECDSA_P256);
   t.teardown(signer.close);
@@ -81,7 +81,7 @@ t.test('hostile answers are rejected', async (t) => {
   t.match(await signer.sign(Buffer.from('x')).catch((error: Error) => error.message), /does not answer/);
 });
 
-t.test('a service whose signing process is unavailable accepts nothing, and loses nothing', async (t) => {
+t.test('a service whose signing process is unavailable accepts no submission and loses none', async (t) => {
   const process = await startSigningProcess(t, keys);
   const DSSE_KEY_FILE = `live=${process.setting('live')},test=${process.setting('test')}`;
   const app = await startApp(t, { env: { DSSE_KEY_FILE } });

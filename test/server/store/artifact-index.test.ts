@@ -231,7 +231,7 @@ async function splitIntoBlocks(): Promise<void> {
     AND run_id IN (SELECT id FROM artifact_run WHERE log_id = 1)`;
 }
 
-t.test('a page reads little, whatever the number of leaves', async (t) => {
+t.test('a page reads few rows, whatever the number of leaves', async (t) => {
   for (const query of QUERIES.filter(({ schema }) => schema === undefined)) {
     for (const planFor of ['these', 'any'] as const) {
       const plan = await planner.explain(() => listSubmissions(sql, query), planFor);
@@ -259,7 +259,7 @@ t.test(
   },
 );
 
-t.test('workers index what there is, and API processes only a long tail', async (t) => {
+t.test('workers index every leaf, and API processes only a long tail', async (t) => {
   const log = createLogger({ level: 'silent' });
   const indexed = async () => (await readArtifactIndex(sql)).map((state) => state.indexed);
   await indexTails(sql);

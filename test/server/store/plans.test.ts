@@ -115,24 +115,21 @@ function expected({ projectId, schema, status, submittedAfter, submittedBefore }
     .map(({ place }) => place);
 }
 
-t.test(
-  'a filtered page is what a scan of everything finds, on the first page and on later ones',
-  async (t) => {
-    for (const query of queries) {
-      const all = expected(query);
-      for (const first of [0, all.length >> 1, all.length - 1]) {
-        const before = first > 0 ? { logId: 1, logIndex: all[first - 1] ?? 0 } : undefined;
-        const { rows: page } = await listSubmissions(sql, { ...query, before });
-        const wanted = all.slice(Math.max(first, 0), Math.max(first, 0) + LIMIT);
-        if (page.map(({ logIndex }) => logIndex).join() !== wanted.join()) {
-          t.fail(
-            `${JSON.stringify({ ...query, before })}: ${page.map(({ logIndex }) => logIndex)} for ${wanted}`,
-          );
-        }
+t.test('a filtered page equals a full scan, on the first page and on later ones', async (t) => {
+  for (const query of queries) {
+    const all = expected(query);
+    for (const first of [0, all.length >> 1, all.length - 1]) {
+      const before = first > 0 ? { logId: 1, logIndex: all[first - 1] ?? 0 } : undefined;
+      const { rows: page } = await listSubmissions(sql, { ...query, before });
+      const wanted = all.slice(Math.max(first, 0), Math.max(first, 0) + LIMIT);
+      if (page.map(({ logIndex }) => logIndex).join() !== wanted.join()) {
+        t.fail(
+          `${JSON.stringify({ ...query, before })}: ${page.map(({ logIndex }) => logIndex)} for ${wanted}`,
+        );
       }
     }
-  },
-);
+  }
+});
 
 /** The rows of a page and their batches, in two stretches; rows within the time bounds; unsealed rows; look-ups. */
 const MOST_ROWS = 4 * LIMIT + 2 * (STRETCH + LEAVES_OUT_OF_ORDER) + (LEAVES - FIRST_UNSEALED) + 50;
@@ -188,7 +185,7 @@ t.test('the growth of a log takes an index entry for each size', async (t) => {
   }
 });
 
-t.test('leaves of wrong clocks are found by their times, sealed or not', async (t) => {
+t.test('leaves of wrong clocks are listed by their times, sealed or not', async (t) => {
   const list = async (window: Partial<SubmissionQuery>) => {
     const query = {
       projectId: 'prj_many',

@@ -32,7 +32,7 @@ t.test('every function has a comment that states its contract and its locks', as
   for (const { name, comment } of functions) t.match(comment, /^.{20,}\nLocks: .+\.$/s, name);
 });
 
-t.test('long functions and those without a comment are found', async (t) => {
+t.test('long functions and those without a comment are reported', async (t) => {
   const text = (name: string, lines: number, comment: string) =>
     `CREATE OR REPLACE FUNCTION ${name}(a text)\nAS $function$\n${'x;\n'.repeat(lines - 3)}END $function$;\n${comment}\n`;
   const found = findFunctions(

@@ -139,7 +139,7 @@ t.test('the policy has arcs that programs in Go read, and stamps under a former 
   t.equal(reopened.policyOid, authority.policyOid, 'the folder of keys says nothing of the policy');
 });
 
-t.test('the certificates say what RFC 3161 and RFC 5280 want', async (t) => {
+t.test('the certificates have the extensions of RFC 3161 and RFC 5280', async (t) => {
   const { openssl } = await open(t);
   t.match(
     await openssl('verify', '-purpose', 'timestampsign', '-x509_strict', '-CAfile', 'root.pem', 'tsa.pem'),
@@ -175,7 +175,7 @@ t.test('keys are made once, for their owner only, and loaded from then on', asyn
   t.notSame(other.certChainPem, authority.certChainPem);
 });
 
-t.test('what a crash while the keys were written left behind is ignored', async (t) => {
+t.test('files left by a crash during the writing of keys are ignored', async (t) => {
   const dir = t.testdir();
   await mkdir(join(dir, 'authority'), { mode: 0o700 });
   const leftover = join(dir, 'authority', 'timestamp-authority.pem.0123456789ab.tmp');

@@ -52,7 +52,7 @@ t.test('every process serves the same signed checkpoint of size 0, and no tile',
   }
 });
 
-t.test('an audit begins there, and goes on from there', async (t) => {
+t.test('an audit begins at the empty log, and resumes from it', async (t) => {
   const args = ['audit', '--verify-url', app.verifyUrl, '--state', join(t.testdir(), 'state.json')];
   const nothing = /^ok {6}live\.log\.example\.com: the log is empty$/m;
   t.match(await runHere(args), { code: 0, stdout: nothing, stderr: '' });

@@ -38,7 +38,7 @@ t.test('without a project that is looked up in public there is no look-up', asyn
   t.match(await get(`lookup?artifact_sha256=${'0d'.repeat(32)}`), { status: 404 });
 });
 
-t.test('settled submissions are found by the hash of a file, and their bundles read', async (t) => {
+t.test('settled submissions are listed by the hash of a file, with their bundles', async (t) => {
   const live = await newKey(app);
   const test = await newKey(app, { projectId: live.projectId, environment: Environment.TEST });
   const closed = await newKey(app);
@@ -92,7 +92,7 @@ t.test('the newest twenty are shown', async (t) => {
   );
 });
 
-t.test('anything but one digest is refused', async (t) => {
+t.test('any query but one digest is rejected', async (t) => {
   for (const [query, path] of [
     ['', '/artifact_sha256'],
     ['artifact_sha256=', '/artifact_sha256'],

@@ -37,7 +37,7 @@ t.test('the descriptions of the API are for everyone, every web origin, and cach
   }
 });
 
-t.test('who knows only the address is led on, without a script', async (t) => {
+t.test('the root page links the API documents, without a script', async (t) => {
   const { status, headers, body } = await app.rest('/');
   t.match({ status, headers }, { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } });
   const page = body.toString();

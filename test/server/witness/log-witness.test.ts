@@ -174,7 +174,7 @@ t.test('every other answer is rejected with a line that an operator can act on',
   t.equal((await asked.ask(checkpoint(20, 7), never)).type, 'landed', 'it recovers');
 });
 
-t.test('a witness that signs what was not sent is rejected', async (t) => {
+t.test('a cosignature of another checkpoint than the one sent is rejected', async (t) => {
   const witness = await startC2spWitness(t, [{ origin: log.origin, keys: [log.key] }]);
   const asked = open(t, witness, witness.keys.slice(0, 1));
   await asked.ask(checkpoint(7, 0), never);

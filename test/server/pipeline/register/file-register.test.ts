@@ -16,7 +16,7 @@ const entry = (size: number, root = size): RegisterEntry => ({
 });
 const hex = (byte: number) => Buffer.alloc(32, byte).toString('hex');
 
-t.test('an entry takes the place of exactly the one that was compared with', async (t) => {
+t.test('an entry replaces exactly the one it was compared with', async (t) => {
   const folder = t.testdir();
   const register = openFileRegister(folder);
   t.equal(await register.read(ORIGIN), undefined);
@@ -88,7 +88,7 @@ t.test('the entry of an earlier release is read, counts, and is replaced', async
   t.same(await readdir(folder), [`${ORIGIN}.checkpoint`]);
 });
 
-t.test('what no register holds is rejected, and the message names the place', async (t) => {
+t.test('an invalid entry is rejected with an error that names its path', async (t) => {
   const folder = t.testdir();
   const register = openFileRegister(folder);
   const place = entryPlace(folder, ORIGIN);

@@ -40,7 +40,7 @@ async function has(t: Test, register: Register, size: number): Promise<void> {
 }
 
 for (const [kind, open] of Object.entries(KINDS)) {
-  t.test(`${kind}: an entry takes the place of the one that was compared with`, async (t) => {
+  t.test(`${kind}: an entry replaces the one it was compared with`, async (t) => {
     const [register] = await open(t, 1);
     if (register === undefined) throw new Error('none was opened');
     t.match(register.location(origin), kind === 'folder' ? origin : /^http:.*\/checkpoint$/);

@@ -99,7 +99,7 @@ t.test('an answer to add-checkpoint counts with a cosignature by the configured 
   t.equal(await register.replace(entry(7), entry(20)), true);
 });
 
-t.test('a witness that was killed before it stored the note is asked once more', async (t) => {
+t.test('a witness that was killed before it stored the note is requested once more', async (t) => {
   const { witness, register } = await open(t);
   await register.replace(undefined, entry(7));
   const lagging = (await register.read(origin))?.note ?? '';
@@ -114,7 +114,7 @@ t.test('a witness that was killed before it stored the note is asked once more',
   t.equal(await register.replace(entry(7), entry(25, fork)), false, 'once it serves what it has cosigned');
 });
 
-t.test('a first checkpoint of which it serves nothing yet is asked for once more', async (t) => {
+t.test('a first checkpoint that it does not serve yet is requested once more', async (t) => {
   const { witness, register } = await open(t);
   t.equal(await register.replace(undefined, entry(7)), true);
   witness.monitored = () => text(404, '');

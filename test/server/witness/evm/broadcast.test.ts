@@ -99,13 +99,13 @@ const answering = (said: string) => async () => {
   throw new JsonRpcError(-32_000, `already-known.example.com answered with: ${said}`, said);
 };
 
-t.test('what nodes say to a transaction is understood', async (t) => {
+t.test('the errors of nodes to a transaction are classified', async (t) => {
   for (const [said, outcome, source] of TEXTS) {
     t.equal(await broadcast(answering(said), '0x'), outcome, `${said} (${source})`);
   }
 });
 
-t.test('what is not understood is passed on', async (t) => {
+t.test('unknown errors are passed on', async (t) => {
   for (const said of UNKNOWN) {
     const error = await broadcast(answering(said), '0x').catch((error: unknown) => error);
     t.match(error, { name: 'JsonRpcError', said }, said);

@@ -59,13 +59,13 @@ t.test('a transaction that moves to another block is confirmed there', async (t)
   );
 });
 
-t.test('nothing is asked while the base fee is above the cap', async (t) => {
+t.test('no transaction is sent while the base fee is above the cap', async (t) => {
   const scene = await evmScene(t);
   await mineAt(scene.anvil, 80n * GWEI);
   await t.rejects(ask(scene.witness()), { message: 'base fee 80 gwei is above max_fee_gwei 50' });
 });
 
-t.test('a transaction waits while the base fee is above the cap, and says so', async (t) => {
+t.test('a transaction waits while the base fee is above the cap, with an error that names it', async (t) => {
   const scene = await evmScene(t);
   const { anvil } = scene;
   const witness = scene.witness();
@@ -78,7 +78,7 @@ t.test('a transaction waits while the base fee is above the cap, and says so', a
   t.equal(await countTransactions(scene), 1);
 });
 
-t.test('a transaction whose fee is below the base fee is replaced, and lands once', async (t) => {
+t.test('a transaction whose fee is below the base fee is replaced, and mined once', async (t) => {
   const { scene, anvil, witness, sent } = await sendTransaction(t);
   await mineAt(anvil, 20n * GWEI);
   t.equal(await countTransactions(scene), 0, 'it is stuck');
@@ -90,7 +90,7 @@ t.test('a transaction whose fee is below the base fee is replaced, and lands onc
   t.equal(await countTransactions(scene), 1);
 });
 
-t.test('a transaction that no block takes is replaced after some blocks', async (t) => {
+t.test('a transaction that no block includes is replaced after some blocks', async (t) => {
   const { scene, anvil, witness, sent } = await sendTransaction(t);
   const hashes = new Set([sent.detail.transaction_hash]);
   let pending = sent;
@@ -116,7 +116,7 @@ t.test('a replaced transaction that lands after all is the evidence', async (t) 
   t.equal(decodeEvmEvidence(evidence).transactionHash, sent.detail.transaction_hash);
 });
 
-t.test('an account without funds is named, with its balance and what it needs', async (t) => {
+t.test('an account without funds is named with its balance and the required amount', async (t) => {
   const scene = await evmScene(t);
   await scene.anvil.setBalance(scene.account.address, ETHER / 1_000_000n);
   const message = new RegExp(

@@ -110,7 +110,7 @@ async function recordAsAnother({ anvil, contract }: EvmScene): Promise<string> {
   return (await anvil.execute({ to: contract, data })).transactionHash;
 }
 
-t.test('what EAS has recorded for another is evidence, and costs nothing', async (t) => {
+t.test('an EAS timestamp that another sender recorded is evidence, and costs nothing', async (t) => {
   const scene = await evmScene(t, 'eas');
   const { anvil } = scene;
   await anvil.mine(20);

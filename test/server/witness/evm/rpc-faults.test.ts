@@ -102,7 +102,7 @@ t.test(
   },
 );
 
-t.test('a transaction whose answer is lost was sent, and is not paid for twice', async (t) => {
+t.test('a transaction whose response is lost was sent, and is not paid for twice', async (t) => {
   const scene = await evmScene(t);
   const proxy = await startFaultProxy(t, scene.anvil.url);
   const witness = scene.witness({ url: proxy.url });
