@@ -54,7 +54,7 @@ t.test('an endless or oversized file is no file of a log, and is not read to its
   await t.rejects(fetchEntries(net, source, address), { name: 'FormatError', message: /larger than 17 MiB/ });
 });
 
-t.test('what is compressed is not decompressed', async (t) => {
+t.test('compressed responses are not decompressed', async (t) => {
   const bomb = gzipSync(Buffer.alloc(256 * MIB), { level: 9 });
   const { source } = await sourceOf(t, (response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb.subarray(0, 32 * 1024));
@@ -107,7 +107,7 @@ t.test('a partial file that was replaced by the full one is cut out of it', asyn
   t.ok(Buffer.from(encodeEntries(records.slice(0, 3))).equals(entries));
 });
 
-t.test('any flipped byte of any file is found', async (t) => {
+t.test('any flipped byte of any file is detected', async (t) => {
   const { files, url, show } = await publishLog(t, service);
   show(ENTRIES);
   const paths = [...treeFiles(ENTRIES).keys(), 'checkpoint'].map((path) => `log/${path}`);

@@ -39,7 +39,7 @@ t.test('a quorum counts the witnesses of the trust roots, and no forged cosignat
   t.match(await audit(), { code: 1, stdout: /a signature of w1 that is not valid/ });
 });
 
-t.test('the second signature of a log is verified, and said to be absent', async (t) => {
+t.test('the second signature of a log is verified, and its absence reported', async (t) => {
   const mlDsa = parseMlDsaKey(mlDsaKeyPem(randomBytes(32)));
   const log = await publishLog(t, { ...service, log: { ...service.log, mlDsa } });
   const second = { ...mlDsa, name: service.origin, type: ML_DSA_44_NOTE_KEY };
@@ -130,7 +130,7 @@ t.test('evidence that cannot be written does not hide the alarm', async (t) => {
   t.match(ended, { code: 3, stderr: /the evidence cannot be written: / });
 });
 
-t.test('with trust roots at hand the URL is that of the log', async (t) => {
+t.test('the URL is that of the log if trust roots are given', async (t) => {
   const { show, url, roots, files } = await publish(t);
   show(ENTRIES, { folder: 'elsewhere' });
   files.delete('trust_roots.json');

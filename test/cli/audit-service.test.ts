@@ -14,7 +14,7 @@ type Forgeable = {
   };
 };
 
-t.test('the log of a service holds what its batches and bundles say', async (t) => {
+t.test('the log of a service matches its batches and bundles', async (t) => {
   const app = await startApp(t);
   const { key } = await newKey(app);
   const ids: string[] = [];
@@ -68,7 +68,7 @@ t.test('the log of a service holds what its batches and bundles say', async (t) 
     });
   });
 
-  await t.test('the statements at hand are found, and their signatures verified', async (t) => {
+  await t.test('local statements are matched to leaves, and their signatures verified', async (t) => {
     const forge = (change: (bundle: Forgeable) => void) => {
       const bundle = JSON.parse(String(bodies[1])) as Forgeable;
       change(bundle);

@@ -116,7 +116,7 @@ t.test('a history rewritten since the last audit is a split view, also where it 
   }
 });
 
-t.test('two histories signed for one size by log and witness are caught at the witness', async (t) => {
+t.test('two histories signed for one size by log and witness are detected at the witness', async (t) => {
   const cosigned: NoteOptions = { cosigners: [witness] };
   const { show, witnessNote, audit, url, evidence } = await publish(t);
   show(ENTRIES, cosigned);
@@ -130,7 +130,7 @@ t.test('two histories signed for one size by log and witness are caught at the w
   await checkEvidence(t, evidence);
 });
 
-t.test('a witness that vouches for what the log has not signed is caught as well', async (t) => {
+t.test('a witness that cosigns a checkpoint the log has not signed is detected', async (t) => {
   const { show, witnessNote, audit, url } = await publish(t);
   show(ENTRIES, { cosigners: [witness] });
   witnessNote(noteOver(service, FORK, { by: stranger, cosigners: [witness] }));
@@ -139,7 +139,7 @@ t.test('a witness that vouches for what the log has not signed is caught as well
   t.match(stdout, /w1 has signed two checkpoints of size 700/);
 });
 
-t.test('a mirror or witness that cannot be compared ends with 2, whatever it says', async (t) => {
+t.test('a mirror or witness that cannot be compared ends the audit with exit code 2', async (t) => {
   const table: [name: string, change: (log: PublishedLog) => unknown, message: RegExp][] = [
     ['nothing there', () => {}, /shows no checkpoint of live\.log\.example/],
     [
@@ -166,7 +166,7 @@ t.test('a mirror or witness that cannot be compared ends with 2, whatever it say
   }
 });
 
-t.test('a witness ahead of the log, which has not what it signed, is an alarm', async (t) => {
+t.test('a witness ahead of the log raises an alarm if the log lacks the cosigned checkpoint', async (t) => {
   const { show, witnessNote, audit, url } = await publish(t);
   show(ENTRIES.slice(0, 300));
   witnessNote(noteOver(service, ENTRIES));

@@ -21,7 +21,7 @@ async function publish(t: Test) {
   return { ...log, audit, state };
 }
 
-t.test('a log that only grows is intact, and each audit goes on where the last one ended', async (t) => {
+t.test('a log that only grows is intact, and each audit resumes where the last one ended', async (t) => {
   const { show, audit, files, state } = await publish(t);
   t.match(await audit(), { code: 0, stdout: 'ok      live.log.example: the log is empty\n' });
   show(ENTRIES.slice(0, 300));
@@ -52,7 +52,7 @@ t.test('a log that only grows is intact, and each audit goes on where the last o
   });
 });
 
-t.test('a log that was cut, rewritten, or shown otherwise than it was signed is found out', async (t) => {
+t.test('a log that was truncated, rewritten or served unlike its checkpoint is detected', async (t) => {
   const rewritten = ENTRIES.with(100, entry(service, 1_000));
   const table: [
     name: string,
@@ -147,7 +147,7 @@ t.test('a state file that cannot be written is named, and the exit code is 2', a
   t.match({ code, stderr }, { code: 2, stderr: /^error: .*gone.state\.json cannot be locked: ENOENT/ });
 });
 
-t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
+t.test('an audit that cannot be completed ends with exit code 2 and the reason', async (t) => {
   const { show, audit, status, url } = await publish(t);
   show(ENTRIES);
   status.set('log/tile/entries/001', 403);

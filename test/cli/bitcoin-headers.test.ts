@@ -22,7 +22,7 @@ t.test('headers come from flags and a file', async (t) => {
   t.equal((await readBitcoinHeaders({})).size, 0);
 });
 
-t.test('what is no header is a usage error that names its place', async (t) => {
+t.test('an invalid header is a usage error that names its position', async (t) => {
   const easy = `${firstHex!.slice(0, 144)}00000003${firstHex!.slice(152)}`;
   for (const [text, message] of [
     [firstHex, /^--bitcoin-header is not a height and a block header of 80 bytes in hex$/],

@@ -208,7 +208,7 @@ t.test('a closed pipe ends the process quietly, but not with exit code 0', async
 });
 
 t.test(
-  'output that cannot be written ends the process in one line, and not as something found wrong',
+  'a failed write of output ends the process with one line, not with the exit code of a finding',
   async (t) => {
     const full = openSync('/dev/full', 'w');
     t.teardown(() => closeSync(full));
@@ -222,7 +222,7 @@ t.test(
   },
 );
 
-t.test('a start that is interrupted completes and prints no address', async (t) => {
+t.test('an interrupted start completes and prints no address', async (t) => {
   const stderr = new PassThrough();
   const printed: string[] = [];
   const run = (isInterrupted: boolean) =>

@@ -38,7 +38,7 @@ t.test('the contract is created, and its address is printed', async (t) => {
   });
 });
 
-t.test('what prevents it is said, without secrets', async (t) => {
+t.test('an error of deployment states its cause, without secrets', async (t) => {
   const { anvil } = await evmScene(t);
   const [own, open] = keyFiles(t);
   const cases: [flags: string[], code: number, message: RegExp][] = [

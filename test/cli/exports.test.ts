@@ -175,7 +175,7 @@ t.test('wrong kinds, flags and files end with 2 and the reason', async (t) => {
   }
 });
 
-t.test('the help names what each kind needs', async (t) => {
+t.test('the help names the flags that each kind requires', async (t) => {
   const { stdout } = await runHere(['exports', 'create', '--help']);
   for (const kind of ['s3', 'gcs', 'azure_blob', 'git_repo']) {
     t.match(stdout, new RegExp(`^  ${kind} +--`, 'm'), 'its flags');

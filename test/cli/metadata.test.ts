@@ -79,7 +79,7 @@ t.test('correct reports usage errors and rejections with the reason', async (t) 
   t.match(refused.stderr, /submission\.not_found/);
 });
 
-t.test('redact asks at a terminal, and erases only after a yes', async (t) => {
+t.test('redact prompts at a terminal, and erases only after confirmation', async (t) => {
   const { redacted, env } = await serve(t);
   for (const typed of ['\n', 'n\n', 'no\n', 'maybe\n', 'nyes\n', '']) {
     const ended = await runHere(['redact', ID], { env, typed });
@@ -94,7 +94,7 @@ t.test('redact asks at a terminal, and erases only after a yes', async (t) => {
   t.equal(redacted.length, 3);
 });
 
-t.test('redact needs --yes where nobody can be asked', async (t) => {
+t.test('redact requires --yes without a terminal', async (t) => {
   const { redacted, env } = await serve(t);
   const refused = await runProcess(['redact', ID], env);
   t.match(refused, { code: 2, stdout: '', stderr: /--yes/ });
@@ -105,7 +105,7 @@ t.test('redact needs --yes where nobody can be asked', async (t) => {
   t.match(redacted, [{ id: ID }]);
 });
 
-t.test('correct and redact explain themselves', async (t) => {
+t.test('correct and redact have help texts', async (t) => {
   for (const [name, said] of [
     ['correct', /--metadata <json>/],
     ['redact', /-y, --yes/],

@@ -69,7 +69,7 @@ async function dataDirectory(t: Test): Promise<string> {
   return dir;
 }
 
-t.test('one command runs the whole service, and its data outlives it', async (t) => {
+t.test('one command runs the whole service, and its data survives a restart', async (t) => {
   const dir = await dataDirectory(t);
   const at = (name: string) => join(dir, name);
   const data = ['--data-dir', at('the data')];

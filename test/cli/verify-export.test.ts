@@ -71,7 +71,7 @@ t.test('--json is the same for programs', async (t) => {
   });
 });
 
-t.test('one object or manifest verifies on its own, without a word about completeness', async (t) => {
+t.test('one object or manifest verifies on its own, without a claim of completeness', async (t) => {
   const { verify, write } = await download(t, { hasLarge: true });
   const object = await verify(PATHS.large);
   t.match(object, {
@@ -108,7 +108,7 @@ t.test('a folder or day that is missing shows in the manifest after it', async (
   });
 });
 
-t.test('an object whose submissions all left the filter is empty, and is listed so', async (t) => {
+t.test('an object whose submissions no longer match the filter is empty and listed as such', async (t) => {
   const { verify, write } = await download(t);
   await write(PATHS.third, '');
   const empty = describeObject({ ...third, lines: [] }, new Uint8Array());

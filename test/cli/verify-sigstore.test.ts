@@ -31,7 +31,7 @@ function folder(t: Test, more: Record<string, string> = {}) {
   };
 }
 
-t.test('a good Sigstore bundle ends with 0 and says what was and what was not checked', async (t) => {
+t.test('a valid Sigstore bundle ends with exit code 0 and lists the checks made and not made', async (t) => {
   const { args, common } = folder(t);
   const { code, stdout, stderr } = await runProcess(args);
   t.match({ code, stderr }, { code: 0, stderr: '' });
@@ -64,7 +64,7 @@ t.test('another file or another key ends with 1', async (t) => {
   }
 });
 
-t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
+t.test('a bundle that cannot be checked ends with exit code 2 and the reason', async (t) => {
   const signer = makeSigner('ed25519');
   const message = JSON.stringify(messageBundle(Buffer.from(ARTIFACT), signer));
   const certified = structuredClone(sample.bundle.sigstoreBundle) as { verificationMaterial?: object };

@@ -29,7 +29,7 @@ function folder(t: Test, more: Record<string, string> = {}) {
   return { dir, at, args };
 }
 
-t.test('a good bundle ends with 0, an account of each step and the sentence of what is proven', async (t) => {
+t.test('a valid bundle ends with exit code 0, the result of each step and a summary', async (t) => {
   const { args, at } = folder(t);
   const { code, stdout, stderr } = await runProcess(args);
   t.match({ code, stderr }, { code: 0, stderr: '' });
@@ -50,7 +50,7 @@ t.test('a good bundle ends with 0, an account of each step and the sentence of w
   );
 });
 
-t.test('--project is whose attestation it must be', async (t) => {
+t.test('--project requires an attestation of that project', async (t) => {
   const { args } = folder(t);
   t.match(await runHere(args), { code: 0, stdout: /not checked: no project was asked for/ });
   const asked = await runHere([...args, '--project', PROJECT]);
@@ -71,7 +71,7 @@ t.test('--project is whose attestation it must be', async (t) => {
   }
 });
 
-t.test('another artifact, a changed bundle or another trust ends with 1', async (t) => {
+t.test('another artifact, a changed bundle or other trust roots end with exit code 1', async (t) => {
   const other = await makeService(join(t.testdir({ other: {} }), 'other'));
   const otherRoots = rootsOf(other);
   const { args, at } = folder(t, {
@@ -103,7 +103,7 @@ t.test('another artifact, a changed bundle or another trust ends with 1', async 
   }
 });
 
-t.test('what cannot be checked ends with exit code 2 and the reason', async (t) => {
+t.test('a bundle that cannot be checked ends with exit code 2 and the reason', async (t) => {
   const { args, at, dir } = folder(t, {
     'no-json': '{',
     'no-roots': '[]',
@@ -173,7 +173,7 @@ t.test('metadata is verified by its salt', async (t) => {
   t.match(refused, { code: 1, stdout: /metadata is not what was attested/ });
 });
 
-t.test('a bundle of the test environment is accepted only when asked for', async (t) => {
+t.test('a bundle of the test environment is accepted only with its flag', async (t) => {
   const service = await makeService(join(t.testdir({ test: {} }), 'test'), 'test');
   const { bundle } = await makeSample(service);
   const { args } = folder(t, {
@@ -184,7 +184,7 @@ t.test('a bundle of the test environment is accepted only when asked for', async
   t.match(await runHere([...args, '--environment', 'test']), { code: 0, stdout: /\(test\)/ });
 });
 
-t.test('--json is the findings, and states nothing that is not proven', async (t) => {
+t.test('--json prints the findings, and no claim that is not proven', async (t) => {
   const { args, at } = folder(t, { wrong: 'another artifact' });
   const { code, stdout } = await runHere([...args, '--json']);
   t.equal(code, 0);

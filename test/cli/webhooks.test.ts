@@ -91,43 +91,46 @@ t.test('the deliveries of a subscription show the event export.failing', async (
   await run('delete', id);
 });
 
-t.test('a delivery is shown with its attempts, and what is disabled says why and what waits', async (t) => {
-  const receiver = await startReceiver(t);
-  receiver.behave(answering(410, 'we moved'));
-  const made = await run('create', receiver.url, '--event', 'attestation.witnessed');
-  const [id = ''] = made.split(' ');
-  receiver.trust(secretIn(made));
-  const submission = await submit(app, owner);
-  await app.drain();
-  t.match(
-    await run('get', id),
-    /disabled .*\ndisabled: the endpoint answered 410 Gone\nevery attempt has failed since 20/,
-  );
-  const [, line = ''] = (await run('deliveries', id, '--limit', '300')).split('\n');
-  const [delivery = ''] = line.split(' ');
-  t.match(
-    await run('delivery', id, delivery),
-    new RegExp(
-      `^${delivery}  pending  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
-        `attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  POST ${receiver.url}\n(?:  [a-z-]+: .*\n){6}` +
-        '  response: we moved\nnext attempt  20\\S+\n$',
-    ),
-  );
-  t.match(await run('deliveries', id, '--submission', submission.id), delivery);
-  t.notMatch(await run('deliveries', id, '--submission', 'sub_none'), delivery);
-  t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);
-  t.match(await run('redeliver', id, '--since', '2026-01-01'), /^failed since 2026-01-01T\S+ {2}waits/);
-  receiver.behave(answering(204));
-  await run('update', id, '--enable');
-  await app.drain();
-  t.match(await run('delivery', id, delivery), / delivered .*\nattempt 2 /s);
-  const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
-  t.match(
-    await run('rotate', id, '--secret', secret),
-    /the previous secret keeps signing until 20.*\nsecret whsec_BQUF/,
-  );
-  await run('delete', id);
-});
+t.test(
+  'a delivery is shown with its attempts, a disabled subscription with reason and backlog',
+  async (t) => {
+    const receiver = await startReceiver(t);
+    receiver.behave(answering(410, 'we moved'));
+    const made = await run('create', receiver.url, '--event', 'attestation.witnessed');
+    const [id = ''] = made.split(' ');
+    receiver.trust(secretIn(made));
+    const submission = await submit(app, owner);
+    await app.drain();
+    t.match(
+      await run('get', id),
+      /disabled .*\ndisabled: the endpoint answered 410 Gone\nevery attempt has failed since 20/,
+    );
+    const [, line = ''] = (await run('deliveries', id, '--limit', '300')).split('\n');
+    const [delivery = ''] = line.split(' ');
+    t.match(
+      await run('delivery', id, delivery),
+      new RegExp(
+        `^${delivery}  pending  attestation.witnessed  evt_\\w{26}\n.*"submission_id":"${submission.id}".*\n` +
+          `attempt 1  20\\S+  \\d+ ms  the endpoint answered 410\n  POST ${receiver.url}\n(?:  [a-z-]+: .*\n){6}` +
+          '  response: we moved\nnext attempt  20\\S+\n$',
+      ),
+    );
+    t.match(await run('deliveries', id, '--submission', submission.id), delivery);
+    t.notMatch(await run('deliveries', id, '--submission', 'sub_none'), delivery);
+    t.match(await run('redeliver', id, delivery), /waits: the subscription is disabled/);
+    t.match(await run('redeliver', id, '--since', '2026-01-01'), /^failed since 2026-01-01T\S+ {2}waits/);
+    receiver.behave(answering(204));
+    await run('update', id, '--enable');
+    await app.drain();
+    t.match(await run('delivery', id, delivery), / delivered .*\nattempt 2 /s);
+    const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+    t.match(
+      await run('rotate', id, '--secret', secret),
+      /the previous secret keeps signing until 20.*\nsecret whsec_BQUF/,
+    );
+    await run('delete', id);
+  },
+);
 
 t.test('usage errors are reported', async (t) => {
   for (const [args, problem] of [

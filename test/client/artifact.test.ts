@@ -7,7 +7,7 @@ import { ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
 import { hashArtifact } from '../../src/client/hash.js';
 import { clientOf, failing, METADATA } from './clients.js';
 
-t.test('submitting a file sends its hash, whatever it comes as', async (t) => {
+t.test('submitting a file of any supported type sends its hash', async (t) => {
   const bytes = randomBytes(3 * 1024 * 1024 + 17);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   const dir = t.testdir({ artifact: bytes });

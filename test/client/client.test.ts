@@ -77,7 +77,7 @@ t.test('transient errors are retried with growing delays under one idempotency k
   t.same(keys(), [key, key, key, key]);
 });
 
-t.test('each call has an idempotency key of its own, or the one it is given', async (t) => {
+t.test("each call has an idempotency key of its own, or the caller's", async (t) => {
   const { baseUrl, keys } = await failing(t);
   const { client } = clientOf(baseUrl);
   await client.attestations.create(REQUEST);
@@ -168,40 +168,37 @@ t.test('an attempt that gets no answer ends by its timeout and is retried', asyn
   t.equal(requests[0]!.headers['connect-timeout-ms'], '200');
 });
 
-t.test(
-  'nobody listening is `connection.failed`, another server `connection.unexpected_answer`',
-  async (t) => {
-    const gone = createServer();
-    const baseUrl = await listen(t, gone);
-    gone.close();
-    const { client, pauses } = clientOf(baseUrl);
-    await t.rejects(client.service.getHealth(), { code: 'connection.failed', message: /ECONNREFUSED/ });
-    t.equal(pauses.length, 4, 'after four retries');
-    for (const [status, type, body] of [
-      [200, 'text/html', '<html>'],
-      [404, 'text/html', '<html>'],
-      [404, 'application/json', '{}'],
-      [500, 'application/json', '{"code":7}'],
-      [200, 'application/proto', '\xff\xff'],
-    ] as const) {
-      const other = createServer((_, response) => {
-        response.writeHead(status, { 'content-type': type }).end(body, 'latin1');
-      });
-      const { client, pauses } = clientOf(await listen(t, other));
-      await t.rejects(
-        client.service.getHealth(),
-        { code: 'connection.unexpected_answer' },
-        `${status} ${type}`,
-      );
-      t.same(pauses, [], 'not tried again');
-    }
-    const proxy = createServer((_, response) => void response.writeHead(502).end('bad gateway'));
-    await t.rejects(clientOf(await listen(t, proxy)).client.service.getHealth(), {
-      code: 'service.unavailable',
-      retryable: true,
+t.test('a closed port is `connection.failed`, another server `connection.unexpected_answer`', async (t) => {
+  const gone = createServer();
+  const baseUrl = await listen(t, gone);
+  gone.close();
+  const { client, pauses } = clientOf(baseUrl);
+  await t.rejects(client.service.getHealth(), { code: 'connection.failed', message: /ECONNREFUSED/ });
+  t.equal(pauses.length, 4, 'after four retries');
+  for (const [status, type, body] of [
+    [200, 'text/html', '<html>'],
+    [404, 'text/html', '<html>'],
+    [404, 'application/json', '{}'],
+    [500, 'application/json', '{"code":7}'],
+    [200, 'application/proto', '\xff\xff'],
+  ] as const) {
+    const other = createServer((_, response) => {
+      response.writeHead(status, { 'content-type': type }).end(body, 'latin1');
     });
-  },
-);
+    const { client, pauses } = clientOf(await listen(t, other));
+    await t.rejects(
+      client.service.getHealth(),
+      { code: 'connection.unexpected_answer' },
+      `${status} ${type}`,
+    );
+    t.same(pauses, [], 'not tried again');
+  }
+  const proxy = createServer((_, response) => void response.writeHead(502).end('bad gateway'));
+  await t.rejects(clientOf(await listen(t, proxy)).client.service.getHealth(), {
+    code: 'service.unavailable',
+    retryable: true,
+  });
+});
 
 t.test('a redirect is not followed: the key goes to the service alone', async (t) => {
   let reached = 0;

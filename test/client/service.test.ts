@@ -127,7 +127,7 @@ t.test('submissions of a file are listed by its hash', async (t) => {
   for await (const { id } of client.attestations.listByFile(file, { schema: 'none' })) t.fail(id);
 });
 
-t.test('a create whose answer is lost on the way is retried and made once', async (t) => {
+t.test('a create whose response is lost is retried and stored once', async (t) => {
   const { port, hostname } = new URL(app.baseUrl);
   const proxy = await startProxy({ host: hostname, port: Number(port) });
   t.teardown(proxy.close);
@@ -155,7 +155,7 @@ t.test('a create whose answer is lost on the way is retried and made once', asyn
   );
 });
 
-t.test('refused and broken connections are retried', async (t) => {
+t.test('rejected and broken connections are retried', async (t) => {
   const { port, hostname } = new URL(app.baseUrl);
   const proxy = await startProxy({ host: hostname, port: Number(port) });
   t.teardown(proxy.close);
@@ -207,7 +207,7 @@ t.test('a rejection by the service is one AttestationError with all its details'
   t.same(pauses, []);
 });
 
-t.test('subscriptions are made, found and deleted, and what they are sent is verified', async (t) => {
+t.test('subscriptions are created, listed and deleted, and their deliveries verified', async (t) => {
   const { key } = await newKey(app);
   const { client } = clientOf({ apiKey: key });
   const receiver = await startReceiver(t);

@@ -94,7 +94,7 @@ t.test('items are gathered into calls within the bounds of the proto, in order',
   t.same(await submit(client, []), []);
 });
 
-t.test('what fails for the moment is sent again under the same keys, and the rest is not', async (t) => {
+t.test('transient failures of items are retried under the same keys, permanent ones are not', async (t) => {
   const { client, calls, pauses } = await serve(t, ({ artifact }, call) => {
     const place = Number(artifact?.sha256);
     if (place === 1) return { code: 'submission.invalid_metadata' };
@@ -120,7 +120,7 @@ t.test('what fails for the moment is sent again under the same keys, and the res
   t.ok((pauses[0] ?? 0) >= 1_000 && (pauses[1] ?? 0) >= 2_000, 'as long as Retry-After says');
 });
 
-t.test('a call that fails is made again, then it is the result of its items', async (t) => {
+t.test('a failed call is retried, then its error is the result of its items', async (t) => {
   const flaky = await serve(t, (_, call) => {
     if (call < 3) throw serviceError('service.unavailable');
     return 'replayed';
@@ -139,7 +139,7 @@ t.test('a call that fails is made again, then it is the result of its items', as
   t.equal(refused.calls.length, 1);
 });
 
-t.test('a limit that lasts long, and an answer that lacks results, are no endless loop', async (t) => {
+t.test('a long rate limit or a response without results does not loop endlessly', async (t) => {
   const long = await serve(t, () => ({ code: 'rate_limit.exceeded', retryAfter: 3_600 }));
   t.same(await submit(long.client, items(1)), ['0 rate_limit.exceeded']);
   t.equal(long.calls.length, 1);

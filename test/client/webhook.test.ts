@@ -46,7 +46,7 @@ function verify(headers: WebhookHeaders, body: string | Uint8Array = BODY, optio
   return verifyWebhook(body, headers, SECRET, { now: NOW, ...options });
 }
 
-t.test('what the service signs is verified, and is the typed event', async (t) => {
+t.test('an event signed by the service verifies and is returned typed', async (t) => {
   const event = verify(signed());
   t.match(event, { id: EVENT.id, type: EventType.ATTESTATION_WITNESSED });
   t.equal(timestampDate(event.created!).toISOString(), EVENT.created);
@@ -89,7 +89,7 @@ t.test('members that a newer service adds are accepted', async (t) => {
   t.ok(verify({ ...standard(), 'webhook-signature': `v1a,abc ${standard()['webhook-signature']}` }));
 });
 
-t.test('the body may be text or bytes, the headers whatever a framework has', async (t) => {
+t.test('the body may be text or bytes, the headers those of any framework', async (t) => {
   const bytes = new TextEncoder().encode(BODY);
   t.ok(verify(signed(), bytes));
   t.ok(verify(signed(), Buffer.from(BODY)));
@@ -111,7 +111,7 @@ t.test('the body may be text or bytes, the headers whatever a framework has', as
   }
 });
 
-t.test('either kind of signature is enough; where both are there, both must hold', async (t) => {
+t.test('either kind of signature suffices, and both must verify if both are present', async (t) => {
   t.ok(verify(own()));
   t.ok(verify(standard()));
   const foreign = signed({ secrets: [OTHER] });
@@ -172,7 +172,7 @@ t.test('a signature is valid within the tolerance, before and after', async (t) 
   t.ok(verifyWebhook(BODY, fresh, SECRET), 'against the clock when no time is given');
 });
 
-t.test('headers that are missing or malformed are rejected, and say what they should be', async (t) => {
+t.test('missing or malformed headers are rejected with the expected form', async (t) => {
   const mac = 'a'.repeat(64);
   const mac64 = randomBytes(32).toString('base64');
   const good = own()['service-signature']!;
@@ -276,20 +276,17 @@ t.test('a call that cannot verify anything is a TypeError, which shows no secret
   }
 });
 
-t.test(
-  'the standardwebhooks library verifies what the service signs, and signs what this one verifies',
-  async (t) => {
-    const foreign = new StandardWebhook(SECRET);
-    const timestamp = Math.floor(Date.now() / 1000);
-    for (const secrets of [[SECRET], [OTHER, SECRET]]) {
-      t.same(foreign.verify(BODY, signed({ secrets, timestamp })), EVENT);
-    }
-    t.throws(() => foreign.verify(BODY, signed({ secrets: [OTHER], timestamp })));
-    const headers = {
-      'webhook-id': EVENT.id,
-      'webhook-timestamp': `${timestamp}`,
-      'webhook-signature': foreign.sign(EVENT.id, new Date(timestamp * 1000), BODY),
-    };
-    t.equal(verifyWebhook(BODY, headers, SECRET).id, EVENT.id);
-  },
-);
+t.test("the standardwebhooks library and this one verify each other's signatures", async (t) => {
+  const foreign = new StandardWebhook(SECRET);
+  const timestamp = Math.floor(Date.now() / 1000);
+  for (const secrets of [[SECRET], [OTHER, SECRET]]) {
+    t.same(foreign.verify(BODY, signed({ secrets, timestamp })), EVENT);
+  }
+  t.throws(() => foreign.verify(BODY, signed({ secrets: [OTHER], timestamp })));
+  const headers = {
+    'webhook-id': EVENT.id,
+    'webhook-timestamp': `${timestamp}`,
+    'webhook-signature': foreign.sign(EVENT.id, new Date(timestamp * 1000), BODY),
+  };
+  t.equal(verifyWebhook(BODY, headers, SECRET).id, EVENT.id);
+});

@@ -48,7 +48,7 @@ function problemsOf(env: Env): string[] {
   }
 }
 
-t.test('an EVM witness is read, with defaults for what costs nothing to forget', async (t) => {
+t.test('an EVM witness is read, with defaults for its optional members', async (t) => {
   t.match(read(folder(t, [GOOD])), [
     {
       kind: WitnessKind.EVM,

@@ -74,7 +74,7 @@ t.test('without apt, nats-server, flock and a shell the whole service runs', asy
   t.match(lines[0], /Install it \(the package nats-server of/);
 });
 
-t.test('without the optional packages api and worker run, and up says what is missing', async (t) => {
+t.test('without the optional packages api and worker run, and up names the missing ones', async (t) => {
   const dir = await temporaryDir(t);
   await cp('dist', join(dir, 'dist'), { recursive: true });
   await cp('package.json', join(dir, 'package.json'));

@@ -115,7 +115,7 @@ t.test('a submission is pending, lands with a block, and is verified with its he
   }
 });
 
-t.test('attest verify takes block headers, and attest bundle the .ots file', async (t) => {
+t.test('attest verify accepts block headers, and attest bundle writes the .ots file', async (t) => {
   const scene = await startScene(t);
   const { app, owner, calendars } = scene;
   const made = await submit(app, owner);
@@ -144,7 +144,7 @@ t.test('attest verify takes block headers, and attest bundle the .ots file', asy
   t.equal((await runHere([...args, '--bitcoin-header', `7:${toHex(wrong.header)}`], { env })).code, 1);
 });
 
-t.test('a worker that stops while it asks or polls loses nothing', async (t) => {
+t.test('a worker that stops during a request or poll loses no submission', async (t) => {
   const scene = await startScene(t);
   const { app, owner, calendars } = scene;
   for (const calendar of calendars) calendar.misbehaves = 'hang';

@@ -21,7 +21,7 @@ const files = { 'package.json': '{"type": "module"}', ...programs };
 const dir = t.testdir(files);
 stageClient({ root: process.cwd(), out: join(dir, 'node_modules/@attestation-service/client') });
 
-t.test('the programs are correctly typed, however the package is found', async (t) => {
+t.test('the programs are correctly typed under each module resolution', async (t) => {
   const paths = Object.keys(programs).map((name) => join(dir, name));
   t.same(compile(paths, 'bundler'), []);
   t.same(compile(paths, 'node'), []);
@@ -41,7 +41,7 @@ t.test('the clients of README and docs/client.md submit, wait, and verify the bu
   t.match(stdout, /^sub_\w{26}\nverified This artifact was attested under sub_/);
 });
 
-t.test('the receiver of docs/client.md accepts only what the service signs', async (t) => {
+t.test('the receiver of docs/client.md accepts only events that the service signs', async (t) => {
   const [key, other] = [randomBytes(32), randomBytes(32)];
   const port = String(await findFreePort());
   const env = { PORT: port, WEBHOOK_SECRETS: `${formatSecret(randomBytes(32))},${formatSecret(key)}` };

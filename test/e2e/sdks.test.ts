@@ -168,7 +168,7 @@ t.test(
   },
 );
 
-t.test('the template for Java and Python hands every file to every plugin', async (t) => {
+t.test('the template for Java and Python passes every file to every plugin', async (t) => {
   const plugins = ['protoc-gen-grpc-java', 'grpc_python_plugin'];
   const asked = await askPlugins(t, javaAndPython, ['protoc', ...plugins]);
   for (const plugin of plugins) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { completeBuild } from '../../src/generate/assets.js';
 
-t.test('the build holds the assets of the sources, and nothing whose source is gone', async (t) => {
+t.test('the build contains the assets of the sources, and none whose source was removed', async (t) => {
   const root = t.testdir({
     src: {
       'a.ts': '',
@@ -60,7 +60,7 @@ t.test('the build holds the assets of the sources, and nothing whose source is g
   }
 });
 
-t.test('a build of nothing is completed too', async (t) => {
+t.test('a build without assets completes', async (t) => {
   const root = t.testdir({ src: { 'a.json': '1' } });
   completeBuild(root);
   t.equal(readFileSync(join(root, 'dist/src/a.json'), 'utf8'), '1');

@@ -80,7 +80,7 @@ function breaking(root: string): { problem?: string; note?: string } {
   return checkBreaking({ root, scratch });
 }
 
-t.test('without earlier protos there is nothing to break, and that is said', async (t) => {
+t.test('without earlier protos the check of compatibility passes with a note', async (t) => {
   const root = checkout(t);
   t.strictSame(breaking(root), { note: 'no git history to compare with' });
   git(root, 'init', '-q', '-b', 'main');
@@ -117,7 +117,7 @@ t.test('protos are held against the newest commit, or against where work left ma
   t.equal(breaking(root).problem, undefined, 'main itself');
 });
 
-t.test('what a job looks like in a program may change, what it looks like in a stream may not', async (t) => {
+t.test('the source representation of a job may change, its wire format may not', async (t) => {
   const root = checkout(t);
   git(root, 'init', '-q', '-b', 'main');
   commit(root, 'proto', 'buf.yaml');
@@ -142,7 +142,7 @@ t.test('what a job looks like in a program may change, what it looks like in a s
   }
 });
 
-t.test('generated code that is not what its sources say is named, and left as it is', async (t) => {
+t.test('generated code that differs from its sources is named and left unchanged', async (t) => {
   const root = checkout(t);
   for (const folder of ['gen', 'test/gen'])
     cpSync(join(findRoot(), folder), join(root, folder), { recursive: true });
@@ -177,7 +177,7 @@ t.test('generated code that is not what its sources say is named, and left as it
   t.match(check().problem, /batches\.proto:1:/, 'protos that do not compile');
 });
 
-t.test('third-party protos are written where they lack, and only then', async (t) => {
+t.test('third-party protos are written only where they are missing or differ', async (t) => {
   const root = t.testdir({});
   const path = join(root, '.protos/google/api/http.proto');
   writeThirdPartyProtos(root);
@@ -191,7 +191,7 @@ t.test('third-party protos are written where they lack, and only then', async (t
   t.notOk(existsSync(join(root, '.protos/old.proto')));
 });
 
-t.test('every check is run and reported, whatever came of the others', async (t) => {
+t.test('every check is run and reported, even after others failed', async (t) => {
   const printed: string[] = [];
   const scratches: string[] = [];
   const checks: Check[] = [

@@ -46,11 +46,11 @@ function getField(set: FileDescriptorSet, message: string, name: string): FieldD
   return field;
 }
 
-t.test('the document that is committed is what the descriptors give', async (t) => {
+t.test('the committed document is the one generated from the descriptors', async (t) => {
   t.strictSame(generate(readSet()), published);
 });
 
-t.test('what an option says of an RPC is in the document, and nothing else changes', async (t) => {
+t.test('the document has the options of an RPC, and nothing else changes', async (t) => {
   const set = readSet();
   const { options } = getMethod(set, BatchService.method.getBatch);
   if (options === undefined) throw new Error('no options');

@@ -17,7 +17,7 @@ function attest(args: readonly string[], env?: Record<string, string>): Promise<
   return project.run(join(project.dir, 'node_modules/.bin/attest'), args, env);
 }
 
-t.test('it brings nothing but itself, with the licences of what it bundles', async (t) => {
+t.test('it installs no other package, and has the licences of bundled ones', async (t) => {
   const names = project.installed.map((path) => path.replace(/^.*node_modules\//, ''));
   t.same(names, ['attestation-service']);
   const packed = join(project.dir, 'node_modules/attestation-service/dist/attest');
@@ -27,7 +27,7 @@ t.test('it brings nothing but itself, with the licences of what it bundles', asy
   t.notOk('scripts' in JSON.parse(manifest));
 });
 
-t.test('attest is a command that knows its version and explains itself', async (t) => {
+t.test('attest prints its version and its help', async (t) => {
   const { version } = JSON.parse(await readFile('package.json', 'utf8'));
   t.same(await attest(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   t.match(await attest(['--help']), {
@@ -62,7 +62,7 @@ t.test('attest migrate finds its migrations', async (t) => {
   t.match(await attest(['migrate'], env), { code: 0 });
 });
 
-t.test('attest up without a Postgres says what to install', async (t) => {
+t.test('attest up without a Postgres names the package to install', async (t) => {
   const { code, stderr } = await attest(['up', '--port', '0', '--ops-port', '0', '--data-dir', 'data']);
   t.equal(code, 1);
   t.match(

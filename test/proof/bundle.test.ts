@@ -148,7 +148,7 @@ function firstEntry(json: SigstoreBundle) {
   return json.verificationMaterial.tlogEntries[0]!;
 }
 
-t.test('a bundle states what its statement and checkpoints say', async (t) => {
+t.test('a bundle states the content of its statement and checkpoints', async (t) => {
   const [first, later] = bundle.checkpoints;
   t.match(bundle.submission, {
     id: statement.submissionId,

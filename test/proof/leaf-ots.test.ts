@@ -20,7 +20,7 @@ function changed(change: (copy: typeof bundle) => void) {
   return leafOts(copy, LOG_INDEX);
 }
 
-t.test('foreign software finds the block in the .ots file of a leaf', async (t) => {
+t.test('foreign software reads the block from the .ots file of a leaf', async (t) => {
   const file = leafOts(bundle, LOG_INDEX)!;
   const header = bitcoinEvidence(note).headers.get(HEIGHT)!;
   t.strictSame(await runForeign([['verify', [toHex(file), toHex(header)]]]), [
@@ -39,7 +39,7 @@ t.test('the evidence of several witnesses is in one file', async (t) => {
   t.match(heights, [{ height: HEIGHT }, { height: HEIGHT + 1 }]);
 });
 
-t.test('evidence that does not lead there has no file', async (t) => {
+t.test('evidence that does not lead to the checkpoint has no file', async (t) => {
   t.equal(leafOts(bundle, LOG_INDEX + 1), undefined, 'another leaf');
   t.equal(
     changed(({ witnesses }) => witnesses.pop()),

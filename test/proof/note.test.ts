@@ -199,7 +199,7 @@ t.test('only the canonical form of a verifier key is accepted', async (t) => {
   t.throws(() => noteKey('', log.publicKey), FormatError);
 });
 
-t.test("a witness's cosignature tells when it signed, and only over the body it signed", async (t) => {
+t.test("a witness's cosignature has its time, and verifies only over the body it signed", async (t) => {
   const body = checkpointBody(checkpoint);
   const key = noteKey(witness.name, witness.publicKey, COSIGNATURE_V1_KEY);
   const line = cosign(body, 1_700_000_000, witness);
@@ -227,7 +227,7 @@ t.test("a witness's cosignature tells when it signed, and only over the body it 
   t.strictSame(accepted, []);
 });
 
-t.test('cosignatures join a note once, and leave it as it was for its log', async (t) => {
+t.test("cosignatures are added to a note once, and the log's signature still verifies", async (t) => {
   const line = cosign(checkpointBody(checkpoint), 1_700_000_000, witness);
   const later = cosign(checkpointBody(checkpoint), 1_700_000_999, witness);
   const answered = parseSignatureLines(encodeSignatureLine(line));

@@ -12,7 +12,7 @@ const blockTime = evidence.blockTimestamp * 1000;
 const evmRpc = (chainId: number) => (chainId === anvil.chainId ? anvil.rpc : undefined);
 const at = (ms: number) => timestampFromDate(new Date(ms));
 
-t.test('the chain confirms what is in the bundle', async (t) => {
+t.test('the chain confirms the evidence of the bundle', async (t) => {
   const report = await verify(withChain(), { trustRoots: roots(), evmRpc });
   t.match(report, { verdict: 'verified' });
   t.match(report.witnesses.at(-1), {
@@ -23,20 +23,23 @@ t.test('the chain confirms what is in the bundle', async (t) => {
   });
 });
 
-t.test('without an RPC of the chain it is not checked, and says what to look at', async (t) => {
-  for (const options of [{}, { evmRpc: () => undefined }]) {
-    const report = await verify(withChain(), { trustRoots: roots(), ...options });
-    t.match(report, { verdict: 'could_not_check' });
-    t.strictSame(blocked(report), ['policy.not_checkable']);
-    const message = `chain: checking transaction ${evidence.transactionHash} in block ${evidence.blockNumber} takes an RPC of chain 31337`;
-    t.match(report.witnesses.at(-1), { status: 'not_checked', code: 'witness.evm.no_rpc', message });
-    t.ok(report.unproven.includes('/witnesses/3'));
-  }
-  const optional = await verify(withChain(), { trustRoots: roots(), policy: { required: ['tsa'] } });
-  t.match(optional, { verdict: 'verified' }, 'if no policy needs it');
-});
+t.test(
+  'without an RPC of the chain the evidence is not checked, and the page to compare is named',
+  async (t) => {
+    for (const options of [{}, { evmRpc: () => undefined }]) {
+      const report = await verify(withChain(), { trustRoots: roots(), ...options });
+      t.match(report, { verdict: 'could_not_check' });
+      t.strictSame(blocked(report), ['policy.not_checkable']);
+      const message = `chain: checking transaction ${evidence.transactionHash} in block ${evidence.blockNumber} takes an RPC of chain 31337`;
+      t.match(report.witnesses.at(-1), { status: 'not_checked', code: 'witness.evm.no_rpc', message });
+      t.ok(report.unproven.includes('/witnesses/3'));
+    }
+    const optional = await verify(withChain(), { trustRoots: roots(), policy: { required: ['tsa'] } });
+    t.match(optional, { verdict: 'verified' }, 'if no policy needs it');
+  },
+);
 
-t.test('an RPC that is down or lies in form could not check', async (t) => {
+t.test('evidence is not checked if the RPC is down or its response malformed', async (t) => {
   const down = async () => Promise.reject(new Error('rpc.example answered eth_chainId with status 502'));
   const report = await verify(withChain(), { trustRoots: roots(), evmRpc: () => down });
   t.match(report, { verdict: 'could_not_check' });
@@ -84,7 +87,7 @@ t.test('a witness that the trust roots lack does not count', async (t) => {
   t.match(report.witnesses.at(-1), { status: 'not_checked', code: 'witness.unknown' });
 });
 
-t.test('too few blocks, or a limit that the trust roots do not say, could not check', async (t) => {
+t.test('evidence is not checked with too few blocks or without a limit in the trust roots', async (t) => {
   for (const confirmations of [0, 500]) {
     const report = await verify(withChain(), { trustRoots: roots({ confirmations }), evmRpc });
     t.match(report, { verdict: 'could_not_check' });

@@ -77,18 +77,15 @@ t.test('a report shows names out of a bundle as plain text only', async (t) => {
   t.equal(result.steps[0]!.checks[0]!.path, '/?[31m?');
 });
 
-t.test(
-  'a bundle with any byte flipped does not verify, save in what it is reported not to prove',
-  async (t) => {
-    const { bundle } = await makeSample(service, ['log', 'cosigner']);
-    const policy = { required: ['w1'] };
-    const json = restJson(ProofBundleSchema, bundle);
-    t.equal((await verify(json, { policy })).verdict, 'verified');
-    t.strictSame(await wronglyVerified(json, () => true, { policy }), []);
-  },
-);
+t.test('a bundle with any byte flipped does not verify, except in fields reported as unproven', async (t) => {
+  const { bundle } = await makeSample(service, ['log', 'cosigner']);
+  const policy = { required: ['w1'] };
+  const json = restJson(ProofBundleSchema, bundle);
+  t.equal((await verify(json, { policy })).verdict, 'verified');
+  t.strictSame(await wronglyVerified(json, () => true, { policy }), []);
+});
 
-t.test('the same holds for a time stamp, of whose bytes some are flipped here', async (t) => {
+t.test('a time stamp with some byte flipped does not verify', async (t) => {
   // Each takes milliseconds to refuse; the test of time stamps flips them all.
   const isSampled = (path: string, at: number) => path.startsWith('/witnesses/1/') && at % 8 === 0;
   t.strictSame(await wronglyVerified(good, isSampled), []);

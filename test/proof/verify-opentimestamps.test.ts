@@ -52,7 +52,7 @@ t.test('with the header of its block, it proves the time of the block', async (t
   t.match(found.summary, /existed no later than 2025-06-07T16:00:00Z according to calendar\.$/);
 });
 
-t.test('without the header it is not checked, and says what to compare', async (t) => {
+t.test('without the header the evidence is not checked, and the hash to compare is named', async (t) => {
   for (const bitcoinHeaders of [undefined, new Map(), new Map([[HEIGHT + 1, header]])]) {
     const { verdict, status, code, message, time } = await check(
       {},

@@ -108,7 +108,7 @@ t.test(
   },
 );
 
-t.test('to leave evidence out finds no policy but those of a later time, or the newest', async (t) => {
+t.test('a bundle without its evidence selects only later policies, or the newest', async (t) => {
   const bundleOf = async (...witnesses: SampleWitness[]) => (await makeSample(service, witnesses)).bundle;
   const whole = await bundleOf('log', 'tsa', 'cosigner');
   const withoutStamp = await bundleOf('log', 'cosigner');

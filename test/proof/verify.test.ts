@@ -89,7 +89,7 @@ t.test('trust roots are read in every form they travel in', async (t) => {
   }
 });
 
-t.test('the result says in one sentence what is proven, by whom, and what is not', async (t) => {
+t.test('the summary states in one sentence the proven claims, their witnesses, and the rest', async (t) => {
   const result = await verify(good);
   t.equal(
     result.summary,
@@ -143,7 +143,7 @@ t.test('submitted_at is not proven, and there is a remark if it is later than th
   t.notOk(remark?.blocking);
 });
 
-t.test('the artifact asked about must be the one attested', async (t) => {
+t.test('the given artifact must be the attested one', async (t) => {
   const digest = toHex(sha256(ARTIFACT));
   for (const options of [
     {},
@@ -230,7 +230,7 @@ t.test('metadata, when given, must open the commitment', async (t) => {
   }
 });
 
-t.test('a test bundle verifies only when a test bundle is asked for', async (t) => {
+t.test('a test bundle verifies only if the test environment is requested', async (t) => {
   const testService = await makeService(t.testdir(), 'test');
   const { bundle } = await makeSample(testService);
   const roots = rootsOf(testService);

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { findInexactIntegers } from '../../src/protocol/inexact-integers.js';
 
-t.test('an integer is found that a double does not give back with every digit', async (t) => {
+t.test('integers that a double does not represent exactly are listed', async (t) => {
   const changed = [
     '9007199254740993',
     '-9007199254740993',
@@ -84,7 +84,7 @@ function denoted(text: string): bigint {
   return BigInt(whole + fraction) * 10n ** BigInt(Number(power) - fraction.length);
 }
 
-t.test('each is pointed at, and what looks like one in a text is none', async (t) => {
+t.test('each has its JSON pointer, and digits inside a string are no integer', async (t) => {
   const big = '9007199254740993';
   const cases: [json: string, pointers: string[]][] = [
     [big, ['']],

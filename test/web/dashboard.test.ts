@@ -199,7 +199,7 @@ t.test('a key is made with the keyboard alone on a narrow screen, and the focus 
   );
 });
 
-t.test('errors say what failed, and the page goes on', async (t) => {
+t.test('errors name the failed request, and the page stays usable', async (t) => {
   await signedIn(t, '/submissions/sub_01JX5WQ3ZZZZZZZZZZZZZZZZZZ', async ({ page, takeProblems }) => {
     await page.getByRole('alert').getByText('submission.not_found').waitFor();
     takeProblems();

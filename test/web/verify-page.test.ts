@@ -72,7 +72,7 @@ async function assertWellMade(t: Test, page: Page, name: string): Promise<void> 
   await takePictures(page, { dir: PICTURES, name });
 }
 
-t.test('a dropped file and its bundle are verified, and the proof goes on as a link', async (t) => {
+t.test('a dropped file and its bundle are verified, and a link shares the proof', async (t) => {
   await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
     await page.goto(`${app.verifyUrl}/`);
     await page.getByText('Nothing is checked yet').waitFor();
@@ -177,7 +177,7 @@ t.test(
   },
 );
 
-t.test('what strangers put in is shown as text, within bounds, or rejected with a sentence', async (t) => {
+t.test('hostile input is shown as text within bounds, or rejected with an explanation', async (t) => {
   await browser.visit(t, { origin: app.baseUrl }, async ({ page, takeProblems }) => {
     await page.goto(`${app.verifyUrl}/`);
     await page.getByText('publishes now').waitFor();
@@ -218,7 +218,7 @@ t.test('what strangers put in is shown as text, within bounds, or rejected with 
   });
 });
 
-t.test('a public proof is found by its file, and has a certificate that fills one sheet', async (t) => {
+t.test('a public proof is listed by its file, and its certificate fits one page', async (t) => {
   await browser.visit(t, { origin: app.baseUrl }, async ({ page }) => {
     await page.goto(`${app.verifyUrl}/`);
     await drop(page, 'main', [{ name: 'report.json', content: artifact }]);

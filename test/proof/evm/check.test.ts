@@ -32,7 +32,7 @@ t.test('calls and events are those of the ABI', async (t) => {
   t.equal(recordingCall('eas', evidence.digest).slice(0, 10), '0x4d003070', "EAS's timestamp(bytes32)");
 });
 
-t.test('what the chain has is confirmed, and what it contradicts is refuted', async (t) => {
+t.test('evidence on the chain is confirmed, and evidence it contradicts is refuted', async (t) => {
   t.strictSame(await changed({}), { type: 'confirmed' });
   const other = `0x${'11'.repeat(32)}`;
   const cases: [change: Partial<EvmEvidence>, code: string][] = [
@@ -50,7 +50,7 @@ t.test('what the chain has is confirmed, and what it contradicts is refuted', as
   }
 });
 
-t.test('what this node cannot tell is unknown', async (t) => {
+t.test('evidence that the node cannot check is unknown', async (t) => {
   t.match(await changed({ chainId: 1 }), { type: 'unknown', message: 'the node is of chain 31337, not 1' });
   t.match(await changed({ blockNumber: 1_000_000 }), { type: 'unknown', message: /has no block 1000000$/ });
   t.match(await checkOnChain(anvil.rpc, evidence, 1_000), { type: 'unknown', message: /of 1000 blocks$/ });
@@ -67,7 +67,7 @@ t.test('a reverted transaction is no evidence', async (t) => {
   t.match(await checkOnChain(reverted, evidence, 2), { type: 'refuted', code: 'reverted' });
 });
 
-t.test('another event in the same block is told apart by its place', async (t) => {
+t.test('another event in the same block is distinguished by its index', async (t) => {
   const { transactionHash } = await anvil.execute({ to: scene.contract, data });
   await anvil.mine(2);
   t.match(await changed({ transactionHash }), { type: 'refuted', code: 'transaction' });
