@@ -78,7 +78,7 @@ t.test(
   },
 );
 
-t.test('a log lock that nobody releases is answered with unavailable, and nothing is stored', async (t) => {
+t.test('a create returns unavailable and stores nothing while the log lock is held', async (t) => {
   const scene = await openSequencer(t, { patienceMs: 300 }, 150);
   const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
   const results = await scene.accept(scene.makeRows(5));
@@ -89,7 +89,7 @@ t.test('a log lock that nobody releases is answered with unavailable, and nothin
   await finish(t, scene);
 });
 
-t.test('a write that takes too long once is retried', async (t) => {
+t.test('a write that times out once is retried', async (t) => {
   const scene = await openSequencer(t, { patienceMs: 10_000 }, 150);
   const holder = await scene.hold((sql) => sql`SELECT pg_advisory_lock(${LogLock.WRITE}, ${scene.logId})`);
   const waiting = scene.accept(scene.makeRows(3));
@@ -129,7 +129,7 @@ t.test('a check before the write that fails for the database is retried too', as
   await finish(t, scene);
 });
 
-t.test('a frozen log takes nothing', async (t) => {
+t.test('a frozen log accepts no submission', async (t) => {
   const scene = await openSequencer(t);
   await scene.accept(scene.makeRows(3));
   await drain(scene.pipeline);

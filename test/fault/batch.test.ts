@@ -87,7 +87,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
   });
 }
 
-t.test('what was acknowledged is there and witnessed', async (t) => {
+t.test('every acknowledged submission is stored and witnessed', async (t) => {
   const worker = await installation.startWorker();
   await letLeasesRunOut(pool);
   await untilWitnessed(pool);

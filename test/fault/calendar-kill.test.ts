@@ -100,7 +100,7 @@ const POINTS: [what: string, when: Break, matching: () => Matching][] = [
 ];
 
 for (const [what, when, matching] of POINTS) {
-  t.test(`a worker killed while ${what}, ${when}, leaves it to the next one`, async (t) => {
+  t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
     const submitted = await submit();
     let isHeld = false;
     const held = proxy.holdNext(when, matching()).then(() => {

@@ -57,25 +57,28 @@ for (const [statement, when, expected] of FATES) {
   });
 }
 
-t.test('a transaction whose connection is lost between two statements runs none of the rest', async (t) => {
-  for (const how of ['reset', 'end'] as const) {
-    const ended = pool.begin(async (tx) => {
-      const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid, 'before' AS place`;
-      await tx`INSERT INTO step VALUES (${'first'})`;
-      proxy.cut(how);
-      await until('the connection is gone', async () => {
-        const left = await direct`SELECT FROM pg_stat_activity WHERE pid = ${row?.pid ?? 0}`;
-        return left.length === 0;
+t.test(
+  'a transaction whose connection is lost between two statements runs no further statement',
+  async (t) => {
+    for (const how of ['reset', 'end'] as const) {
+      const ended = pool.begin(async (tx) => {
+        const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid, 'before' AS place`;
+        await tx`INSERT INTO step VALUES (${'first'})`;
+        proxy.cut(how);
+        await until('the connection is gone', async () => {
+          const left = await direct`SELECT FROM pg_stat_activity WHERE pid = ${row?.pid ?? 0}`;
+          return left.length === 0;
+        });
+        await until('others are connected again', async () => (await pool`SELECT 1`).length === 1);
+        await tx`INSERT INTO step VALUES (${'second'})`;
       });
-      await until('others are connected again', async () => (await pool`SELECT 1`).length === 1);
-      await tx`INSERT INTO step VALUES (${'second'})`;
-    });
-    t.equal(await outcome(ended), 'lost');
-    t.same(await stored(), []);
-  }
-});
+      t.equal(await outcome(ended), 'lost');
+      t.same(await stored(), []);
+    }
+  },
+);
 
-t.test('a transaction in which a failed statement was overlooked is not taken for committed', async (t) => {
+t.test('a transaction in which a failed statement was ignored is not reported as committed', async (t) => {
   const overlooked = pool.begin(async (tx) => {
     await tx`INSERT INTO step VALUES (${'first'})`;
     await tx`SELECT no_such_column FROM step`.catch(() => {});
@@ -100,7 +103,7 @@ t.test('a transaction that its process does nothing in is ended, and its locks w
 
 for (const when of ['before the request arrives', 'before the answer arrives'] as const) {
   t.test(
-    `a server that falls silent ${when} is given up, and the next statement finds another`,
+    `a connection whose server stops answering ${when} is closed, and the next statement uses another`,
     async (t) => {
       const hasty = connectPool({ url: proxied.href, name: 'test', max: 1, statementTimeoutMs: 300 });
       t.teardown(() => hasty.end({ timeout: 1 }));
@@ -119,7 +122,7 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
   );
 }
 
-t.test('transactions see what was committed before each statement, whatever the database says', async (t) => {
+t.test('transactions are READ COMMITTED, whatever the default of the database', async (t) => {
   const name = databaseUrl.pathname.slice(1);
   await direct.unsafe(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'repeatable read'`);
   t.same(await open(databaseUrl)`SHOW transaction_isolation`, [{ transaction_isolation: 'read committed' }]);

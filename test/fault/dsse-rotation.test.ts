@@ -134,7 +134,7 @@ async function startWithout(setting: string): Promise<ServiceProcess> {
   return api;
 }
 
-t.test('a revoked key is trusted only for what witnesses dated before', async (t) => {
+t.test('a revoked key is trusted only for statements witnessed before its revocation', async (t) => {
   addKey();
   const [api, worker] = [await installation.startApi(), await installation.startWorker()];
   const before = await submit(api);

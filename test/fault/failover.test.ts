@@ -42,7 +42,7 @@ async function loseTwo(t: Test) {
   return { ...scene, api, create, failOver };
 }
 
-t.test('a replica that lacks acknowledged submissions gives their indexes to nobody', async (t) => {
+t.test('a replica that lacks acknowledged submissions does not reassign their indexes', async (t) => {
   const { api, create, failOver, pool } = await loseTwo(t);
   await failOver();
   const { status, body } = await create();
@@ -84,7 +84,7 @@ t.test('indexes that another process assigned meanwhile are detected by their le
   await until('it holds for all', async () => (await create(other)).status === 503);
 });
 
-t.test('a process that is alone on the wrong database notices that the others have gone on', async (t) => {
+t.test('a process alone on the wrong database detects that the others have advanced', async (t) => {
   const installation = await makeInstallation(t);
   const pool = installation.openPool();
   const apiKey = await makeUnlimitedKey(pool);

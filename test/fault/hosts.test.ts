@@ -64,39 +64,42 @@ async function startStandby(t: Test, primary: PrivateServer) {
   };
 }
 
-t.test('a standby is passed over until it is promoted, and what it lacks is noticed then', async (t) => {
-  const scene = await setScene(t);
-  const { installation, pool, servers, apiKey } = scene;
-  const { postgres } = servers;
-  await (await installation.startApi()).stop();
-  await postgres.stop();
-  const standby = await startStandby(t, postgres);
-  await postgres.start();
-  await until('the primary is back', async () => (await pool`SELECT 1`).length === 1);
-  const ports = [await deadPort(), standby.port, postgres.proxy.port];
-  installation.env.DATABASE_URL = several(postgres.url, ports);
-  const api = await installation.startApi();
-  const worker = await installation.startWorker();
-  const acknowledged: Acknowledged[] = [];
-  for (let i = 0; i < 3; i++) {
-    const creation = newCreation();
-    acknowledged.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
-  }
-  await untilWitnessed(pool);
-  await scene.assertConsistent(t, acknowledged);
-  t.equal((await fetch(`${api.opsUrl}/readyz/live`)).status, 200, 'that it lags behind is no fork');
-
-  await t.test('without a primary creations are rejected', async (t) => {
+t.test(
+  'a standby is skipped until it is promoted, and its missing submissions are detected then',
+  async (t) => {
+    const scene = await setScene(t);
+    const { installation, pool, servers, apiKey } = scene;
+    const { postgres } = servers;
+    await (await installation.startApi()).stop();
     await postgres.stop();
-    t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 503);
-    t.same(frozen(api), []);
-  });
-  await standby.promote();
-  await until('the log is frozen', () => frozen(api).length > 0);
-  t.match(frozen(api)[0]?.reason, /^the register has a checkpoint of size 3, the database ends at 0/);
-  await worker.kill();
-  await api.kill();
-});
+    const standby = await startStandby(t, postgres);
+    await postgres.start();
+    await until('the primary is back', async () => (await pool`SELECT 1`).length === 1);
+    const ports = [await deadPort(), standby.port, postgres.proxy.port];
+    installation.env.DATABASE_URL = several(postgres.url, ports);
+    const api = await installation.startApi();
+    const worker = await installation.startWorker();
+    const acknowledged: Acknowledged[] = [];
+    for (let i = 0; i < 3; i++) {
+      const creation = newCreation();
+      acknowledged.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
+    }
+    await untilWitnessed(pool);
+    await scene.assertConsistent(t, acknowledged);
+    t.equal((await fetch(`${api.opsUrl}/readyz/live`)).status, 200, 'that it lags behind is no fork');
+
+    await t.test('without a primary creations are rejected', async (t) => {
+      await postgres.stop();
+      t.equal((await send(api.baseUrl, apiKey, newCreation())).status, 503);
+      t.same(frozen(api), []);
+    });
+    await standby.promote();
+    await until('the log is frozen', () => frozen(api).length > 0);
+    t.match(frozen(api)[0]?.reason, /^the register has a checkpoint of size 3, the database ends at 0/);
+    await worker.kill();
+    await api.kill();
+  },
+);
 
 const frozen = ({ lines }: ServiceProcess) => lines.filter(({ msg }) => msg === 'the log is frozen');
 

@@ -148,7 +148,7 @@ t.test('a log continues with another key while its witness is unavailable', asyn
   t.match(audited.stdout, /^ok {6}live-2\.log\.example\.com: /m);
 });
 
-t.test('a log goes on with a key of a signing process, whether that is there or not', async (t) => {
+t.test('a log continues with a key of a signing process that is sometimes unavailable', async (t) => {
   const readyz = async () => {
     const response = await fetch(`${worker.opsUrl}/readyz/live`);
     return { status: response.status, text: await response.text() };
@@ -221,26 +221,23 @@ async function submitWitnessed(): Promise<Acknowledged> {
   return made;
 }
 
-t.test(
-  'an authority goes on with another chain, which was published before, while batches wait',
-  async (t) => {
-    const before = await submitWitnessed();
-    const copy = await readRoots();
-    t.match(copy.timestamp_authorities, [
-      { cert_chain_pem: [String], valid_to: undefined },
-      { cert_chain_pem: [String], valid_to: undefined },
-    ]);
-    tsa.mood = 'fails';
-    const underWay = await submit();
-    installation.env.WITNESSES = JSON.stringify([nextTsa.setting('foreign')]);
-    await restart();
-    const after = await submitWitnessed();
-    const roots = await until('the trust in the first chain ends', async () => {
-      const read = await readRoots();
-      return read.timestamp_authorities[0]?.valid_to === undefined ? undefined : read;
-    });
-    t.equal(roots.timestamp_authorities.length, 2);
-    await verifyAll(t, { before, underWay, after }, roots);
-    await verifyAll(t, { before, underWay, after }, copy);
-  },
-);
+t.test('an authority continues with another chain, published before, while batches wait', async (t) => {
+  const before = await submitWitnessed();
+  const copy = await readRoots();
+  t.match(copy.timestamp_authorities, [
+    { cert_chain_pem: [String], valid_to: undefined },
+    { cert_chain_pem: [String], valid_to: undefined },
+  ]);
+  tsa.mood = 'fails';
+  const underWay = await submit();
+  installation.env.WITNESSES = JSON.stringify([nextTsa.setting('foreign')]);
+  await restart();
+  const after = await submitWitnessed();
+  const roots = await until('the trust in the first chain ends', async () => {
+    const read = await readRoots();
+    return read.timestamp_authorities[0]?.valid_to === undefined ? undefined : read;
+  });
+  t.equal(roots.timestamp_authorities.length, 2);
+  await verifyAll(t, { before, underWay, after }, roots);
+  await verifyAll(t, { before, underWay, after }, copy);
+});

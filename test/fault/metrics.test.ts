@@ -38,33 +38,30 @@ async function submit(): Promise<number> {
 
 const OF_LIVE = '{log="live.log.example.com",witness="foreign"}';
 
-t.test(
-  'each witness: when it vouched last, how often it failed since, and when it is asked next',
-  async (t) => {
-    const taken = await submit();
-    await untilWitnessed(pool);
-    const [{ now = 0 } = {}] = await pool`SELECT extract(epoch FROM clock_timestamp())::float8 AS now`;
-    const vouched = await value(worker, `attest_witness_last_success_timestamp_seconds${OF_LIVE}`);
-    t.ok(vouched !== undefined && vouched > now - 3_600 && vouched <= now, `${vouched}`);
-    t.equal(await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`), 0);
-    t.equal(await value(worker, `attest_witness_leaves_behind${OF_LIVE}`), 0);
-    t.equal(await value(worker, 'attest_log_sealed_leaves{log="live.log.example.com"}'), taken);
-    tsa.mood = 'fails';
-    const more = await submit();
-    await until('it has failed', async () => {
-      const behind = await value(worker, `attest_witness_leaves_behind${OF_LIVE}`);
-      return behind === more && (await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`));
-    });
-    const next = await value(worker, `attest_witness_next_attempt_timestamp_seconds${OF_LIVE}`);
-    t.ok(next !== undefined && next > now && next < now + 3_600, `${next}`);
-    tsa.mood = 'answers';
-    await letWitnessesBeAsked(pool);
-    await untilWitnessed(pool);
-    t.equal(await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`), 0);
-  },
-);
+t.test('each witness has its last success, its failures since, and its next attempt', async (t) => {
+  const taken = await submit();
+  await untilWitnessed(pool);
+  const [{ now = 0 } = {}] = await pool`SELECT extract(epoch FROM clock_timestamp())::float8 AS now`;
+  const vouched = await value(worker, `attest_witness_last_success_timestamp_seconds${OF_LIVE}`);
+  t.ok(vouched !== undefined && vouched > now - 3_600 && vouched <= now, `${vouched}`);
+  t.equal(await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`), 0);
+  t.equal(await value(worker, `attest_witness_leaves_behind${OF_LIVE}`), 0);
+  t.equal(await value(worker, 'attest_log_sealed_leaves{log="live.log.example.com"}'), taken);
+  tsa.mood = 'fails';
+  const more = await submit();
+  await until('it has failed', async () => {
+    const behind = await value(worker, `attest_witness_leaves_behind${OF_LIVE}`);
+    return behind === more && (await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`));
+  });
+  const next = await value(worker, `attest_witness_next_attempt_timestamp_seconds${OF_LIVE}`);
+  t.ok(next !== undefined && next > now && next < now + 3_600, `${next}`);
+  tsa.mood = 'answers';
+  await letWitnessesBeAsked(pool);
+  await untilWitnessed(pool);
+  t.equal(await value(worker, `attest_witness_consecutive_failures${OF_LIVE}`), 0);
+});
 
-t.test('what a process knows of itself', async (t) => {
+t.test('a process has metrics of its own state', async (t) => {
   for (const process of [worker, api]) {
     t.match(await scrape(process), /^attest_build_info\{version="\d+\.\d+\.\d+",node="v\d+/m);
     t.equal((await value(process, 'attest_pool_waiting{pool="worker"}')) ?? 0, 0);

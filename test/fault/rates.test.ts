@@ -62,7 +62,7 @@ for (const [window, limits] of [
   );
 }
 
-t.test('the count outlives a process that is killed amid it', async (t) => {
+t.test('the count survives a process that is killed', async (t) => {
   const { key, codes } = await withinOneHour(async () => {
     const key = await makeUnlimitedKey(pool, Environment.LIVE, { perHour: LIMIT });
     const amid = storm(key, LIMIT);

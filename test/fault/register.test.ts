@@ -64,7 +64,7 @@ async function isGoodAgain(t: Test): Promise<void> {
   await scene.assertConsistent(t, acknowledged);
 }
 
-t.test('without its register nothing is sealed; once it is restored, sealing continues', async (t) => {
+t.test('nothing is sealed without the register, and sealing continues once it is restored', async (t) => {
   await submit(3);
   await untilWitnessed(pool);
   await withoutRegister(
@@ -78,7 +78,7 @@ t.test('without its register nothing is sealed; once it is restored, sealing con
   await isGoodAgain(t);
 });
 
-t.test('a damaged register seals nothing, is not taken for a fork, and can be put back', async (t) => {
+t.test('a damaged register seals nothing, is not reported as a fork, and can be restored', async (t) => {
   const [good = ''] = await readdir(entry);
   const bad = good.slice(0, 30);
   await withoutRegister(
@@ -172,7 +172,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     t.equal(root(), register);
   });
 
-  await t.test('a new epoch goes on under a new origin, and old bundles verify as before', async (t) => {
+  await t.test('a new epoch continues under a new origin, and old bundles verify as before', async (t) => {
     t.match(await attestLog('new-epoch', '--environment', 'live'), {
       code: 0,
       stdout: /live-2\.log\.example\.com/,

@@ -59,24 +59,27 @@ async function prepare({ pipeline, logId }: Scene, stage: Point['stage']): Promi
 
 for (const { stage, step, text, nth = 1 } of POINTS) {
   for (const when of BREAKS) {
-    t.test(`${stage}: a connection lost at ${step}, ${when}, is made good`, async (t) => {
-      const scene = await open(t);
-      const acknowledged = await scene.submit(3);
-      const job = await prepare(scene, stage);
-      let seen = 0;
-      const broken = scene.proxy.breakNext(when, (sent) => sent.includes(text) && ++seen === nth);
-      const ended = runJob(scene.faulty, job).then(
-        () => 'done',
-        () => 'failed',
-      );
-      await broken;
-      await ended;
-      await assertConsistent(t, { ...scene, acknowledged, sealed: false });
-      await letLeasesRunOut(scene.pool);
-      await drain(scene.another());
-      t.same(await history(scene), ['3:2'], 'it is witnessed, once');
-      await assertConsistent(t, { ...scene, acknowledged });
-    });
+    t.test(
+      `${stage}: another worker completes the job after a connection lost at ${step}, ${when}`,
+      async (t) => {
+        const scene = await open(t);
+        const acknowledged = await scene.submit(3);
+        const job = await prepare(scene, stage);
+        let seen = 0;
+        const broken = scene.proxy.breakNext(when, (sent) => sent.includes(text) && ++seen === nth);
+        const ended = runJob(scene.faulty, job).then(
+          () => 'done',
+          () => 'failed',
+        );
+        await broken;
+        await ended;
+        await assertConsistent(t, { ...scene, acknowledged, sealed: false });
+        await letLeasesRunOut(scene.pool);
+        await drain(scene.another());
+        t.same(await history(scene), ['3:2'], 'it is witnessed, once');
+        await assertConsistent(t, { ...scene, acknowledged });
+      },
+    );
   }
 }
 
@@ -120,7 +123,7 @@ t.test('a root that reached the register though that was reported as failed is p
   await assertConsistent(t, { ...scene, acknowledged });
 });
 
-t.test('any number of workers at once seal, ask and settle as one would', async (t) => {
+t.test('concurrent workers seal, request and settle as one would', async (t) => {
   const scene = await open(t);
   const acknowledged = [];
   for (let round = 0; round < 10; round++) {

@@ -27,58 +27,55 @@ function newKey(name: string, type: 'ec' | 'ed25519'): string {
   return file;
 }
 
-t.test(
-  'a process whose settings do not fit the database ends with 1 and one line that says so',
-  async (t) => {
-    const [live, test] = (installation.env.DSSE_KEY_FILE ?? '').split(',');
-    const swapped = `live=${test?.slice('test='.length)},test=${live?.slice('live='.length)}`;
-    const logKeys = `live=${newKey('log-live.pem', 'ed25519')},test=${newKey('log-test.pem', 'ed25519')}`;
-    const both = ['api', 'worker'];
-    const cases: [roles: string[], env: Record<string, string>, line: RegExp][] = [
-      [
-        both,
-        { LOG_DOMAIN: 'other.example.com' },
-        /^error: LOG_DOMAIN cannot change: the log is live\.log\.example/,
-      ],
-      [
-        both,
-        { LOG_DOMAIN: '', DATABASE_URL: await testDatabase(t) },
-        /^error: LOG_DOMAIN is not set, and the database has no log yet: set it, .* such as log\.example\.com; .*\n$/,
-      ],
-      [
-        both,
-        { LOG_KEY_FILE: logKeys },
-        /^error: LOG_KEY_FILE does not hold the key that the log live\.log\.example/,
-      ],
-      [
-        both,
-        { DATABASE_URL: await testDatabase(t, { empty: true }) },
-        /^error: the database lacks 0001_log\.sql, .*: run attest migrate first\n$/,
-      ],
-      [
-        both,
-        { DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:9/none' },
-        /^error: the database cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:9\n$/,
-      ],
-    ];
-    for (const [roles, env, line] of cases) {
-      for (const role of roles) {
-        const ended = await runProcess([role, '--ops-port', '0'], { ...installation.env, PORT: '0', ...env });
-        t.match(ended, { code: 1, stdout: '', stderr: line }, `${role} ${Object.keys(env)}`);
-      }
+t.test('a process whose settings contradict the database ends with exit code 1 and one line', async (t) => {
+  const [live, test] = (installation.env.DSSE_KEY_FILE ?? '').split(',');
+  const swapped = `live=${test?.slice('test='.length)},test=${live?.slice('live='.length)}`;
+  const logKeys = `live=${newKey('log-live.pem', 'ed25519')},test=${newKey('log-test.pem', 'ed25519')}`;
+  const both = ['api', 'worker'];
+  const cases: [roles: string[], env: Record<string, string>, line: RegExp][] = [
+    [
+      both,
+      { LOG_DOMAIN: 'other.example.com' },
+      /^error: LOG_DOMAIN cannot change: the log is live\.log\.example/,
+    ],
+    [
+      both,
+      { LOG_DOMAIN: '', DATABASE_URL: await testDatabase(t) },
+      /^error: LOG_DOMAIN is not set, and the database has no log yet: set it, .* such as log\.example\.com; .*\n$/,
+    ],
+    [
+      both,
+      { LOG_KEY_FILE: logKeys },
+      /^error: LOG_KEY_FILE does not hold the key that the log live\.log\.example/,
+    ],
+    [
+      both,
+      { DATABASE_URL: await testDatabase(t, { empty: true }) },
+      /^error: the database lacks 0001_log\.sql, .*: run attest migrate first\n$/,
+    ],
+    [
+      both,
+      { DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:9/none' },
+      /^error: the database cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:9\n$/,
+    ],
+  ];
+  for (const [roles, env, line] of cases) {
+    for (const role of roles) {
+      const ended = await runProcess([role, '--ops-port', '0'], { ...installation.env, PORT: '0', ...env });
+      t.match(ended, { code: 1, stdout: '', stderr: line }, `${role} ${Object.keys(env)}`);
     }
-    const api = await installation.startApi();
-    await api.stop();
-    const env = { ...installation.env, PORT: '0', DSSE_KEY_FILE: swapped };
-    const ended = await runProcess(['api', '--ops-port', '0'], env);
-    t.match(ended, {
-      code: 1,
-      stderr: /^error: DSSE_KEY_FILE holds the key of another environment for live\n$/,
-    });
-  },
-);
+  }
+  const api = await installation.startApi();
+  await api.stop();
+  const env = { ...installation.env, PORT: '0', DSSE_KEY_FILE: swapped };
+  const ended = await runProcess(['api', '--ops-port', '0'], env);
+  t.match(ended, {
+    code: 1,
+    stderr: /^error: DSSE_KEY_FILE holds the key of another environment for live\n$/,
+  });
+});
 
-t.test('without LOG_DOMAIN the logs that the database has go on, and their domain is named', async (t) => {
+t.test('without LOG_DOMAIN the existing logs continue, and their domain is logged', async (t) => {
   const env = { ...installation.env };
   installation.env.LOG_DOMAIN = '';
   t.teardown(() => Object.assign(installation.env, env));
@@ -99,7 +96,7 @@ function openDatabase(t: Test) {
 const secretKey = (id: string, byte: number) => formatSecretKey(id, Buffer.alloc(32, byte));
 const FIRST = secretKey('k1', 7);
 
-t.test('a SECRET_KEY that the database was not used with is rejected, and says what to do', async (t) => {
+t.test('a SECRET_KEY unknown to the database is rejected with advice', async (t) => {
   const start = (role: string, SECRET_KEY: string) =>
     runProcess([role, '--ops-port', '0'], { ...installation.env, PORT: '0', SECRET_KEY });
   const cases: [keys: string, line: RegExp][] = [
@@ -165,7 +162,7 @@ t.test('SECRET_KEY is rotated by a new key before the old, which is left out lat
   }
 });
 
-t.test('a key that is lost can be forgotten, which the audit log has; then any other is taken', async (t) => {
+t.test('a lost key can be forgotten, with an audit entry, and any other is accepted then', async (t) => {
   const wrong = await runProcess(['secret-keys', 'forget', 'k9'], installation.env);
   t.match(wrong, { code: 1, stderr: 'error: no key k9 is known; see attest secret-keys list\n' });
   for (const id of ['k1', 'k2']) {
@@ -181,7 +178,7 @@ t.test('a key that is lost can be forgotten, which the audit log has; then any o
   t.match(await runProcess(['secret-keys', 'list'], installation.env), { stdout: /^ID .*\nk1 .* 0\n$/ });
 });
 
-t.test('webhooks are counted by the key that their secret is under', async (t) => {
+t.test('webhooks are counted by the key that encrypts their secret', async (t) => {
   const pool = openDatabase(t);
   const projectId = await makeProject(pool, 'p');
   const ring = (id: string) => encryptionRing(id, 7);
@@ -204,7 +201,7 @@ t.test('webhooks are counted by the key that their secret is under', async (t) =
   t.match(JSON.parse(stdout), [{ id: 'k1', webhooks: 3 }]);
 });
 
-t.test('a process whose DSSE key ends signs no more before statements lose their trust', async (t) => {
+t.test('a process whose DSSE key expires stops signing before statements lose trust', async (t) => {
   const pool = openDatabase(t);
   const key = await makeUnlimitedKey(pool);
   const api = await installation.startApi();
