@@ -1,6 +1,7 @@
 /** Many submissions in one call, by REST, Connect and gRPC: what each item gets is what it would have got alone. */
 import { randomBytes } from 'node:crypto';
-import type { JsonObject } from '@bufbuild/protobuf';
+import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
 import t, { type Test } from 'tap';
 import { AttestationService, ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
 import { startApp } from '../../support/app.js';
@@ -253,6 +254,38 @@ t.test('hostile bodies of REST are rejected whole, and nothing of them is stored
   t.equal(await countRows(), before);
 });
 
+t.test('truncated bodies of Connect and gRPC-Web are rejected whole, or are shorter batches', async (t) => {
+  const batch = (digests: readonly string[]) => ({ items: digests.map((sha256) => creation(sha256)) });
+  const { input } = batchCreateAttestations;
+  const bytes = toBinary(input, create(input, batch(['4'.repeat(64), '5'.repeat(64)]) as never));
+  const [firstItem] = [toBinary(input, create(input, batch(['4'.repeat(64)]) as never)).length];
+  const text = Buffer.from(JSON.stringify(batch(['6'.repeat(64), '7'.repeat(64)])));
+  const before = await countRows();
+  for (let length = 1; length < bytes.length; length += 3) {
+    const cut = bytes.subarray(0, length);
+    if (length === firstItem) continue;
+    const { status, code } = await sendRaw('application/proto', cut);
+    t.same({ status, code }, { status: 400, code: 'invalid_argument' }, `${length} bytes of a message`);
+    t.equal((await sendRaw('application/grpc-web+proto', framed(cut))).grpcStatus, Code.InvalidArgument);
+    t.equal(
+      (await sendRaw('application/grpc-web+proto', framed(bytes).subarray(0, length + 4))).grpcStatus,
+      Code.InvalidArgument,
+    );
+  }
+  for (let length = 1; length < text.length; length += 7) {
+    const { status, code } = await sendRaw('application/json', text.subarray(0, length));
+    t.same({ status, code }, { status: 400, code: 'invalid_argument' }, `${length} bytes of JSON`);
+  }
+  const large = Buffer.alloc(3 * 1024 * 1024 + 8_192, ' ');
+  for (const type of ['application/proto', 'application/json']) {
+    t.equal((await sendRaw(type, large)).code, 'resource_exhausted', type);
+  }
+  t.equal((await sendRaw('application/grpc-web+proto', framed(large))).grpcStatus, Code.ResourceExhausted);
+  t.equal(await countRows(), before);
+  t.equal((await sendRaw('application/proto', bytes.subarray(0, firstItem))).status, 200);
+  t.equal(await countRows(), before + 1);
+});
+
 t.test('items of other shapes fail by themselves on REST', async (t) => {
   const item = creation('2'.repeat(64));
   const shapes = [
@@ -289,6 +322,24 @@ t.test('items of other shapes fail by themselves on REST', async (t) => {
     '/metadata/n',
   ]);
 });
+
+/** Sends a body as it is, by the RPC's path. */
+async function sendRaw(type: string, body: Uint8Array) {
+  const url = `${app.baseUrl}/${AttestationService.typeName}/${batchCreateAttestations.name}`;
+  const headers = { authorization: `Bearer ${owner.key}`, 'content-type': type };
+  const response = await fetch(url, { method: 'POST', headers, body: Buffer.from(body) });
+  const answer = await response.text();
+  const grpcStatus = Number(response.headers.get('grpc-status') ?? /grpc-status: ?(\d+)/i.exec(answer)?.[1]);
+  const { code } = (answer.startsWith('{') ? JSON.parse(answer) : {}) as { code?: string };
+  return { status: response.status, code, grpcStatus };
+}
+
+/** A message in a frame of gRPC: no compression, its length, its bytes. */
+function framed(message: Uint8Array): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
 
 function nested(depth: number): JsonObject {
   return depth === 0 ? {} : { a: nested(depth - 1) };
