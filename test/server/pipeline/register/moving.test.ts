@@ -46,23 +46,25 @@ t.test('fill-register brings a register up to the database, whichever was in use
   t.same(await fill(witness), [ORIGIN], 'with a proof from what it has cosigned');
   t.equal(await sizeIn(witness), 5);
 
-  await t.rejects(fill(stranger), /404 .*: it does not know live\.log\.example\.com/);
+  await t.test('by the CLI, into another witness', async (t) => {
+    const attestLog = ({ url, verifierKeys }: C2spWitness, ...args: string[]) =>
+      runHere(['log', ...args], {
+        env: {
+          DATABASE_URL: databaseUrl,
+          CHECKPOINT_REGISTER: url,
+          CHECKPOINT_REGISTER_KEY: verifierKeys.join(' '),
+        },
+      });
+    const fresh = await startC2spWitness(t, [{ origin: ORIGIN, keys }]);
+    t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +- `), 'it has nothing');
+    t.same(await attestLog(fresh, 'fill-register'), { code: 0, stdout: `restored ${ORIGIN}\n`, stderr: '' });
+    t.same(JSON.parse((await attestLog(fresh, 'fill-register', '--json')).stdout), { filled: [] });
+    t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +5 +ok`));
+    const unwilling = await attestLog(await startC2spWitness(t, []), 'fill-register');
+    t.match(unwilling, { code: 1, stdout: '', stderr: new RegExp(`it does not know ${ORIGIN}`) });
+  });
 
-  const attestLog = ({ url, verifierKeys }: C2spWitness, ...args: string[]) =>
-    runHere(['log', ...args], {
-      env: {
-        DATABASE_URL: databaseUrl,
-        CHECKPOINT_REGISTER: url,
-        CHECKPOINT_REGISTER_KEY: verifierKeys.join(' '),
-      },
-    });
-  const fresh = await startC2spWitness(t, [{ origin: ORIGIN, keys }]);
-  t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +- `), 'it has nothing');
-  t.same(await attestLog(fresh, 'fill-register'), { code: 0, stdout: `restored ${ORIGIN}\n`, stderr: '' });
-  t.same(JSON.parse((await attestLog(fresh, 'fill-register', '--json')).stdout), { filled: [] });
-  t.match((await attestLog(fresh, 'status')).stdout, new RegExp(`${ORIGIN} +5 +5 +5 +ok`));
-  const unwilling = await attestLog(await startC2spWitness(t, []), 'fill-register');
-  t.match(unwilling, { code: 1, stdout: '', stderr: new RegExp(`it does not know ${ORIGIN}`) });
+  await t.rejects(fill(stranger), /404 .*: it does not know live\.log\.example\.com/);
   await pool`UPDATE batch SET registered_at = NULL WHERE tree_size = 5`;
   t.same(await fill(witness), [], 'what is beyond the database stays');
   await pool`UPDATE batch SET root_hash = sha256('') WHERE tree_size = 2`;
