@@ -46,7 +46,7 @@ t.test('fill-register brings a register up to the database, whichever was in use
   t.same(await fill(witness), [ORIGIN], 'with a proof from what it has cosigned');
   t.equal(await sizeIn(witness), 5);
 
-  await t.test('by the CLI, into another witness', async (t) => {
+  await t.test('the CLI fills another witness', async (t) => {
     const attestLog = ({ url, verifierKeys }: C2spWitness, ...args: string[]) =>
       runHere(['log', ...args], {
         env: {
