@@ -1,4 +1,5 @@
 // A process that ships what an export has due, or writes the bytes of a file with the bare SDK, and prints what it took.
+import { hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -75,11 +76,15 @@ async function putFile(client: S3Client, { file, name }: Upload): Promise<void> 
   await client.send(new PutObjectCommand({ Bucket: BUCKET, Key: name, ...body }));
 }
 
-/** Parts as those of an export: of the same size, as many at a time, each with its SHA-256, which the SDK computes. */
+/**
+ * Parts as those of an export: of the same size, as many at a time, each with its SHA-256. The SDK hashes each once more
+ * to sign it, where an export hashes the whole.
+ */
 async function uploadParts(client: S3Client, { file, name }: Upload): Promise<void> {
   const target = { Bucket: BUCKET, Key: name };
-  const checksum = { ChecksumAlgorithm: 'SHA256' } as const;
-  const { UploadId } = await client.send(new CreateMultipartUploadCommand({ ...target, ...checksum }));
+  const { UploadId } = await client.send(
+    new CreateMultipartUploadCommand({ ...target, ChecksumAlgorithm: 'SHA256' }),
+  );
   const handle = await open(file);
   const { size } = await handle.stat();
   const sent: CompletedPart[] = [];
@@ -88,11 +93,10 @@ async function uploadParts(client: S3Client, { file, name }: Upload): Promise<vo
     const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
     for (let part = next++; part * PART_BYTES < size; part = next++) {
       const { bytesRead } = await handle.read(buffer, 0, PART_BYTES, part * PART_BYTES);
-      const body = { PartNumber: part + 1, Body: buffer.subarray(0, bytesRead), ...checksum };
-      const { ETag, ChecksumSHA256 } = await client.send(
-        new UploadPartCommand({ ...target, UploadId, ...body }),
-      );
-      sent[part] = { PartNumber: part + 1, ETag, ChecksumSHA256 };
+      const Body = buffer.subarray(0, bytesRead);
+      const checked = { PartNumber: part + 1, ChecksumSHA256: hash('sha256', Body, 'base64') };
+      const { ETag } = await client.send(new UploadPartCommand({ ...target, UploadId, ...checked, Body }));
+      sent[part] = { ...checked, ETag };
     }
   };
   await Promise.all(Array.from({ length: PARTS_IN_FLIGHT }, work));
