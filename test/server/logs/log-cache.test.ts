@@ -2,7 +2,7 @@ import t from 'tap';
 import { openLogCache } from '../../../src/server/logs/log-cache.js';
 import { startApp } from '../../support/app.js';
 
-t.test('cached rows of a database survive its replacement by another', async (t) => {
+t.test('a replaced database is reported, and cached rows stay', async (t) => {
   const app = await startApp(t);
   const logCache = await openLogCache(app.pool);
   const live = await logCache.getActiveLog(1);

@@ -115,7 +115,7 @@ t.test('a session of a project grants no more than the defaults', async (t) => {
   t.match(await tenant.call(createApiKey, key), { code: 'request.invalid', message: /100 API keys/ });
 });
 
-t.test('calls of other origins are rejected', async (t) => {
+t.test('calls forged outside the page are rejected', async (t) => {
   const tenant = await signedIn(app, one);
   const forged = [
     { 'sec-fetch-site': 'cross-site' },

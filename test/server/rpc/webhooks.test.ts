@@ -183,7 +183,7 @@ t.test('a url that may not be called is rejected, when it is saved and when it i
   );
 });
 
-t.test('an update changes only the fields of its mask', async (t) => {
+t.test('an update changes only the fields that it names', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
     const { id } = await make(owner);
