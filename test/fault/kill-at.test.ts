@@ -68,7 +68,7 @@ const POINTS: [what: string, when: Break, matching: Matching][] = [
   ['a batch is committed', 'before the request arrives', commitOf('INSERT INTO batch ')],
   ['a batch is committed', 'before the answer arrives', commitOf('INSERT INTO batch ')],
   ['a batch is marked as published', 'before the request arrives', statement('SET registered_at')],
-  ['its publication is committed', 'before the answer arrives', commitOf('SET registered_at')],
+  ['a batch is marked as published', 'before the answer arrives', statement('SET registered_at')],
   ['a witness is leased', 'before the answer arrives', statement('SET attempt = attempt + 1')],
   ['evidence is committed', 'before the request arrives', commitOf('INSERT INTO evidence')],
   ['evidence is committed', 'before the answer arrives', commitOf('INSERT INTO evidence')],

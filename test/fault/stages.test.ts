@@ -35,12 +35,12 @@ type Point = { stage: 'seal' | 'witness' | 'settle'; step: string; text: string;
 
 const POINTS: Point[] = [
   { stage: 'seal', step: 'the lock', text: 'pg_try_advisory_xact_lock' },
-  { stage: 'seal', step: 'the tiles', text: 'INSERT INTO tile' },
-  { stage: 'seal', step: 'the batch', text: 'INSERT INTO batch ' },
-  { stage: 'seal', step: 'its contents', text: 'INSERT INTO batch_content' },
+  { stage: 'seal', step: 'the comparison with the register', text: "'ofSize'" },
+  { stage: 'seal', step: 'the leaves', text: 'string_agg(leaf_hash' },
+  { stage: 'seal', step: 'the batch, its tiles and its contents', text: 'INSERT INTO batch ' },
   { stage: 'seal', step: 'the commit of the batch', text: 'COMMIT' },
+  { stage: 'seal', step: 'the comparison before publication', text: "'ofSize'", nth: 2 },
   { stage: 'seal', step: 'the mark of publication', text: 'SET registered_at' },
-  { stage: 'seal', step: 'the commit of publication', text: 'COMMIT', nth: 3 },
   { stage: 'witness', step: 'the lease', text: 'SET attempt = attempt + 1' },
   { stage: 'witness', step: 'the evidence', text: 'INSERT INTO evidence' },
   { stage: 'witness', step: 'the commit of the evidence', text: 'COMMIT' },

@@ -12,12 +12,10 @@ import { extendTiles, readFrom, rightEdgeTiles, rootFromTiles, type Tile } from 
 import { SigningError } from '../keys/signing-error.js';
 import { DONE, type Outcome, retryAfter } from '../queue/outcome.js';
 import type { Sql } from '../store/database/connect.js';
-import { type BatchRow, findNewestBatch, insertBatch, markRegistered } from '../store/log/batches.js';
-import { readLeafHashes, readLogSize } from '../store/log/leaves.js';
+import { type BatchRow, insertBatch, publishBatches } from '../store/log/batches.js';
+import { readGrowth, readLeafHashes } from '../store/log/leaves.js';
 import { getLog, type Log, LogLock } from '../store/log/logs.js';
-import { findTiles, writeTiles } from '../store/log/tiles.js';
-import { getNewestPolicy } from '../store/witnesses/policies.js';
-import { shortenBackoff } from '../store/witnesses/witness-leases.js';
+import { findTiles } from '../store/log/tiles.js';
 import { settleJob, witnessJob } from './jobs/job.js';
 import type { LogPipeline } from './pipeline.js';
 import { checkRegister, compareWithRegister, registerEntry } from './register/register.js';
@@ -37,16 +35,10 @@ export async function seal(pipeline: LogPipeline, logId: number): Promise<Outcom
   const log = await getLog(pipeline.pool, logId);
   if (log.frozenAt !== null)
     return { type: 'giveUp', reason: `log ${log.origin} is frozen: ${log.frozenReason}` };
-  const comparison = await checkRegister(pipeline, log);
-  if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
-  if (comparison.state === 'missing') {
-    const { reason } = comparison;
-    pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
-    return retryAfter(REGISTER_MISSING_MS);
-  }
   const sealed = await pipeline.pool
     .begin((tx) => sealNext(pipeline, tx, log))
     .catch((error: unknown) => retryIfUnsigned(pipeline, log, error));
+  if (sealed === 'inconsistent') return reportInconsistent(pipeline, log);
   await publish(pipeline, log);
   return sealed;
 }
@@ -58,36 +50,58 @@ function retryIfUnsigned(pipeline: LogPipeline, { origin }: Log, error: unknown)
   return retryAfter(KEY_MISSING_MS);
 }
 
-/** Extends the log's tiles to its current size and stores the batch and its checkpoint. */
-async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome> {
+/** Compares the log with the register once more, outside of the transaction, and freezes it if they contradict each other. */
+async function reportInconsistent(pipeline: LogPipeline, log: Log): Promise<Outcome> {
+  const comparison = await checkRegister(pipeline, log);
+  if (comparison.state === 'fork') return { type: 'giveUp', reason: comparison.reason };
+  if (comparison.state === 'consistent') return retryAfter(ANOTHER_SEALER_MS);
+  const { reason } = comparison;
+  pipeline.log.error({ origin: log.origin, reason }, 'nothing is sealed without the checkpoint register');
+  return retryAfter(REGISTER_MISSING_MS);
+}
+
+/**
+ * Extends the log's tiles to its current size and stores the batch and its checkpoint. Does nothing unless the database
+ * that this transaction runs on agrees with the register.
+ */
+async function sealNext(pipeline: LogPipeline, tx: Sql, log: Log): Promise<Outcome | 'inconsistent'> {
   const { batchMaxLeaves } = pipeline.settings;
   const idleMs = Math.ceil(SEALER_IDLE_MS + batchMaxLeaves * HASHING_MS_PER_LEAF);
   const [lock] = await tx<{ held: boolean }[]>`
     SELECT set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true),
            pg_try_advisory_xact_lock(${LogLock.SEAL}, ${log.id}) AS held`;
-  if (!lock?.held || !(await isConsistent(pipeline, tx, log))) return retryAfter(ANOTHER_SEALER_MS);
-  const newest = await findNewestBatch(tx, log.id);
+  if (!lock?.held) return retryAfter(ANOTHER_SEALER_MS);
+  const comparison = await compareWithRegister(tx, pipeline.register, log);
+  if (comparison.state !== 'consistent') return 'inconsistent';
+  const { newest } = comparison;
   const firstIndex = newest?.treeSize ?? 0;
-  const logSize = await readLogSize(tx, log.id);
+  const { logSize, ageMs } = await readGrowth(tx, log.id, firstIndex);
   const treeSize = Math.min(logSize, firstIndex + batchMaxLeaves);
   if (treeSize === firstIndex) return DONE;
-  const waitMs = await msUntilDue(pipeline, tx, newest);
+  const waitMs = msUntilDue(pipeline, ageMs);
   if (waitMs > 0 && treeSize - firstIndex < batchMaxLeaves) return retryAfter(waitMs);
 
-  const oldTiles = await readSealedTiles(tx, log, newest);
-  const leafHashes = await readLeafHashes(tx, log.id, firstIndex, treeSize);
-  const extension = extendTiles({ size: firstIndex, tiles: oldTiles }, leafHashes);
-  await writeTiles(tx, log.id, extension.tiles);
-  await storeBatch(pipeline, tx, log, firstIndex, treeSize, extension.root);
+  const [oldTiles, leafHashes] = await Promise.all([
+    readSealedTiles(tx, log, newest),
+    readLeafHashes(tx, log.id, firstIndex, treeSize),
+  ]);
+  const { tiles, root: rootHash } = extendTiles({ size: firstIndex, tiles: oldTiles }, leafHashes);
+  const note = await signLogCheckpoint(
+    { origin: log.origin, size: treeSize, rootHash },
+    pipeline.signerOf(log),
+  );
+  const { id: logId, environment } = log;
+  await insertBatch(tx, {
+    logId,
+    environment,
+    treeSize,
+    id: pipeline.newBatchId(),
+    firstIndex,
+    rootHash,
+    note,
+    tiles,
+  });
   return logSize > treeSize ? retryAfter(1) : DONE;
-}
-
-/**
- * Whether the database that this transaction runs on still agrees with the register: since it was last asked, another
- * one may have taken its place. If it does not, the next run freezes the log.
- */
-async function isConsistent({ register }: LogPipeline, tx: Sql, log: Log): Promise<boolean> {
-  return (await compareWithRegister(tx, register, log)).state === 'consistent';
 }
 
 /** Reads the tiles on the right edge. Throws if their root is not the newest batch's, so that nothing is signed over them. */
@@ -103,46 +117,14 @@ async function readSealedTiles(tx: Sql, log: Log, newest: BatchRow | undefined):
 }
 
 /** Milliseconds until the batch interval ends, by the database's clock, which may step back. */
-async function msUntilDue(pipeline: LogPipeline, tx: Sql, newest: BatchRow | undefined): Promise<number> {
-  if (newest === undefined) return 0;
-  const [row] = await tx<{ age_ms: number }[]>`
-    SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint AS age_ms
-    FROM batch WHERE log_id = ${newest.logId} AND tree_size = ${newest.treeSize}`;
-  const ageMs = row?.age_ms ?? 0;
-  return ageMs < 0 ? 0 : pipeline.settings.batchIntervalMs - ageMs;
-}
-
-async function storeBatch(
-  pipeline: LogPipeline,
-  tx: Sql,
-  log: Log,
-  firstIndex: number,
-  treeSize: number,
-  rootHash: Uint8Array,
-): Promise<void> {
-  const policy = await getNewestPolicy(tx, log.environment);
-  await insertBatch(tx, {
-    logId: log.id,
-    treeSize,
-    id: pipeline.newBatchId(),
-    firstIndex,
-    rootHash,
-    note: await signLogCheckpoint({ origin: log.origin, size: treeSize, rootHash }, pipeline.signerOf(log)),
-    policyVersion: policy.version,
-    deadlineMs: policy.deadlineMs,
-  });
+function msUntilDue({ settings }: LogPipeline, ageMs: number | null): number {
+  return ageMs === null || ageMs < 0 ? 0 : settings.batchIntervalMs - ageMs;
 }
 
 /** Writes the newest batch's root to the register, publishes every batch up to it and triggers the witnesses. */
 async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
   const newest = await registerNewest(pipeline, log);
-  if (newest === undefined) return;
-  const published = await pipeline.pool.begin(async (tx) => {
-    if (!(await markRegistered(tx, newest))) return false;
-    await shortenBackoff(tx, log.id, LAST_BACKOFF_MS);
-    return true;
-  });
-  if (!published) return;
+  if (newest === undefined || !(await publishBatches(pipeline.pool, newest, LAST_BACKOFF_MS))) return;
   for (const { witness, environments } of pipeline.witnesses) {
     if (environments.includes(log.environment)) pipeline.send(witnessJob(log.id, witness.name));
   }
@@ -158,15 +140,11 @@ async function publish(pipeline: LogPipeline, log: Log): Promise<void> {
  */
 async function registerNewest({ pool, register }: LogPipeline, log: Log): Promise<BatchRow | undefined> {
   for (let tries = 0; tries < REGISTER_TRIES; tries++) {
-    const found = await pool.begin(async (tx) => {
-      const comparison = await compareWithRegister(tx, register, log);
-      const newest = await findNewestBatch(tx, log.id);
-      return { comparison, newest };
-    });
-    const { comparison, newest } = found;
+    const comparison = await compareWithRegister(pool, register, log);
     if (comparison.state !== 'consistent') return undefined;
+    const { entry, newest } = comparison;
     if (newest === undefined || newest.registeredAt !== null) return undefined;
-    if (await register.replace(comparison.entry, registerEntry(pool, log, newest))) return newest;
+    if (await register.replace(entry, registerEntry(pool, log, newest))) return newest;
   }
   return undefined;
 }

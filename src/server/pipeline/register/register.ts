@@ -7,12 +7,7 @@ import { verifyNoteSignature } from '../../../proof/log/checkpoint.js';
 import { noteKey, parseNote } from '../../../proof/log/note.js';
 import type { Logger } from '../../core/logger.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
-import {
-  type BatchRow,
-  findBatchesBySize,
-  findNewestBatch,
-  findNewestPublishedBatch,
-} from '../../store/log/batches.js';
+import { type BatchRow, findStandingBatches } from '../../store/log/batches.js';
 import { freezeLog, type Log } from '../../store/log/logs.js';
 import { proveConsistency } from '../prove-consistency.js';
 
@@ -78,11 +73,11 @@ function keyHashOf({ publicKey }: Log): Uint8Array {
 
 /**
  * The result of comparing the tables with the register. `consistent`: they agree with this entry, or nothing was
- * published yet. `missing`: unknown, because checkpoints were published and the register has no entry, cannot be read, or
- * holds the entry of another log. `fork`: they contradict each other.
+ * published yet; with the newest batch at that moment. `missing`: unknown, because checkpoints were published and the
+ * register has no entry, cannot be read, or holds the entry of another log. `fork`: they contradict each other.
  */
 type Comparison =
-  | { state: 'consistent'; entry: RegisterEntry | undefined }
+  | { state: 'consistent'; entry: RegisterEntry | undefined; newest: BatchRow | undefined }
   | { state: 'missing'; reason: string }
   | { state: 'fork'; reason: string };
 
@@ -94,8 +89,8 @@ export async function compareWithRegister(sql: Sql, register: Register, log: Log
   try {
     const entry = await register.read(log.origin);
     if (entry !== undefined) return await compare(sql, register, log, entry);
-    const published = await findNewestPublishedBatch(sql, log.id);
-    if (published === undefined) return { state: 'consistent', entry };
+    const { newest, published } = await findStandingBatches(sql, log.id, 0);
+    if (published === undefined) return { state: 'consistent', entry, newest };
     const first = await register.read(log.origin);
     if (first !== undefined) return await compare(sql, register, log, first);
   } catch (error) {
@@ -112,7 +107,7 @@ async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEn
   if (!(await isOfLog(entry, log))) {
     return { state: 'missing', reason: otherInstallationReason(register.location(log.origin), log) };
   }
-  const newest = await findNewestBatch(sql, log.id);
+  const { newest, ofSize } = await findStandingBatches(sql, log.id, entry.size);
   if (newest === undefined || newest.treeSize < entry.size) {
     const has = newest?.treeSize ?? 0;
     return {
@@ -120,11 +115,10 @@ async function compare(sql: Sql, register: Register, log: Log, entry: RegisterEn
       reason: `the register has a checkpoint of size ${entry.size}, the database ends at ${has}`,
     };
   }
-  const [sealed] = await findBatchesBySize(sql, [{ logId: log.id, treeSize: entry.size }]);
-  if (sealed === undefined || Buffer.compare(sealed.rootHash, entry.rootHash) !== 0) {
+  if (ofSize === undefined || Buffer.compare(ofSize.rootHash, entry.rootHash) !== 0) {
     return { state: 'fork', reason: `the register has another root at size ${entry.size} than the database` };
   }
-  return { state: 'consistent', entry };
+  return { state: 'consistent', entry, newest };
 }
 
 /** Whether the entry was written by an installation with this log's key. */

@@ -1,5 +1,8 @@
+import type { Tile } from '../../../proof/log/tile.js';
 import type { Sql } from '../database/connect.js';
 import { logsBelow, mostRows } from '../submissions/list-pages.js';
+import { newestPolicy, noPolicy } from '../witnesses/policies.js';
+import { leafTileInsertion, tileInsertion } from './tiles.js';
 
 /** A batch as stored. `status` is a proto BatchStatus number. Not published while `registeredAt` is null. */
 export type BatchRow = {
@@ -38,6 +41,25 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
   return rows[0];
 }
 
+/** Batches of a log at one moment: the newest, the newest published one, and the one that ends at a size. */
+export type StandingBatches = Record<'newest' | 'published' | 'ofSize', BatchRow | undefined>;
+
+/** Finds {@link StandingBatches} in one statement: of several, each could be answered by another database. */
+export async function findStandingBatches(sql: Sql, logId: number, size: number): Promise<StandingBatches> {
+  const rows = await sql<(BatchRow & { place: keyof StandingBatches })[]>`
+    SELECT ${batchColumns(sql)}, found.place FROM (
+      (SELECT 'newest' AS place, log_id, tree_size FROM batch
+       WHERE log_id = ${logId} ORDER BY tree_size DESC LIMIT 1)
+      UNION ALL
+      (SELECT 'published', log_id, tree_size FROM batch
+       WHERE log_id = ${logId} AND registered_at IS NOT NULL ORDER BY tree_size DESC LIMIT 1)
+      UNION ALL
+      SELECT 'ofSize', ${logId}, ${size}::bigint
+    ) found JOIN batch b ON b.log_id = found.log_id AND b.tree_size = found.tree_size`;
+  const at = (place: keyof StandingBatches) => rows.find((row) => row.place === place);
+  return { newest: at('newest'), published: at('published'), ofSize: at('ofSize') };
+}
+
 /** Finds the batches that end at these tree sizes, published or not, in no order. */
 export async function findBatchesBySize(
   sql: Sql,
@@ -50,41 +72,65 @@ export async function findBatchesBySize(
     JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size`;
 }
 
-/** Inserts a sealed batch and the number of its submissions per project and schema. */
-export async function insertBatch(
-  sql: Sql,
-  batch: Omit<BatchRow, 'sealedAt' | 'deadlineAt' | 'registeredAt' | 'status' | 'witnessedAt'> & {
-    deadlineMs: number;
-  },
-): Promise<void> {
-  await sql`
-    INSERT INTO batch (log_id, tree_size, id, first_index, root_hash, note, policy_version, sealed_at, deadline_at)
-    VALUES (${batch.logId}, ${batch.treeSize}, ${batch.id}, ${batch.firstIndex}, ${batch.rootHash}, ${batch.note},
-            ${batch.policyVersion}, clock_timestamp(),
-            clock_timestamp() + ${batch.deadlineMs}::bigint * interval '1 millisecond')`;
-  await sql`
-    INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
-    SELECT ${batch.logId}, ${batch.treeSize}, project_id, schema, count(*), min(log_index), max(log_index)
-    FROM submission
-    WHERE log_id = ${batch.logId} AND log_index >= ${batch.firstIndex} AND log_index < ${batch.treeSize}
-    GROUP BY project_id, schema`;
+/** A sealed batch and the tiles that its tree has added or extended. */
+type NewBatch = Pick<BatchRow, 'logId' | 'treeSize' | 'id' | 'firstIndex' | 'rootHash' | 'note'> & {
+  environment: number;
+  tiles: readonly Tile[];
+};
+
+/**
+ * Inserts a sealed batch, its tiles, and the number of its submissions per project and schema, in one statement. The
+ * newest policy of the environment is that of the batch. Throws if there is none.
+ */
+export async function insertBatch(sql: Sql, batch: NewBatch): Promise<void> {
+  const { logId, treeSize, firstIndex, environment, tiles } = batch;
+  const [ofLeaves, above] = [
+    tiles.filter(({ level }) => level === 0),
+    tiles.filter(({ level }) => level > 0),
+  ];
+  const [{ policies } = { policies: 0 }] = await sql<{ policies: number }[]>`
+    WITH newest AS MATERIALIZED (${newestPolicy(sql, environment)}),
+    leaf_tiles AS (${leafTileInsertion(sql, logId, treeSize, ofLeaves)}),
+    upper_tiles AS (${tileInsertion(sql, logId, above)}),
+    sealed AS (
+      INSERT INTO batch (log_id, tree_size, id, first_index, root_hash, note, policy_version, sealed_at, deadline_at)
+      SELECT ${logId}, ${treeSize}::bigint, ${batch.id}, ${firstIndex}::bigint, ${batch.rootHash}::bytea, ${batch.note},
+             version, clock_timestamp(), clock_timestamp() + "deadlineMs" * interval '1 millisecond'
+      FROM newest),
+    contents AS (
+      INSERT INTO batch_content (log_id, tree_size, project_id, schema, submissions, first_index, last_index)
+      SELECT ${logId}, ${treeSize}::bigint, project_id, schema, count(*), min(log_index), max(log_index)
+      FROM submission
+      WHERE log_id = ${logId} AND log_index >= ${firstIndex} AND log_index < ${treeSize}
+      GROUP BY project_id, schema)
+    SELECT count(*) AS policies FROM newest`;
+  if (policies === 0) throw noPolicy(environment);
 }
 
 /**
- * Marks every batch of the log up to this one as registered, and so published. Marks none if this database lacks the
- * batch itself, by size and root.
+ * Marks every batch of the log up to this one as registered, and so published, and limits the wait of failing witnesses
+ * to `longestMs`: there is a new checkpoint. Does nothing if this database lacks the batch itself, by size and root. One
+ * statement.
  *
  * @returns whether any had not been marked
  */
-export async function markRegistered(
+export async function publishBatches(
   sql: Sql,
   { logId, treeSize, rootHash }: Pick<BatchRow, 'logId' | 'treeSize' | 'rootHash'>,
+  longestMs: number,
 ): Promise<boolean> {
-  const { count } = await sql`
-    UPDATE batch SET registered_at = clock_timestamp()
-    WHERE log_id = ${logId} AND tree_size <= ${treeSize} AND registered_at IS NULL AND EXISTS (
-      SELECT FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize} AND b.root_hash = ${rootHash})`;
-  return count > 0;
+  const [{ published } = { published: 0 }] = await sql<{ published: number }[]>`
+    WITH marked AS (
+      UPDATE batch SET registered_at = clock_timestamp()
+      WHERE log_id = ${logId} AND tree_size <= ${treeSize} AND registered_at IS NULL AND EXISTS (
+        SELECT FROM batch b WHERE b.log_id = ${logId} AND b.tree_size = ${treeSize} AND b.root_hash = ${rootHash})
+      RETURNING tree_size),
+    due AS (
+      UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
+      WHERE log_id = ${logId} AND failures > 0 AND EXISTS (SELECT FROM marked)
+        AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond')
+    SELECT count(*) AS published FROM marked`;
+  return published > 0;
 }
 
 /** Finds a published batch with submissions of the project, by id. */

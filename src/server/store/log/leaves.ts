@@ -7,6 +7,23 @@ export async function readLogSize(sql: Sql, logId: number): Promise<number> {
   return rows[0]?.size ?? 0;
 }
 
+/**
+ * Reads the number of leaves of a log, and how long ago the batch that ends at `treeSize` was sealed, in milliseconds of
+ * the database's clock; null without such a batch.
+ */
+export async function readGrowth(
+  sql: Sql,
+  logId: number,
+  treeSize: number,
+): Promise<{ logSize: number; ageMs: number | null }> {
+  const [row] = await sql<{ logSize: number; ageMs: number | null }[]>`
+    SELECT coalesce(max(log_index) + 1, 0) AS "logSize", (
+      SELECT floor(extract(epoch FROM clock_timestamp() - sealed_at) * 1000)::bigint FROM batch
+      WHERE log_id = ${logId} AND tree_size = ${treeSize}) AS "ageMs"
+    FROM submission WHERE log_id = ${logId}`;
+  return row ?? { logSize: 0, ageMs: null };
+}
+
 /** Reads the leaf hashes of `[first, end)` in order. Throws if any is missing: a log has no gaps. */
 export async function readLeafHashes(
   sql: Sql,

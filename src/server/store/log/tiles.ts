@@ -63,9 +63,14 @@ export const ownTiles = (sql: Sql) => sql`
     AND octet_length(t.nodes) / ${HASH_BYTES}::int = octet_length(t.hashes) / ${HALF_BYTES}::int
   LIMIT 1`;
 
-/** Stores tiles. A stored tile is only replaced by a longer one. */
+/** Stores tiles, see {@link tileInsertion}. */
 export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]): Promise<void> {
-  await sql`
+  await tileInsertion(sql, logId, tiles);
+}
+
+/** The statement that stores tiles. A stored tile is only replaced by a longer one. */
+export function tileInsertion(sql: Sql, logId: number, tiles: readonly Tile[]) {
+  return sql`
     INSERT INTO tile (log_id, level, tile_index, hashes, nodes)
     SELECT ${logId}, * FROM unnest(
       ${tiles.map((t) => t.level)}::smallint[], ${tiles.map((t) => t.index)}::bigint[],
@@ -73,13 +78,36 @@ export async function writeTiles(sql: Sql, logId: number, tiles: readonly Tile[]
         sql,
         tiles.map((t) => t.hashes),
       )},
-      ${byteaArray(
-        sql,
-        tiles.map((t) => tileRow(t.hashes, HALF_HEIGHT)),
-      )})
-    ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes, nodes = excluded.nodes
-    WHERE length(excluded.hashes) > length(tile.hashes)`;
+      ${nodesOf(sql, tiles)})
+    ${insteadOfShorter(sql)}`;
 }
+
+/**
+ * The same for tiles of leaves in a tree of `treeSize`: their hashes are those of the submissions. Sending them would take
+ * the client 1 µs a leaf.
+ */
+export function leafTileInsertion(sql: Sql, logId: number, treeSize: number, tiles: readonly Tile[]) {
+  return sql`
+    INSERT INTO tile (log_id, level, tile_index, hashes, nodes)
+    SELECT ${logId}, 0, p.tile_index, t.hashes, p.nodes
+    FROM unnest(${tiles.map((t) => t.index)}::bigint[], ${nodesOf(sql, tiles)}) AS p(tile_index, nodes)
+    CROSS JOIN LATERAL (
+      SELECT string_agg(s.leaf_hash, ''::bytea ORDER BY s.log_index) AS hashes FROM submission s
+      WHERE s.log_id = ${logId} AND s.log_index >= p.tile_index * ${TILE_WIDTH}::int
+        AND s.log_index < least((p.tile_index + 1) * ${TILE_WIDTH}::int, ${treeSize}::bigint)) t
+    ${insteadOfShorter(sql)}`;
+}
+
+function nodesOf(sql: Sql, tiles: readonly Tile[]) {
+  return byteaArray(
+    sql,
+    tiles.map((t) => tileRow(t.hashes, HALF_HEIGHT)),
+  );
+}
+
+const insteadOfShorter = (sql: Sql) => sql`
+  ON CONFLICT (log_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes, nodes = excluded.nodes
+  WHERE length(excluded.hashes) > length(tile.hashes)`;
 
 /**
  * Stores the nodes of full tiles that an older version wrote without them. Full tiles never change, so nothing waits

@@ -18,14 +18,14 @@ export type Policy = {
 /** A policy and the time it was in force. `validTo` is null while it is. */
 export type DatedPolicy = Policy & { validFrom: Date; validTo: Date | null };
 
-/** Reads the newest policy of an environment. Throws if there is none. */
-export async function getNewestPolicy(sql: Sql, environment: number): Promise<Policy> {
-  const [policy] = await sql<Policy[]>`
-    SELECT environment, version, witnesses, quorums, deadline_ms AS "deadlineMs" FROM policy
-    WHERE environment = ${environment} ORDER BY version DESC LIMIT 1`;
-  if (policy === undefined)
-    throw new Error(`environment ${environment} has no witness policy; start a worker once`);
-  return policy;
+/** The query of an environment's newest policy. */
+export const newestPolicy = (sql: Sql, environment: number) => sql`
+  SELECT environment, version, witnesses, quorums, deadline_ms AS "deadlineMs" FROM policy
+  WHERE environment = ${environment} ORDER BY version DESC LIMIT 1`;
+
+/** The error of an environment without a policy. */
+export function noPolicy(environment: number): Error {
+  return new Error(`environment ${environment} has no witness policy; start a worker once`);
 }
 
 /**

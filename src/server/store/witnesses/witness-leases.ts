@@ -87,14 +87,6 @@ export async function recordWitnessFailure(pool: Pool, failed: WitnessFailure): 
   });
 }
 
-/** Limits the wait of failing witnesses to `longestMs`: there is a new checkpoint. */
-export async function shortenBackoff(sql: Sql, logId: number, longestMs: number): Promise<void> {
-  await sql`
-    UPDATE witness_state SET next_attempt_at = clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'
-    WHERE log_id = ${logId} AND failures > 0
-      AND next_attempt_at > clock_timestamp() + ${longestMs}::bigint * interval '1 millisecond'`;
-}
-
 /** Makes a witness and its pending requests due at once, for every log. */
 export async function makeWitnessDue(sql: Sql, witness: string): Promise<void> {
   await sql`
