@@ -182,7 +182,7 @@ export async function listProjectBatches(sql: Sql, query: BatchQuery): Promise<B
       SELECT DISTINCT c.project_id, c.log_id, c.tree_size FROM batch_content c
       WHERE (c.project_id, c.log_id, c.tree_size) >= (${projectId}, l.log_id, r.first_index + 1)
         AND (c.project_id, c.log_id, c.tree_size) <= (${projectId}, l.log_id, r.end_index)
-      ORDER BY c.project_id DESC, c.log_id DESC, c.tree_size DESC LIMIT ${mostRows(sql, limit)}
+      ORDER BY c.project_id DESC, c.log_id DESC, c.tree_size DESC LIMIT ${sql.unsafe(String(mostRows(limit)))}
     ) c
     CROSS JOIN LATERAL (
       SELECT * FROM batch b WHERE b.log_id = c.log_id AND b.tree_size = c.tree_size AND b.registered_at IS NOT NULL LIMIT 1

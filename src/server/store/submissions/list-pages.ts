@@ -1,5 +1,3 @@
-import type { Sql } from '../database/connect.js';
-
 /** Larger than every log index. */
 const LOG_END = Number.MAX_SAFE_INTEGER;
 
@@ -13,9 +11,9 @@ export function logsBelow(
 }
 
 /**
- * The limit of the rows that a page is chosen from: a usual page and one more, or the largest. A constant: of a
- * parameter the planner expects a tenth of all rows.
+ * The limit of the rows that a page is chosen from: a usual page and one more, or the largest. A constant in
+ * the statement's text: of a parameter the planner expects a tenth of all rows.
  */
-export function mostRows(sql: Sql, limit: number) {
-  return limit <= 51 ? sql`51` : sql`201`;
+export function mostRows(limit: number): number {
+  return limit <= 51 ? 51 : 201;
 }
