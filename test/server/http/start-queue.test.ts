@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
+import { createSendQueue } from '../../../src/server/http/rest/write-response.js';
 import { createStartQueue } from '../../../src/server/http/socket/start-queue.js';
 
 t.test('a turn of the event loop starts so many works, in their order', async (t) => {
@@ -29,4 +30,19 @@ t.test('work that starts work waits for its turn too', async (t) => {
   t.strictSame(started, ['a', 'b']);
   await nextTurn();
   t.strictSame(started, ['a', 'b', 'c']);
+});
+
+t.test('what a turn of the event loop has made is sent at its end, in its order', async (t) => {
+  const send = createSendQueue();
+  const sent: number[] = [];
+  send(() => sent.push(0));
+  send(() => {
+    sent.push(1);
+    send(() => sent.push(2));
+  });
+  t.strictSame(sent, [], 'not at once');
+  await nextTurn();
+  t.strictSame(sent, [0, 1]);
+  await nextTurn();
+  t.strictSame(sent, [0, 1, 2], 'what is made while sending waits for the next end');
 });

@@ -12,7 +12,7 @@ import { readBody } from './body.js';
 import { compressIfAccepted, errorResponse, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
-import { type RestResponse, writeResponse } from './write-response.js';
+import { createSendQueue, type RestResponse, writeResponse } from './write-response.js';
 
 /** What the REST handler depends on. */
 export type RestOptions = {
@@ -59,6 +59,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
   const routes = compileRoutes(options.services);
   const router = createRouter<Route>();
   for (const route of routes) router.add(route.binding.httpMethod, route.binding.template, route);
+  const send = createSendQueue();
   return {
     routes: routes.map(({ binding, method }) => ({
       method: binding.httpMethod,
@@ -71,13 +72,22 @@ export function createRestHandler(options: RestOptions): RestHandler {
       try {
         const found = await respond(options, router, exchange);
         if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
-        writeResponse(exchange.req, exchange.res, await compressIfAccepted(exchange, found));
+        const response = await compressIfAccepted(exchange, found);
+        send(() => writeOrFail(options, exchange, response));
       } catch (error) {
         respondWithError(options, exchange, error);
       }
     },
     refuse: (exchange, error) => respondWithError(options, exchange, error),
   };
+}
+
+function writeOrFail(options: RestOptions, exchange: Exchange, response: RestResponse): void {
+  try {
+    writeResponse(exchange.req, exchange.res, response);
+  } catch (error) {
+    respondWithError(options, exchange, error);
+  }
 }
 
 async function respond(
