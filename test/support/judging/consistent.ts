@@ -12,7 +12,7 @@ import { createTrustRootsReader } from '../../../src/server/rpc/trust-roots.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
 import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
-import { findCoveringEvidence } from '../../../src/server/store/witnesses/witnesses.js';
+import { listCoveringEvidence } from '../../../src/server/store/witnesses/witnesses.js';
 import { inspectLog } from './consistent-log.js';
 
 /** What a client was told by a 201, and under which idempotency key. Artifacts are unique to their requests. */
@@ -120,7 +120,7 @@ async function verifyBundles(
   const problems: string[] = [];
   for (const row of submissions) {
     const log = await logCache.getLog(row.logId);
-    const evidence = await findCoveringEvidence(pool, [{ logId: log.id, treeSize: row.batchTreeSize ?? 0 }]);
+    const evidence = await listCoveringEvidence(pool, [{ logId: log.id, treeSize: row.batchTreeSize ?? 0 }]);
     const landed = ['log', ...evidence.map(({ witness }) => witness)];
     const { required, quorums } = await readPolicy(pool, row);
     const isPartial = row.batchStatus === BatchStatus.PARTIAL;

@@ -12,10 +12,10 @@ import { compileFieldWriter } from '../../json/codec.js';
 import { asFields } from '../../json/field.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
-import { type BatchRow, findBatchesBySize } from '../../store/log/batches.js';
+import type { BatchRow } from '../../store/log/batches.js';
 import type { Log } from '../../store/log/logs.js';
 import { listPolicies, type Policy } from '../../store/witnesses/policies.js';
-import { type Covering, findCoveringEvidence } from '../../store/witnesses/witnesses.js';
+import { type CoveredBatch, type Covering, findCoveredBatches } from '../../store/witnesses/witnesses.js';
 import { type BatchTexts, type BatchValues, batchValues } from './bundle-template.js';
 
 /** What the bundles of a batch share. */
@@ -88,28 +88,18 @@ export function createBatchReader(pool: Pool, clock: () => number) {
   return (log: Log, treeSize: number): Promise<LoadedBatch> => loadBatch(sources, log, treeSize);
 }
 
-/** Look-ups of the tables, batched. */
+/** Look-ups of the tables; those of batches are gathered. */
 type Sources = {
-  findBatch: (key: string) => Promise<BatchRow | undefined>;
-  findEvidence: (key: string) => Promise<Covering[] | undefined>;
+  findBatch: (key: string) => Promise<CoveredBatch | undefined>;
   policies: () => Promise<Policy[]>;
 };
 
 function createSources(pool: Pool, clock: () => number): Sources {
   let policies: { rows: Promise<Policy[]>; untilMs: number } | undefined;
   return {
-    findBatch: createBatchLoader(
-      async (keys) =>
-        new Map((await findBatchesBySize(pool, keys.map(endOf))).map((row) => [keyOf(row), row])),
-      LOADING,
-    ),
-    findEvidence: createBatchLoader(async (keys) => {
-      const found = new Map<string, Covering[]>();
-      for (const piece of await findCoveringEvidence(pool, keys.map(endOf))) {
-        const key = keyOf({ logId: piece.logId, treeSize: piece.batchSize });
-        found.set(key, [...(found.get(key) ?? []), piece]);
-      }
-      return found;
+    findBatch: createBatchLoader(async (keys) => {
+      const found = await findCoveredBatches(pool, keys.map(endOf));
+      return new Map(found.map((covered) => [keyOf(covered.batch), covered]));
     }, LOADING),
     policies: () => {
       if (policies === undefined || clock() >= policies.untilMs) {
@@ -134,21 +124,18 @@ function endOf(key: string) {
 }
 
 async function loadBatch(
-  { findBatch, findEvidence, policies: readPolicies }: Sources,
+  { findBatch, policies: readPolicies }: Sources,
   log: Log,
   treeSize: number,
 ): Promise<LoadedBatch> {
-  const ofSize = (size: number) => keyOf({ logId: log.id, treeSize: size });
-  const [batch, evidence = [], policies] = await Promise.all([
-    findBatch(ofSize(treeSize)),
-    findEvidence(ofSize(treeSize)),
-    readPolicies(),
-  ]);
-  if (batch === undefined) throw new Error(`log ${log.origin} has no batch that ends at ${treeSize}`);
+  const ofSize = (size: number) => findBatch(keyOf({ logId: log.id, treeSize: size }));
+  const [found, policies] = await Promise.all([ofSize(treeSize), readPolicies()]);
+  if (found === undefined) throw new Error(`log ${log.origin} has no batch that ends at ${treeSize}`);
+  const { batch, evidence } = found;
   const later = [...new Set(evidence.map((piece) => piece.treeSize))]
     .filter((size) => size > treeSize)
     .sort((a, b) => a - b);
-  const laterBatches = await Promise.all(later.map((size) => findBatch(ofSize(size))));
+  const laterBatches = await Promise.all(later.map(ofSize));
   const policy = policies.find((p) => p.environment === log.environment && p.version === batch.policyVersion);
   const isComplete =
     batch.status === BatchStatus.WITNESSED &&
@@ -156,7 +143,7 @@ async function loadBatch(
   const prepared = prepareBatch({
     batch,
     logKey: log.publicKey,
-    notes: [batch, ...laterBatches.filter((found) => found !== undefined)].map(({ note }) => note),
+    notes: [batch, ...laterBatches.flatMap((one) => one?.batch ?? [])].map(({ note }) => note),
     witnesses: [logWitness(batch), ...evidence.map(witnessParts)],
   });
   return {

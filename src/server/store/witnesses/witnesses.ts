@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Pool, Sql } from '../database/connect.js';
+import { type BatchRow, batchColumns } from '../log/batches.js';
 
 /** The state of the requests to one witness about one log. */
 export type WitnessState = {
@@ -116,31 +117,55 @@ export async function listCosignatures(sql: Sql, logId: number, treeSize: number
 
 type BatchEnd = { logId: number; treeSize: number };
 
-/** Finds the first evidence of each witness that covers a batch: with the smallest tree size at or after its end. */
-export async function findCoveringEvidence(sql: Sql, batches: readonly BatchEnd[]): Promise<Covering[]> {
-  return sql<Covering[]>`SELECT ${toldColumns(sql)}, e.evidence ${covering(sql, batches)}`;
+/** A batch, and the first evidence of each witness that covers it: with the smallest tree size at or after its end. */
+export type CoveredBatch = { batch: BatchRow; evidence: Covering[] };
+
+/** Finds the batches that end at these tree sizes, published or not, with the evidence that covers them. */
+export async function findCoveredBatches(sql: Sql, batches: readonly BatchEnd[]): Promise<CoveredBatch[]> {
+  const rows = await sql<(BatchRow & { covering: StoredCovering[] | null })[]>`
+    SELECT ${batchColumns(sql)}, c.covering
+    FROM unnest(${batches.map(({ logId }) => logId)}::integer[], ${batches.map(({ treeSize }) => treeSize)}::bigint[])
+      AS p(log_id, tree_size)
+    JOIN batch b ON b.log_id = p.log_id AND b.tree_size = p.tree_size
+    CROSS JOIN LATERAL (
+      SELECT json_agg(json_build_object(
+        'witness', e.witness, 'treeSize', e.tree_size, 'kind', e.kind, 'evidence', encode(e.evidence, 'base64'),
+        'detail', e.detail, 'landedAt', e.landed_at) ORDER BY e.witness) AS covering
+      FROM witness_state w CROSS JOIN LATERAL (${firstEvidence(sql)}) e WHERE w.log_id = b.log_id) c`;
+  return rows.map(({ covering, ...batch }) => ({
+    batch,
+    evidence: (covering ?? []).map((stored) => ({
+      ...stored,
+      logId: batch.logId,
+      batchSize: batch.treeSize,
+      evidence: Buffer.from(stored.evidence, 'base64'),
+      landedAt: new Date(stored.landedAt),
+    })),
+  }));
 }
 
-/** Like `findCoveringEvidence`, without the evidence bytes. */
+/** Evidence as JSON. */
+type StoredCovering = Pick<Covering, 'witness' | 'treeSize' | 'kind' | 'detail'> & {
+  evidence: string;
+  landedAt: string;
+};
+
+/** Lists the evidence that covers batches, as {@link findCoveredBatches} does, without its bytes. */
 export async function listCoveringEvidence(
   sql: Sql,
   batches: readonly BatchEnd[],
 ): Promise<Omit<Covering, 'evidence'>[]> {
-  return sql<Omit<Covering, 'evidence'>[]>`SELECT ${toldColumns(sql)} ${covering(sql, batches)}`;
-}
-
-const toldColumns = (sql: Sql) => sql`
-  e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
-  b.tree_size AS "batchSize"`;
-
-function covering(sql: Sql, batches: readonly BatchEnd[]) {
-  return sql`
+  return sql<Omit<Covering, 'evidence'>[]>`
+    SELECT e.log_id AS "logId", e.witness, e.tree_size AS "treeSize", e.kind, e.detail, e.landed_at AS "landedAt",
+           b.tree_size AS "batchSize"
     FROM unnest(${batches.map(({ logId }) => logId)}::integer[], ${batches.map(({ treeSize }) => treeSize)}::bigint[])
       AS b(log_id, tree_size)
     JOIN witness_state w ON w.log_id = b.log_id
-    CROSS JOIN LATERAL (
-      SELECT * FROM evidence e
-      WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= b.tree_size
-      ORDER BY e.tree_size LIMIT 1) e
+    CROSS JOIN LATERAL (${firstEvidence(sql)}) e
     ORDER BY e.witness`;
 }
+
+/** The first evidence of a witness `w` that covers a batch `b`. */
+const firstEvidence = (sql: Sql) => sql`
+  SELECT * FROM evidence e WHERE e.log_id = w.log_id AND e.witness = w.witness AND e.tree_size >= b.tree_size
+  ORDER BY e.tree_size LIMIT 1`;
