@@ -17,7 +17,7 @@ import {
   readEntries,
 } from './figures.js';
 import { measureFilesEntered } from './files-entered.js';
-import { fillService } from './fill.js';
+import { fillService, openSizes, type ServiceOfSize } from './fill.js';
 import { measureHostile } from './hostile.js';
 import { measureKeyed } from './keyed.js';
 import { explainLists } from './lists.js';
@@ -83,7 +83,8 @@ async function bench(options: Options, hooks: ShutdownHooks): Promise<void> {
   const entry =
     options.compareWith === undefined ? undefined : findEntry(await readEntries(), options.compareWith);
   const services = await startServices(hooks);
-  const deps = { services, generator, options };
+  const serviceOf = openSizes(services, options.rows, hooks);
+  const deps = { services, generator, options, serviceOf };
   const filled = await fillService(services, options.rows);
   console.log(filledLine(options.rows, filled));
   const report: Report = { machine, rows: options.rows, filled, requests: [] };
@@ -113,7 +114,7 @@ async function compareFigures(
   console.log(`recorded ${commit} in test/bench/figures.json`);
 }
 
-type MeasureDeps = Parameters<typeof measureCreate>[0];
+type MeasureDeps = Parameters<typeof measureCreate>[0] & { serviceOf: ServiceOfSize };
 
 /** Measures one thing, adds it to the report, and returns its lines. */
 async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Promise<string> {
@@ -123,7 +124,7 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
       report.seal = await measureSeal(services, options);
       return sealLines(report.seal);
     case 'proofs':
-      report.proofs = await measureProofs(services, options);
+      report.proofs = await measureProofs(deps.serviceOf, options);
       return proofsLines(report.proofs);
     case 'plans':
       report.plans = await explainLists(services);
@@ -163,6 +164,6 @@ async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise
   if (name === 'create') return [await measureCreate(deps)];
   if (name === 'batch') return [await measureBatch(deps)];
   if (name === 'keyed') return [await measureKeyed(deps)];
-  if (name === 'cold') return [await measureCold(deps)];
+  if (name === 'cold') return measureCold(deps, deps.serviceOf);
   return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];
 }

@@ -39,6 +39,8 @@ export type Options = {
   hours: number;
   /** Witnessed submissions that are in the tables before anything is measured. */
   rows: number;
+  /** The same, and the sizes of further logs that `cold` and `proofs` measure. */
+  sizes: readonly number[];
   jsonFile: string | undefined;
   /** The commit, or the start of its id, that figures are compared with; empty for the newest entry. */
   compareWith: string | undefined;
@@ -48,8 +50,6 @@ export type Options = {
   attack: string | undefined;
   /** What is attacked in place of this build: the `main.js` of another. */
   program: string | undefined;
-  /** Leaves of the large log that `cold` makes. */
-  coldRows: number;
   /** Idempotency keys of the large table that `keyed` makes. */
   keys: number;
   /** Only the service and what it is held against, for figures that are compared between commits. */
@@ -62,8 +62,8 @@ export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
                     batch submits many in a call; keyed creates over a new, a small and a large table of keys; processes
                     compares one API process
-                    with two; cold reads more submissions than are kept, in a small and in a large log; proofs makes proofs and bundles that are not kept,
-                    which costs the same in logs of any size; plans prints what Postgres does for lists;
+                    with two; cold reads more submissions than are kept, in logs of several sizes; proofs makes proofs and bundles
+                    that are not kept, without HTTP; plans prints what Postgres does for lists;
                     cadence simulates hours of ten witnesses, and counts the requests to each;
                     hostile runs attacks and prints what they cost; audit reads a log of as many rows;
                     files counts the source files each way enters
@@ -73,8 +73,9 @@ export const HELP = `npm run bench -- [options]
   --rounds <n>      3 by default
   --seconds <s>     of each contender in a round, 3 by default
   --hours <n>       that cadence simulates, 2 by default (1 with --quick)
-  --rows <n>        witnessed submissions in the tables before, 50000 by default; 10000000 takes minutes and 10 GB
-  --cold-rows <n>   those of the larger log that cold reads as well, 1000000 by default
+  --rows <n>        witnessed submissions in the tables before, 50000 by default; 10000000 takes minutes and 10 GB.
+                    Several sizes, separated by commas: cold and proofs measure a log of each in turns, beside the first
+                    (50000,1000000 by default), all else the first
   --compare         measure create, read and bundle only, and print them beside the newest entry of test/bench/figures.json:
                     what changed by more than 5 %, as a share of the bare handler's cost, and how much the rounds differ
   --with <commit>   compare with the entry of that commit instead
@@ -93,7 +94,6 @@ export function readOptions(args: string[]): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       rows: { type: 'string' },
-      'cold-rows': { type: 'string' },
       hours: { type: 'string' },
       json: { type: 'string' },
       compare: { type: 'boolean' },
@@ -109,6 +109,7 @@ export function readOptions(args: string[]): Options | undefined {
   const compared = values.compare === true || values.with !== undefined || values.record === true;
   if (compared && values.only !== undefined)
     throw new Error(`--compare and --record measure ${COMPARED.join(', ')}: leave out --only`);
+  const sizes = readSizes(values.rows, quick ? [20_000, 60_000] : [50_000, 1_000_000]);
   return {
     only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
@@ -118,12 +119,12 @@ export function readOptions(args: string[]): Options | undefined {
     witnessedSeconds: quick ? 4 : 20,
     hours: wholeNumber('hours', values.hours, quick ? 1 : 2),
     deliveries: quick ? 4_000 : 20_000,
-    rows: Math.max(1, wholeNumber('rows', values.rows, quick ? 20_000 : 50_000)),
+    rows: sizes[0] ?? 1,
+    sizes,
     jsonFile: values.json,
     attack: values.attack,
     program: values.program,
     compared,
-    coldRows: wholeNumber('cold-rows', values['cold-rows'], quick ? 60_000 : 1_000_000),
     keys: quick ? 20_000 : 300_000,
     compareWith: values.compare || values.with !== undefined ? (values.with ?? '') : undefined,
     record: values.record === true,
@@ -135,6 +136,11 @@ function measureName(name: string): MeasureName {
   const found = MEASURES.find((measure) => measure === name);
   if (found === undefined) throw new Error(`there is no measure ${name}; there are ${MEASURES.join(', ')}`);
   return found;
+}
+
+function readSizes(text: string | undefined, otherwise: readonly number[]): readonly number[] {
+  const sizes = text?.split(',').map((size) => Math.max(1, wholeNumber('rows', size, 1))) ?? otherwise;
+  return [...new Set(sizes)];
 }
 
 function wholeNumber(name: string, text: string | undefined, otherwise: number): number {

@@ -36,7 +36,7 @@ export type Report = {
   /** What sealing them took. */
   filled: SealResult;
   requests: Measurement[];
-  proofs?: ProofsMeasurement;
+  proofs?: ProofsMeasurement[];
   plans?: ListPlan[];
   seal?: SealMeasurement;
   witnessed?: WitnessedMeasurement;
@@ -139,11 +139,28 @@ export function exportsLines({ rows, bytes, summaries, grownMib }: ExportsMeasur
   return `\nexports, a batch of ${size}\n${table([columns, ...lines])}\ngrown by ${whole(grownMib)} MiB above idle`;
 }
 
-export function proofsLines({ leaves, row, proof, bundle }: ProofsMeasurement): string {
-  const rows = Object.entries({ row, 'row and inclusion proof': proof, 'row and bundle': bundle }).map(
-    ([name, cost]) => [name, fixed(cost.cpuMicros), fixed(cost.postgresMicros)],
-  );
-  return `\nproofs in a log of ${leaves} leaves\n${table([['', 'CPU µs each', 'Postgres'], ...rows])}`;
+/** Of each size this process and Postgres, and what the bundle takes in all beside the first size. */
+export function proofsLines(measured: readonly ProofsMeasurement[]): string {
+  const both = ({ bundle }: ProofsMeasurement) => bundle.cpuMicros + bundle.postgresMicros;
+  const [first] = measured;
+  const rows = measured.map((of) => [
+    whole(of.leaves),
+    ...[of.row, of.proof, of.bundle].flatMap((cost) => [fixed(cost.cpuMicros), fixed(cost.postgresMicros)]),
+    fixed(both(of)),
+    first === undefined ? '-' : (both(of) / both(first)).toFixed(2),
+  ]);
+  const columns = [
+    'leaves',
+    'row',
+    'Postgres',
+    'and proof',
+    'Postgres',
+    'and bundle',
+    'Postgres',
+    'all',
+    'of first',
+  ];
+  return `\nproofs that are not kept, CPU µs each\n${table([columns, ...rows])}`;
 }
 
 /** How often each witness was called in the simulated time. */
