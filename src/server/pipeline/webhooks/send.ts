@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { readRetryAfter } from '../../net/retry-after.js';
-import { createExchanges, type Exchanges } from './exchange.js';
-import { acceptingContinue } from './interim-responses.js';
-import { requestHeaders } from './request-headers.js';
+import { acceptingContinue, createExchanges, type Exchanges } from './exchange.js';
+import { requestHeaders } from './sign.js';
 
 /** A delivery to send; `keys` are the HMAC keys that sign it, `atMs` is the time that they sign, since 1970. */
 export type WebhookRequest = {

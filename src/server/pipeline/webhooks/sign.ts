@@ -3,6 +3,11 @@ import { createHmac } from 'node:crypto';
 /** The signed content: event id, send time in Unix seconds, and the exact body. */
 type Signed = { id: string; timestamp: number; body: string };
 
+/** What a delivery's request is signed for, and when: Unix milliseconds. */
+type Sent = { id: string; atMs: number };
+
+const FIXED = { 'content-type': 'application/json', 'user-agent': 'attestation-service/1 (webhooks)' };
+
 const PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 24;
 const MAX_KEY_BYTES = 64;
@@ -33,8 +38,26 @@ export function signatureHeaders(keys: readonly Uint8Array[], signed: Signed): R
   });
 }
 
+/** The headers of a delivery's request, signed with each of the HMAC keys. */
+export function requestHeaders(
+  keys: readonly Uint8Array[],
+  { id, atMs, body }: Sent & { body: string },
+): Record<string, string> {
+  return { ...FIXED, ...signatureHeaders(keys, { id, timestamp: toSeconds(atMs), body }) };
+}
+
+/** The headers of a request that was sent, in order, with `…` in the place of each signature. */
+export function shownHeaders({ id, atMs }: Sent): { name: string; value: string }[] {
+  const headers = { ...FIXED, ...unsignedHeaders({ id, timestamp: toSeconds(atMs) }) };
+  return Object.entries(headers).map(([name, value]) => ({ name, value }));
+}
+
+function toSeconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
 /** The same headers with `…` in the place of the signatures, which a receiver would accept again with the body. */
-export function unsignedHeaders(signed: Omit<Signed, 'body'>): Record<string, string> {
+function unsignedHeaders(signed: Omit<Signed, 'body'>): Record<string, string> {
   return headersOf(signed, { own: ['…'], standard: ['…'] });
 }
 

@@ -10,7 +10,7 @@ import {
   WebhookSchema,
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { eventOf } from '../../pipeline/webhooks/event.js';
-import { shownHeaders } from '../../pipeline/webhooks/request-headers.js';
+import { shownHeaders } from '../../pipeline/webhooks/sign.js';
 import type { AttemptRow } from '../../store/webhooks/webhook-attempts.js';
 import type { DeliveryRow } from '../../store/webhooks/webhook-deliveries.js';
 import type { WebhookRow } from '../../store/webhooks/webhooks.js';
