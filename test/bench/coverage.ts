@@ -47,14 +47,23 @@ export async function openCoverage(port: number): Promise<CoverageSession> {
   };
 }
 
-/** Runs a Node script to its end and returns the files that it entered. */
-export async function runCovered(args: readonly string[]): Promise<Set<string>> {
+/** The files that a process entered from its start, and those it entered after it called `takeCoverage` of node:v8. */
+export type CoveredRun = { all: Set<string>; onceUp: Set<string> };
+
+/** Runs a Node script to its end, which calls `takeCoverage` once, and returns the files that it entered. */
+export async function runCovered(args: readonly string[]): Promise<CoveredRun> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-coverage-'));
   try {
     await run(process.execPath, args, { NODE_V8_COVERAGE: dir });
     const names = await readdir(dir);
-    const reports = await Promise.all(names.map((name) => readFile(join(dir, name), 'utf8')));
-    return new Set(reports.flatMap((text) => [...filesEntered(JSON.parse(text) as Coverage)]));
+    // coverage-<process>-<time>-<number of the report>.json
+    const numbered = names.map((name) => ({ name, number: Number(/-(\d+)\.json$/.exec(name)?.[1]) }));
+    const reports = await Promise.all(
+      numbered
+        .sort((a, b) => a.number - b.number)
+        .map(async ({ name }) => filesEntered(JSON.parse(await readFile(join(dir, name), 'utf8')))),
+    );
+    return { all: new Set(reports.flatMap((files) => [...files])), onceUp: reports.at(-1) ?? new Set() };
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

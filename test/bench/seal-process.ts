@@ -1,6 +1,7 @@
 // A process that seals whatever a database's live log has, or hashes a tree of as many leaves, and prints what it took.
 import { hash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { takeCoverage } from 'node:v8';
 import { ulid } from 'ulid';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
@@ -47,6 +48,8 @@ async function sealAll(task: Exclude<SealTask, { hash: number }>): Promise<SealR
     send: () => {},
   };
   const leaves = (await readLogSize(pool, logId)) - (sealed?.size ?? 0);
+  // Of a process that is up, for `--only files`.
+  takeCoverage();
   const measured = await measure(leaves, async () => {
     for (;;) {
       const outcome = await seal(pipeline, logId);

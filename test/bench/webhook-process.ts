@@ -2,9 +2,11 @@
 // the rows of deliveries, and prints what it took.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { takeCoverage } from 'node:v8';
 import { Agent } from 'undici';
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
+import type { Webhooks } from '../../src/server/pipeline/pipeline.js';
 import { deliver } from '../../src/server/pipeline/webhooks/deliver.js';
 import { signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
 import { openWebhooks } from '../../src/server/process/webhook-sending.js';
@@ -79,6 +81,7 @@ async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<voi
     log: createLogger({ level: 'warn', fd: 2 }),
     observeAttempts: () => {},
   });
+  if (wanted.kind === 'send') await beUp(webhooks);
   const sendAll = async (id: string) => {
     for (let outcome = await deliver({ webhooks }, id); outcome.type === 'retry'; ) {
       await delay(outcome.delayMs);
@@ -94,4 +97,10 @@ async function work(wanted: Exclude<WebhookTask, { kind: 'bare' }>): Promise<voi
     }
   };
   await Promise.all(wanted.webhookIds.map(wanted.kind === 'send' ? sendAll : claimAll));
+}
+
+/** Opens the connections to the database, so that `--only files` counts a delivery of a process that is up. */
+async function beUp({ pool }: Webhooks): Promise<void> {
+  await Promise.all(Array.from({ length: pool.options.max }, () => pool`SELECT pg_sleep(0.05)`));
+  takeCoverage();
 }
