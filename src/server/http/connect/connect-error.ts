@@ -6,7 +6,7 @@ import {
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
-import type { Code, ConnectError } from '@connectrpc/connect';
+import { Code, type ConnectError } from '@connectrpc/connect';
 import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from '../../../../gen/attestation/v1/errors_pb.js';
 import {
   BadRequestSchema,
@@ -17,6 +17,7 @@ import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
+import { invalidRequest } from '../../json/problems.js';
 
 /** The status of a failed call, as Connect, gRPC and gRPC-Web carry it. */
 export type RpcStatus = {
@@ -38,14 +39,37 @@ export function rpcStatus(
   error: ApiError,
   requestId: string,
   responseHeaders: ReadonlyMap<string, string>,
-  grpcCode: Code = errorRules(error.code).grpcCode,
 ): RpcStatus {
   return {
-    code: grpcCode,
+    code: grpcCodeOf(error),
     message: boundMessage(error.message),
     details: errorDetails(error, requestId),
     metadata: { ...Object.fromEntries(responseHeaders), ...error.headers, 'x-request-id': requestId },
   };
+}
+
+/** `request.invalid` for a frame that breaks the protocol, with the status that gRPC's documents give it. */
+export class FrameError extends ApiError {
+  constructor(
+    reason: string,
+    readonly grpcCode: Code,
+  ) {
+    const { code, message, details } = unreadable(reason);
+    super(code, message, details);
+  }
+}
+
+/** The error of bytes that are no message. */
+export function unreadable(reason: string): ApiError {
+  return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
+}
+
+/** The status of an error's code, except where gRPC has another one. */
+function grpcCodeOf(error: ApiError): Code {
+  if (error instanceof FrameError) return error.grpcCode;
+  // gRPC's compression.md, for an encoding that the server does not know.
+  if (error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE) return Code.Unimplemented;
+  return errorRules(error.code).grpcCode;
 }
 
 /** The status of an error that has none of our codes. */

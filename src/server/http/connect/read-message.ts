@@ -2,13 +2,14 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { create, type DescMessage, fromBinary, fromJson, type Message } from '@bufbuild/protobuf';
 import { base64Decode } from '@bufbuild/protobuf/wire';
+import { Code } from '@connectrpc/connect';
 import type { Call } from '../../core/call.js';
 import type { Bound } from '../../json/bound.js';
-import { invalidRequest } from '../../json/problems.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
 import type { ReadItems } from '../call/batch-items.js';
 import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
 import type { NodeRequest } from '../socket/requests.js';
+import { FrameError, unreadable } from './connect-error.js';
 import { COMPRESSED_FLAG, HEAD_BYTES } from './envelope.js';
 import type { MessageFormat } from './message-format.js';
 
@@ -47,7 +48,7 @@ export async function readBodyMessage(
   const { bytes, isCompressed } = format.isEnveloped
     ? openEnvelope(body, maxBytes)
     : { bytes: body, isCompressed: isGzip };
-  if (isCompressed && !isGzip) throw unreadable('its compression is not named');
+  if (isCompressed && !isGzip) throw unnamedCompression();
   const plain = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
   if (isCompressed) hold(plain.length);
   if (rules.readItems === undefined) return { message: parseMessage(plain, format, rules), isGzip };
@@ -82,10 +83,19 @@ function openEnvelope(body: Uint8Array, maxBytes: number): { bytes: Uint8Array; 
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   const length = body.length < HEAD_BYTES ? undefined : view.getUint32(1);
   if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
-  if (length !== bytes.length) {
-    throw unreadable('it is not one message and its length');
-  }
+  if (body.length === 0 || (length !== undefined && length < bytes.length)) throw notOneMessage();
+  if (length !== bytes.length) throw unreadable('it is not one message and its length');
   return { bytes, isCompressed: (view.getUint8(0) & COMPRESSED_FLAG) !== 0 };
+}
+
+/** gRPC's statuscodes.md: the number of messages is not what the method takes. */
+function notOneMessage(): FrameError {
+  return new FrameError('it is not one message and its length', Code.Unimplemented);
+}
+
+/** gRPC's compression.md: a message with the flag, and no encoding in the headers. */
+export function unnamedCompression(): FrameError {
+  return new FrameError('its compression is not named', Code.Internal);
 }
 
 /** Decompresses; throws `request.too_large` as soon as there are more than `maxBytes`. */
@@ -125,9 +135,4 @@ function decode(text: string): Uint8Array {
   } catch {
     throw unreadable('the message is not base64');
   }
-}
-
-/** The error of bytes that are no message. */
-export function unreadable(reason: string): Error {
-  return invalidRequest([{ path: '', message: `cannot be read: ${reason}` }]);
 }

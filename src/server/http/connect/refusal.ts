@@ -1,4 +1,4 @@
-import { Code, ConnectError } from '@connectrpc/connect';
+import { ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
@@ -19,10 +19,7 @@ export function refusalResponse(
   responseHeaders: ReadonlyMap<string, string> = NO_HEADERS,
 ): RpcResponse {
   record.error = error.code;
-  // gRPC wants `unimplemented` for an encoding it does not know, which is not the catalogue's code for it.
-  const isUnknownEncoding = error.code === ErrorCode.REQUEST_UNSUPPORTED_MEDIA_TYPE;
-  const code = isUnknownEncoding ? Code.Unimplemented : undefined;
-  return statusResponse(record, rpcStatus(error, record.requestId, responseHeaders, code));
+  return statusResponse(record, rpcStatus(error, record.requestId, responseHeaders));
 }
 
 /** The status in the form of the request's protocol. */

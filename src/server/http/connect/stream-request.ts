@@ -3,8 +3,9 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
 import { tooLarge } from '../socket/read-body.js';
 import type { NodeRequest, NodeResponse } from '../socket/requests.js';
+import { unreadable } from './connect-error.js';
 import { COMPRESSED_FLAG, HEAD_BYTES } from './envelope.js';
-import { unreadable } from './read-message.js';
+import { unnamedCompression } from './read-message.js';
 import type { StreamResponse } from './stream-response.js';
 
 type Conversation = {
@@ -76,7 +77,7 @@ function takeFrame(bytes: Buffer, maxBytes: number): { message: Buffer; rest: Bu
   if (bytes.length < HEAD_BYTES) return undefined;
   const length = bytes.readUInt32BE(1);
   if (length > maxBytes) throw tooLarge(maxBytes);
-  if (((bytes[0] as number) & COMPRESSED_FLAG) !== 0) throw unreadable('its compression is not named');
+  if (((bytes[0] as number) & COMPRESSED_FLAG) !== 0) throw unnamedCompression();
   const end = HEAD_BYTES + length;
   if (bytes.length < end) return undefined;
   return {
