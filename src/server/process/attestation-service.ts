@@ -17,6 +17,7 @@ import type { SchemaRegistry } from '../schema/registry.js';
 import { receiptSigners } from '../signing/receipt-signers.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
+import { createKnownBatches } from '../store/submissions/listed-batches.js';
 import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
 import type { Sequencers } from './sequencers.js';
 
@@ -69,6 +70,7 @@ export function attestationService(
   const handlers = attestationHandlers({
     ...shared,
     listPool,
+    knownBatches: createKnownBatches(),
     logCache,
     pool,
     tiles: createProofTiles(pool),

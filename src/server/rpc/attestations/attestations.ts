@@ -19,6 +19,7 @@ import { compileSplicingWriter } from '../../json/codec.js';
 import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
+import type { KnownBatches } from '../../store/submissions/listed-batches.js';
 import { listSubmissions } from '../../store/submissions/submission-lists.js';
 import type { Cursors } from '../cursor.js';
 import { pageReader } from '../list-page.js';
@@ -36,6 +37,7 @@ export type AttestationDeps = BatchCreateDeps &
   ChangeDeps &
   ReceiptDeps & {
     listPool: Pool;
+    knownBatches: KnownBatches;
     logCache: LogCache;
     reader: SubmissionReader;
     cursors: Cursors;
@@ -126,7 +128,7 @@ async function listAttestations(
       const before = position && { logId: Number(position[0]), logIndex: Number(position[1]) };
       const logIds = await deps.logCache.logIds(environment);
       const query = { projectId, logIds, artifactSha256, ...filters, before, limit };
-      const page = await listSubmissions(deps.listPool, query);
+      const page = await listSubmissions(deps.listPool, query, deps.knownBatches);
       return { ...page, stoppedAt: page.stoppedAt && positionOf(page.stoppedAt) };
     },
     positionOf,

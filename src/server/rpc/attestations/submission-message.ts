@@ -13,7 +13,7 @@ import { toHex } from '../../../proof/bytes/encoding.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { compileFieldWriter, compileSplicingWriter } from '../../json/codec.js';
 import { asFields } from '../../json/field.js';
-import type { ListedSubmission } from '../../store/submissions/submission-lists.js';
+import type { ListedSubmission } from '../../store/submissions/listed-lines.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */

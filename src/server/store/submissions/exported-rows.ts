@@ -1,5 +1,5 @@
 import type { Sql } from '../database/connect.js';
-import { type ListedSubmission, unixMs } from './submission-lists.js';
+import type { ListedSubmission } from './listed-lines.js';
 import type { SubmissionRow } from './submissions.js';
 
 /**
@@ -43,4 +43,9 @@ export async function listExportedRows(
       AND s.log_index >= ${firstIndex} AND s.log_index < ${endIndex}
       ${schema === null ? sql`` : sql`AND s.schema = ${schema}`}
     ORDER BY s.log_index LIMIT ${limit}`;
+}
+
+/** A time as Unix milliseconds. */
+function unixMs(sql: Sql, time: ReturnType<Sql>) {
+  return sql`floor(extract(epoch FROM ${time}) * 1000)::bigint`;
 }

@@ -47,7 +47,7 @@ const submissionColumns = (sql: Sql) => sql`
   coalesce((SELECT c.changes FROM metadata_change c WHERE c.project_id = s.project_id), 0) AS "projectChanges"`;
 
 /** Joins the published batch `b` that contains a submission `s`: the first that ends behind its index. */
-export const WITH_BATCH = `
+const withBatch = (sql: Sql) => sql`
   LEFT JOIN LATERAL (
     SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
   ) b ON b.registered_at IS NOT NULL`;
@@ -55,7 +55,7 @@ export const WITH_BATCH = `
 /** Finds submissions by id, of any project, in no order. */
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
-    SELECT ${submissionColumns(sql)} FROM submission s ${sql.unsafe(WITH_BATCH)} WHERE s.id = ANY(${[...ids]})`;
+    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
 /** Counts the metadata changes of projects. Omits projects without a change. */
