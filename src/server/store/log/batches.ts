@@ -42,7 +42,7 @@ export async function findNewestPublishedBatch(sql: Sql, logId: number): Promise
 }
 
 /** Batches of a log at one moment: the newest, the newest published one, and the one that ends at a size. */
-export type StandingBatches = Record<'newest' | 'published' | 'ofSize', BatchRow | undefined>;
+type StandingBatches = Record<'newest' | 'published' | 'ofSize', BatchRow | undefined>;
 
 /** Finds {@link StandingBatches} in one statement: of several, each could be answered by another database. */
 export async function findStandingBatches(sql: Sql, logId: number, size: number): Promise<StandingBatches> {

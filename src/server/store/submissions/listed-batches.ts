@@ -24,7 +24,7 @@ export type KnownBatches = {
 };
 
 /** Of the proto's SubmissionStatus and BatchStatus alike. */
-export const { WITNESSED } = BatchStatus;
+export const WITNESSED = BatchStatus.WITNESSED;
 /** Those of some hours, of a log that has one each second: 200 bytes each. A log that has more starts anew. */
 const MAX_KNOWN = 20_000;
 
