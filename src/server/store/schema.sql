@@ -921,7 +921,13 @@ Locks: the advisory lock of each key (64 bits, a hash of API key id and key), tr
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
  RETURNS SETOF webhook_delivery
  LANGUAGE plpgsql
+ ROWS 32
  SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -1254,6 +1260,52 @@ BEGIN
 END $function$;
 COMMENT ON FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[]) IS 'Last step of append_submissions: records the idempotency keys of the rows without an outcome, in place of expired records.
 Locks: the rows that it writes. The caller holds their advisory locks (claim_idempotency_keys).';
+
+CREATE OR REPLACE FUNCTION record_webhook_attempts(p_attempts json, p_pending smallint, p_delivered smallint)
+ RETURNS TABLE(id text, lease bigint, failing_ms double precision)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH made AS (
+    SELECT * FROM json_to_recordset(p_attempts)
+    AS a(webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer,
+         status_code smallint, error text, answer text, url text, status smallint, retry_ms bigint)),
+  kept AS (
+    INSERT INTO webhook_attempt
+    SELECT delivery_id, number, at, duration_ms, status_code, error, answer, url FROM made ON CONFLICT DO NOTHING),
+  moved AS (
+    -- The status is a parameter, so that no plan reads the index of pending deliveries.
+    UPDATE webhook_delivery d SET
+      status = m.status,
+      step = CASE WHEN m.status = p_delivered THEN d.step ELSE d.step + 1 END,
+      delivered_at = CASE WHEN m.status = p_delivered THEN clock_timestamp() END,
+      next_attempt_at = CASE WHEN m.retry_ms IS NULL THEN d.next_attempt_at
+                             ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
+    FROM made m
+    WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = p_pending
+    RETURNING d.webhook_id, m.lease, d.status, d.transition),
+  health AS (
+    SELECT webhook_id, lease, bool_or(status = p_delivered) AS any_delivered,
+      bool_or(status <> p_delivered) AS any_failed
+    FROM moved WHERE transition IS NOT NULL GROUP BY webhook_id, lease),
+  locked AS (
+    SELECT w.id, h.any_delivered, h.any_failed FROM webhook w JOIN health h ON h.webhook_id = w.id AND h.lease = w.lease
+    WHERE h.any_failed OR w.failing_since IS NOT NULL ORDER BY w.id FOR UPDATE OF w)
+  UPDATE webhook w
+  SET failing_since = CASE WHEN l.any_delivered THEN NULL ELSE coalesce(w.failing_since, clock_timestamp()) END
+  FROM locked l WHERE w.id = l.id
+  RETURNING w.id, w.lease,
+    coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::double precision;
+END $function$;
+COMMENT ON FUNCTION record_webhook_attempts(p_attempts json, p_pending smallint, p_delivered smallint) IS 'Records attempts, the status of their deliveries, and whether their subscriptions are failing. An attempt that is not the newest of its delivery is stored and changes nothing else. Tests, and attempts under an earlier lease, do not count for the endpoint''s health. Returns the subscriptions with a failure, or that had been failing, and for how long they have been without a success.
+Locks: the deliveries, in the order of p_attempts, then the subscriptions, in ascending order of id.';
 
 CREATE OR REPLACE FUNCTION refuse_change()
  RETURNS trigger

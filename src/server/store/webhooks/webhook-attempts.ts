@@ -44,34 +44,8 @@ export async function recordAttempts(
 ): Promise<FailingWebhook[]> {
   const rows = JSON.stringify(attempts.map(toJson));
   return sql<FailingWebhook[]>`
-    WITH made AS (
-      SELECT * FROM json_to_recordset(${rows}::text::json)
-      AS a(webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer, status_code smallint,
-           error text, answer text, url text, status smallint, retry_ms bigint)),
-    kept AS (
-      INSERT INTO webhook_attempt
-      SELECT delivery_id, number, at, duration_ms, status_code, error, answer, url FROM made ON CONFLICT DO NOTHING),
-    moved AS (
-      UPDATE webhook_delivery d SET
-        status = m.status,
-        step = CASE WHEN m.status = ${DELIVERED} THEN d.step ELSE d.step + 1 END,
-        delivered_at = CASE WHEN m.status = ${DELIVERED} THEN clock_timestamp() END,
-        next_attempt_at = CASE WHEN m.retry_ms IS NULL THEN d.next_attempt_at
-                               ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
-      FROM made m
-      WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = ${PENDING}
-      RETURNING d.webhook_id, m.lease, d.status, d.transition),
-    health AS (
-      SELECT webhook_id, lease, bool_or(status = ${DELIVERED}) AS any_delivered,
-        bool_or(status <> ${DELIVERED}) AS any_failed
-      FROM moved WHERE transition IS NOT NULL GROUP BY webhook_id, lease),
-    locked AS (
-      SELECT w.id, h.any_delivered, h.any_failed FROM webhook w JOIN health h ON h.webhook_id = w.id AND h.lease = w.lease
-      WHERE h.any_failed OR w.failing_since IS NOT NULL ORDER BY w.id FOR UPDATE OF w)
-    UPDATE webhook w
-    SET failing_since = CASE WHEN l.any_delivered THEN NULL ELSE coalesce(w.failing_since, clock_timestamp()) END
-    FROM locked l WHERE w.id = l.id
-    RETURNING w.id, w.lease, coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::float8 AS "failingMs"`;
+    SELECT id, lease, failing_ms AS "failingMs"
+    FROM record_webhook_attempts(${rows}::text::json, ${PENDING}::smallint, ${DELIVERED}::smallint)`;
 }
 
 /** One JSON text takes the driver far less time than ten arrays. */
