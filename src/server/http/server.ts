@@ -11,7 +11,7 @@ import { createInterceptors, type InterceptorDeps } from './call/interceptors.js
 import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
 import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
-import { refuseUnknownRpc, wantsGrpc } from './connect/refusal.js';
+import { refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
 import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
 import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
@@ -77,7 +77,7 @@ export function createServer(deps: ServerDeps): ApiServer {
   const closing = new AbortController();
   const app = createApp({
     ...shared,
-    notFound: (record) => (wantsGrpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
+    notFound: (record) => (wantsRpc(record) ? refuseUnknownRpc(record) : void rest.handle(record)),
   });
   const rpcs = createUnaryRpcs(shared);
   const publicRpcs = createPublicRpcs({ ...shared, rpcs: deps.moreRpcs ?? [], closing: closing.signal });

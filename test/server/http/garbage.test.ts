@@ -124,21 +124,22 @@ t.test('garbage on gRPC and gRPC-Web is rejected in the form of every error', as
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());
   const good = enveloped(0, Buffer.from([0x0a, 0x01, 0x61]));
-  for (const [what, body, code, headers] of [
-    ['nothing', Buffer.alloc(0), 'request.invalid', {}],
-    ['half an envelope', good.subarray(0, 6), 'request.invalid', {}],
-    ['two messages', Buffer.concat([good, good]), 'request.invalid', {}],
-    ['broken proto', enveloped(0, Buffer.from([0x0a, 0xff])), 'request.invalid', {}],
-    ['a length of 4 GiB', Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), 'request.too_large', {}],
-    ['compressed without saying how', enveloped(1, gzipSync('')), 'request.invalid', {}],
-    ['unknown compression', good, 'request.unsupported_media_type', { 'grpc-encoding': 'zip' }],
+  for (const [what, body, code, headers, status] of [
+    ['nothing', Buffer.alloc(0), 'request.invalid', {}, 12],
+    ['half an envelope', good.subarray(0, 6), 'request.invalid', {}, 3],
+    ['two messages', Buffer.concat([good, good]), 'request.invalid', {}, 12],
+    ['broken proto', enveloped(0, Buffer.from([0x0a, 0xff])), 'request.invalid', {}, 3],
+    ['a length of 4 GiB', Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), 'request.too_large', {}, 8],
+    ['compressed without saying how', enveloped(1, gzipSync('')), 'request.invalid', {}, 13],
+    ['unknown compression', good, 'request.unsupported_media_type', { 'grpc-encoding': 'zip' }, 12],
     [
       'garbage for gzip',
       enveloped(1, Buffer.from('nothing')),
       'request.invalid',
       { 'grpc-encoding': 'gzip' },
+      3,
     ],
-    ['a gzip bomb', enveloped(1, BOMB), 'request.too_large', { 'grpc-encoding': 'gzip' }],
+    ['a gzip bomb', enveloped(1, BOMB), 'request.too_large', { 'grpc-encoding': 'gzip' }, 8],
   ] as const) {
     for (const type of ['application/grpc', 'application/grpc-web+proto']) {
       const path = '/attestation.v1.BatchService/GetBatch';
@@ -156,10 +157,11 @@ t.test('garbage on gRPC and gRPC-Web is rejected in the form of every error', as
       stream.end(body);
       let text = '';
       for await (const chunk of stream.setEncoding('latin1')) text += chunk;
-      const status = type === 'application/grpc' ? JSON.stringify(trailers) : text;
-      const details = /grpc-status-details-bin"?: ?"?([\w+/=-]+)/.exec(status)?.[1] ?? '';
+      const end = type === 'application/grpc' ? JSON.stringify(trailers) : text;
+      const details = /grpc-status-details-bin"?: ?"?([\w+/=-]+)/.exec(end)?.[1] ?? '';
       const told = Buffer.from(details, 'base64').toString('latin1');
       t.match(told, code, `${what} on ${type}`);
+      t.match(end, new RegExp(`grpc-status"?: ?"?${status}\\b`), `${what} on ${type}`);
       if (code === 'request.invalid') t.match(told, 'errors', 'with what is wrong');
     }
   }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
@@ -6,9 +7,10 @@ import { writeError } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { type RpcStatus, rpcStatus } from './connect-error.js';
 import { grpcTrailers, webTrailers } from './grpc-status.js';
-import { protocolOf } from './message-format.js';
-import type { RpcResponse } from './write-rpc.js';
+import { findFormat, protocolOf } from './message-format.js';
+import { type RpcResponse, writeRpcResponse } from './write-rpc.js';
 
+const UNARY = /^application\/(json|proto)(?=$|;)/;
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
@@ -63,21 +65,34 @@ export function otherMethod(httpMethods: readonly string[], record: RequestRecor
   res.end();
 }
 
-/** Whether a request expects a response of gRPC or gRPC-Web. */
-export function wantsGrpc({ req }: RequestRecord): boolean {
-  return GRPC.test(req.headers['content-type'] ?? '');
+/** Whether a request expects a response of gRPC, gRPC-Web or, by its version header, Connect. */
+export function wantsRpc({ req }: RequestRecord): boolean {
+  return GRPC.test(req.headers['content-type'] ?? '') || isConnect(req.headers);
 }
 
-/** Rejects a gRPC or gRPC-Web call of an unknown method, with headers only. */
+function isConnect(headers: IncomingHttpHeaders): boolean {
+  return headers['connect-protocol-version'] !== undefined && UNARY.test(headers['content-type'] ?? '');
+}
+
+/** Rejects a call of an unknown method; on gRPC and gRPC-Web with headers only. */
 export function refuseUnknownRpc(record: RequestRecord): void {
   const { req, res, requestId } = record;
-  const [contentType = ''] = GRPC.exec(req.headers['content-type'] ?? '') ?? [];
-  record.protocol = contentType === 'application/grpc' ? 'grpc' : 'grpc-web';
+  const type = req.headers['content-type'];
+  record.protocol = protocolOf(type);
   record.error = ErrorCode.ROUTE_NOT_FOUND;
   const error = new ApiError(record.error, 'no RPC has this name');
   const status = rpcStatus(error, requestId, NO_HEADERS);
+  if (record.protocol === 'connect') {
+    // Connect's clients take this HTTP status for an unknown method, whatever the body says.
+    writeRpcResponse(record, { ...statusResponse(record, status), status: 404 });
+    return;
+  }
   for (const [name, value] of Object.entries(grpcTrailers(status))) res.setHeader(name, value);
-  res.setHeader('content-type', contentType);
+  // Strict clients take no other type than the one they sent.
+  res.setHeader(
+    'content-type',
+    findFormat(type) === undefined ? `application/${record.protocol}` : (type ?? ''),
+  );
   res.statusCode = 200;
   res.end();
 }
