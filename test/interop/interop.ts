@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
+import { checkConformance } from './conformance-check.js';
 import { checkEvidence } from './evidence-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
@@ -55,6 +56,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkPublicLog,
       checkClient,
       checkRpcs,
+      checkConformance,
       checkExports,
       checkWitnesses,
       checkReceipts,

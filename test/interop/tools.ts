@@ -14,6 +14,8 @@ const BIN = join(FOLDER, 'bin');
 /** A copy of `test/interop/go`, into which code is generated. */
 export const MODULE = join(FOLDER, 'module');
 
+const CONFORMANCE = 'v1.0.5';
+
 /** Programs of the Go module proxy by name. */
 const INSTALLED = [
   { name: 'cosign', path: 'github.com/sigstore/cosign/v3/cmd/cosign', version: 'v3.1.3' },
@@ -28,6 +30,11 @@ const INSTALLED = [
     version: 'v2.1.3',
   },
   { name: 'grpcurl', path: 'github.com/fullstorydev/grpcurl/cmd/grpcurl', version: 'v1.9.3' },
+  {
+    name: 'connectconformance',
+    path: 'connectrpc.com/conformance/cmd/connectconformance',
+    version: CONFORMANCE,
+  },
   { name: 'versitygw', path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' },
 ];
 /** Where programs of PyPI and of npm are. */
@@ -120,6 +127,13 @@ async function installCast(): Promise<void> {
 async function writeShim(name: string, program: string): Promise<void> {
   await writeFile(tool(name), `#!/bin/sh\nexec "${program}" "$@"\n`);
   await chmod(tool(name), 0o755);
+}
+
+/** The folder of the protos of Connect's conformance suite, in Go's cache of modules. */
+export async function conformanceProtos(): Promise<string> {
+  const module = `connectrpc.com/conformance@${CONFORMANCE}`;
+  const { Dir } = JSON.parse(await runOrThrow('go', ['mod', 'download', '-json', module])) as { Dir: string };
+  return join(Dir, 'proto');
 }
 
 /** Builds programs of the module. */
