@@ -16,8 +16,8 @@ const KNOWN = /Another (\d+) failed as expected/;
 
 /** Why a case fails that is known to: known-failing.txt explains each. The code of the error is right in all. */
 const EXPLAINED = [
-  /^actual error contain \d details; expecting 0$/,
-  /^connect error JSON: details\[\d\]: could not check debug data because message type "[\w.]+" could not be resolved: proto: not found$/,
+  /^(; )?actual error contain \d details; expecting 0$/,
+  /^connect error JSON: details\[\d\]: could not check debug data because message type "[\w.]+" could not be resolved: proto:\snot found$/,
   /^connect error JSON: (missing required key "code"|unexpected end of JSON input)$/,
 ];
 
