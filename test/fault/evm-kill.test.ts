@@ -63,7 +63,7 @@ const POINTS: [what: string, when: Break, hold: () => Promise<unknown>][] = [
 ];
 
 for (const [what, when, hold] of POINTS) {
-  t.test(`a worker killed while ${what}, ${when}, leaves it to the next one`, async (t) => {
+  t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
     const creation = newCreation();
     acknowledged.push(acknowledgement(creation, await send(api.baseUrl, apiKey, creation)));
     const held = hold();

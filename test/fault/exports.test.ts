@@ -114,7 +114,7 @@ const POINTS: [what: string, operation: string, fault: (opened: Promise<void>) =
   ];
 
 for (const [what, operation, fault, isLate] of POINTS) {
-  t.test(`a worker killed ${what} leaves the object to the next one`, async (t) => {
+  t.test(`the next worker uploads the object of one killed ${what}`, async (t) => {
     const made = await makeExport();
     const { opened, open } = gate();
     const seen = failObjects(made, operation, () => fault(opened));
@@ -133,7 +133,7 @@ for (const [what, operation, fault, isLate] of POINTS) {
   });
 }
 
-t.test('a worker killed in the middle of an upload in parts leaves it to the next one', async (t) => {
+t.test('the next worker completes the export of one killed during a multipart upload', async (t) => {
   const made = await makeExport();
   const seen: string[] = [];
   store.fail(({ operation, key }) => {
@@ -196,7 +196,7 @@ t.test('an object that is sent while the database is away is recorded once it is
   await call('DELETE', `exports/${made.id}`);
 });
 
-t.test('an object whose answer was lost is there once', async (t) => {
+t.test('an object whose response was lost is stored once', async (t) => {
   const made = await makeExport();
   let isLost = false;
   const seen = failObjects(made, 'PutObject', () => {
@@ -242,7 +242,7 @@ t.test('a writer that wakes up after a redaction by another leaves the redacted 
   await call('DELETE', `exports/${made.id}`);
 });
 
-t.test('SIGTERM in mid-upload ends the worker, and the next one goes on at once', async (t) => {
+t.test('SIGTERM during an upload ends the worker, and the next one continues at once', async (t) => {
   const made = await makeExport();
   const seen = failObjects(made, 'PutObject', () => ({ kind: 'hang' }));
   const stopping = await installation.startWorker();

@@ -43,7 +43,7 @@ const BREAKS: Break[] = ['before the request arrives', 'before the answer arrive
 
 for (const when of BREAKS) {
   t.test(
-    `an API killed while it stores, ${when}, is asked again and answers with one submission`,
+    `a create retried after its API was killed while storing, ${when}, returns one submission`,
     async (t) => {
       const creation = newCreation();
       const held = proxy.holdNext(when, (sent) => sent.includes(creation.idempotencyKey ?? ''));
@@ -83,7 +83,7 @@ const POINTS: [what: string, when: Break, matching: Matching][] = [
 ];
 
 for (const [what, when, matching] of POINTS) {
-  t.test(`a worker killed while ${what}, ${when}, leaves it to the next one`, async (t) => {
+  t.test(`the next worker completes the job of one killed while ${what}, ${when}`, async (t) => {
     await submit();
     const held = proxy.holdNext(when, matching);
     const doomed = await installation.startWorker();
@@ -98,7 +98,7 @@ for (const [what, when, matching] of POINTS) {
   });
 }
 
-t.test('a worker killed while a witness is asked leaves a lease, and the next one asks again', async (t) => {
+t.test('the next worker requests a witness again after one was killed during its request', async (t) => {
   await submit();
   tsa.mood = 'late';
   const doomed = await installation.startWorker();

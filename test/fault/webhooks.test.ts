@@ -76,7 +76,7 @@ const POINTS: [what: string, when: Break, matching: Matching, times: number][] =
 ];
 
 for (const [what, when, matching, times] of POINTS) {
-  t.test(`a worker killed while ${what}, ${when}, leaves the event to the next one`, async (t) => {
+  t.test(`the next worker delivers the event of one killed while ${what}, ${when}`, async (t) => {
     const id = await submit(apiKey);
     const held = proxy.holdNext(when, matching);
     const doomed = await installation.startWorker();
@@ -94,7 +94,7 @@ for (const [what, when, matching, times] of POINTS) {
   });
 }
 
-t.test('a worker killed while the endpoint has the event leaves it to the next one', async (t) => {
+t.test('the next worker delivers the event of one killed while the endpoint processes it', async (t) => {
   const id = await submit(apiKey);
   mine.behave(() => {});
   const doomed = await installation.startWorker();
