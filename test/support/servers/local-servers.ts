@@ -1,12 +1,13 @@
-import { statfsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
-import { freemem, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DataDir, lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startNats } from '../../../src/server/embedded/nats.js';
 import { startPostgres } from '../../../src/server/embedded/postgres.js';
 import type { ServerLog } from '../../../src/server/embedded/server-process.js';
 import { stopLeftovers } from '../../../src/server/embedded/stop-process.js';
+import { copyClusterTemplate } from './cluster-template.js';
+import { DATA_DIR_PREFIX, dataFolder, MEMORY } from './data-folder.js';
 
 export interface LocalServers {
   databaseUrl: string;
@@ -17,28 +18,12 @@ export interface LocalServers {
   stop(): Promise<void>;
 }
 
-const PREFIX = 'attest-test-';
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
-
-/** A file system in memory, as Linux has it. */
-const MEMORY = '/dev/shm';
-const TMPFS = 0x01021994;
-/** Of the tables of all test files at once. */
-const MIN_FREE_BYTES = 8 * 1024 ** 3;
-
-/** Where the servers keep their data: in memory if there is plenty, which spares a whole run 90 s of system time. */
-function findFolder(): string {
-  try {
-    const { type, bavail, bsize } = statfsSync(MEMORY);
-    return type === TMPFS && Math.min(bavail * bsize, freemem()) >= MIN_FREE_BYTES ? MEMORY : tmpdir();
-  } catch {
-    return tmpdir();
-  }
-}
 
 /** Starts a Postgres and a nats-server over a new directory, in memory or below the system's temporary one. */
 export async function startLocalServers(): Promise<LocalServers> {
-  const dataDir = await lockDataDir({ path: await mkdtemp(join(findFolder(), PREFIX)) });
+  const dataDir = await lockDataDir({ path: await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX)) });
+  await copyClusterTemplate(dataDir.path);
   const options = { dataDir, log: SILENT };
   const started = await Promise.allSettled([startPostgres(options), startNats(options)]);
   const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -74,7 +59,7 @@ export async function clearAbandoned(): Promise<void> {
     return names.map((name) => ({ entry: name, path: join(folder, name) }));
   });
   for (const { entry, path } of (await Promise.all(found)).flat()) {
-    if (!entry.startsWith(PREFIX) || (await isNewOrForeign(path))) continue;
+    if (!entry.startsWith(DATA_DIR_PREFIX) || (await isNewOrForeign(path))) continue;
     const dataDir = await lockDataDir({ path }).catch(() => undefined);
     if (dataDir !== undefined) await clear(dataDir);
   }

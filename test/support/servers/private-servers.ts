@@ -1,6 +1,5 @@
 /** A Postgres and a nats-server of a test's own, which it may kill, stop, start again, and set back. */
 import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type JetStreamManager } from 'nats';
 import type { Test } from 'tap';
@@ -11,6 +10,8 @@ import type { ServerLog } from '../../../src/server/embedded/server-process.js';
 import { connectPool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { startProxy, type TcpProxy } from '../breaking/proxy.js';
+import { copyClusterTemplate } from './cluster-template.js';
+import { DATA_DIR_PREFIX, dataFolder } from './data-folder.js';
 
 /** A server whose address outlives it. */
 export type PrivateServer = {
@@ -49,6 +50,7 @@ const PASSWORD = 'private';
  */
 export async function startPrivateServers(test: Test, dirs: ServerDirs = {}): Promise<PrivateServers> {
   const dataDir = await openDataDir(test, dirs.postgres);
+  if (dirs.postgres === undefined) await copyClusterTemplate(dataDir.path);
   const natsDir = dirs.nats === dirs.postgres ? dataDir : await openDataDir(test, dirs.nats);
   const postgres = await privateServer(test, dataDir, 'postgres', startPostgres);
   const nats = await privateServer(test, natsDir, 'nats', (options) =>
@@ -64,7 +66,7 @@ export async function startPrivateServers(test: Test, dirs: ServerDirs = {}): Pr
 }
 
 async function openDataDir(test: Test, dir: string | undefined): Promise<DataDir> {
-  const path = dir ?? (await mkdtemp(join(tmpdir(), 'attest-test-')));
+  const path = dir ?? (await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX)));
   if (dir === undefined) test.teardown(() => rm(path, { recursive: true, force: true }));
   const dataDir = await lockDataDir({ path });
   test.teardown(() => dataDir.release());

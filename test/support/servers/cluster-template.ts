@@ -1,0 +1,52 @@
+/** A migrated Postgres cluster that a whole run makes once and that its other clusters are copies of. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
+import { startPostgres } from '../../../src/server/embedded/postgres.js';
+import type { ServerLog } from '../../../src/server/embedded/server-process.js';
+import { connectPool } from '../../../src/server/store/database/connect.js';
+import { migrate } from '../../../src/server/store/database/migrate.js';
+import { DATA_DIR_PREFIX, dataFolder } from './data-folder.js';
+
+const execute = promisify(execFile);
+
+const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
+
+/** What a cluster consists of in its data directory. */
+const PARTS = ['postgres', 'postgres.password'];
+
+export type ClusterTemplate = { path: string; remove(): Promise<void> };
+
+/** Makes it, and stops the server that it was made with. */
+export async function makeClusterTemplate(): Promise<ClusterTemplate> {
+  const dataDir = await lockDataDir({ path: await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX)) });
+  const remove = async () => {
+    await dataDir.release();
+    await rm(dataDir.path, { recursive: true });
+  };
+  try {
+    const postgres = await startPostgres({ dataDir, log: SILENT });
+    const pool = connectPool({ url: postgres.url, name: 'template', max: 1, statementTimeoutMs: 60_000 });
+    await migrate(pool).finally(async () => {
+      await pool.end();
+      await postgres.stop();
+    });
+    return { path: dataDir.path, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/**
+ * Copies the run's template in place of initdb and the migrations. Does nothing in a run without one.
+ *
+ * @param path a data directory without a cluster
+ */
+export async function copyClusterTemplate(path: string): Promise<void> {
+  const { TEST_CLUSTER: template } = process.env;
+  if (!template) return;
+  await execute('cp', ['-a', ...PARTS.map((part) => join(template, part)), path]);
+}
