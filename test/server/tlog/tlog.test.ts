@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
@@ -12,6 +11,7 @@ import { http2Exchange } from '../../support/calling/surfaces.js';
 import { newKey, type TestKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { creation } from '../rpc/samples.js';
+import { leafHashOf, pathOf, splitEntries, splitHashes, tilesOf, treeHash } from './tree-of-tiles.js';
 
 const app = await startApp(t);
 const live = await newKey(app);
@@ -55,49 +55,6 @@ async function checkpointOf(name: Name): Promise<{ size: number; rootHash: Uint8
   return openCheckpoint(note, parseVerifierKey(log.verifier_key));
 }
 
-/** RFC 6962, section 2.1, as it is written there. */
-function treeHash(leaves: readonly Buffer[]): Buffer {
-  if (leaves.length === 1) return leaves[0]!;
-  let split = 1;
-  while (split * 2 < leaves.length) split *= 2;
-  const [left, right] = [treeHash(leaves.slice(0, split)), treeHash(leaves.slice(split))];
-  return createHash('sha256')
-    .update(Buffer.concat([Buffer.of(1), left, right]))
-    .digest();
-}
-
-function leafHashOf(record: Buffer): Buffer {
-  return createHash('sha256')
-    .update(Buffer.concat([Buffer.of(0), record]))
-    .digest();
-}
-
-/** C2SP tlog-tiles, for fewer than a thousand tiles. */
-function pathOf(level: number | 'entries', index: number, width: number): string {
-  return `tile/${level}/${String(index).padStart(3, '0')}${width === 256 ? '' : `.p/${width}`}`;
-}
-
-/** Tiles of one level of a tree: their paths with how many hashes they hold. */
-function tilesOf(level: number | 'entries', count: number): string[] {
-  return Array.from({ length: Math.ceil(count / 256) }, (_, i) =>
-    pathOf(level, i, Math.min(256, count - i * 256)),
-  );
-}
-
-function splitEntries(bundle: Buffer): Buffer[] {
-  const records: Buffer[] = [];
-  for (let at = 0; at < bundle.length; ) {
-    const end = at + 2 + bundle.readUInt16BE(at);
-    records.push(bundle.subarray(at + 2, end));
-    at = end;
-  }
-  return records;
-}
-
-function splitHashes(tile: Buffer): Buffer[] {
-  return Array.from({ length: tile.length / 32 }, (_, i) => tile.subarray(i * 32, i * 32 + 32));
-}
-
 t.test(
   'the whole log can be walked by HTTP alone, and its leaves make the root that was signed',
   async (t) => {
@@ -134,7 +91,7 @@ t.test('every tile holds the hashes of the tiles or leaves below it', async (t) 
   }
 });
 
-t.test('a tile is served in every width up to what the log has, for ever, and no wider', async (t) => {
+t.test('a tile is served in every width up to that of the log, immutable, and no wider', async (t) => {
   const tile = await bytesOf('log/live/tile/0/002.p/88');
   const entries = splitEntries(await bytesOf('log/live/tile/entries/002.p/88'));
   for (const width of [1, 2, 87, 88]) {
@@ -158,7 +115,7 @@ t.test('a tile is served in every width up to what the log has, for ever, and no
   }
 });
 
-t.test('what is not published yet is not shown', async (t) => {
+t.test('unpublished checkpoints and tiles are not served', async (t) => {
   const seal = await app.holdSealing();
   const before = await checkpointOf('test');
   await app.rest('/v1/attestations', { apiKey: test.key, body: creation('e'.repeat(64)) });
@@ -320,7 +277,7 @@ t.test('the mirror is served over HTTP/2 as well', async (t) => {
   t.equal(answer.body, (await bytesOf('log/live/checkpoint')).toString());
 });
 
-t.test('the mirror takes nothing', async (t) => {
+t.test('the mirror rejects every method that writes', async (t) => {
   for (const path of [...DOCUMENTS, 'log/live/checkpoint', 'log/live/tile/0/000']) {
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
       const { status } = await get(path, { 'content-type': 'application/json' }, method);
