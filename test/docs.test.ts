@@ -68,6 +68,15 @@ t.test('the pages use terms of the field, not periphrases', async (t) => {
   }
 });
 
+t.test('titles of tests use them as well', async (t) => {
+  for (const path of sourcesIn('test').filter((name) => name.endsWith('.test.ts'))) {
+    const titles = [...read(path).matchAll(/\bt\.test\(\s*(['"`])(.*?)\1/gs)].map(
+      ([, , title = '']) => title,
+    );
+    t.strictSame(titles.join('\n').match(PERIPHRASES) ?? [], [], path);
+  }
+});
+
 t.test('every page of docs/ is linked from README', async (t) => {
   const linked = findLinks(read('README.md')).map(({ target }) => target);
   t.strictSame(

@@ -29,7 +29,7 @@ async function failure(t: Test, promise: Promise<unknown>): Promise<string> {
   return error.message;
 }
 
-t.test('a wrong or expired token and a repository that is not there are told apart', async (t) => {
+t.test('a wrong or expired token and a missing repository have different errors', async (t) => {
   const { open } = await setUp(t);
   const wrong = await open({ token: 'wrong-token-Zq84' });
   const message = await failure(t, write(wrong, OBJECT));

@@ -35,7 +35,7 @@ async function ask(
   return answered;
 }
 
-t.test('a stranger who asks the same over and over is told to be calm', async (t) => {
+t.test('a stranger who repeats a request over and over gets ENHANCE_YOUR_CALM', async (t) => {
   const api = await startApiServer(t);
   // Short enough, although Node's client repeats paths in full where others send one byte.
   for (const path of ['/v1/x', '/x']) {

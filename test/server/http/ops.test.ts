@@ -196,7 +196,7 @@ t.test('a log line is JSON with a level in words and a time', async (t) => {
   t.same(more, []);
 });
 
-t.test('credentials do not get into the log, whoever passes them', async (t) => {
+t.test('credentials are redacted from log lines at any depth', async (t) => {
   const lines = await linesOf((log) => {
     log.info({ authorization: 'Bearer hush', headers: { authorization: 'Bearer hush' } }, 'a');
     log.child({ token: 'hush' }).warn({ webhook: { secret: 'hush' } }, 'b');

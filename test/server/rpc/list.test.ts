@@ -263,7 +263,7 @@ t.test('pages cover everything exactly once while new ones arrive and batches se
   }
 });
 
-t.test('a cursor is good for the query it came from and for no other', async (t) => {
+t.test('a cursor is valid for its own query and for no other', async (t) => {
   const owner = await newKey(app);
   for (let i = 0; i < 3; i++) await submit(owner.key);
   await app.drain();
