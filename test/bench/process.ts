@@ -16,6 +16,9 @@ export type NodeProcess = {
 /** The program itself. */
 export const ATTEST = fileURLToPath(new URL('../../attest/main.js', import.meta.url));
 
+/** The same as modules: what a profile names by file. */
+export const ATTEST_MODULES = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+
 const STOP_MS = 20_000;
 /** What the program says to whoever stops it. */
 const STOPPING = 'shutting down; ';

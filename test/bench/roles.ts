@@ -4,7 +4,7 @@ import { untilAtRest } from './cpu.js';
 import type { LoadGenerator, Meter } from './load.js';
 import type { Options } from './options.js';
 import { type NodeProcess, peakMib, startNode } from './process.js';
-import { findProfile, printProfile } from './profile.js';
+import { findProfile, type Profiled, printProfile, recordRuns } from './profile.js';
 import { type Contender, measureInTurns, type Summary } from './rounds.js';
 import { type Services, startRole } from './services.js';
 
@@ -36,11 +36,13 @@ export async function withRoles(
   contend: (roles: Roles, start: Start) => Promise<{ contenders: Contender[]; bytes?: number }>,
 ): Promise<Measurement> {
   const profileDir = options.profileDir && join(options.profileDir, name);
+  const isProfiled = profileDir !== undefined;
+  let profiled: Profiled | undefined;
   const measurement = await withShutdownHooks(async (hooks) => {
     const worker = await startRole(services, 'worker');
     hooks.add(worker.stop);
-    const nodeArgs = profileDir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDir];
-    const api = await startRole(services, 'api', { nodeArgs });
+    const nodeArgs = isProfiled ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : [];
+    const api = await startRole(services, 'api', { nodeArgs, isBundled: !isProfiled });
     hooks.add(api.stop);
     const start = async (args: string[]) => {
       const started = await startNode(args);
@@ -48,8 +50,14 @@ export async function withRoles(
       return started;
     };
     const { contenders, bytes } = await contend({ api, worker }, start);
-    // A profile is of one surface.
-    const measured = profileDir === undefined ? contenders : contenders.slice(0, 2);
+    const [limit, service] = contenders;
+    let measured = contenders;
+    if (isProfiled && limit !== undefined && service !== undefined) {
+      // A profile is of one surface.
+      const recorded = recordRuns(api.pid, service);
+      profiled = recorded.profiled;
+      measured = [limit, recorded.contender];
+    }
     const summaries = await measureInTurns(measured, options);
     return {
       name,
@@ -59,7 +67,7 @@ export async function withRoles(
       workerMib: peakMib(worker.pid),
     };
   });
-  if (profileDir !== undefined) await printProfile(name, await findProfile(profileDir));
+  if (isProfiled && profiled !== undefined) await printProfile(name, await findProfile(profileDir), profiled);
   return measurement;
 }
 

@@ -13,7 +13,7 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/servers/local-servers.js';
-import { ATTEST, type NodeProcess, startNode } from './process.js';
+import { ATTEST, ATTEST_MODULES, type NodeProcess, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */
 export type Services = {
@@ -103,9 +103,13 @@ export const PROCESS_ENV = { HOST: '127.0.0.1', PORT: '0', OPS_PORT: '0', LOG_LE
 export function startRole(
   { env }: Pick<Services, 'env'>,
   role: 'api' | 'worker',
-  { nodeArgs = [], args = [] }: { nodeArgs?: readonly string[]; args?: readonly string[] } = {},
+  {
+    nodeArgs = [],
+    args = [],
+    isBundled = true,
+  }: { nodeArgs?: readonly string[]; args?: readonly string[]; isBundled?: boolean } = {},
 ): Promise<NodeProcess> {
-  return startNode([ATTEST, role, ...args], { env, nodeArgs });
+  return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], { env, nodeArgs });
 }
 
 /** The address in the line `ready <address>`. */
