@@ -15,7 +15,7 @@ const flows = new WeakMap<Socket, Flow>();
 /**
  * Bounds how many requests of a connection of HTTP/1.1 are begun before earlier ones are answered: Node parses all that
  * a read brings, thousands of small ones, and begins each. In place of the whole read Node's parser, the connection's
- * listener for data, gets the piece up to the end of the next request's headers; once `max` are unanswered, the
+ * listener for data, gets pieces that begin one request at most; once `max` are unanswered, the
  * connection is paused and the rest is put back.
  */
 export function boundPipelining(socket: Pausable, max: number): void {
@@ -29,8 +29,7 @@ export function boundPipelining(socket: Pausable, max: number): void {
         hold(rest);
         return;
       }
-      const end = rest.indexOf(END);
-      const cut = end < 0 ? rest.length : end + END.length;
+      const cut = nextCut(rest);
       parse.call(socket, rest.subarray(0, cut));
       rest = rest.subarray(cut);
     }
@@ -47,6 +46,15 @@ export function boundPipelining(socket: Pausable, max: number): void {
   flows.set(socket, flow);
   socket.off('data', parse);
   socket.on('data', feed);
+}
+
+/**
+ * Where the next piece ends. One that has a single end begins one request at most, so a request and its body, or the rest of
+ * one and the start of the next, are one piece.
+ */
+function nextCut(rest: Buffer): number {
+  const end = rest.indexOf(END);
+  return end < 0 || rest.indexOf(END, end + 1) < 0 ? rest.length : end + END.length;
 }
 
 /** Counts a request of a connection until its response has ended. */
