@@ -2,7 +2,7 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Call } from '../../core/call.js';
 import { unavailable } from '../../core/errors.js';
 import type { HoldBytes } from './read-body.js';
-import type { NodeResponse, RequestRecord } from './requests.js';
+import { type NodeResponse, type RequestRecord, whenClosed } from './requests.js';
 
 /** A request that holds memory: its response, whose end releases it, and its call, whose API key it counts for. */
 export type Holder = { res: NodeResponse; call: Call };
@@ -33,7 +33,7 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
     return (count) => {
       change(apiKeyId, count);
       call.bodyBytes += count;
-      if (held === 0) res.once('close', () => change(apiKeyId, -held));
+      if (held === 0) whenClosed(res, () => change(apiKeyId, -held));
       held += count;
     };
   };
@@ -92,7 +92,7 @@ export function createResponseMemory(
       throw unavailable('too many large answers wait to be read', RETRY_SECONDS);
     }
     for (const { name } of shares) change(name, bytes);
-    answered.res.once('close', () => {
+    whenClosed(answered.res, () => {
       for (const { name } of shares) change(name, -bytes);
     });
   };

@@ -1,7 +1,7 @@
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import { type ApiError, unavailable } from '../../core/errors.js';
 import type { Limits } from './limits.js';
-import type { RequestRecord } from './requests.js';
+import { type RequestRecord, whenClosed } from './requests.js';
 
 type PeerLimits = Pick<
   Limits,
@@ -54,7 +54,7 @@ export function createPeers(limits: PeerLimits): Peers {
       const ofPeer = peer === undefined ? 0 : (requests.get(peer) ?? 0);
       allRequests++;
       if (peer !== undefined) change(requests, peer, 1);
-      res.once('close', () => {
+      whenClosed(res, () => {
         allRequests--;
         if (peer !== undefined) change(requests, peer, -1);
       });

