@@ -1,4 +1,5 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
+import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import type { RateState } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
@@ -11,33 +12,59 @@ import { submissionWindowStates } from './rate-windows.js';
  * is read.
  */
 type SubmissionLimits = {
-  /** Records what a write has counted. */
-  record(principal: Principal, use: WindowUse): void;
-  /** The windows of a key as last seen. Reads them from the database if the key has not written in this process. */
-  peek(principal: Principal, nowMs: number): Promise<readonly RateState[]>;
+  /** Records what a write has counted. Returns the key's windows after it. */
+  record(principal: Principal, use: WindowUse): readonly RateState[];
+  /** The windows of a key as last seen; `find` reads them from the database. */
+  windows: Lookup<Principal, readonly RateState[]>;
+};
+
+/** The windows of a principal by their last use, at a time of theirs and now. */
+type Seen = {
+  principal: Principal;
+  use: WindowUse;
+  written: readonly RateState[] | undefined;
+  peeked: { second: number; states: readonly RateState[] } | undefined;
 };
 
 const KEYS_CACHED = 10_000;
 const NO_USE: WindowUse = { second: 0, nSecond: 0, nHour: 0, nDay: 0 };
 
 /** The write counts exactly. Writes of other processes show here after this process's next write with the same key. */
-export function createSubmissionLimits(pool: Pool): SubmissionLimits {
-  const seen = new Map<string, WindowUse>();
-  const record = (apiKeyId: string, use: WindowUse) => {
-    if (seen.size >= KEYS_CACHED && !seen.has(apiKeyId)) seen.clear();
-    seen.set(apiKeyId, use);
+export function createSubmissionLimits(pool: Pool, nowMs: () => number): SubmissionLimits {
+  const seen = new Map<string, Seen>();
+  /** Rows of one write share their use, so that its states are made once. */
+  const recall = (principal: Principal, use: WindowUse): Seen => {
+    const { id: apiKeyId } = principal;
+    const known = seen.get(apiKeyId);
+    if (known?.use === use && known.principal === principal) return known;
+    if (seen.size >= KEYS_CACHED && known === undefined) seen.clear();
+    const made: Seen = { principal, use, written: undefined, peeked: undefined };
+    seen.set(apiKeyId, made);
+    return made;
   };
-  const find = async ({ id: apiKeyId }: Principal): Promise<WindowUse> => {
-    const use = (await findWindowUse(pool, apiKeyId, Bucket.SUBMISSIONS)) ?? NO_USE;
-    // A write may have been recorded during the query.
-    if (!seen.has(apiKeyId)) record(apiKeyId, use);
-    return use;
+  const peek = (principal: Principal, use: WindowUse): readonly RateState[] => {
+    const known = recall(principal, use);
+    const second = Math.floor(nowMs() / 1000);
+    if (known.peeked?.second !== second)
+      known.peeked = { second, states: submissionWindowStates(principal, use, second) };
+    return known.peeked.states;
   };
   return {
-    record: ({ id: apiKeyId }, use) => record(apiKeyId, use),
-    peek: async (principal, nowMs) => {
-      const use = seen.get(principal.id) ?? (await find(principal));
-      return submissionWindowStates(principal, use, Math.floor(nowMs / 1000));
+    record: (principal, use) => {
+      const known = recall(principal, use);
+      known.written ??= submissionWindowStates(principal, use, use.second);
+      return known.written;
+    },
+    windows: {
+      known: (principal) => {
+        const known = seen.get(principal.id);
+        return known && peek(principal, known.use);
+      },
+      find: async (principal) => {
+        const use = (await findWindowUse(pool, principal.id, Bucket.SUBMISSIONS)) ?? NO_USE;
+        // A write may have been recorded during the query.
+        return peek(principal, seen.get(principal.id)?.use ?? use);
+      },
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { Lookup } from '../core/lookup.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';
 import { findActiveLog, type Log, listLogs } from '../store/log/logs.js';
@@ -8,14 +9,14 @@ export type LogCache = {
   allLogs(): readonly Log[];
   getLog(id: number): Promise<Log>;
   /** The log that an environment writes to: its newest epoch. */
-  getActiveLog(environment: number): Promise<Log>;
+  activeLog: Lookup<number, Log>;
   /** The newest epoch of each environment. */
   activeLogs(): Promise<Log[]>;
   /** The ids of an environment's logs, old epochs included. */
   logIds(environment: number): Promise<number[]>;
   getDsseKey(id: number): Promise<DsseKey>;
-  /** All DSSE keys. Reads the tables again if it last did so longer ago than this. */
-  recentDsseKeys(maxAgeMs: number): Promise<readonly DsseKey[]>;
+  /** All DSSE keys, as the tables had them at most so many milliseconds ago. */
+  dsseKeys: Lookup<number, readonly DsseKey[]>;
   /**
    * Reads the tables again. If a cached log is missing, this is another database, since logs are never deleted: the
    * cache stays as it is and `unreadyReason` returns why.
@@ -55,14 +56,20 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
   return {
     allLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
-    getActiveLog: (environment) =>
-      get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+    activeLog: {
+      known: (environment) => findActiveLog(logs, environment),
+      find: (environment) =>
+        get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+    },
     activeLogs: async () => logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id),
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
-    recentDsseKeys: async (maxAgeMs) => {
-      if (monotonicMs() - readMs > maxAgeMs) await refresh();
-      return keys;
+    dsseKeys: {
+      known: (maxAgeMs) => (monotonicMs() - readMs > maxAgeMs ? undefined : keys),
+      find: async (maxAgeMs) => {
+        if (monotonicMs() - readMs > maxAgeMs) await refresh();
+        return keys;
+      },
     },
     refresh,
     unreadyReason: () => reason,

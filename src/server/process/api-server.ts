@@ -61,7 +61,7 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const databaseAway = createDatabaseAway(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
-  const submissionLimits = createSubmissionLimits(pool);
+  const submissionLimits = createSubmissionLimits(pool, Date.now);
   const readers = openReaders(parts);
   const readLimits = createReadLimits(pool, () => performance.now());
   const services = publicServices(options, parts, {
@@ -79,12 +79,15 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
     databaseAway.tellAll,
   );
   const shared: Omit<ServerDeps, 'services'> = {
-    findPrincipal: databaseAway.tell('findPrincipal', principals.find),
+    principals: { ...principals, find: databaseAway.tell('findPrincipal', principals.find) },
     isAdmin,
     takeReads: databaseAway.tell('takeReads', readLimits.take),
     chargeReads: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
-    peekSubmissions: databaseAway.tell('peekSubmissions', submissionLimits.peek),
+    submissionWindows: {
+      ...submissionLimits.windows,
+      find: databaseAway.tell('peekSubmissions', submissionLimits.windows.find),
+    },
     hasClaim: databaseAway.tell('hasClaim', ({ id: holder }, key) =>
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
     ),
@@ -172,12 +175,14 @@ function splitServers(
   return { server, adminServer };
 }
 
+const NO_PRINCIPALS: ServerDeps['principals'] = { known: () => undefined, find: async () => undefined };
+
 /** The dashboard beside the admin API: there the API's own services are for sessions only. */
 function onAdminPort(services: ServiceEntry[], { sessions }: Dashboard): Partial<ServerDeps> {
   return {
     services,
     sessions,
-    findPrincipal: async () => undefined,
+    principals: NO_PRINCIPALS,
     publicRoutes: (app) => dashboardPageRoutes(app),
   };
 }

@@ -108,7 +108,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     sequencers,
     principals,
     jobs,
-    signerOf: signers.signerOf,
+    signers: signers.signers,
     logKeys,
     submissionClock: clock.now,
     schemas: loadSchemas({ dir: config.schemaDir }),

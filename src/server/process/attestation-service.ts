@@ -1,5 +1,6 @@
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import type { Config } from '../../config/config.js';
+import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import { createRandomSource } from '../core/random.js';
 import { createTurns } from '../core/turns.js';
@@ -28,7 +29,7 @@ export type AttestationParts = {
   listPool: Pool;
   logCache: LogCache;
   sequencers: Sequencers;
-  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
+  signers: Lookup<Principal['environment'], DsseSigner>;
   logKeys: HeldLogKeys;
   submissionClock: () => number;
   schemas: SchemaRegistry;
@@ -60,7 +61,7 @@ export function openFindSubmission(pool: Pool): SubmissionReaders['findSubmissio
 /** Wires AttestationService over an open database. */
 export function attestationService(
   config: Config,
-  { pool, listPool, logCache, sequencers, signerOf, logKeys, submissionClock, schemas }: AttestationParts,
+  { pool, listPool, logCache, sequencers, signers, logKeys, submissionClock, schemas }: AttestationParts,
   {
     findSubmission,
     bundles,
@@ -75,7 +76,7 @@ export function attestationService(
     pool,
     tiles: createProofTiles(pool),
     receiptSignerOf: receiptSigners(pool, logKeys),
-    sequencerOf: sequencers.of,
+    sequencers: sequencers.of,
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
@@ -84,7 +85,7 @@ export function attestationService(
       bundles,
     }),
     schemas,
-    signerOf,
+    signers,
     idempotency: openIdempotency(config, pool),
     clock: Date.now,
     submissionClock,

@@ -36,8 +36,8 @@ export function createManifestSigner(
     sign: async (environment, fields) => {
       const statement = manifestStatement(fields);
       const nowMs = await readDatabaseMs(pool);
-      const signers = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
-      const { sign } = await signers.signerOf(environment);
+      const { signers } = createDsseSigners(await open(), { logCache, databaseMs: () => nowMs });
+      const { sign } = await signers.find(environment);
       const { signature } = await sign(fromUtf8(statement));
       return manifestEnvelope(statement, fromHex(signature));
     },

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import { parseApiKey } from '../keys/api-key.js';
 import { hmacApiKey, type KeyRing } from '../keys/key-ring.js';
@@ -6,7 +7,7 @@ import type { Pool } from '../store/database/connect.js';
 import { type ApiKeyRow, findUsableApiKey, touchApiKey } from '../store/projects/api-keys.js';
 
 /** Looks up the principals of API keys. */
-export type Principals = {
+export type Principals = Lookup<string, Principal | undefined> & {
   /** Returns undefined if the key is unknown, malformed, revoked or expired. */
   find(apiKey: string): Promise<Principal | undefined>;
   /** Evicts a key from the cache. To be called when it was created, revoked or changed. */
@@ -48,6 +49,10 @@ export function createPrincipals(pool: Pool, keys: KeyRing, clock: () => number)
     return found;
   };
   return {
+    known(apiKey) {
+      const cached = known.get(apiKey);
+      return cached !== undefined && clock() < cached.expiresAtMs ? cached.principal : undefined;
+    },
     async find(apiKey) {
       const cached = known.get(apiKey);
       if (cached !== undefined) return clock() < cached.expiresAtMs ? cached.principal : undefined;

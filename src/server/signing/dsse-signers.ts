@@ -1,5 +1,6 @@
 import { ENVIRONMENTS, environmentName } from '../../protocol/environment.js';
 import { unavailable } from '../core/errors.js';
+import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import type { LogCache } from '../logs/log-cache.js';
 import type { DsseSigner } from '../rpc/attestations/new-submission.js';
@@ -9,14 +10,14 @@ import type { HeldKey } from './statement-keys.js';
 
 /** The DSSE signers of a process. Which key signs follows from the tables and the database's time. */
 type DsseSigners = {
-  /** Throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
-  signerOf(environment: Principal['environment']): Promise<DsseSigner>;
+  /** `find` throws `service.unavailable` if this process does not hold the key that signs now, or if that key expires. */
+  signers: Lookup<Principal['environment'], DsseSigner>;
   /** Why statements cannot be signed, for `/readyz`. Returns undefined if they can. */
   unreadyReason(): Promise<string | undefined>;
 };
 
 type Deps = {
-  logCache: Pick<LogCache, 'recentDsseKeys'>;
+  logCache: Pick<LogCache, 'dsseKeys'>;
   /** Unix milliseconds by the database's clock. */
   databaseMs: () => number;
 };
@@ -55,26 +56,55 @@ export async function setUpDsseKeys(
 
 /** The signers over the keys that this process holds. */
 export function createDsseSigners(held: readonly HeldKey[], { logCache, databaseMs }: Deps): DsseSigners {
+  const { dsseKeys } = logCache;
+  const latest = new Map<number, Latest>();
   const find = async (environment: number) =>
-    findActive(await logCache.recentDsseKeys(MAX_KEY_AGE_MS), held, environment, databaseMs());
+    findActive(await dsseKeys.find(MAX_KEY_AGE_MS), held, environment, databaseMs());
   return {
-    signerOf: async (environment) => {
-      const { signer, problem } = await find(environment);
-      if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
-      const isAway = (error: unknown) => {
-        throw cannotSign(error, AWAY_RETRY_SECONDS);
-      };
-      return {
-        keyId: signer.keyId,
-        sign: (statement) => signer.sign(statement).catch(isAway),
-        signMany: (statements) => signer.signMany(statements).catch(isAway),
-      };
+    signers: {
+      known: (environment) => {
+        const keys = dsseKeys.known(MAX_KEY_AGE_MS);
+        const one = latest.get(environment);
+        return one !== undefined && one.keys === keys && databaseMs() < one.untilMs ? one.signer : undefined;
+      },
+      find: async (environment) => {
+        const keys = await dsseKeys.find(MAX_KEY_AGE_MS);
+        const nowMs = databaseMs();
+        const { signer, problem } = findActive(keys, held, environment, nowMs);
+        if (signer === undefined) throw cannotSign(new Error(problem), RETRY_SECONDS);
+        const made = { keys, signer: signerOf(signer), untilMs: nextChangeMs(keys, nowMs) };
+        latest.set(environment, made);
+        return made.signer;
+      },
     },
     unreadyReason: async () => {
       const found = await Promise.all(ENVIRONMENTS.map(find));
       const problems = await Promise.all(found.map(({ signer, problem }) => problem ?? findAway(signer)));
       return problems.find((problem) => problem !== undefined);
     },
+  };
+}
+
+/** What was found last: it signs until the tables are read again, or until that time. */
+type Latest = { keys: readonly DsseKey[]; signer: DsseSigner; untilMs: number };
+
+/** When another key may begin to sign, or one stops. */
+function nextChangeMs(keys: readonly DsseKey[], nowMs: number): number {
+  const changes = keys.flatMap(({ activeFrom, validTo }) => [
+    activeFrom?.getTime() ?? 0,
+    (validTo?.getTime() ?? 0) - WITNESS_MARGIN_MS,
+  ]);
+  return Math.min(...changes.filter((ms) => ms > nowMs), Number.POSITIVE_INFINITY);
+}
+
+function signerOf({ keyId, sign, signMany }: DsseSigner): DsseSigner {
+  const isAway = (error: unknown) => {
+    throw cannotSign(error, AWAY_RETRY_SECONDS);
+  };
+  return {
+    keyId,
+    sign: (statement) => sign(statement).catch(isAway),
+    signMany: (statements) => signMany(statements).catch(isAway),
   };
 }
 

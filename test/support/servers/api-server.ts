@@ -60,13 +60,16 @@ export async function startApiServer(
       { desc: BatchService, handlers: batchHandlers(calls, gate) },
       { desc: AttestationService, handlers: attestationHandlers(calls) },
     ],
-    findPrincipal: async (token) => PRINCIPALS.get(token),
+    principals: { known: () => undefined, find: async (token) => PRINCIPALS.get(token) },
     isAdmin: async (token) => token === 'admin',
     takeReads: takeRead,
     chargeReads: () => {},
     findOverdrawn: () => undefined,
     hasClaim: async () => false,
-    peekSubmissions: async (principal) => submissionStates(isSpent(principal) ? 0 : 9_000),
+    submissionWindows: {
+      known: () => undefined,
+      find: async (principal) => submissionStates(isSpent(principal) ? 0 : 9_000),
+    },
     nowMs: () => NOW_MS,
     log: createLogger({ level: 'debug', destination: lineCollector(lines) }),
     observe: (observation) => {

@@ -2,6 +2,7 @@ import { Access, type MethodRules } from '../../../../gen/attestation/options/v1
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
+import type { Lookup } from '../../core/lookup.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { parseApiKey } from '../../keys/api-key.js';
 import { authenticateSession, type Sessions } from './authenticate-session.js';
@@ -9,7 +10,7 @@ import { authenticateSession, type Sessions } from './authenticate-session.js';
 /** Looks up tokens. */
 export type Credentials = {
   /** The principal of a usable API key; undefined for any other token. */
-  findPrincipal: (token: string) => Promise<Principal | undefined>;
+  principals: Lookup<string, Principal | undefined>;
   /** Whether a token is the admin token; may delay the caller of a wrong one. */
   isAdmin: (token: string) => Promise<boolean>;
   /** The sessions of the dashboard; undefined without one. */
@@ -28,6 +29,16 @@ const API_KEY: CredentialTexts = {
 };
 const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this is not the admin token' };
 
+/**
+ * The principal of a call with an API key that this process has looked up lately; undefined of any other call, which has to
+ * be authenticated.
+ */
+export function knownPrincipal(deps: Credentials, call: Call, rules: MethodRules): Principal | undefined {
+  if (rules.access !== Access.UNSPECIFIED) return undefined;
+  const token = usualToken(call.header('authorization'));
+  return token === undefined ? undefined : deps.principals.known(token);
+}
+
 /** Authenticates the caller as the method's `access` requires, and sets the call's principal. */
 export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
   if (rules.access === Access.PUBLIC) return;
@@ -40,7 +51,7 @@ export async function authenticate(deps: Credentials, call: Call, rules: MethodR
     const given = bearerToken(authorization, ADMIN_TOKEN);
     return assertAdmin(await deps.isAdmin(given), given);
   }
-  const principal = await deps.findPrincipal(bearerToken(authorization, API_KEY));
+  const principal = await deps.principals.find(bearerToken(authorization, API_KEY));
   if (principal === undefined) throw invalidKey(API_KEY);
   call.principal = principal;
 }
@@ -70,10 +81,14 @@ export function findScopeRefusal(
   });
 }
 
+function usualToken(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : USUAL_FORM.exec(header)?.[1];
+}
+
 /** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
 function bearerToken(header: string | undefined, wanted: CredentialTexts): string {
-  const usual = header === undefined ? null : USUAL_FORM.exec(header);
-  if (usual !== null) return usual[1] as string;
+  const usual = usualToken(header);
+  if (usual !== undefined) return usual;
   const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
   if (scheme.toLowerCase() !== 'bearer' || token === '') {
     throw new ApiError(

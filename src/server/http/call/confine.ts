@@ -55,6 +55,11 @@ export async function assertOwn(
   }
 }
 
+/** Whether a call may name only what is of its session's project. */
+export function isConfined(call: Call, rules: MethodRules): boolean {
+  return confiningProject(call, rules) !== undefined;
+}
+
 /** The project that an admin RPC is confined to. The others look up what is named among the principal's own. */
 function confiningProject({ session }: Call, { access }: MethodRules): string | undefined {
   return access === Access.ADMIN ? session?.projectId : undefined;

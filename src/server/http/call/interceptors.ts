@@ -2,10 +2,11 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
+import type { RateState } from '../../core/rate-window.js';
 import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
-import { authenticate, type Credentials, findScopeRefusal } from './authenticate.js';
+import { authenticate, type Credentials, findScopeRefusal, knownPrincipal } from './authenticate.js';
 import { checkItems } from './batch-items.js';
-import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
+import { assertConfinable, assertOwn, fillOwnProject, isConfined } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
 import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
@@ -35,11 +36,13 @@ export type Interceptors = {
 /** Throws when a method has no handler or its options leave open who may call it. */
 export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
+  const headersOf = rememberHeaders(deps.nowMs);
   for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
   return {
     async admit(call) {
       const rules = methodRules(call.method);
-      await authenticate(deps, call, rules);
+      call.principal = knownPrincipal(deps, call, rules);
+      if (call.principal === undefined) await authenticate(deps, call, rules);
       const refusal = findScopeRefusal(call, rules);
       if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
       await countCall(deps, call, rules, deps.nowMs());
@@ -52,13 +55,25 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       fillOwnProject(call, rules, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
       else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
-      await assertOwn(deps.sessions, call, rules, message);
+      if (isConfined(call, rules)) await assertOwn(deps.sessions, call, rules, message);
       const response = await handler(message, call);
       call.isAnswered = true;
       return response;
     },
-    rateHeaders: ({ rateStates }) => rateHeaders(rateStates, deps.nowMs()),
+    rateHeaders: ({ rateStates }) => [...headersOf(rateStates)],
     finish: (call) => countRefused(deps, call, methodRules(call.method)),
+  };
+}
+
+/** The rate headers of the states that were asked for last are kept for a second: the rows of one write share theirs. */
+function rememberHeaders(nowMs: () => number): (states: readonly RateState[]) => readonly string[] {
+  let last: { states: readonly RateState[]; second: number; headers: readonly string[] } | undefined;
+  return (states) => {
+    const now = nowMs();
+    const second = Math.floor(now / 1000);
+    if (last?.states !== states || last.second !== second)
+      last = { states, second, headers: rateHeaders(states, now) };
+    return last.headers;
   };
 }
 

@@ -3,6 +3,7 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
+import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import { type RateState, rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import { findIdempotencyKey } from './new-call.js';
@@ -16,7 +17,7 @@ export type RateLimits = {
   /** The read window, if it is overdrawn. */
   findOverdrawn: (principal: Principal) => RateState | undefined;
   /** The windows of the submissions bucket as last known, without counting; the write counts exactly. */
-  peekSubmissions: (principal: Principal, nowMs: number) => Promise<readonly RateState[]>;
+  submissionWindows: Lookup<Principal, readonly RateState[]>;
   /** Whether a request with this idempotency key was made before. */
   hasClaim: (principal: Principal, idempotencyKey: string) => Promise<boolean>;
 };
@@ -34,7 +35,17 @@ export async function countCall(
   const isAdminRead = rules.bucket === Bucket.UNSPECIFIED && call.session !== undefined;
   if (rules.bucket === Bucket.READS || isAdminRead)
     await countReads(deps, call, principal, rules.cost || 1, nowMs);
-  if (rules.bucket === Bucket.SUBMISSIONS) await countCreation(deps, call, principal, rules, nowMs);
+  if (rules.bucket !== Bucket.SUBMISSIONS) return;
+  const overdrawn = deps.findOverdrawn(principal);
+  if (overdrawn !== undefined) {
+    call.rateStates = [overdrawn];
+    refuse(call, overdrawn, nowMs);
+  }
+  const { submissionWindows } = deps;
+  const states = submissionWindows.known(principal) ?? (await submissionWindows.find(principal));
+  call.rateStates = states;
+  const spent = states.findLast(({ remaining }) => remaining <= 0);
+  if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
 }
 
 /**
@@ -70,24 +81,6 @@ function countUnmade(deps: RateLimits, call: Call, principal: Principal, reads: 
 
 function charge({ chargeReads }: RateLimits, principal: Principal, reads: number): void {
   if (reads > 0) chargeReads(principal, reads);
-}
-
-async function countCreation(
-  deps: RateLimits,
-  call: Call,
-  principal: Principal,
-  rules: MethodRules,
-  nowMs: number,
-): Promise<void> {
-  const overdrawn = deps.findOverdrawn(principal);
-  if (overdrawn !== undefined) {
-    call.rateStates = [overdrawn];
-    refuse(call, overdrawn, nowMs);
-  }
-  const states = await deps.peekSubmissions(principal, nowMs);
-  call.rateStates = states;
-  const spent = states.filter(({ remaining }) => remaining <= 0).at(-1);
-  if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
 }
 
 /** A refusal without any other work is not counted. */

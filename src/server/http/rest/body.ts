@@ -3,13 +3,13 @@ import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '.
 import type { NodeRequest } from '../socket/requests.js';
 import type { BodyKind } from './request.js';
 
-const NO_BODY = new Uint8Array();
+const NO_BODY = Promise.resolve(new Uint8Array());
 
 /**
- * Reads a request's body. Throws `request.too_large` and `request.unsupported_media_type` before it reads anything
+ * Reads a request's body. Throws at once `request.too_large` and `request.unsupported_media_type` before it reads anything
  * if the headers suffice, `request.invalid` for a body that the route does not take, ClientGone.
  */
-export async function readBody(
+export function readBody(
   req: NodeRequest,
   kind: BodyKind,
   maxBytes: number,
@@ -23,11 +23,7 @@ export async function readBody(
   return readStream(req, maxBytes, () => tooLarge(maxBytes), hold);
 }
 
-async function refuseBody(
-  req: NodeRequest,
-  length: number | undefined,
-  hold: HoldBytes,
-): Promise<Uint8Array> {
+function refuseBody(req: NodeRequest, length: number | undefined, hold: HoldBytes): Promise<Uint8Array> {
   const problem = () => invalidRequest([{ path: '', message: 'must not have a body' }]);
   if (length !== undefined) throw problem();
   return readStream(req, 0, problem, hold);

@@ -9,9 +9,9 @@ import type { Holder, HoldResponse } from '../socket/memory.js';
 import { ClientGone, type HoldBytes } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { readBody } from './body.js';
-import { compressIfAccepted, errorResponse, successResponse } from './response.js';
+import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
-import { createRouter, type Match, type Router } from './router.js';
+import { createRouter, type Router } from './router.js';
 import { createSendQueue, type RestResponse, writeResponse } from './write-response.js';
 
 /** What the REST handler depends on. */
@@ -72,7 +72,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
       try {
         const found = await respond(options, router, exchange);
         if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
-        const response = await compressIfAccepted(exchange, found);
+        const response = mayBeCompressed(found) ? await compressIfAccepted(exchange, found) : found;
         send(() => writeOrFail(options, exchange, response));
       } catch (error) {
         respondWithError(options, exchange, error);
@@ -105,7 +105,17 @@ async function respond(
   const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
   await options.admit(call);
-  const message = await readMessage(options, match, exchange, call, mark < 0 ? '' : url.slice(mark + 1));
+  const { request, bound, readItems } = route;
+  const { maxBytes, maxValues } = boundBy(bound, options.maxBodyBytes);
+  const received = await readBody(req, request.bodyKind, maxBytes, options.holdFor({ res, call }));
+  call.nextItem = readItems?.(received, 'rest');
+  const message = request.read({
+    segments: match.segments,
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    body: call.nextItem === undefined ? received : NO_BODY,
+    contentType: req.headers['content-type'] ?? '',
+    maxValues,
+  });
   const response = await options.invoke(call, message);
   return successResponse(route, req.method, callHeaders(options, call), call, response);
 }
@@ -137,22 +147,6 @@ function noRoute(router: Router<Route>, path: string): ApiError {
   const isSlashTooMany = path.endsWith('/') && router.allowedMethods(path.slice(0, -1)).length > 0;
   const hint = isSlashTooMany ? ': leave out the slash at its end' : '';
   return new ApiError(ErrorCode.ROUTE_NOT_FOUND, `no endpoint has this path${hint}`);
-}
-
-async function readMessage(
-  { maxBodyBytes, holdFor }: RestOptions,
-  { target, segments }: Match<Route>,
-  { req, res }: Exchange,
-  call: Call,
-  query: string,
-): Promise<Message> {
-  const { bodyKind, read } = target.request;
-  const { maxBytes, maxValues } = boundBy(target.bound, maxBodyBytes);
-  const hold = holdFor({ res, call });
-  const received = await readBody(req, bodyKind, maxBytes, hold);
-  call.nextItem = target.readItems?.(received, 'rest');
-  const body = call.nextItem === undefined ? received : NO_BODY;
-  return read({ segments, query, body, contentType: req.headers['content-type'] ?? '', maxValues });
 }
 
 function respondWithError(options: RestOptions, exchange: Exchange, error: unknown): void {

@@ -105,16 +105,20 @@ export function errorResponse(error: ApiError, requestId: string, headers: reado
   return { status: errorRules(error.code).httpStatus, headers: all, body, etag: undefined };
 }
 
+/** Whether a response is large enough to be compressed, or stands for one that may be. */
+export function mayBeCompressed({ status, body }: RestResponse): boolean {
+  return status === 304 || (body !== undefined && body.byteLength >= MIN_COMPRESSED_BYTES);
+}
+
 /**
- * Compresses a large response if the client accepts gzip. The entity tag is over the uncompressed bytes, so the
+ * Compresses a response that may be compressed if the client accepts gzip. The entity tag is over the uncompressed bytes, so the
  * compressed response has the weak one (RFC 9110, 8.8.1).
  */
 export async function compressIfAccepted(
   { req, res }: Pick<RequestRecord, 'req' | 'res'>,
   answer: RestResponse,
 ): Promise<RestResponse> {
-  const { status, headers, body } = answer;
-  if (status !== 304 && (body === undefined || body.byteLength < MIN_COMPRESSED_BYTES)) return answer;
+  const { headers, body } = answer;
   const vary = res.getHeader('vary');
   headers.push('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
   const accepted = req.headers['accept-encoding'];

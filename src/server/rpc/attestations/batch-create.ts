@@ -147,7 +147,7 @@ async function replay({ deps, results }: Batch, replays: readonly Replay[]): Pro
 /** Makes the rows of items, with one hand-over to the signing threads. */
 async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): Promise<NewSubmission[]> {
   const principal = getPrincipal(call);
-  const signer = await deps.signerOf(principal.environment);
+  const signer = await deps.signers.find(principal.environment);
   const stated = items.map(({ submission }) => stateSubmission(deps, submission, principal));
   const signed = await signer.signMany(stated.map(({ statement }) => statement));
   const limits = submissionLimits(principal);
@@ -155,8 +155,7 @@ async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): 
     const { keyed } = items[i] as CheckedItem;
     const [requestHash] = keyed?.requestHashes ?? [];
     const idempotency = keyed && requestHash && { key: keyed.key, requestHash: toHex(requestHash) };
-    const statement = { ...(signed[i] as SignedStatement), keyId: signer.keyId };
-    return newSubmission(one, statement, principal, { idempotency, limits });
+    return newSubmission(one, signed[i] as SignedStatement, signer.keyId, principal, { idempotency, limits });
   });
 }
 
@@ -166,7 +165,7 @@ async function storeRows(
   rows: readonly NewSubmission[],
 ): Promise<void> {
   const { deps, call, results } = batch;
-  const sequencer = await deps.sequencerOf(getPrincipal(call).environment);
+  const sequencer = await deps.sequencers.find(getPrincipal(call).environment);
   const written = await sequencer.addMany(rows);
   const replays: Replay[] = [];
   const reused: CheckedItem[] = [];

@@ -2,10 +2,10 @@ import type { CreateAttestationRequest, Submission } from '../../../../gen/attes
 import { toHex } from '../../../proof/bytes/encoding.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
+import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
-import { rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
-import { submissionWindowStates } from '../../limits/rate-windows.js';
+import { type RateState, rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import {
@@ -43,7 +43,7 @@ import { createdResponse } from './submission-template.js';
 export type CreateDeps = {
   schemas: SchemaRegistry;
   /** The key that signs now. Throws `service.unavailable` if this process lacks it. */
-  signerOf: (environment: Principal['environment']) => Promise<DsseSigner>;
+  signers: Lookup<Principal['environment'], DsseSigner>;
   /** Its first key hashes requests that have an idempotency key. */
   idempotency: Idempotency;
   /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
@@ -52,11 +52,14 @@ export type CreateDeps = {
   /** Waits for a turn of the event loop in which no other large metadata is validated. */
   ownTurn: () => Promise<void>;
   clock: () => number;
-  sequencerOf: (environment: Principal['environment']) => Promise<Sequencer>;
+  sequencers: Lookup<Principal['environment'], Sequencer>;
   /** Looks up a submission of any project. */
   findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
-  /** Records what the write has counted, so that later requests are rejected before their body is read. */
-  recordUse: (principal: Principal, use: WindowUse) => void;
+  /**
+   * Records what the write has counted, so that later requests are rejected before their body is read. Returns the
+   * windows after it.
+   */
+  recordUse: (principal: Principal, use: WindowUse) => readonly RateState[];
 };
 
 /** Longer metadata takes more than a millisecond to validate if it is invalid throughout. */
@@ -77,8 +80,18 @@ export async function createAttestation(
   // The digest in upper case is the same request.
   if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
   if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
-  const row = await prepareSubmission(deps, request, call);
-  const sequencer = await deps.sequencerOf(principal.environment);
+  const metadata = readMetadata(request.metadata ?? {});
+  if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
+  const checked = checkSubmission(deps, request, metadata);
+  const { signers, sequencers } = deps;
+  const { environment } = principal;
+  const signer = signers.known(environment) ?? (await signers.find(environment));
+  const stated = stateSubmission(deps, checked, principal);
+  const row = newSubmission(stated, await signer.sign(stated.statement), signer.keyId, principal, {
+    idempotency: idempotencyOf(deps, request, call),
+    limits: submissionLimits(principal),
+  });
+  const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
   const result = await sequencer.add(row);
   recordUse(deps, principal, call, result);
   switch (result.outcome) {
@@ -120,9 +133,7 @@ export function windowSpent({ clock }: Pick<CreateDeps, 'clock'>, { rateStates }
 
 /** Records what a write has counted, for the response's headers and for later requests. */
 export function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
-  if (use === undefined) return;
-  call.rateStates = submissionWindowStates(principal, use, use.second);
-  deps.recordUse(principal, use);
+  if (use !== undefined) call.rateStates = deps.recordUse(principal, use);
 }
 
 async function replay(
@@ -142,25 +153,6 @@ function withWarnings(shown: SubmissionView, { environment }: Principal): Respon
   return warnings.length === 0
     ? createdResponse(shown, environment)
     : submissionResponse(shown, environment, { warnings });
-}
-
-/** Validates the metadata, builds and signs the statement, and hashes the leaf. Stores nothing. */
-async function prepareSubmission(
-  deps: CreateDeps,
-  request: CreateAttestationRequest,
-  call: Call,
-): Promise<NewSubmission> {
-  const principal = getPrincipal(call);
-  const metadata = readMetadata(request.metadata ?? {});
-  if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
-  const checked = checkSubmission(deps, request, metadata);
-  const signer = await deps.signerOf(principal.environment);
-  const stated = stateSubmission(deps, checked, principal);
-  const signed = await signer.sign(stated.statement);
-  return newSubmission(stated, { ...signed, keyId: signer.keyId }, principal, {
-    idempotency: idempotencyOf(deps, request, call),
-    limits: submissionLimits(principal),
-  });
 }
 
 function idempotencyOf(

@@ -88,7 +88,8 @@ export function stateSubmission(
 /** The row of a signed submission. */
 export function newSubmission(
   stated: StatedSubmission,
-  { keyId, signature, leafHash }: SignedStatement & Pick<DsseSigner, 'keyId'>,
+  { signature, leafHash }: SignedStatement,
+  keyId: number,
   principal: Principal,
   { idempotency, limits }: Pick<NewSubmission, 'idempotency' | 'limits'>,
 ): NewSubmission {
@@ -132,9 +133,15 @@ export function storedView(row: NewSubmission, { logIndex }: SequencedRow): Subm
   };
 }
 
-/** The limits of an API key's submissions. */
-export function submissionLimits({ submissionWindows }: Principal): NewSubmission['limits'] {
-  const [second, hour, day] = submissionWindows;
+const limitsOf = new WeakMap<Principal, NewSubmission['limits']>();
+
+/** The limits of an API key's submissions: one object for each principal, so that those of many rows are compared at once. */
+export function submissionLimits(principal: Principal): NewSubmission['limits'] {
+  const known = limitsOf.get(principal);
+  if (known !== undefined) return known;
+  const [second, hour, day] = principal.submissionWindows;
   const limit = (window: typeof second) => window?.limit ?? 0;
-  return { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
+  const limits = { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
+  limitsOf.set(principal, limits);
+  return limits;
 }

@@ -45,7 +45,9 @@ export async function getLog(sql: Sql, id: number): Promise<Log> {
 
 /** Finds the log that an environment writes to: its newest epoch. */
 export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
-  return logs.filter((log) => log.environment === environment).sort((a, b) => b.epoch - a.epoch)[0];
+  let newest: Log | undefined;
+  for (const log of logs) if (log.environment === environment && log.epoch > (newest?.epoch ?? -1)) newest = log;
+  return newest;
 }
 
 /** Records that nothing more is to come of a log, from the time of the transaction on, as for the log that it starts. */
