@@ -58,8 +58,7 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     activeLog: {
       known: (environment) => findActiveLog(logs, environment),
-      find: (environment) =>
-        get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+      find: (environment) => get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
     },
     activeLogs: async () => logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id),
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),

@@ -11,6 +11,8 @@ import { type QueuedRow, rejectAll, type SequencerDeps, writeRows } from './writ
 
 /** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
+  /** Announces rows that are being signed, or, by a negative number, that these have come or failed. */
+  expect(rows: number): void;
   /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
   add(row: NewSubmission): Promise<SequencedRow>;
   /** The same for many rows: the result of each, or the error for its caller, in their order. */
@@ -24,6 +26,14 @@ export type Sequencer = {
 const ROW_OVERHEAD_BYTES = 600;
 /** Rows do not wait for a call that takes longer: it may never return. */
 const SLOW_CALL_MS = 250;
+/** How long rows wait for others that are being signed. */
+const MAX_SIGNING_MS = 5;
+/**
+ * How long rows wait after a call for the next requests of those that it answered, if they were as many as this: most of a
+ * call's cost is the same for one row and for sixty.
+ */
+const RETURN_MS = 2;
+const MANY_ROWS = 8;
 
 /** Creates the sequencer of one log. Rows that arrive during a call wait for the next one. */
 export function createSequencer(deps: SequencerDeps): Sequencer {
@@ -41,6 +51,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
     });
   return {
     add,
+    expect: calls.expect,
     addMany: (rows) => Promise.all(rows.map((row) => add(row).catch((error: Error) => error))),
     queued: calls.waiting,
     close: calls.idle,
@@ -51,6 +62,7 @@ export function createSequencer(deps: SequencerDeps): Sequencer {
 type Calls = {
   /** Starts a call in the next turn, or once it is worth one. */
   schedule: () => void;
+  expect: (rows: number) => void;
   /** Rows in the queue, and those that are queued again after a delay. */
   waiting: () => number;
   /** Resolves once nothing waits and no call is in flight. */
@@ -58,41 +70,41 @@ type Calls = {
 };
 
 function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
-  let inFlight = 0;
+  const pace = createPace(deps, queue);
   let delayed = 0;
-  let startedMs = 0;
   let scheduled = false;
-  let isTimed = false;
+  let timer: { wakesMs: number; timeout: NodeJS.Timeout } | undefined;
   let onIdle: (() => void) | undefined;
 
-  const mayStart = () => {
-    if (queue.length === 0 || inFlight === 0) return queue.length > 0;
-    if (inFlight >= deps.limits.maxInFlight) return false;
-    return queue.length >= deps.limits.enoughRows || deps.clock() - startedMs >= SLOW_CALL_MS;
-  };
   const schedule = () => {
     if (scheduled || queue.length === 0) return;
-    if (!mayStart()) {
-      if (!isTimed) setTimeout(retime, SLOW_CALL_MS);
-      isTimed = true;
+    const ms = pace.waitMs();
+    if (ms > 0) {
+      startAfter(ms);
       return;
     }
     scheduled = true;
     setImmediate(() => {
       scheduled = false;
-      while (mayStart()) void flush(takeBatch(queue, deps.limits));
+      while (queue.length > 0 && pace.waitMs() <= 0) void flush(takeBatch(queue, deps.limits));
+      schedule();
     });
   };
-  const retime = () => {
-    isTimed = false;
-    schedule();
+  const startAfter = (ms: number) => {
+    const wakesMs = deps.clock() + ms;
+    if (timer !== undefined && wakesMs >= timer.wakesMs) return;
+    clearTimeout(timer?.timeout);
+    const retime = () => {
+      timer = undefined;
+      schedule();
+    };
+    timer = { wakesMs, timeout: setTimeout(retime, ms) };
   };
-  const isIdle = () => inFlight === 0 && delayed === 0 && queue.length === 0;
+  const isIdle = () => pace.inFlight() === 0 && delayed === 0 && queue.length === 0;
   const flush = async (flushed: QueuedRow[]) => {
-    inFlight++;
-    startedMs = deps.clock();
+    pace.started();
     await writeRows(deps, flushed, later).catch((error: Error) => rejectAll(flushed, error));
-    inFlight--;
+    pace.ended(flushed.length);
     schedule();
     if (isIdle()) onIdle?.();
   };
@@ -106,12 +118,61 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
   };
   return {
     schedule,
+    expect: (rows) => {
+      pace.expect(rows);
+      if (rows < 0) schedule();
+    },
     waiting: () => queue.length + delayed,
     idle: () =>
       new Promise((resolve) => {
         if (isIdle()) resolve();
         else onIdle = resolve;
       }),
+  };
+}
+
+/** When calls start: late enough that most rows of one turn of the clients share a call. */
+type Pace = {
+  /** The milliseconds until a call may start with what is queued; 0 or less if now. */
+  waitMs: () => number;
+  expect: (rows: number) => void;
+  started: () => void;
+  ended: (rows: number) => void;
+  inFlight: () => number;
+};
+
+function createPace(
+  { limits, clock, patienceMs }: SequencerDeps,
+  queue: readonly Pick<QueuedRow, 'deadline'>[],
+): Pace {
+  let inFlight = 0;
+  let startedMs = 0;
+  let endedMs = Number.NEGATIVE_INFINITY;
+  let answered = 0;
+  let expected = 0;
+  const queuedMs = () => (queue[0]?.deadline ?? 0) - patienceMs;
+  return {
+    waitMs: () => {
+      if (inFlight >= limits.maxInFlight) return SLOW_CALL_MS;
+      if (queue.length >= limits.enoughRows) return 0;
+      const nowMs = clock();
+      if (inFlight > 0) return startedMs + SLOW_CALL_MS - nowMs;
+      if (expected > 0) return Math.max(endedMs, queuedMs()) + MAX_SIGNING_MS - nowMs;
+      return answered < MANY_ROWS ? 0 : endedMs + RETURN_MS - nowMs;
+    },
+    expect: (rows) => {
+      expected += rows;
+    },
+    started: () => {
+      inFlight++;
+      startedMs = clock();
+    },
+    ended: (rows) => {
+      inFlight--;
+      endedMs = clock();
+      answered = rows;
+    },
+    inFlight: () => inFlight,
   };
 }
 

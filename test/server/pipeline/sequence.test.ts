@@ -1,5 +1,6 @@
 /** The gathered write: in order, exactly once, and each submission answered for itself. */
 import { EventEmitter, once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
 import { createSequencer } from '../../../src/server/pipeline/sequence.js';
 import {
@@ -74,6 +75,31 @@ t.test('a call that does not return delays others by little', async (t) => {
   t.same(outcomes(await stuck), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
+
+t.test(
+  'rows share a call with others that are being signed, but do not wait for them for long',
+  async (t) => {
+    let nowMs = 0;
+    let calls = 0;
+    const beforeWrite = async () => {
+      calls++;
+    };
+    const scene = await openSequencer(t, { clock: () => nowMs, beforeWrite });
+    scene.sequencer.expect(1);
+    const first = scene.accept(scene.makeRows(1));
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    const second = scene.accept(scene.makeRows(1));
+    scene.sequencer.expect(-1);
+    const results = [...(await first), ...(await second)];
+    t.same(outcomes(results), [SubmissionOutcome.STORED, SubmissionOutcome.STORED]);
+    t.equal(calls, 1);
+    scene.sequencer.expect(1);
+    const waiting = scene.accept(scene.makeRows(1));
+    nowMs += 1_000;
+    t.same(outcomes(await waiting), [SubmissionOutcome.STORED]);
+    await finish(t, scene);
+  },
+);
 
 t.test("requests beyond the queue's bound are rejected at once, and queued ones are stored", async (t) => {
   const limits = { maxRows: 10, maxBytes: 1024 * 1024, maxInFlight: 1, enoughRows: 64, maxQueuedRows: 30 };

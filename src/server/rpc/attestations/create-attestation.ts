@@ -27,6 +27,7 @@ import {
   checkSubmission,
   type DsseSigner,
   newSubmission,
+  type SignedStatement,
   stateSubmission,
   storedView,
   submissionLimits,
@@ -87,11 +88,18 @@ export async function createAttestation(
   const { environment } = principal;
   const signer = signers.known(environment) ?? (await signers.find(environment));
   const stated = stateSubmission(deps, checked, principal);
-  const row = newSubmission(stated, await signer.sign(stated.statement), signer.keyId, principal, {
+  const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
+  let signed: SignedStatement;
+  sequencer.expect(1);
+  try {
+    signed = await signer.sign(stated.statement);
+  } finally {
+    sequencer.expect(-1);
+  }
+  const row = newSubmission(stated, signed, signer.keyId, principal, {
     idempotency: idempotencyOf(deps, request, call),
     limits: submissionLimits(principal),
   });
-  const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
   const result = await sequencer.add(row);
   recordUse(deps, principal, call, result);
   switch (result.outcome) {

@@ -46,7 +46,8 @@ export async function getLog(sql: Sql, id: number): Promise<Log> {
 /** Finds the log that an environment writes to: its newest epoch. */
 export function findActiveLog(logs: readonly Log[], environment: number): Log | undefined {
   let newest: Log | undefined;
-  for (const log of logs) if (log.environment === environment && log.epoch > (newest?.epoch ?? -1)) newest = log;
+  for (const log of logs)
+    if (log.environment === environment && log.epoch > (newest?.epoch ?? -1)) newest = log;
   return newest;
 }
 
