@@ -1,15 +1,22 @@
 import { invalidRequest } from '../../json/problems.js';
-import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/read-body.js';
+import {
+  bodyLength,
+  type HoldBytes,
+  readStream,
+  takeReceived,
+  tooLarge,
+  unsupported,
+} from '../socket/read-body.js';
 import type { NodeRequest } from '../socket/requests.js';
 import type { BodyKind } from './request.js';
 
-const NO_BODY = Promise.resolve(new Uint8Array());
+const NO_BODY = new Uint8Array();
 
 /**
- * Reads a request's body. Throws at once `request.too_large` and `request.unsupported_media_type` before it reads anything
+ * Reads a request's body. Rejects with `request.too_large` and `request.unsupported_media_type` before it reads anything
  * if the headers suffice, `request.invalid` for a body that the route does not take, ClientGone.
  */
-export function readBody(
+export async function readBody(
   req: NodeRequest,
   kind: BodyKind,
   maxBytes: number,
@@ -20,10 +27,15 @@ export function readBody(
   if (kind === 'none') return refuseBody(req, length, hold);
   if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
   checkMediaType(req, kind);
-  return readStream(req, maxBytes, () => tooLarge(maxBytes), hold);
+  const tooMuch = () => tooLarge(maxBytes);
+  return takeReceived(req, maxBytes, tooMuch, hold) ?? readStream(req, maxBytes, tooMuch, hold);
 }
 
-function refuseBody(req: NodeRequest, length: number | undefined, hold: HoldBytes): Promise<Uint8Array> {
+async function refuseBody(
+  req: NodeRequest,
+  length: number | undefined,
+  hold: HoldBytes,
+): Promise<Uint8Array> {
   const problem = () => invalidRequest([{ path: '', message: 'must not have a body' }]);
   if (length !== undefined) throw problem();
   return readStream(req, 0, problem, hold);

@@ -2,7 +2,7 @@ import { patternOf, type Template } from './http-rule.js';
 import { decodePercent } from './percent.js';
 
 /** The target of a path, and the path's segments as sent, without the verb. */
-export type Match<T> = { target: T; segments: readonly string[] };
+type Match<T> = { target: T; segments: readonly string[] };
 
 /** Routes requests to targets by method and path. */
 export type Router<T> = {

@@ -19,6 +19,25 @@ export function bodyLength(req: NodeRequest): number | undefined {
   return 'stream' in req && !req.stream.endAfterHeaders ? undefined : 0;
 }
 
+/**
+ * The whole body if it came with the headers, as small ones do: at once, where a stream takes two more ticks and a listener
+ * for each of its events. Undefined if it has to be read as a stream. Throws `tooMuch()` if it is longer than `maxBytes`.
+ */
+export function takeReceived(
+  req: NodeRequest,
+  maxBytes: number,
+  tooMuch: () => Error,
+  hold: HoldBytes,
+): Uint8Array | undefined {
+  // Whoever waits for leave to send a body gets it when the stream is read.
+  if ('stream' in req || !req.complete || req.headers.expect !== undefined) return undefined;
+  const size = req.readableLength;
+  if (size === 0) return undefined;
+  if (size > maxBytes) throw tooMuch();
+  hold(size);
+  return req.read() as Buffer;
+}
+
 /** Reads a whole body. Rejects with `tooMuch()` if it is longer than `maxBytes`, and with ClientGone. */
 export function readStream(
   req: NodeRequest,
