@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type Hmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DescMethodUnary, type Message, toJson } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
@@ -130,6 +130,11 @@ export function requestHashes(
   return keys.map((key) => hashRequest(key, method, request));
 }
 
+/** The first of {@link requestHashes}, which is stored, in hex. */
+export function newRequestHash({ keys }: Idempotency, method: DescMethodUnary, request: string): string {
+  return requestHmac(keys[0], method, request).digest('hex');
+}
+
 /** The owner of a call's idempotency key: the id of the API key or session, or `admin`. */
 export function holderOf(call: Call): string {
   return call.principal?.id ?? call.session?.id ?? 'admin';
@@ -150,12 +155,16 @@ function claimOf(
 }
 
 /** HMAC of an RPC's name and message: the same for every protocol, and reveals nothing of the message. */
-export function requestHash(key: KeyRing[0], { method }: Call, request: Message): Buffer {
+function requestHash(key: KeyRing[0], { method }: Call, request: Message): Buffer {
   return hashRequest(key, method, jcs(toJson(method.input, request)));
 }
 
-function hashRequest({ key }: KeyRing[0], { parent, name }: DescMethodUnary, request: string): Buffer {
-  return createHmac('sha256', key).update(`${parent.typeName}/${name}\n${request}`).digest();
+function hashRequest(key: KeyRing[0], method: DescMethodUnary, request: string): Buffer {
+  return requestHmac(key, method, request).digest();
+}
+
+function requestHmac({ key }: KeyRing[0], { parent, name }: DescMethodUnary, request: string): Hmac {
+  return createHmac('sha256', key).update(`${parent.typeName}/${name}\n${request}`);
 }
 
 /** Marks the call as replayed and sets `Idempotent-Replayed` on the response. */

@@ -1,15 +1,10 @@
-import {
-  AttestationService,
-  type BatchItem,
-  ValidationMode,
-  ValidationModeSchema,
-} from '../../../../gen/attestation/v1/attestations_pb.js';
+import { AttestationService, type BatchItem } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type KeyedRequest, requestHashes } from '../idempotency.js';
 import { type CreateDeps, LARGE_METADATA } from './create-attestation.js';
 import { readMetadata } from './metadata.js';
-import { type CheckedSubmission, checkSubmission } from './new-submission.js';
+import { type CheckedSubmission, checkSubmission, creationText } from './new-submission.js';
 
 type CheckDeps = Pick<CreateDeps, 'schemas' | 'idempotency' | 'ownTurn'>;
 
@@ -71,18 +66,6 @@ function keyOf(
     key,
     requestHashes: requestHashes(idempotency, createAttestation, creationText(submission, validation)),
   };
-}
-
-/**
- * The JCS of the message that creates a submission, of its canonical metadata. Making the message, and its JCS, takes 8.6
- * µs longer.
- */
-function creationText({ artifactSha256, metadata }: CheckedSubmission, validation: ValidationMode): string {
-  const mode =
-    validation === ValidationMode.UNSPECIFIED
-      ? ''
-      : `,"validation":${JSON.stringify(ValidationModeSchema.value[validation]?.name)}`;
-  return `{"artifact":{"sha256":"${artifactSha256}"},"metadata":${metadata}${mode}}`;
 }
 
 /** An item under the key of an earlier one of the batch. */

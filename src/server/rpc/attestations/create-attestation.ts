@@ -1,5 +1,4 @@
 import type { CreateAttestationRequest, Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
-import { toHex } from '../../../proof/bytes/encoding.js';
 import { type Call, getPrincipal, type SerializedResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Lookup } from '../../core/lookup.js';
@@ -20,11 +19,13 @@ import {
   type Idempotency,
   keyReused,
   markReplayed,
-  requestHash,
+  newRequestHash,
 } from '../idempotency.js';
 import { metadataWarnings, readMetadata } from './metadata.js';
 import {
+  type CheckedSubmission,
   checkSubmission,
+  creationText,
   type DsseSigner,
   newSubmission,
   type SignedStatement,
@@ -97,7 +98,7 @@ export async function createAttestation(
     sequencer.expect(-1);
   }
   const row = newSubmission(stated, signed, signer.keyId, principal, {
-    idempotency: idempotencyOf(deps, request, call),
+    idempotency: idempotencyOf(deps, call, request, checked),
     limits: submissionLimits(principal),
   });
   const result = await sequencer.add(row);
@@ -164,11 +165,11 @@ function withWarnings(shown: SubmissionView, { environment }: Principal): Respon
 }
 
 function idempotencyOf(
-  deps: CreateDeps,
-  request: CreateAttestationRequest,
-  call: Call,
+  { idempotency }: CreateDeps,
+  { method, idempotencyKey: key }: Call,
+  { validation }: CreateAttestationRequest,
+  checked: CheckedSubmission,
 ): NewSubmission['idempotency'] {
-  if (call.idempotencyKey === undefined) return undefined;
-  const hash = requestHash(deps.idempotency.keys[0], call, request);
-  return { key: call.idempotencyKey, requestHash: toHex(hash) };
+  if (key === undefined) return undefined;
+  return { key, requestHash: newRequestHash(idempotency, method, creationText(checked, validation)) };
 }
