@@ -4,8 +4,8 @@ import type { SignedStatement } from '../rpc/attestations/new-submission.js';
 import type { SignedBatch, SigningBatch, SigningKey } from './signing-thread.js';
 
 /**
- * Signs statements on worker threads, in batches: those of one turn of the event loop are posted together, or as soon as
- * there are {@link FULL_BATCH} of them.
+ * Signs statements on worker threads, in batches: those of one turn of the event loop are posted together, once a thread has
+ * nothing to do, or as soon as there are {@link FULL_BATCH} of them.
  */
 type BatchSigner = {
   /** Signs a statement's text with the key at this index of the keys. Rejects if the thread exits. */
@@ -44,29 +44,41 @@ export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
   const queues = keys.map((): Waiting[] => []);
   const threads = Array.from({ length: THREADS }, () => createThread(keys));
   let posted = 0;
+  let underWay = 0;
   let scheduled = false;
 
   const post = (key: number, statements: readonly string[], settle: Settle) =>
     threads[posted++ % threads.length]?.post(key, statements, settle);
-  const postQueued = (key: number, taken: readonly Waiting[]) =>
+  const postQueued = (key: number, taken: readonly Waiting[]) => {
+    underWay++;
     post(
       key,
       taken.map(({ statement }) => statement),
       {
         resolve: (signed) => {
+          underWay--;
+          send();
           for (const [i, waiting] of taken.entries()) waiting.resolve(signed[i] as SignedStatement);
         },
         reject: (error) => {
+          underWay--;
           for (const waiting of taken) waiting.reject(error);
+          schedule();
         },
       },
     );
+  };
   const send = () => {
     scheduled = false;
     for (const [key, queue] of queues.entries()) {
-      const taken = queue.splice(0);
-      if (taken.length > 0) postQueued(key, taken);
+      if (queue.length >= FULL_BATCH || (queue.length > 0 && underWay < threads.length))
+        postQueued(key, queue.splice(0));
     }
+  };
+  const schedule = () => {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(send);
   };
   return {
     sign: (key, statement) =>
@@ -74,9 +86,7 @@ export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
         const queue = queues[key];
         queue?.push({ statement, resolve, reject });
         if (queue?.length === FULL_BATCH) postQueued(key, queue.splice(0));
-        if (scheduled) return;
-        scheduled = true;
-        setImmediate(send);
+        else schedule();
       }),
     signMany: async (key, statements) => {
       const pieces: Promise<SignedStatement[]>[] = [];
