@@ -10,6 +10,7 @@ import { metadataCommitment, SALT_BYTES, statementText } from '../../../proof/st
 import { environmentName } from '../../../protocol/environment.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
+import { formatMs } from '../../json/timestamp.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { NewSubmission, SequencedRow } from '../../store/submissions/sequence-submissions.js';
 import { invalidMetadata, type ValidMetadata, validateBySchema } from './metadata.js';
@@ -93,12 +94,23 @@ export function stateSubmission(
     artifactSha256: checked.artifactSha256,
     submissionId: id,
     project: principal.projectId,
-    submittedAt: new Date(submittedAtMs).toISOString(),
+    submittedAt: formatMs(submittedAtMs),
     environment: environmentName(principal.environment),
     schema: checked.schema,
     commitment,
   });
-  return { ...checked, id, submittedAtMs, salt: toHex(salt), commitment, statement };
+  // Member by member: the copy of an object takes five times as long.
+  return {
+    artifactSha256: checked.artifactSha256,
+    schema: checked.schema,
+    metadata: checked.metadata,
+    metadataErrors: checked.metadataErrors,
+    id,
+    submittedAtMs,
+    salt: toHex(salt),
+    commitment,
+    statement,
+  };
 }
 
 /** The row of a signed submission. */

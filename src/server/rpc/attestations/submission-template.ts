@@ -10,6 +10,7 @@ import {
   type TemplateValue,
   type TextTemplate,
 } from '../../json/template.js';
+import { formatMs } from '../../json/timestamp.js';
 import type { SerializedBundle } from './bundles.js';
 import {
   metadataErrorsText,
@@ -89,7 +90,7 @@ function kindOf(shown: SubmissionView, environment: Environment, hasBundle: bool
 function valuesOf(shown: SubmissionView): string[] {
   return [
     shown.id,
-    new Date(shown.submittedAtMs).toISOString(),
+    formatMs(shown.submittedAtMs),
     shown.artifactSha256,
     shown.leafSha256,
     String(shown.logIndex),
@@ -104,7 +105,7 @@ function valuesOf(shown: SubmissionView): string[] {
 }
 
 function timeText(ms: number | null): string {
-  return ms === null ? '' : new Date(ms).toISOString();
+  return ms === null ? '' : formatMs(ms);
 }
 
 function makeSubmissionTemplate(
