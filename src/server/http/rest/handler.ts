@@ -2,7 +2,6 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError, internalError } from '../../core/errors.js';
-import { boundBy } from '../../json/bound.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
 import type { Holder, HoldResponse } from '../socket/memory.js';
@@ -56,7 +55,7 @@ type Exchange = Pick<
  * its options do not fit its messages, and when two RPCs share a path and method.
  */
 export function createRestHandler(options: RestOptions): RestHandler {
-  const routes = compileRoutes(options.services);
+  const routes = compileRoutes(options.services, options.maxBodyBytes);
   const router = createRouter<Route>();
   for (const route of routes) router.add(route.binding.httpMethod, route.binding.template, route);
   const send = createSendQueue();
@@ -106,15 +105,15 @@ async function respond(
   exchange.call = call;
   await options.admit(call);
   const { request, bound, readItems } = route;
-  const { maxBytes, maxValues } = boundBy(bound, options.maxBodyBytes);
-  const received = await readBody(req, request.bodyKind, maxBytes, options.holdFor({ res, call }));
+  const hold = options.holdFor({ res, call });
+  const received = await readBody(req, request.bodyKind, bound.maxBytes, hold);
   call.nextItem = readItems?.(received, 'rest');
   const message = request.read({
     segments: match.segments,
     query: mark < 0 ? '' : url.slice(mark + 1),
     body: call.nextItem === undefined ? received : NO_BODY,
     contentType: req.headers['content-type'] ?? '',
-    maxValues,
+    maxValues: bound.maxValues,
   });
   const response = await options.invoke(call, message);
   return successResponse(route, req.method, callHeaders(options, call), call, response);

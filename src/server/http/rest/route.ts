@@ -1,6 +1,6 @@
 import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
 import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
-import { type Bound, findBound } from '../../json/bound.js';
+import { type Bound, boundBy, findBound } from '../../json/bound.js';
 import { findItemReader, type ReadItems } from '../call/batch-items.js';
 import type { ServiceEntry } from '../services.js';
 import { type HttpBinding, httpBindings } from './http-rule.js';
@@ -12,8 +12,8 @@ export type Route = ResponseRules & {
   method: DescMethodUnary;
   binding: HttpBinding;
   request: RequestReader;
-  /** Bound of its message. Undefined if the proto does not bound it. */
-  bound: Bound | undefined;
+  /** Bound of its message, and of its body. */
+  bound: Bound;
   /** Reads the items of a batch; undefined for other methods. */
   readItems: ReadItems | undefined;
 };
@@ -22,7 +22,7 @@ export type Route = ResponseRules & {
  * Every route of the services' RPCs; those without a `google.api.http` option have none. Throws, naming the RPC, when
  * one streams, has no handler, or has options that cannot be followed.
  */
-export function compileRoutes(services: readonly ServiceEntry[]): Route[] {
+export function compileRoutes(services: readonly ServiceEntry[], maxBodyBytes: number): Route[] {
   return services.flatMap(({ desc, handlers }) =>
     desc.methods.flatMap((method) => {
       try {
@@ -30,7 +30,7 @@ export function compileRoutes(services: readonly ServiceEntry[]): Route[] {
         if (bindings.length === 0) return [];
         if (method.methodKind !== 'unary') throw new Error('a streaming RPC has no REST path');
         if (handlers[method.localName] === undefined) throw new Error('no handler');
-        return bindings.map((binding) => compileRoute(method as DescMethodUnary, binding));
+        return bindings.map((binding) => compileRoute(method as DescMethodUnary, binding, maxBodyBytes));
       } catch (error) {
         throw new Error(`${desc.typeName}.${method.name}: ${(error as Error).message}`, { cause: error });
       }
@@ -38,7 +38,7 @@ export function compileRoutes(services: readonly ServiceEntry[]): Route[] {
   );
 }
 
-function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
+function compileRoute(method: DescMethodUnary, binding: HttpBinding, maxBodyBytes: number): Route {
   const { successStatus, etag } = getOption(method, rulesOption);
   if (successStatus !== 0 && (successStatus < 200 || successStatus > 299)) {
     throw new Error(`${successStatus} is no status of success`);
@@ -50,7 +50,7 @@ function compileRoute(method: DescMethodUnary, binding: HttpBinding): Route {
     bodyOf: compileResponse(method.output, binding.responseBody),
     successStatus: successStatus || 200,
     hasEtag: etag,
-    bound: findBound(method.input),
+    bound: boundBy(findBound(method.input), maxBodyBytes),
     readItems: findItemReader(method),
   };
 }
