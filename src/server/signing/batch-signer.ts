@@ -51,29 +51,24 @@ export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
     threads[posted++ % threads.length]?.post(key, statements, settle);
   const postQueued = (key: number, taken: readonly Waiting[]) => {
     underWay++;
-    post(
-      key,
-      taken.map(({ statement }) => statement),
-      {
-        resolve: (signed) => {
-          underWay--;
-          send();
-          for (const [i, waiting] of taken.entries()) waiting.resolve(signed[i] as SignedStatement);
-        },
-        reject: (error) => {
-          underWay--;
-          for (const waiting of taken) waiting.reject(error);
-          schedule();
-        },
+    const statements = taken.map(({ statement }) => statement);
+    post(key, statements, {
+      resolve: (signed) => {
+        underWay--;
+        send();
+        for (const [i, waiting] of taken.entries()) waiting.resolve(signed[i] as SignedStatement);
       },
-    );
+      reject: (error) => {
+        underWay--;
+        for (const waiting of taken) waiting.reject(error);
+        schedule();
+      },
+    });
   };
   const send = () => {
     scheduled = false;
-    for (const [key, queue] of queues.entries()) {
-      if (queue.length >= FULL_BATCH || (queue.length > 0 && underWay < threads.length))
-        postQueued(key, queue.splice(0));
-    }
+    if (underWay >= threads.length) return;
+    for (const [key, queue] of queues.entries()) if (queue.length > 0) postQueued(key, queue.splice(0));
   };
   const schedule = () => {
     if (scheduled) return;
