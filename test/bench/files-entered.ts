@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { findFreePort } from '../support/servers/free-port.js';
 import { type CoverageSession, openCoverage, runCovered } from './coverage.js';
 import { pickIds } from './fill.js';
 import type { Options } from './options.js';
-import { benchScript, startNode } from './process.js';
+import { ATTEST_MODULES, benchScript, startNode } from './process.js';
 import { openPool, readyUrl, type Services } from './services.js';
 import { layRanges, subscribe } from './webhooks.js';
 
@@ -14,7 +13,6 @@ import { layRanges, subscribe } from './webhooks.js';
 export type FilesEntered = { path: string; files: string[] };
 
 /** The program as modules: in the bundle that users run files cannot be distinguished. */
-const MODULES = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const REPEATS = 4;
 const EVENTS = 10;
 const METADATA = { schema: 'purl', purl: 'pkg:npm/%40scope/name@1.2.3?arch=x64' };
@@ -29,7 +27,7 @@ async function ofRequests(services: Services, rows: number): Promise<Record<stri
   return withShutdownHooks(async (hooks) => {
     const port = await findFreePort();
     const nodeArgs = [`--inspect=127.0.0.1:${port}`];
-    const api = await startNode([MODULES, 'api'], { env: services.env, nodeArgs });
+    const api = await startNode([ATTEST_MODULES, 'api'], { env: services.env, nodeArgs });
     hooks.add(api.stop);
     const coverage = await openCoverage(port);
     hooks.add(async () => coverage.close());

@@ -81,7 +81,8 @@ export const HELP = `npm run bench -- [options]
   --with <commit>   compare with the entry of that commit instead
   --record          measure the same and append the figures of the present commit to that file
   --json <file>     also write the figures there
-  --profile <dir>   also write .cpuprofile files of the API process there, and print what took its time`;
+  --profile <dir>   also write .cpuprofile files of the API process there, and print what a request took of each of
+                    its threads, and of the main thread by what ran`;
 
 /** Reads the command line. Throws an Error that says what is wrong; undefined when help is wanted. */
 export function readOptions(args: string[]): Options | undefined {

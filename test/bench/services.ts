@@ -13,7 +13,7 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/servers/local-servers.js';
-import { ATTEST, ATTEST_MODULES, type NodeProcess, startNode } from './process.js';
+import { ATTEST, ATTEST_MODULES, type NodeProcess, programOptions, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */
 export type Services = {
@@ -109,7 +109,10 @@ export function startRole(
     isBundled = true,
   }: { nodeArgs?: readonly string[]; args?: readonly string[]; isBundled?: boolean } = {},
 ): Promise<NodeProcess> {
-  return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], { env, nodeArgs });
+  return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], {
+    env,
+    nodeArgs: [...programOptions(), ...nodeArgs],
+  });
 }
 
 /** The address in the line `ready <address>`. */
