@@ -73,14 +73,13 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
   const pace = createPace(deps, queue);
   let delayed = 0;
   let scheduled = false;
-  let timer: { wakesMs: number; timeout: NodeJS.Timeout } | undefined;
   let onIdle: (() => void) | undefined;
 
   const schedule = () => {
     if (scheduled || queue.length === 0) return;
     const ms = pace.waitMs();
     if (ms > 0) {
-      startAfter(ms);
+      wakeAfter(ms);
       return;
     }
     scheduled = true;
@@ -90,16 +89,7 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
       schedule();
     });
   };
-  const startAfter = (ms: number) => {
-    const wakesMs = deps.clock() + ms;
-    if (timer !== undefined && wakesMs >= timer.wakesMs) return;
-    clearTimeout(timer?.timeout);
-    const retime = () => {
-      timer = undefined;
-      schedule();
-    };
-    timer = { wakesMs, timeout: setTimeout(retime, ms) };
-  };
+  const wakeAfter = createAlarm(deps.clock, schedule);
   const isIdle = () => pace.inFlight() === 0 && delayed === 0 && queue.length === 0;
   const flush = async (flushed: QueuedRow[]) => {
     pace.started();
@@ -128,6 +118,21 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
         if (isIdle()) resolve();
         else onIdle = resolve;
       }),
+  };
+}
+
+/** Runs `wake` after so many milliseconds, or earlier if it is asked again for an earlier time. */
+function createAlarm(clock: () => number, wake: () => void): (ms: number) => void {
+  let set: { atMs: number; timer: NodeJS.Timeout } | undefined;
+  return (ms) => {
+    const atMs = clock() + ms;
+    if (set !== undefined && atMs >= set.atMs) return;
+    clearTimeout(set?.timer);
+    const timer = setTimeout(() => {
+      set = undefined;
+      wake();
+    }, ms);
+    set = { atMs, timer };
   };
 }
 
