@@ -109,7 +109,7 @@ export async function printProfile(name: string, path: string, profiled: Profile
     ['main thread', fixed(each(threads.main))],
     ['worker threads', fixed(each(threads.workers))],
     ["V8's helper threads", fixed(each(threads.helpers))],
-    ["libuv's pool", fixed(each(threads.pool))],
+    ["libuv's pool and the profiler", fixed(each(threads.pool))],
     ['all', fixed(each(threads.main + threads.workers + threads.helpers + threads.pool))],
   ];
   console.log(table([['CPU µs/req', ''], ...rows]));
