@@ -1,7 +1,6 @@
 /**
  * What is looked up for every request and hardly ever changes. `known` returns what this process has in memory while that
- * is valid, else undefined; then `find` has to be awaited. A promise for each look-up of a call is what most of its time
- * outside of computing goes to.
+ * is valid, else undefined; then `find` is awaited. Most promises of a call would be those of such look-ups.
  */
 export type Lookup<K, V> = {
   known(key: K): V | undefined;

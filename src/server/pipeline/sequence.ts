@@ -11,7 +11,7 @@ import { type QueuedRow, rejectAll, type SequencerDeps, writeRows } from './writ
 
 /** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
-  /** Announces rows that are being signed, or, by a negative number, that these have come or failed. */
+  /** Counts rows that are being signed; a negative number counts those that were signed or failed. */
   expect(rows: number): void;
   /** Resolves once the row is durable or is a replay. Rejects with the error for the caller. */
   add(row: NewSubmission): Promise<SequencedRow>;
@@ -121,7 +121,7 @@ function createCalls(deps: SequencerDeps, queue: QueuedRow[]): Calls {
   };
 }
 
-/** Runs `wake` after so many milliseconds, or earlier if it is asked again for an earlier time. */
+/** Returns a function that schedules `wake` in so many milliseconds. Of several calls the earliest time counts. */
 function createAlarm(clock: () => number, wake: () => void): (ms: number) => void {
   let set: { atMs: number; timer: NodeJS.Timeout } | undefined;
   return (ms) => {

@@ -29,7 +29,7 @@ export function takeReceived(
   tooMuch: () => Error,
   hold: HoldBytes,
 ): Uint8Array | undefined {
-  // Whoever waits for leave to send a body gets it when the stream is read.
+  // With `Expect: 100-continue`, 100 is sent when the stream is read.
   if ('stream' in req || !req.complete || req.headers.expect !== undefined) return undefined;
   const size = req.readableLength;
   if (size === 0) return undefined;
