@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=32
+#!/usr/bin/env node
 import { relative } from 'node:path';
 import type { Cli } from './cli/cli.js';
 import { runProgram } from './cli/program.js';

@@ -27,11 +27,8 @@ const running = new Set<Pick<NodeProcess, 'stop'>>();
 /** User and system time in /proc are in hundredths of a second on every Linux that runs Node. */
 const MS_PER_TICK = 10;
 
-/** The options of Node's in the program's first line, which it has when it is run by its name. */
-export function programOptions(): string[] {
-  const [line = ''] = readFileSync(ATTEST, 'utf8').split('\n', 1);
-  return line.split(' ').filter((word) => word.startsWith('--'));
-}
+/** The option of Node's that `npm start` and docs/operating.md run the program with. */
+export const NODE_OPTION = '--max-semi-space-size=32';
 
 /** The path of a script of this folder. */
 export function benchScript(name: string): string {

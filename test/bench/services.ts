@@ -13,7 +13,7 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/servers/local-servers.js';
-import { ATTEST, ATTEST_MODULES, type NodeProcess, programOptions, startNode } from './process.js';
+import { ATTEST, ATTEST_MODULES, NODE_OPTION, type NodeProcess, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */
 export type Services = {
@@ -38,7 +38,8 @@ const WITNESS = 'bench-tsa';
 export async function startServices(hooks: ShutdownHooks): Promise<Services> {
   const dir = await mkdtemp(join(tmpdir(), 'attest-bench-'));
   hooks.add(() => rm(dir, { recursive: true, force: true }));
-  const servers = await startLocalServers();
+  // On the disk: a commit in memory would not wait for what makes it durable.
+  const servers = await startLocalServers(tmpdir());
   hooks.add(servers.stop);
   const authority = await startAuthority(dir, hooks);
   const createDatabase = (name: string) => makeDatabase(servers.databaseUrl, name);
@@ -111,7 +112,7 @@ export function startRole(
 ): Promise<NodeProcess> {
   return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], {
     env,
-    nodeArgs: [...programOptions(), ...nodeArgs],
+    nodeArgs: [NODE_OPTION, ...nodeArgs],
   });
 }
 

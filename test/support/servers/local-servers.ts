@@ -20,9 +20,9 @@ export interface LocalServers {
 
 const SILENT: ServerLog = { debug: () => {}, warn: () => {}, error: () => {} };
 
-/** Starts a Postgres and a nats-server over a new directory, in memory or below the system's temporary one. */
-export async function startLocalServers(): Promise<LocalServers> {
-  const dataDir = await lockDataDir({ path: await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX)) });
+/** Starts a Postgres and a nats-server over a new directory: in memory where that is large, or in a folder. */
+export async function startLocalServers(folder = dataFolder()): Promise<LocalServers> {
+  const dataDir = await lockDataDir({ path: await mkdtemp(join(folder, DATA_DIR_PREFIX)) });
   await copyClusterTemplate(dataDir.path);
   const options = { dataDir, log: SILENT };
   const started = await Promise.allSettled([startPostgres(options), startNats(options)]);
