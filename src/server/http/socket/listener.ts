@@ -130,6 +130,8 @@ function takeStreams(http2: Http2Server, { onRequest, isLean = () => false }: Li
   const own = http2.listeners('stream') as ((...args: unknown[]) => void)[];
   http2.removeAllListeners('stream');
   http2.on('stream', (stream, headers, flags, rawHeaders?: string[]) => {
+    // A stream that is reset before anything else listens would end the process by its error. Its end is noticed anyway.
+    stream.on('error', () => {});
     // Node says so a little later: the stream, or its whole connection, may be over already.
     if (stream.session === undefined) return;
     if (headers[':method'] === 'CONNECT' || headers.expect !== undefined || !isLean(headers[':path'] ?? '')) {
