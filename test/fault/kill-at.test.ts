@@ -78,8 +78,8 @@ const POINTS: [what: string, when: Break, matching: Matching][] = [
   ['events are put on their way', 'before the answer arrives', commitOf('SET notified = true')],
   ['deliveries are claimed', 'before the request arrives', statement('claim_webhook_deliveries')],
   ['deliveries are claimed', 'before the answer arrives', statement('claim_webhook_deliveries')],
-  ['an attempt is recorded', 'before the request arrives', statement('INSERT INTO webhook_attempt')],
-  ['an attempt is recorded', 'before the answer arrives', statement('INSERT INTO webhook_attempt')],
+  ['an attempt is recorded', 'before the request arrives', statement('record_webhook_attempts')],
+  ['an attempt is recorded', 'before the answer arrives', statement('record_webhook_attempts')],
 ];
 
 for (const [what, when, matching] of POINTS) {

@@ -71,8 +71,8 @@ const UNKNOWN: Break = 'before the answer arrives';
 const POINTS: [what: string, when: Break, matching: Matching, times: number][] = [
   ['events are put on their way', UNKNOWN, commitOf('INSERT INTO webhook_range'), 1],
   ['deliveries are claimed', UNKNOWN, statement('claim_webhook_deliveries'), 1],
-  ['an attempt is recorded', LOST, statement('INSERT INTO webhook_attempt'), 2],
-  ['an attempt is recorded', UNKNOWN, statement('INSERT INTO webhook_attempt'), 1],
+  ['an attempt is recorded', LOST, statement('record_webhook_attempts'), 2],
+  ['an attempt is recorded', UNKNOWN, statement('record_webhook_attempts'), 1],
 ];
 
 for (const [what, when, matching, times] of POINTS) {

@@ -71,15 +71,16 @@ type Claim = {
 
 /**
  * Claims at most `ids.length` due deliveries, one project token each, inserts rows for new ones, and renews the lease.
- * Each is due again after `visibleMs` unless `recordAttempts` runs before. Returns none if nothing is due, the project
- * has no tokens, or the lease is lost.
+ * Each is due again after `visibleMs` unless `recordAttempts` runs before. Returns them in the order in which they were
+ * made; none if nothing is due, the project has no tokens, or the lease is lost.
  */
 export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDelivery[]> {
   const { webhookId, lease, leaseMs, visibleMs, ids } = claim;
   return sql<ClaimedDelivery[]>`
     SELECT ${claimed(sql)}
     FROM claim_webhook_deliveries(${webhookId}, ${lease}::bigint, ${leaseMs}::bigint, ${visibleMs}::bigint,
-                                  ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}`;
+                                  ${ids.length}::integer, ${[...ids]}::text[]) d ${withTransition(sql)}
+    ORDER BY d.id`;
 }
 
 /** Makes claimed deliveries due at once that were not attempted. Skips locked rows. */
