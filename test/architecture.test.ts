@@ -47,13 +47,13 @@ t.test('an export that no other file imports is reported', async (t) => {
   t.strictSame(findOrphanExports(other), ['src/proof/a.ts a'], 'another name does not count');
 });
 
-t.test('a file that nobody imports is reported, unless it is run', async (t) => {
+t.test('a file without importers is reported, unless it is run', async (t) => {
   const run = { 'src/main.ts': "import './cli/a.js';\n", 'src/generate/a.ts': '' };
   t.strictSame(findOrphans({ ...run, 'src/cli/a.ts': '' }), []);
   t.strictSame(findOrphans({ ...run, 'src/cli/a.ts': '', 'src/cli/b.ts': '' }), ['src/cli/b.ts']);
 });
 
-t.test('what may be imported is not reported', async (t) => {
+t.test('permitted imports are not reported', async (t) => {
   const cases: [path: string, specifier: string][] = [
     ['src/server/core/errors.ts', '../../../gen/attestation/v1/errors_pb.js'],
     ['src/server/core/errors.ts', '../../protocol/enum-names.js'],
@@ -213,7 +213,7 @@ t.test('a file may have 250 lines and no more', async (t) => {
   ]);
 });
 
-t.test('a function may have 60 lines and no more, whatever kind it is', async (t) => {
+t.test('functions of every kind may have 60 lines and no more', async (t) => {
   const body = (lines: number) => `{\n${'  //\n'.repeat(lines - 2)}}`;
   const kinds = [
     (text: string) => `function f() ${text}\n`,

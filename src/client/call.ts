@@ -23,7 +23,7 @@ export type CallOptions = {
   readonly idempotencyKey?: string | undefined;
 };
 
-/** What a call needs: transport, headers and retry policy. */
+/** Dependencies of a call: transport, headers and retry policy. */
 export type Caller = {
   readonly transport: Transport;
   /** Sent with every call. */

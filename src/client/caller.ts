@@ -30,7 +30,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 4;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** Creates what makes the calls. Throws TypeError if the address, API key or user agent is malformed. */
+/** Creates the caller. Throws TypeError if the address, API key or user agent is malformed. */
 export function createCaller(options: ClientOptions): Caller {
   if (!isHttpAddress(options.baseUrl)) {
     throw new TypeError('baseUrl must be an http or https address, as in https://attest.example.com');

@@ -46,7 +46,7 @@ type AttestationErrorFields = {
 /** Connect codes of transient failures. They decide for dotted codes that this library does not know, too. */
 const RETRYABLE: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Aborted]);
 
-/** Converts what a transport threw. `now`, in milliseconds since 1970, is for dates in `Retry-After`. */
+/** Converts an error of a transport. `now`, in milliseconds since 1970, is for dates in `Retry-After`. */
 export function toAttestationError(thrown: unknown, now: number): AttestationError {
   const error = ConnectError.from(thrown);
   const requestId = error.metadata.get('x-request-id') ?? undefined;

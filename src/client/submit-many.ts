@@ -22,7 +22,7 @@ export type SubmitManyOptions = Pick<CallOptions, 'signal' | 'timeoutMs'> & {
   readonly onResults?: ((count: number) => void) | undefined;
 };
 
-/** What became of an item: its submission, also if an earlier call had made it, or why there is none. */
+/** The result of an item: its submission, also if an earlier call had made it, or its error. */
 export type SubmitManyResult = {
   /** The place of the item among all. */
   readonly index: number;

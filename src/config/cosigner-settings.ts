@@ -27,7 +27,7 @@ type NamedCosigner = CosignerKey & { readonly key: NoteKey };
 
 /** Configuration of `attest witness`. */
 export type CosignerConfig = Listeners & {
-  /** Absolute path of the directory with what was cosigned of each log. */
+  /** Absolute path of the directory with the newest cosigned checkpoint of each log. */
   readonly historyDir: string;
   readonly cosigners: readonly NamedCosigner[];
   /** Keys of the logs by their origins, which are the keys' names. */

@@ -98,7 +98,7 @@ export type OpenLimits = {
   readonly trustedProxies: readonly string[];
 };
 
-/** An API process under load keeps about two cores busy, with what Postgres and the worker do for it. */
+/** An API process under load keeps about two cores busy, with Postgres and the worker. */
 const CORES_PER_PROCESS = 2;
 const MAX_DEFAULT_PROCESSES = 8;
 

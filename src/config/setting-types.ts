@@ -1,4 +1,4 @@
-/** Types of settings: how a value is parsed and what is expected. */
+/** Types of settings: parser and description of a value. */
 import { isIP } from 'node:net';
 import { InvalidValue, type SettingType } from './settings.js';
 

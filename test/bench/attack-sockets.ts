@@ -21,13 +21,17 @@ export async function openSockets({ port, hooks }: Target, count: number): Promi
   return sockets;
 }
 
-/** Opens a connection of HTTP/2, held until everything is measured. */
-export async function openSession({ baseUrl, hooks }: Target): Promise<ClientHttp2Session> {
-  const session = connectHttp2(baseUrl);
+/** Opens a connection of HTTP/2, held until everything is measured. Its socket counts bytes when the session has ended too. */
+export async function openSession({
+  baseUrl,
+  hooks,
+}: Target): Promise<{ session: ClientHttp2Session; socket: Socket }> {
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(baseUrl).port) });
+  const session = connectHttp2(baseUrl, { createConnection: () => socket });
   session.on('error', () => {});
   hooks.add(async () => session.destroy());
   await once(session, 'remoteSettings');
-  return session;
+  return { session, socket };
 }
 
 /**

@@ -39,6 +39,7 @@ const MIB = 1024 * 1024;
 const PART_BYTES = 8 * MIB;
 const PARTS_IN_FLIGHT = 2;
 // As a starting process does.
+setFlagsFromString('--no-parallel-scavenge');
 setFlagsFromString('--heap-growing-percent=40');
 const task = JSON.parse(process.argv[2] ?? '') as ExportTask;
 const run = await prepare(task);

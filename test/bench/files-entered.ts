@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AttestationService } from '../../gen/attestation/v1/attestations_pb.js';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { findFreePort } from '../support/servers/free-port.js';
@@ -14,6 +15,8 @@ export type FilesEntered = { path: string; files: string[] };
 
 /** The program as modules: in the bundle that users run files cannot be distinguished. */
 const REPEATS = 4;
+/** The job that a create wakes is sent within this: it is no part of the request that follows. */
+const WAKE_MS = 500;
 const EVENTS = 10;
 const METADATA = { schema: 'purl', purl: 'pkg:npm/%40scope/name@1.2.3?arch=x64' };
 
@@ -50,6 +53,7 @@ async function ofRequests(services: Services, rows: number): Promise<Record<stri
     const bundle = () => request(`/v1/attestations/${id}/bundle`);
     await rest();
     await connect();
+    await delay(WAKE_MS);
     const firstBundle = await enteredBy(coverage, bundle, 1);
     return {
       'REST create': await enteredBy(coverage, rest, REPEATS),

@@ -1,12 +1,14 @@
 // A process that proves submissions of a filled database, picked at random, and prints what a proof and a bundle take.
 
 import { openLogCache } from '../../src/server/logs/log-cache.js';
-import { openFindSubmission } from '../../src/server/process/attestation-service.js';
 import { createBatchProofs } from '../../src/server/rpc/attestations/batch-proofs.js';
 import { createBundleRenderer } from '../../src/server/rpc/attestations/bundles.js';
 import { createProofTiles } from '../../src/server/rpc/attestations/proof-tiles.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
-import type { SubmissionRow } from '../../src/server/store/submissions/submissions.js';
+import {
+  createSubmissionLoader,
+  type SubmissionRow,
+} from '../../src/server/store/submissions/submissions.js';
 import { pickIds } from './fill.js';
 import { postgresCpuMs } from './postgres-cpu.js';
 
@@ -31,7 +33,7 @@ const ofBatches = await pool<{ id: string }[]>`
   SELECT s.id FROM batch b JOIN submission s ON s.log_id = b.log_id AND s.log_index = b.first_index`;
 const picked = Array.from({ length: PROVEN }, () => ids[Math.floor(Math.random() * ids.length)]!);
 const cost = async (work: (row: SubmissionRow) => Promise<unknown>) => {
-  const find = openFindSubmission(pool);
+  const find = createSubmissionLoader(pool);
   const prove = async (id: string) => {
     const row = await find(id);
     if (row === undefined) throw new Error(`there is no submission ${id}`);

@@ -37,7 +37,7 @@ t.test('help and the list of kinds are printed', async (t) => {
   );
 });
 
-t.test('a wrong call is exit code 2 and says what is wrong', async (t) => {
+t.test('wrong arguments end with 2 and name the mistake', async (t) => {
   t.match(await run('--minutes', 'many'), { code: 2, stderr: /--minutes must be a number/ });
   t.match(await run('--unknown'), { code: 2, stderr: /--unknown/ });
   t.match(await run('--only', 'an earthquake'), { code: 2, stderr: /no kind of faults "an earthquake"/ });

@@ -198,7 +198,7 @@ t.test('a key of statements may be rotated while a log is followed', async (t) =
   t.equal(await following.ended(), 1);
 });
 
-t.test('a rollback is an alarm when it lasts', async (t) => {
+t.test('a rollback that lasts raises an alarm', async (t) => {
   const { show, url, state } = await publish(t);
   show(ENTRIES.slice(0, 600));
   const following = follow(t, [url, '--state', state]);

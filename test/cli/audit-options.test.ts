@@ -140,7 +140,7 @@ t.test('the URL is that of the log if trust roots are given', async (t) => {
   t.match(await runHere(['audit', ...pinned]), { code: 0, stdout: 'the log is empty' });
 });
 
-t.test('wrong flags end with 2 and say why', async (t) => {
+t.test('wrong flags end with 2 and name the mistake', async (t) => {
   const { url } = await publish(t);
   const nobody = `http://127.0.0.1:${await findFreePort()}`;
   const table: [flags: string[], message: RegExp][] = [

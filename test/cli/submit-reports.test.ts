@@ -31,7 +31,7 @@ t.test('a rejected key ends the whole command', async (t) => {
   );
 });
 
-t.test('an unknown schema is rejected with the names of those that are known', async (t) => {
+t.test('an unknown schema is rejected with the names of the known ones', async (t) => {
   const unknown = new ConnectError('no such schema', Code.InvalidArgument, undefined, [
     {
       desc: ErrorDetailSchema,

@@ -150,7 +150,7 @@ t.test('one command runs the whole service, and its data survives a restart', as
     t.notMatch(second.hints.join('\n'), /attest\.internal/);
   });
 
-  await t.test('it says where API reference, verify page and dashboard are', async (t) => {
+  await t.test('it prints the URLs of API reference, verify page and dashboard', async (t) => {
     for (const [name, title] of [
       ['API reference', /<title>Attestation service: API reference/],
       ['verify page', /<title>Verify a proof/],

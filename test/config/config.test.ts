@@ -4,16 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { publicUrls, readConfig } from '../../src/config/config.js';
 import { fileKey } from '../support/certificates/file-key.js';
-import { KEY, problemsOf, SERVER, server } from './samples.js';
-
-const OPEN_LIMITS = {
-  maxConnections: 10_000,
-  maxRequests: 4_096,
-  maxHeldBytes: 64 * 1024 * 1024,
-  maxConnectionsPerPeer: 1_000,
-  maxRequestsPerPeer: 1_000,
-  trustedProxies: ['127.0.0.0/8', '::1'],
-};
+import { KEY, OPEN_LIMITS, problemsOf, SERVER, server } from './samples.js';
 
 t.test('an empty environment configures `up` completely, and only `up`', async (t) => {
   const config = readConfig({}, { process: 'up' });

@@ -6,6 +6,16 @@ import { type ConfigByCommand, readConfig } from '../../src/config/config.js';
 import { ConfigError, type Env } from '../../src/config/settings.js';
 import { createAuthorityKeys } from '../../src/server/timestamp-authority/certificate-authority.js';
 
+/** Limits of a listener that no setting changes. */
+export const OPEN_LIMITS = {
+  maxConnections: 10_000,
+  maxRequests: 4_096,
+  maxHeldBytes: 64 * 1024 * 1024,
+  maxConnectionsPerPeer: 1_000,
+  maxRequestsPerPeer: 1_000,
+  trustedProxies: ['127.0.0.0/8', '::1'],
+};
+
 const pem = (type: 'P-256' | 'P-384' | 'ed25519', form: 'pkcs8' | 'sec1' = 'pkcs8') => {
   const { privateKey } =
     type === 'ed25519' ? generateKeyPairSync('ed25519') : generateKeyPairSync('ec', { namedCurve: type });

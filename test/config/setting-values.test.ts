@@ -3,16 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import t from 'tap';
 import { type ConfigByCommand, readConfig } from '../../src/config/config.js';
-import { KEY, problemsOf, server } from './samples.js';
-
-const OPEN_LIMITS = {
-  maxConnections: 10_000,
-  maxRequests: 4_096,
-  maxHeldBytes: 64 * 1024 * 1024,
-  maxConnectionsPerPeer: 1_000,
-  maxRequestsPerPeer: 1_000,
-  trustedProxies: ['127.0.0.0/8', '::1'],
-};
+import { KEY, OPEN_LIMITS, problemsOf, server } from './samples.js';
 
 t.test('each setting accepts its valid values', async (t) => {
   const { dir } = server(t);

@@ -72,7 +72,7 @@ t.test('two processes share a port, an ops listener and a log', async (t) => {
   t.same([...logged()].sort(), findServing(api).sort(), 'both answer, and say so in the log');
 });
 
-t.test('one killed under load loses nothing that it acknowledged, and comes back', async (t) => {
+t.test('a process killed under load loses no acknowledged submission, and restarts', async (t) => {
   const running = load();
   await running.more(20);
   const [killed = 0] = findServing(api);

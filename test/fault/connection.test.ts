@@ -122,13 +122,13 @@ for (const when of ['before the request arrives', 'before the answer arrives'] a
   );
 }
 
-t.test('transactions are READ COMMITTED, whatever the default of the database', async (t) => {
+t.test('transactions are READ COMMITTED under any default of the database', async (t) => {
   const name = databaseUrl.pathname.slice(1);
   await direct.unsafe(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'repeatable read'`);
   t.same(await open(databaseUrl)`SHOW transaction_isolation`, [{ transaction_isolation: 'read committed' }]);
 });
 
-t.test('a failed transaction says why, and its connection serves the next one', async (t) => {
+t.test('a failed transaction rejects with its error, and its connection serves the next one', async (t) => {
   const failing = pool.begin(async (tx) => {
     await tx`INSERT INTO step VALUES (${'first'})`;
     await tx`SELECT 1/0`;

@@ -84,7 +84,7 @@ t.test('indexes that another process assigned meanwhile are detected by their le
   await until('it holds for all', async () => (await create(other)).status === 503);
 });
 
-t.test('a process alone on the wrong database detects that the others have advanced', async (t) => {
+t.test('a process on a stale database detects the advance of the others', async (t) => {
   const installation = await makeInstallation(t);
   const pool = installation.openPool();
   const apiKey = await makeUnlimitedKey(pool);

@@ -1,8 +1,6 @@
 /** Several servers in DATABASE_URL: the one that takes writes is found, whichever it is by now. */
 
-import { once } from 'node:events';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -14,22 +12,13 @@ import { startProxy } from '../support/breaking/proxy.js';
 import { acknowledgement, newCreation, send } from '../support/calling/load.js';
 import { setScene } from '../support/fault-fixture.js';
 import type { Acknowledged } from '../support/judging/consistent.js';
+import { findFreePort } from '../support/servers/free-port.js';
 import type { ServiceProcess } from '../support/servers/installation.js';
 import type { PrivateServer } from '../support/servers/private-servers.js';
 import { until } from '../support/until.js';
 import { untilWitnessed } from '../support/wait-for-idle.js';
 
 const SILENT = { debug: () => {}, warn: () => {}, error: () => {} };
-
-/** A port on which nobody listens. */
-async function deadPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** The URL of one database on several ports of this machine, in this order. */
 function several(url: string, ports: readonly (string | number)[], query = ''): string {
@@ -75,7 +64,7 @@ t.test(
     const standby = await startStandby(t, postgres);
     await postgres.start();
     await until('the primary is back', async () => (await pool`SELECT 1`).length === 1);
-    const ports = [await deadPort(), standby.port, postgres.proxy.port];
+    const ports = [await findFreePort(), standby.port, postgres.proxy.port];
     installation.env.DATABASE_URL = several(postgres.url, ports);
     const api = await installation.startApi();
     const worker = await installation.startWorker();
@@ -104,7 +93,11 @@ t.test(
 const frozen = ({ lines }: ServiceProcess) => lines.filter(({ msg }) => msg === 'the log is frozen');
 
 t.test('when no host answers, the error is immediate', async (t) => {
-  const url = several('postgres://u:p@h/d', [await deadPort(), await deadPort(), await deadPort()]);
+  const url = several('postgres://u:p@h/d', [
+    await findFreePort(),
+    await findFreePort(),
+    await findFreePort(),
+  ]);
   const pool = connectPool({ url, name: 'test', max: 2, statementTimeoutMs: 1_000 });
   t.teardown(() => pool.end({ timeout: 1 }));
   for (const run of [() => pool`SELECT 1`, () => pool.begin((tx) => tx`SELECT 1`)]) {

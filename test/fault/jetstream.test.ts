@@ -35,7 +35,7 @@ t.test('a worker ends cleanly while nats-server is unavailable', async () => {
   worker = await installation.startWorker();
 });
 
-t.test('when nats-server comes back, processes that started without it use it', async (t) => {
+t.test('processes that started without nats-server use it once it is up', async (t) => {
   await nats.start();
   await until('the stream is there', () => nats.withManager((manager) => manager.streams.info('JOBS')));
   await submitAll(t);
@@ -51,7 +51,7 @@ t.test('a worker that lost nats-server ends cleanly', async () => {
   await nats.start();
 });
 
-t.test('a stream or consumer that somebody deletes is made again, and nothing is lost', async (t) => {
+t.test('a deleted stream or consumer is created again, and nothing is lost', async (t) => {
   await until('the stream is there', () =>
     nats.withManager((manager) => manager.consumers.info('JOBS', 'seal')),
   );

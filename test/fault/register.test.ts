@@ -129,7 +129,7 @@ t.test('a backup from before a published checkpoint freezes the log', async (t) 
     }
   });
 
-  await t.test('both processes say so on /readyz and in their logs', async (t) => {
+  await t.test('both processes report it on /readyz and in their logs', async (t) => {
     const reason = new RegExp(`the log ${ORIGIN} is frozen: the register has a checkpoint of size \\d+`);
     for (const each of [api, worker]) {
       const { status, text } = await readiness(each);

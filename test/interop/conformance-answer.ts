@@ -1,5 +1,4 @@
 /** What the suite's requests ask for: an answer or an error with headers and trailers of their choice. */
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { create, type DescMessage, type JsonObject, type Message, toJson } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
@@ -7,16 +6,15 @@ import type { Code } from '@connectrpc/connect';
 import type { Call } from '../../src/server/core/call.js';
 import type { RpcStatus } from '../../src/server/http/connect/connect-error.js';
 import { webTrailers } from '../../src/server/http/connect/grpc-status.js';
-import {
-  findFormat,
-  findQueryFormat,
-  type MessageFormat,
-} from '../../src/server/http/connect/message-format.js';
+import { findFormat, findQueryFormat, type MessageFormat } from '../../src/server/http/connect/messages.js';
 import { statusResponse } from '../../src/server/http/connect/refusal.js';
+import {
+  type RpcResponse,
+  successResponse,
+  writeRpcResponse,
+} from '../../src/server/http/connect/response.js';
 import { readTimeout } from '../../src/server/http/connect/rpc-deadline.js';
-import { successResponse } from '../../src/server/http/connect/success.js';
-import { type RpcResponse, writeRpcResponse } from '../../src/server/http/connect/write-rpc.js';
-import type { RequestRecord } from '../../src/server/http/socket/requests.js';
+import { type RequestRecord, whenClosed } from '../../src/server/http/socket/requests.js';
 import type { Schema } from './conformance-schema.js';
 
 type Header = { name: string; value: string[] };
@@ -51,7 +49,7 @@ export async function answerCase(
   request: Message,
 ): Promise<void> {
   const definition = (request as UnaryRequest).responseDefinition ?? NOTHING;
-  const closed = once(record.res, 'close');
+  const closed = new Promise<void>((resolve) => whenClosed(record.res, resolve));
   if (definition.responseDelayMs > 0) await delay(definition.responseDelayMs);
   if (definition.response.case === 'error') {
     writeRpcResponse(record, failure(schema, record, call, request, definition.response.value, definition));

@@ -12,10 +12,10 @@ import { createLogger } from '../../src/server/core/logger.js';
 import { refuseUnknownRpc, wantsRpc } from '../../src/server/http/connect/refusal.js';
 import { createUnaryRpcs } from '../../src/server/http/connect/unary-rpcs.js';
 import { writeError } from '../../src/server/http/rest/write-response.js';
+import { createBodyMemory, createResponseMemory } from '../../src/server/http/socket/bodies.js';
 import { refuseMalformed } from '../../src/server/http/socket/client-error.js';
 import { DEFAULT_LIMITS } from '../../src/server/http/socket/limits.js';
 import { createListener } from '../../src/server/http/socket/listener.js';
-import { createBodyMemory, createResponseMemory } from '../../src/server/http/socket/memory.js';
 import { createRequestIds, createRequests, pathOf } from '../../src/server/http/socket/requests.js';
 import { answerCase } from './conformance-answer.js';
 import { readSchema, type Schema } from './conformance-schema.js';
@@ -88,7 +88,6 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
     limits,
     tls,
     onConnection: () => {},
-    isLean: (path) => rpcs.find(pathOf(path)) !== undefined,
     onRequest: (req, res) => {
       const record = requests.begin(req, res);
       const rpc = rpcs.find(pathOf(req.url));

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { checkClient, checkPastedLines, checkPublicLog, checkTimestamps } from './checks.js';
 import { checkConformance } from './conformance-check.js';
 import { checkEvidence } from './evidence-checks.js';
+import { checkHttp2 } from './http2-checks.js';
 import { checkManifest } from './manifest-check.js';
 import { HELP, type Options, readOptions } from './options.js';
 import { checkReceipts } from './receipt-checks.js';
@@ -57,6 +58,7 @@ async function runChecks(dir: string): Promise<Row[]> {
       checkClient,
       checkRpcs,
       checkConformance,
+      checkHttp2,
       checkExports,
       checkWitnesses,
       checkReceipts,

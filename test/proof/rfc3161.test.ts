@@ -21,7 +21,7 @@ const digest = sha256(utf8('checkpoint'));
 const stamped = { digest };
 const nonce = fromHex('00f1e2d3c4b5a697');
 
-t.test('a token of openssl verifies, whatever its algorithms', async (t) => {
+t.test('tokens of openssl verify with every algorithm', async (t) => {
   const cases: Record<string, Omit<OpensslTsaOptions, 'dir'>> = {
     'EC P-256 with SHA-256': { curve: 'P-256', signerDigest: 'sha256' },
     'EC P-384 with SHA-384, fractional seconds': { curve: 'P-384', signerDigest: 'sha384', precision: 6 },

@@ -19,9 +19,9 @@ import {
   rightEdgeTiles,
   rootFromTiles,
   type Tile,
+  tileRow,
   tileWidth,
 } from '../../src/proof/log/tile.js';
-import { tileRow } from '../../src/proof/log/tile-nodes.js';
 import {
   consistencyProof,
   inclusionProof,

@@ -138,25 +138,28 @@ t.test('a bundle without its evidence selects only later policies, or the newest
   t.strictSame(failures(stamped), ['policy.missing_witness'], 'a stamp by a stranger proves no time');
 });
 
-t.test('of several policies in force the one that may yet be met speaks, or the newest', async (t) => {
-  const { bundle } = await makeSample(service, ['log', 'tsa', 'calendar']);
-  const windows = { from: -HOUR, to: HOUR };
-  const open = await verify(bundle, {
-    trustRoots: rootsWith(
-      { version: 1, required: ['calendar'], ...windows },
-      { version: 2, required: ['second'], from: -1 },
-    ),
-  });
-  t.equal(open.verdict, 'could_not_check');
-  t.strictSame(blocked(open), ['policy.not_checkable']);
-  const failed = await verify(bundle, {
-    trustRoots: rootsWith(
-      { version: 1, required: ['calendar', 'first'], ...windows },
-      { version: 2, required: ['second'], from: -1 },
-    ),
-  });
-  t.match(failed.summary, 'the required witness second has not vouched');
-});
+t.test(
+  'of several policies in force the verdict follows one that may still be met, or the newest',
+  async (t) => {
+    const { bundle } = await makeSample(service, ['log', 'tsa', 'calendar']);
+    const windows = { from: -HOUR, to: HOUR };
+    const open = await verify(bundle, {
+      trustRoots: rootsWith(
+        { version: 1, required: ['calendar'], ...windows },
+        { version: 2, required: ['second'], from: -1 },
+      ),
+    });
+    t.equal(open.verdict, 'could_not_check');
+    t.strictSame(blocked(open), ['policy.not_checkable']);
+    const failed = await verify(bundle, {
+      trustRoots: rootsWith(
+        { version: 1, required: ['calendar', 'first'], ...windows },
+        { version: 2, required: ['second'], from: -1 },
+      ),
+    });
+    t.match(failed.summary, 'the required witness second has not vouched');
+  },
+);
 
 t.test("a caller's policy overrides those of the trust roots", async (t) => {
   const trustRoots = rootsWith({ version: 1, required: ['tsa'], from: -HOUR });

@@ -46,7 +46,7 @@ const MEMBERS = [
   'password',
 ];
 
-/** The chain in use, the next one, and what an authority with several signers needs. */
+/** The chain in use, the next one, and further chains of an authority with several signers. */
 const MAX_CHAINS = 4;
 const MAX_HEADERS = 20;
 

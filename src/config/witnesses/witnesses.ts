@@ -71,7 +71,7 @@ export function readWitnesses(settings: Settings, policy: readonly QuorumConfig[
 
 /** Time for an attempt that times out and its retry. */
 const RETRY_MARGIN_MS = 60_000;
-/** What a calendar may need until a Bitcoin block has its commitment. */
+/** The time that a calendar may need until a Bitcoin block has its commitment. */
 const BITCOIN_MS = 12 * 60 * 60_000;
 
 /**

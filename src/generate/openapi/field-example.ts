@@ -1,6 +1,6 @@
 import { type DescField, getOption, hasOption, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { default_value, example as exampleOption } from '../../../gen/attestation/options/v1/options_pb.js';
-import { isTextual } from '../../server/json/well-known-codec.js';
+import { isTextual } from '../../server/json/well-known-types.js';
 
 /** A field's example in its proto, as JSON; undefined if there is none. Throws, naming the field, if it is not JSON. */
 export function findExample(field: DescField): JsonValue | undefined {

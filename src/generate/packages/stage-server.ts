@@ -8,7 +8,10 @@ import { copyFile, writeFile, writeJson } from './write.js';
 /** The program, its pages, and what it reads or starts as a thread in the folders of its modules. */
 const PARTS = ['dist/attest', 'dist/web', 'dist/src', 'dist/gen'] as const;
 const BUNDLED = /^dist\/(?:src|gen)\/.*\.(?:js|d\.ts|map)$/;
-const THREAD = 'dist/src/server/signing/signing-thread.js';
+const THREADS = [
+  'dist/src/server/signing/signing-thread.js',
+  'dist/src/server/pipeline/exports/hash-thread.js',
+];
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as const;
 
@@ -19,7 +22,7 @@ const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'proto'] as c
 export function stageServer({ root, out }: { root: string; out: string }): void {
   for (const file of PARTS.flatMap((folder) => filesIn(join(root, folder)))) {
     const path = relative(root, file);
-    if (path === THREAD) writeFile(join(out, path), bundle(file));
+    if (THREADS.includes(path)) writeFile(join(out, path), bundle(file));
     else if (BUNDLED.test(path)) continue;
     else if (path.endsWith('.js')) writeFile(join(out, path), readFileSync(file, 'utf8'));
     else copyFile(file, join(out, path));

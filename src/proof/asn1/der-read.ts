@@ -9,7 +9,7 @@ export type DerMembers = {
   take(tag: number): DerNode;
   /** The next member if it has this tag. */
   takeIf(tag: number): DerNode | undefined;
-  /** The next member, whatever its tag. */
+  /** The next member, of any tag. */
   takeAny(): DerNode;
   /** Throws when a member is left. */
   end(): void;

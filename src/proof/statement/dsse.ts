@@ -15,6 +15,9 @@ export type DsseEnvelope = {
   readonly signatures: { readonly sig: string }[];
 };
 
+/** The bytes that are signed of an in-toto statement, up to the statement's length. */
+export const IN_TOTO_PRE_AUTH = `DSSEv1 ${IN_TOTO_PAYLOAD_TYPE.length} ${IN_TOTO_PAYLOAD_TYPE} `;
+
 /** The bytes that are signed: `DSSEv1 <len> <type> <len> <payload>`, lengths in bytes, decimal. */
 export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8Array {
   const typeBytes = utf8(payloadType).length;

@@ -34,7 +34,7 @@ export function checkInclusion({ entry, batch, checkpoints }: ParsedBundle): Che
 /** Checks of one checkpoint: the log's signature first, then the others. */
 export type CheckpointChecks = readonly [signed: Check, ...cosigned: Check[]];
 
-/** What checkpoints are checked against. `memo` must be of this trust and environment. */
+/** The trust in checkpoints. `memo` must be of this trust and environment. */
 type CheckpointTrust = {
   readonly trust: Trust;
   readonly environment: EnvironmentName;

@@ -20,7 +20,7 @@ import { type Check, failed, missing, notChecked, passed } from './report.js';
 
 const MAX_METADATA_CHARACTERS = 1024 * 1024;
 
-/** What the statement is expected to be about. */
+/** The expected subject of the statement. */
 export type Asked = {
   /** The artifact's bytes. */
   readonly artifact?: Uint8Array | undefined;

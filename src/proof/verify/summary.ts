@@ -3,7 +3,7 @@ import { instantText } from './instant.js';
 import type { Step } from './report.js';
 import type { WitnessFinding } from './witness-step.js';
 
-/** One sentence: what is proven, or the first reason why nothing is. */
+/** One sentence: the proven facts, or the first reason why there are none. */
 export function summarize(
   verdict: 'verified' | 'not_verified' | 'could_not_check',
   steps: readonly Step[],

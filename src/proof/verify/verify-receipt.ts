@@ -7,7 +7,7 @@ import { problemOf } from './read-json.js';
 import { type Check, failed, passed } from './report.js';
 import { isValidAt, readTrust, type Trust, type TrustedLog } from './trust.js';
 
-/** What a receipt is checked against, beside the trust roots. */
+/** The expectations of a receipt, beside the trust roots. */
 type ReceiptAsked = {
   /** Hash of the leaf that it should be about: `leaf_sha256` of the submission. */
   readonly leafHash: Uint8Array;
@@ -18,7 +18,7 @@ type ReceiptAsked = {
   readonly now: Date;
 };
 
-/** What a receipt is checked against. `trustRoots` is the parsed trust_roots.json document. */
+/** The trust and expectations of a receipt. `trustRoots` is the parsed trust_roots.json document. */
 export type ReceiptOptions = ReceiptAsked & { readonly trustRoots: unknown };
 
 /** The check, and the tree that holds the leaf if it passed. */

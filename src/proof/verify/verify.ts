@@ -29,7 +29,7 @@ import { readTrust, type Trust } from './trust.js';
 import { checkReceipt } from './verify-receipt.js';
 import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
-/** What bundles are checked against. */
+/** The trust of a verification of bundles. */
 export type TrustOptions = EvidenceSources & {
   /** The expected environment; `live` by default, so that a test bundle needs a choice. */
   readonly environment?: EnvironmentName;
@@ -40,7 +40,7 @@ export type TrustOptions = EvidenceSources & {
   readonly now: Date;
 };
 
-/** What to check the bundle against. */
+/** The trust and expectations of one verification. */
 export type VerifyOptions = Omit<Asked, 'environment'> &
   TrustOptions & {
     /** A COSE receipt of the same submission, to be checked as well. */

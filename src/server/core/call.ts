@@ -60,7 +60,7 @@ export type SerializedResponse<M extends Message = Message> = {
   readonly message: () => M;
 };
 
-/** What a handler returns. */
+/** The result of a handler. */
 export type HandlerResponse<M extends Message = Message> = M | SerializedResponse<M>;
 
 /** Whether a response has its JSON already. */

@@ -13,7 +13,7 @@ const statFd = promisify(fstat);
 /** Darwin's open(2) flag that takes the flock(2) lock while opening. */
 const O_EXLOCK = 0x20;
 
-/** Exit code of flock(1), that of util-linux and of BusyBox, when the lock is held by somebody else. */
+/** Exit code of flock(1), that of util-linux and of BusyBox, if another process holds the lock. */
 const LOCK_HELD = 1;
 const LOOK_AGAIN_MS = 100;
 

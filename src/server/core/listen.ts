@@ -12,7 +12,7 @@ export async function listen(
 }
 
 /**
- * Throws what listening on the address would throw, for example EADDRINUSE. Listens for a moment; port 0 is always
+ * Throws the error of listening on the address, for example EADDRINUSE. Listens for a moment; port 0 is always
  * free.
  */
 export async function assertPortFree(address: { host: string; port: number }): Promise<void> {

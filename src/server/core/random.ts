@@ -14,6 +14,11 @@ export type RandomSource = {
   ulid(timeMs: number): string;
 };
 
+/** Returns a maker of ids: the prefix, as in `aud_`, and a ULID of the present. */
+export function idMaker(source: Pick<RandomSource, 'ulid'>, prefix: string): () => string {
+  return () => prefix + source.ulid(Date.now());
+}
+
 const BLOCK_BYTES = 16 * 1024;
 const MAX_BYTES = 1024;
 

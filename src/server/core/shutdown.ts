@@ -1,4 +1,4 @@
-/** What to stop at shutdown, in the order in which it was started. */
+/** Functions to run at shutdown, in the order in which their parts were started. */
 export type ShutdownHooks = {
   add(stop: () => Promise<unknown>): void;
   /** Stops everything, the last started first. If one fails, the others are stopped nevertheless; throws its error. */

@@ -7,17 +7,17 @@ import { errorRules } from '../../protocol/error-rules.js';
 import { ApiError } from '../core/errors.js';
 import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
-import { createRequestLog } from '../http/call/request-log.js';
 import { writeResponse } from '../http/rest/write-response.js';
+import { ClientGone, readStream, tooLarge } from '../http/socket/bodies.js';
 import { refuseMalformed } from '../http/socket/client-error.js';
 import { closeAfterResponse, drain } from '../http/socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from '../http/socket/limits.js';
 import { createListener } from '../http/socket/listener.js';
 import { createPeers } from '../http/socket/peers.js';
-import { ClientGone, readStream, tooLarge } from '../http/socket/read-body.js';
 import { watchTimeouts } from '../http/socket/request-timeout.js';
 import {
   createRequestIds,
+  createRequestLog,
   createRequests,
   type Observation,
   pathOf,
@@ -62,7 +62,7 @@ export function createCosignerServer(deps: CosignerServerDeps): CosignerServer {
   const peers = createPeers(limits);
   const handle = createHandler(deps, limits);
   const requests = createRequests({
-    onEnd: () => undefined,
+    onEnd: peers.removeRequest,
     newRequestId,
     monotonicMs: () => performance.now(),
     observe: (observation) => {

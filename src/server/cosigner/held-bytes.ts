@@ -1,5 +1,5 @@
 import { unavailable } from '../core/errors.js';
-import type { HoldBytes } from '../http/socket/read-body.js';
+import type { HoldBytes } from '../http/socket/bodies.js';
 import type { NodeResponse } from '../http/socket/requests.js';
 
 /**

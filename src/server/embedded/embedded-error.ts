@@ -9,8 +9,8 @@ export type EmbeddedErrorCode =
   | 'start_failed';
 
 /**
- * A local server or its data directory cannot be used. The message is for the operator: it says what is wrong
- * and what to do, and holds no secret.
+ * A local server or its data directory cannot be used. The message is for the operator: it names the fault
+ * and the remedy, and contains no secret.
  */
 export class EmbeddedError extends Error {
   override readonly name = 'EmbeddedError';

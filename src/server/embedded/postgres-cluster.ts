@@ -130,7 +130,7 @@ async function takeOwnership({ dir, user }: ClusterOptions): Promise<void> {
   await changeOwner(dir, user);
 }
 
-/** A directory after what is in it, so that an interrupted change is done again; links are not followed. */
+/** A directory after its content, so that an interrupted change is done again; links are not followed. */
 async function changeOwner(path: string, user: ServerUser): Promise<void> {
   for (const entry of await readdir(path, { withFileTypes: true })) {
     const child = join(path, entry.name);

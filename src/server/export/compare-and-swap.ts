@@ -1,18 +1,18 @@
 /**
  * Writes an object to a store of objects over an older revision of itself only. The revision and the SHA-256 are in the
- * object's metadata, and each write is on the condition that the store still holds what was read.
+ * object's metadata, and each write is on the condition that the stored object is unchanged since it was read.
  */
 import { DestinationError, type ExportObject, type WriteControl, type WriteOutcome } from './destination.js';
 
 /** How often a write is repeated because another writer was faster. */
 const MAX_TRIES = 5;
 
-/** What a store holds under a name; `version` is its ETag or generation. */
+/** The object that a store holds under a name; `version` is its ETag or generation. */
 export type Stored = { version: string; revision: number | undefined; sha256: string | undefined };
 
 /** A bucket or container. Its methods reject with `DestinationError`, or with the signal's reason once it is aborted. */
 export type ObjectStore = {
-  /** Reads what is held under a name; undefined if nothing is. */
+  /** Reads the object of a name; undefined if there is none. */
   read(name: string, signal: AbortSignal): Promise<Stored | undefined>;
   /** Stores an object if the store still holds `stored`, or nothing if that is undefined; false if it does not. */
   write(object: ExportObject, stored: Stored | undefined, signal: AbortSignal): Promise<boolean>;
@@ -52,7 +52,7 @@ export async function writeNewer(
   throw new DestinationError(`another writer keeps changing ${object.name}; let nobody else write there`);
 }
 
-/** The outcome if what is stored is this object or a later one; undefined if the object has to be written. */
+/** The outcome if the stored object is this one or a later one; undefined if the object has to be written. */
 function compare(stored: Stored | undefined, object: ExportObject): WriteOutcome | undefined {
   if (stored?.revision === undefined || stored.revision < object.revision) return undefined;
   const isSame = stored.revision === object.revision && stored.sha256 === revisionMetadata(object).sha256;

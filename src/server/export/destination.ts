@@ -24,8 +24,13 @@ export type ExportObject = {
 export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
   /** The object if it has no more bytes than that; undefined if it is larger. */
   upTo(bytes: number): Promise<ExportObject | undefined>;
-  /** Fills a buffer with the bytes that follow those given before. @returns how many: fewer than fit at the end only */
-  next(buffer: Uint8Array): Promise<number>;
+  /**
+   * Fills a buffer, which should be in shared memory, with the bytes that follow those given before. Another call may be
+   * made once this one has ended.
+   *
+   * @returns how many, fewer than fit at the end only, and their SHA-256
+   */
+  next(buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }>;
   /** The object with all its bytes. After a call of `next` it is made again, and its content may be newer. */
   whole(): Promise<ExportObject>;
   /** Length and SHA-256 of the bytes, once the last has been made. */
@@ -45,10 +50,10 @@ export type WriteControl = { signal: AbortSignal; isCurrent: () => Promise<boole
 export type OpenDestination = {
   /**
    * Writes an object, only over an older revision of itself: reads what is there, asks `isCurrent`, then writes on the
-   * condition that it is still what was read. Repeats that if another writer was faster.
+   * condition that it is unchanged since. Repeats that if another writer was faster.
    */
   write(object: ExportObject, control: WriteControl): Promise<WriteOutcome>;
-  /** As `write`, and may send what there is of the object before it is whole. Missing if the destination cannot. */
+  /** As `write`, and may send the first parts of the object before it is whole. Missing if the destination cannot. */
   writeGrowing?(object: GrowingObject, control: WriteControl): Promise<WriteOutcome>;
   /** Writes a probe and checks that conditional writes are honoured. Idempotent. */
   probe(signal: AbortSignal): Promise<void>;
@@ -70,7 +75,7 @@ export function destinationMembers(destination: ExportDestination): DestinationM
   return Object.fromEntries(members) as DestinationMembers;
 }
 
-/** What opening a destination needs. */
+/** Dependencies of a destination. */
 export type DestinationContext = {
   /** The destination with its secrets, valid by the rules of the proto. */
   readonly destination: DestinationMembers;

@@ -9,7 +9,7 @@ export type Destinations = {
   close(): Promise<void>;
 };
 
-/** What an export's destination follows from. */
+/** The columns that determine an export's destination. */
 type StoredExport = StoredDestination & { projectId: string };
 
 /** Sessions and connections outlive the pause between two batches, and not much more. */

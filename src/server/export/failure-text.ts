@@ -7,7 +7,7 @@ export class TransferError extends Error {
 
 const TLS_CODE = /CERT|TLS|SSL|SELF_SIGNED|^UNABLE_TO_|^EPROTO$/;
 
-/** What a host did, by Node's code. */
+/** The behaviour of a host, by Node's error code. */
 const PREDICATES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'has no address; correct the name',
   ENODATA: 'has no address; correct the name',

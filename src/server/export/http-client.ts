@@ -1,4 +1,4 @@
-/** A client of HTTP for the SDKs of destinations: bounded in time and in what it reads, and stopped at once. */
+/** A client of HTTP for the SDKs of destinations: bounded in time and in the bytes it reads, and stopped at once. */
 import { once } from 'node:events';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -30,7 +30,7 @@ export type HttpAnswer = { status: number; headers: Readonly<Record<string, stri
  */
 export type HttpLimits = { idleMs: number; answerMs: number };
 
-/** For what is known of no destination in particular. */
+/** For errors of no destination in particular. */
 export const HTTP_LIMITS: HttpLimits = { idleMs: 30_000, answerMs: 120_000 };
 
 type HttpAgents = { httpAgent: http.Agent; httpsAgent: https.Agent };

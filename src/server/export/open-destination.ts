@@ -1,7 +1,7 @@
 import { DestinationKind } from '../../../gen/attestation/v1/exports_pb.js';
 import type { DestinationContext, OpenDestination } from './destination.js';
 
-/** What only some kinds need. `extraCaFile`: `NODE_EXTRA_CA_CERTS`, which the SDKs follow by Node, and git does not. */
+/** Options of some kinds. `extraCaFile`: `NODE_EXTRA_CA_CERTS`, which the SDKs follow by Node, and git does not. */
 type OpenOptions = { extraCaFile?: string | undefined };
 
 /**

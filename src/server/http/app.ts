@@ -3,8 +3,9 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError, internalError } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
+import { FastifyResponse } from './h2/fastify-response.js';
 import { writeError } from './rest/write-response.js';
-import type { HoldResponse } from './socket/memory.js';
+import type { HoldResponse } from './socket/bodies.js';
 import { pathOf, type RequestRecord } from './socket/requests.js';
 
 type AppDeps = {
@@ -48,7 +49,7 @@ export function createApp(deps: AppDeps): App {
       res.setHeader('x-request-id', record.requestId);
       records.set(req, record);
       // Fastify is typed for HTTP/1.1 only, but routes both.
-      fastify.routing(req as never, res as never);
+      fastify.routing(req as never, ('stream' in res ? new FastifyResponse(res) : res) as never);
     },
     close: async () => fastify.close(),
   };

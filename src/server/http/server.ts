@@ -1,14 +1,12 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
-import type { Call } from '../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
 import { listen } from '../core/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { PublicRpc } from '../core/public-rpc.js';
 import { createApp } from './app.js';
 import { createInterceptors, type InterceptorDeps } from './call/interceptors.js';
-import { createRequestLog } from './call/request-log.js';
 import { createValidate } from './call/validate.js';
 import { createPublicRpcs, type PublicRpcs } from './connect/public-rpcs.js';
 import { refuseUnknownRpc, wantsRpc } from './connect/refusal.js';
@@ -17,16 +15,16 @@ import { createCors } from './cors.js';
 import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
 import { writeError } from './rest/write-response.js';
-import { createCalm } from './socket/calm.js';
+import { createBodyMemory, createResponseMemory } from './socket/bodies.js';
 import { refuseMalformed } from './socket/client-error.js';
 import { closeAfterResponse, drain } from './socket/drain.js';
 import { DEFAULT_LIMITS, type Limits } from './socket/limits.js';
 import { createListener } from './socket/listener.js';
-import { createBodyMemory, createResponseMemory } from './socket/memory.js';
-import { createPeers, type Peers } from './socket/peers.js';
+import { createCalm, createPeers, type Peers } from './socket/peers.js';
 import { watchTimeouts } from './socket/request-timeout.js';
 import {
   createRequestIds,
+  createRequestLog,
   createRequests,
   isClosed,
   type Observation,
@@ -35,7 +33,7 @@ import {
   type Requests,
 } from './socket/requests.js';
 
-import { createStartQueue } from './socket/start-queue.js';
+import { createStartQueue } from './socket/scheduling.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */
@@ -68,9 +66,15 @@ export function createServer(deps: ServerDeps): ApiServer {
   const limits = { ...DEFAULT_LIMITS, ...deps.limits };
   const newRequestId = createRequestIds(deps.nowMs);
   const interceptors = createInterceptors({ ...deps, validate: createValidate() });
-  const requests = trackRequests(deps, interceptors.finish, newRequestId);
-  const holdFor = createBodyMemory(limits.maxHeldBytes);
   const peers = createPeers(limits);
+  const calm = createCalm(() => performance.now());
+  const onEnd = (record: RequestRecord) => {
+    if (record.call !== undefined) interceptors.finish(record.call);
+    calm.end(record);
+    peers.removeRequest(record);
+  };
+  const requests = trackRequests(deps, onEnd, newRequestId);
+  const holdFor = createBodyMemory(limits.maxHeldBytes);
   const holdResponse = createResponseMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
   const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdResponse };
   const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
@@ -81,22 +85,19 @@ export function createServer(deps: ServerDeps): ApiServer {
   });
   const rpcs = createUnaryRpcs(shared);
   const publicRpcs = createPublicRpcs({ ...shared, rpcs: deps.moreRpcs ?? [], closing: closing.signal });
-  const findRpc = (target: string) => rpcs.find(pathOf(target)) ?? publicRpcs.find(target);
-  const answersPreflight = createCors(deps.corsOrigins ?? []);
+  const { corsOrigins = [] } = deps;
+  const answersPreflight = corsOrigins.length === 0 ? undefined : createCors(corsOrigins);
   const handlers = { rest: rest.handle, rpcs, publicRpcs, others: app.serve, answersPreflight };
   const serve = createDispatcher(handlers);
-  const keepCalm = createCalm(() => performance.now());
   const admit = createAdmission(peers, limits, serve);
   const listener = createListener({
     limits,
     tls: deps.tls,
     onConnection: peers.addConnection,
-    isLean: (target) => isRest(target) || findRpc(target) !== undefined,
+    refusalOf: calm.begin,
     onRequest: (req, res) => {
       if (closing.signal.aborted) closeAfterResponse(res);
-      const record = requests.begin(req, res);
-      keepCalm(record);
-      admit(record);
+      admit(requests.begin(req, res));
     },
     onClientError: (error, socket) =>
       refuseMalformed(error, socket, newRequestId(), isResponding(requests, socket)),
@@ -122,7 +123,7 @@ export function createServer(deps: ServerDeps): ApiServer {
 /** The open requests; each that ends is logged and observed. */
 function trackRequests(
   { log, observe }: ServerDeps,
-  onEnd: (call: Call) => void,
+  onEnd: (record: RequestRecord) => void,
   newRequestId: () => string,
 ): Requests {
   const logRequest = createRequestLog(log);
@@ -145,7 +146,6 @@ function createAdmission(
 ): (record: RequestRecord) => void {
   const start = createStartQueue(maxStartsPerTurn);
   return (record) => {
-    record.peer = peers.find(record.req.socket);
     const refusal = peers.addRequest(record);
     start(() => {
       if (isClosed(record.res)) return;
@@ -166,7 +166,8 @@ type Handlers = {
   rpcs: UnaryRpcs;
   publicRpcs: PublicRpcs;
   others: (record: RequestRecord) => void;
-  answersPreflight: (record: RequestRecord) => boolean;
+  /** Undefined if no origin is allowed. */
+  answersPreflight: ReturnType<typeof createCors> | undefined;
 };
 
 /** Dispatches every request to its handler. */
@@ -177,7 +178,7 @@ function createDispatcher(handlers: Handlers): (record: RequestRecord) => void {
     try {
       assertUnambiguous(req);
       normalizeTarget(req);
-      if (answersPreflight(record)) return;
+      if (answersPreflight?.(record)) return;
       const target = req.url ?? '';
       if (isRest(target)) return void rest(record);
       const path = pathOf(target);

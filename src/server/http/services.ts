@@ -41,7 +41,7 @@ function assertUnary(method: DescService['methods'][number]): DescMethodUnary {
 }
 
 /**
- * What the proto says about who may call a method and what it costs. Throws when an API key may call it without any
+ * The rules of a method in its proto: access, scope, rate bucket. Throws when an API key may call it without any
  * scope: that is a forgotten option, not a public method.
  */
 export function methodRules(method: DescMethodUnary): MethodRules {

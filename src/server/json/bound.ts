@@ -38,7 +38,7 @@ export function findBound(desc: DescMessage): Bound | undefined {
   return { maxBytes, maxValues: Math.ceil(size.values), listBytes: size.listBytes };
 }
 
-/** The smaller of a message's bound and `maxBytes`, to which lists add what their protos say. */
+/** The smaller of a message's bound and `maxBytes`, to which lists add the bytes of their protos' bounds. */
 export function boundBy(bound: Bound | undefined, maxBytes: number): Bound {
   if (bound === undefined) return { maxBytes, maxValues: maxBytes / VALUE_BYTES, listBytes: 0 };
   return { ...bound, maxBytes: Math.min(bound.maxBytes, maxBytes + bound.listBytes) };

@@ -6,10 +6,10 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { isWrapperDesc, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
-import { type Fields, findFieldValue } from './field.js';
+import { type Fields, findFieldValue } from './message-codec.js';
 import { invalidRequest, type Reading, report, startReading } from './problems.js';
-import { isTimestamp, type Seconds } from './timestamp.js';
-import { checkFreeForm, checkText } from './well-known-codec.js';
+import { checkFreeForm, checkText } from './strict-json.js';
+import { isTimestamp, type Seconds } from './well-known-types.js';
 
 /** Reports problems of a value that is set. */
 type Check = (value: unknown, reading: Reading) => void;

@@ -5,15 +5,30 @@
  * library does this; hence this codec.
  */
 
-import type { DescField, DescMessage, JsonValue, MessageShape } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMessage,
+  type JsonValue,
+  type MessageShape,
+  ScalarType,
+} from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
-import { listCodec, mapCodec } from './container-codec.js';
-import { type Fields, fieldSetter, findFieldValue, type ValueCodec } from './field.js';
 import { admittedNames } from './field-rules.js';
-import { type FieldTexts, type MessageCodec, objectCodec } from './message-codec.js';
-import { invalidRequest, type Reading, startReading } from './problems.js';
+import {
+  type Fields,
+  type FieldTexts,
+  fieldSetter,
+  findFieldValue,
+  isJsonObject,
+  type MessageCodec,
+  objectCodec,
+  type ValueCodec,
+  type ValueReader,
+} from './message-codec.js';
+import { invalidRequest, type Reading, report, startReading } from './problems.js';
 import { enumCodec, scalarCodec } from './scalar-codec.js';
-import { findWellKnownCodec } from './well-known-codec.js';
+import { FORBIDDEN_TEXT, isForbiddenText } from './strict-json.js';
+import { findWellKnownCodec } from './well-known-types.js';
 
 /**
  * Compiles the writer of a message type's REST JSON: snake_case names in the proto's order, time stamps in UTC with
@@ -64,8 +79,7 @@ export function compileReader<D extends DescMessage>(desc: D): (json: JsonValue)
 export function compileMessageReader(
   desc: DescMessage,
 ): (json: JsonValue, reading: Reading) => Fields | undefined {
-  const { read } = compileMessageCodec(desc, new Map());
-  return (json, reading) => read(json, reading) as Fields | undefined;
+  return compileMessageCodec(desc, new Map()).read;
 }
 
 /** Compiles the function that reads one field of a message from JSON and sets it. */
@@ -120,4 +134,77 @@ export function compileItemCodec(field: DescField, compiled: Compiled): ValueCod
 /** Whether messages hold the scalar itself where the field's type is a wrapper. */
 function isUnwrapped(field: DescField): boolean {
   return field.fieldKind === 'message' && field.oneof === undefined && isWrapperDesc(field.message);
+}
+
+/** A JSON array; items without JSON are left out. */
+function listCodec(item: ValueCodec): ValueCodec {
+  return {
+    write: (values) => {
+      let out = '';
+      for (const value of values as readonly unknown[]) {
+        const text = item.write(value);
+        if (text !== '') out += out === '' ? text : `,${text}`;
+      }
+      return `[${out}]`;
+    },
+    read: (json, reading) =>
+      Array.isArray(json) ? readItems(json, item.read, reading) : report(reading, 'must be an array'),
+  };
+}
+
+function readItems(json: readonly JsonValue[], read: ValueReader, reading: Reading): unknown[] {
+  return json.map((item, index) => {
+    reading.path.push(index);
+    const value = read(item, reading);
+    reading.path.pop();
+    return value;
+  });
+}
+
+/** A JSON object by the map's keys; values without JSON are left out. */
+function mapCodec(keyType: ScalarType, item: ValueCodec): ValueCodec {
+  const findKeyProblem = keyCheck(keyType);
+  return {
+    write: (map) => {
+      let out = '';
+      for (const [key, value] of Object.entries(map as object)) {
+        const text = item.write(value);
+        if (text !== '') out += `${out === '' ? '' : ','}${JSON.stringify(key)}:${text}`;
+      }
+      return `{${out}}`;
+    },
+    read: (json, reading) => {
+      if (!isJsonObject(json)) return report(reading, 'must be an object');
+      const map: Record<string, unknown> = {};
+      for (const key of Object.keys(json)) {
+        reading.path.push(key);
+        const problem = findKeyProblem(key);
+        if (problem === undefined) map[key] = item.read(json[key] as JsonValue, reading);
+        else report(reading, problem);
+        reading.path.pop();
+      }
+      return map;
+    },
+  };
+}
+
+const INTEGER = /^(?:0|-?[1-9]\d{0,15})$/;
+
+/** Returns the check of a key, which returns a problem or undefined. In JSON keys of every type are strings. */
+function keyCheck(type: ScalarType): (key: string) => string | undefined {
+  if (type === ScalarType.BOOL) {
+    return (key) => (key === 'true' || key === 'false' ? undefined : 'must be named true or false');
+  }
+  if (type === ScalarType.STRING) {
+    return (key) => {
+      // Assigning it would set the prototype, here and wherever the message is copied.
+      if (key === '__proto__') return 'must not be named __proto__';
+      return isForbiddenText(key) ? FORBIDDEN_TEXT : undefined;
+    };
+  }
+  const { read } = scalarCodec(type, false);
+  return (key) => {
+    const isInRange = INTEGER.test(key) && read(Number(key), { path: [], problems: [] }) !== undefined;
+    return isInRange ? undefined : 'must be named by an integer in range';
+  };
 }

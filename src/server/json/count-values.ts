@@ -2,35 +2,6 @@ import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const SPACE = 0x20;
-
-/**
- * Whether a JSON text has more than `max` values, members and items alike, without parsing it. The result for
- * malformed JSON is unspecified.
- */
-export function hasMoreValues(json: Uint8Array, max: number): boolean {
-  // Two bytes a value: most texts are too short.
-  if (json.length <= 2 * max) return false;
-  let values = 1;
-  let isOpened = false;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at] as number;
-    if (byte <= SPACE) continue;
-    // Setting bit 5 makes { of [ and } of ].
-    const isEmpty = (byte | 0x20) === 0x7d;
-    if (isOpened && !isEmpty) values++;
-    isOpened = (byte | 0x20) === 0x7b;
-    if (byte === COMMA) values++;
-    if (values > max) return true;
-    if (byte !== QUOTE) continue;
-    for (at++; at < json.length && json[at] !== QUOTE; at++) if (json[at] === BACKSLASH) at++;
-  }
-  return false;
-}
-
 /** Fields of a message that can contain a `google.protobuf.Value`, by number. */
 type Ways = Map<number, { isValue: boolean; ways: Ways }>;
 

@@ -1,11 +1,8 @@
 import { type DescEnum, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { enumNames, findEnumNumber } from '../../protocol/enum-names.js';
-import type { ValueCodec, ValueReader } from './field.js';
+import type { ValueCodec, ValueReader } from './message-codec.js';
 import { type Reading, report } from './problems.js';
-import { isForbiddenText } from './strict-json.js';
-
-/** Problem of text that PostgreSQL (U+0000) or canonical JSON (RFC 8785: lone surrogates) rejects. */
-export const FORBIDDEN_TEXT = 'must not hold U+0000 or a lone surrogate';
+import { FORBIDDEN_TEXT, isForbiddenText } from './strict-json.js';
 
 const INT32 = { least: -(2 ** 31), most: 2 ** 31 - 1 };
 const UINT32 = { least: 0, most: 2 ** 32 - 1 };

@@ -18,7 +18,7 @@ const BACKSLASH = 0x5c;
 const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
-/** What a JSON value other than an object begins with. */
+/** The first bytes of a JSON value other than an object. */
 const OTHER_VALUES = Buffer.from('["-0123456789tfn');
 
 /** A text and a place in it. */
@@ -46,7 +46,7 @@ export function splitJsonList(text: Uint8Array, name: string): NextBytes {
   };
 }
 
-/** Skips what precedes the first item. Returns false if there is none. */
+/** Skips to the first item. Returns false if there is none. */
 function openList(cursor: Cursor, name: string): boolean {
   const first = peek(cursor);
   if (first !== undefined && OTHER_VALUES.includes(first)) {
@@ -71,7 +71,7 @@ function openList(cursor: Cursor, name: string): boolean {
   return false;
 }
 
-/** Skips what follows the list: nothing but the end of the object. */
+/** Skips the end of the object, which alone may follow the list. */
 function closeObject(cursor: Cursor, name: string): void {
   if (peek(cursor) === COMMA) {
     cursor.at++;
@@ -82,7 +82,7 @@ function closeObject(cursor: Cursor, name: string): void {
   expectEnd(cursor);
 }
 
-/** Skips an item and what follows it: a comma or the end of the list. Returns where the item ends. */
+/** Skips an item and the comma or end of the list after it. Returns where the item ends. */
 function skipItem(cursor: Cursor): number {
   const { text } = cursor;
   let depth = 0;

@@ -5,8 +5,7 @@ import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { jsonPointer } from '../../protocol/json-pointer.js';
 import { ApiError } from '../core/errors.js';
-import { hasMoreValues } from './count-values.js';
-import { invalidRequest } from './problems.js';
+import { invalidRequest, type Reading, report } from './problems.js';
 
 /** Malformed JSON, or JSON that this parser rejects. The message quotes nothing of the text. */
 export class JsonSyntaxError extends Error {
@@ -16,6 +15,8 @@ export class JsonSyntaxError extends Error {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
+const COMMA = 0x2c;
+const SPACE = 0x20;
 
 /**
  * Parses JSON (RFC 8259) in UTF-8 without a byte order mark. Checks before parsing that its depth is at most `maxDepth`
@@ -87,9 +88,36 @@ export function isDeeperThan(value: JsonValue, depth: number): boolean {
   return items.some((item) => isDeeperThan(item, depth - 1));
 }
 
+/** Problem of text that PostgreSQL (U+0000) or canonical JSON (RFC 8785: lone surrogates) rejects. */
+export const FORBIDDEN_TEXT = 'must not hold U+0000 or a lone surrogate';
+
 /** Whether a text has U+0000, which PostgreSQL does not store, or a lone surrogate, which has no UTF-8. */
 export function isForbiddenText(text: string): boolean {
   return text.includes('\0') || !text.isWellFormed();
+}
+
+/** Reports every text and number in a value that canonical JSON or the database cannot represent. */
+export function checkFreeForm(json: JsonValue, reading: Reading): void {
+  if (typeof json === 'string') checkText(json, reading);
+  // JSON.parse makes Infinity of 1e999.
+  else if (typeof json === 'number' && !Number.isFinite(json)) report(reading, 'is out of range');
+  else if (Array.isArray(json)) {
+    for (let index = 0; index < json.length; index++) checkAt(index, json[index] as JsonValue, reading);
+  } else if (typeof json === 'object' && json !== null) {
+    for (const name of Object.keys(json)) checkAt(name, json[name] as JsonValue, reading);
+  }
+}
+
+function checkAt(step: string | number, json: JsonValue, reading: Reading): void {
+  reading.path.push(step);
+  if (typeof step === 'string') checkText(step, reading);
+  checkFreeForm(json, reading);
+  reading.path.pop();
+}
+
+/** Reports a text that cannot be stored. */
+export function checkText(text: string, reading: Reading): void {
+  if (isForbiddenText(text)) report(reading, FORBIDDEN_TEXT);
 }
 
 /** The problem of a repeated member. */
@@ -163,6 +191,30 @@ export function readJson(body: Uint8Array, maxValues: number): JsonValue {
     if (!(error instanceof JsonSyntaxError)) throw error;
     throw new ApiError(ErrorCode.REQUEST_MALFORMED_JSON, `the body cannot be read: ${error.message}`);
   }
+}
+
+/**
+ * Whether a JSON text has more than `max` values, members and items alike, without parsing it. The result for
+ * malformed JSON is unspecified.
+ */
+function hasMoreValues(json: Uint8Array, max: number): boolean {
+  // Two bytes a value: most texts are too short.
+  if (json.length <= 2 * max) return false;
+  let values = 1;
+  let isOpened = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at] as number;
+    if (byte <= SPACE) continue;
+    // Setting bit 5 makes { of [ and } of ].
+    const isEmpty = (byte | 0x20) === 0x7d;
+    if (isOpened && !isEmpty) values++;
+    isOpened = (byte | 0x20) === 0x7b;
+    if (byte === COMMA) values++;
+    if (values > max) return true;
+    if (byte !== QUOTE) continue;
+    for (at++; at < json.length && json[at] !== QUOTE; at++) if (json[at] === BACKSLASH) at++;
+  }
+  return false;
 }
 
 /** The error of a message with more values than its Structs can have. */

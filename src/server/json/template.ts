@@ -68,12 +68,14 @@ export function writeTemplate(
   target: Buffer,
   at: number,
 ): number {
-  let end = at;
-  for (const [i, piece] of pieces.entries()) {
+  const first = pieces[0] as Uint8Array;
+  target.set(first, at);
+  let end = at + first.length;
+  for (let i = 0; i < gaps.length; i++) {
+    end += writeValue(values[gaps[i] as number] as TemplateValue, target, end);
+    const piece = pieces[i + 1] as Uint8Array;
     target.set(piece, end);
     end += piece.length;
-    const gap = gaps[i];
-    if (gap !== undefined) end += writeValue(values[gap] as TemplateValue, target, end);
   }
   return end;
 }
@@ -97,9 +99,32 @@ export function fillTemplate(template: TextTemplate, values: readonly TemplateVa
 }
 
 /** Makes a text as a string: faster for many short ones that are joined and encoded at once. */
-export function joinTemplate({ texts, gaps }: TextTemplate, values: readonly string[]): string {
+export function joinTemplate(
+  { texts, gaps }: Pick<TextTemplate, 'texts' | 'gaps'>,
+  values: readonly string[],
+): string {
   let text = texts[0] as string;
   for (let i = 0; i < gaps.length; i++)
     text += (values[gaps[i] as number] as string) + (texts[i + 1] as string);
   return text;
+}
+
+/** The template with some of its values in it, which its pieces are joined with. The other gaps take the same values as before. */
+export function bindTemplate(
+  { texts, gaps }: TextTemplate,
+  isBound: (gap: number) => boolean,
+  values: readonly string[],
+): Pick<TextTemplate, 'texts' | 'gaps'> {
+  const bound = [texts[0] as string];
+  const left: number[] = [];
+  for (const [i, gap] of gaps.entries()) {
+    const text = texts[i + 1] as string;
+    if (isBound(gap)) {
+      bound[left.length] += `${values[gap]}${text}`;
+    } else {
+      left.push(gap);
+      bound.push(text);
+    }
+  }
+  return { texts: bound, gaps: left };
 }

@@ -2,7 +2,7 @@ import { type DescField, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 import { compileItemCodec } from './codec.js';
 import type { Reading } from './problems.js';
-import { isTextual } from './well-known-codec.js';
+import { isTextual } from './well-known-types.js';
 
 /** Reads a field's value, or one item of its list, from a path segment or query parameter. */
 type TextReader = (text: string, reading: Reading) => unknown;

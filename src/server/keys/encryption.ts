@@ -10,7 +10,7 @@ const TAG_BYTES = 16;
  * Encrypts a secret for storage: AES-256-GCM under the first key of a ring derived for `encryption`, with a random
  * nonce. The bytes contain the key's id, so that they can be decrypted after a rotation.
  *
- * @param context what the secret belongs to; decryption fails with another context
+ * @param context the id of the secret's owner; decryption fails with another context
  */
 export function encryptSecret(keys: KeyRing, secret: string, context: string): Uint8Array {
   const [{ id, key }] = keys;

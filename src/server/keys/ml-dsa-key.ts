@@ -21,7 +21,7 @@ const SEED_ONLY = Buffer.from('3034020100300b0609608648016503040311042280' + '20
 const BOTH = Buffer.from('30820a3e020100300b060960864801650304031104820a2a30820a260420', 'hex');
 const EXPANDED = Buffer.from('04820a00', 'hex');
 
-/** Whether a PEM holds an ML-DSA-44 private key, in whatever form. */
+/** Whether a PEM holds an ML-DSA-44 private key, in any form. */
 export function isMlDsaKey(pem: string): boolean {
   return findDer(pem)?.subarray(0, 32).includes(ALGORITHM) ?? false;
 }

@@ -1,9 +1,8 @@
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { Principal } from '../core/principal.js';
-import { type RateState, rateLimitExceeded } from '../core/rate-window.js';
+import { type RateState, rateLimitExceeded, readWindowState } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Grant, takeTokens } from '../store/projects/rate-counters.js';
-import { readWindowState } from './rate-windows.js';
 
 /** Counts the reads of API keys. */
 type ReadLimits = {
@@ -38,9 +37,9 @@ const MAX_LEASES = 10_000;
  * as used, so blocks start small: a key with few reads is counted exactly. A lease expires no later than its window by
  * the database's clock, measured from when the request for it was sent.
  *
- * @param monotonicMs monotonic milliseconds, for instance `performance.now`
+ * @param monotonicMs monotonic milliseconds
  */
-export function createReadLimits(pool: Pool, monotonicMs: () => number): ReadLimits {
+export function createReadLimits(pool: Pool, monotonicMs = () => performance.now()): ReadLimits {
   const { findHeld, renew } = createLeaseCache(pool, monotonicMs);
   /** Takes tokens from the current lease. Returns undefined if a new lease is needed. */
   const takeHeld = (principal: Principal, count: number): RateState | undefined => {
@@ -187,7 +186,7 @@ function blockSize(held: Lease | undefined, limit: number, nowMs: number): numbe
   return Math.max(1, Math.min(most, 2 * held.grant.granted, Math.floor(remaining / 4)));
 }
 
-/** The window's state as this process sees it: what the database has left and what is left of the lease. */
+/** The window's state as this process sees it: the calls that remain in the database and in the lease. */
 function stateAfter(principal: Principal, { grant, left }: Lease): RateState {
   const state = readWindowState(principal, grant, grant.second);
   return { ...state, remaining: state.remaining + left };

@@ -15,7 +15,7 @@ const MAX_ATTEMPTS = 10;
 
 /**
  * Ten unsuccessful attempts a minute for each address. They are counted before their secret is checked, so that many at
- * once are no more. What bounds them over all addresses is the delay of wrong secrets.
+ * once are no more. Over all addresses the delay of wrong secrets bounds them.
  */
 export function createSignInLimits(sql: Sql): SignInLimits {
   return {

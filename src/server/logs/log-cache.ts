@@ -34,6 +34,7 @@ export type LogCache = {
 export async function openLogCache(pool: Pool, monotonicMs = () => performance.now()): Promise<LogCache> {
   let readMs = monotonicMs();
   let logs = await listLogs(pool);
+  let active = activeLogsOf(logs);
   let keys = await listDsseKeys(pool);
   let reason: string | undefined;
   const refresh = async () => {
@@ -42,6 +43,7 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     reason = findMissing(logs, found);
     if (reason !== undefined) return;
     logs = found;
+    active = activeLogsOf(found);
     keys = await listDsseKeys(pool);
     readMs = startedMs;
   };
@@ -57,10 +59,10 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     allLogs: () => logs,
     getLog: (id) => get(() => logs.find((log) => log.id === id), `log ${id}`),
     activeLog: {
-      known: (environment) => findActiveLog(logs, environment),
-      find: (environment) => get(() => findActiveLog(logs, environment), `log of environment ${environment}`),
+      known: (environment) => active.get(environment),
+      find: (environment) => get(() => active.get(environment), `log of environment ${environment}`),
     },
-    activeLogs: async () => logs.filter((log) => findActiveLog(logs, log.environment)?.id === log.id),
+    activeLogs: async () => [...active.values()],
     logIds: async (environment) => logs.filter((log) => log.environment === environment).map((log) => log.id),
     getDsseKey: (id) => get(() => keys.find((key) => key.id === id), `DSSE key ${id}`),
     dsseKeys: {
@@ -73,6 +75,11 @@ export async function openLogCache(pool: Pool, monotonicMs = () => performance.n
     refresh,
     unreadyReason: () => reason,
   };
+}
+
+/** The newest epoch of each environment, by environment. */
+function activeLogsOf(logs: readonly Log[]): ReadonlyMap<number, Log> {
+  return new Map(logs.map((log) => [log.environment, findActiveLog(logs, log.environment) ?? log]));
 }
 
 function findMissing(known: readonly Log[], found: readonly Log[]): string | undefined {

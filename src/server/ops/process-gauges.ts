@@ -4,8 +4,7 @@ import type { Config } from '../../config/config.js';
 import { environmentName } from '../../protocol/environment.js';
 import { version } from '../core/version.js';
 import type { WitnessSetup } from '../logs/set-up-witnesses.js';
-import type { Pool } from '../store/database/connect.js';
-import { readPoolUse } from '../store/database/pool-use.js';
+import { type Pool, readPoolUse } from '../store/database/connect.js';
 import { listDsseKeys } from '../store/dsse-keys.js';
 import type { GaugeValue, Metrics } from './metrics.js';
 

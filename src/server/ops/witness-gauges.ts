@@ -58,7 +58,7 @@ export function addWitnessGauges(metrics: Metrics, pool: Pool): void {
   }
 }
 
-/** Adds the counter of answers that contradict a log. @returns what counts one, by the name of its witness */
+/** Adds the counter of answers that contradict a log. @returns a function that counts one, by the name of its witness */
 export function alarmCounter(
   metrics: Metrics,
   witnesses: readonly { readonly witness: { readonly name: string } }[],

@@ -1,7 +1,7 @@
 /**
  * Consumes: leaves that the index of artifacts does not cover, 1,024 or more of a log.
- * Commit point: the transaction that stores a run and what it covers, or a part of a merge.
- * Emits: nothing; lists by artifact read runs, and leaf by leaf what no run covers yet.
+ * Commit point: the transaction that stores a run and its range, or a part of a merge.
+ * Emits: nothing; lists by artifact read runs, and leaves one by one where no run covers them yet.
  * A crash leaves: the index as it was before that transaction. Concurrent runs take turns, log by log.
  */
 import type { Logger } from '../core/logger.js';

@@ -90,6 +90,8 @@ export type Exports = {
    * until the next is asked for.
    */
   renderLines: (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
+  /** Returns whether these lines have certainly more than so many bytes. */
+  areLinesLonger: (leased: LeasedExport, work: ShipmentWork, bytes: number) => Promise<boolean>;
   /**
    * Signs a manifest with the DSSE key of the environment, a proto Environment number. Rejects if this process lacks it.
    *

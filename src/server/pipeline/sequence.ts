@@ -141,7 +141,7 @@ function createAlarm(clock: () => number, wake: () => void): (ms: number) => voi
 
 /** When calls start: late enough that most rows of one turn of the clients share a call. */
 type Pace = {
-  /** The milliseconds until a call may start with what is queued; 0 or less if now. */
+  /** The milliseconds until a call may start with the queued rows; 0 or less if now. */
   waitMs: () => number;
   expect: (rows: number) => void;
   started: () => void;

@@ -1,5 +1,4 @@
 /** One call of the sequencer: writes queued rows and gives each its result. */
-import { fromHex } from '../../proof/bytes/encoding.js';
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
 import { errorCode, isDatabaseUnavailable } from '../store/database/database-errors.js';
@@ -10,7 +9,9 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../store/submissions/sequence-submissions.js';
-import type { Leaf } from './acknowledged.js';
+
+/** A leaf at its index; its hash in lower-case hex. */
+export type Leaf = { logIndex: number; leafHash: string };
 
 /** Bounds of one call, of the calls in flight and of the queue. */
 type SequencerLimits = {
@@ -79,13 +80,13 @@ export async function writeRows(deps: SequencerDeps, flushed: QueuedRow[], later
 }
 
 function newestStored(rows: readonly NewSubmission[], results: readonly SequencedRow[]): Leaf | undefined {
-  let newest: { logIndex: number; leafHash: string } | undefined;
+  let newest: Leaf | undefined;
   for (const [i, { leafHash }] of rows.entries()) {
     const { outcome, logIndex } = results[i] ?? {};
     if (outcome !== SubmissionOutcome.STORED || typeof logIndex !== 'number') continue;
     if (newest === undefined || logIndex > newest.logIndex) newest = { logIndex, leafHash };
   }
-  return newest && { logIndex: newest.logIndex, leafHash: fromHex(newest.leafHash) };
+  return newest;
 }
 
 async function storeFailed(

@@ -4,7 +4,7 @@ import type { Metrics, MetricsSnapshot } from '../ops/metrics.js';
 import { type Check, findReasons } from '../ops/ops-listener.js';
 import type { ApiAddresses } from './addresses.js';
 
-/** What an API process can be asked. */
+/** The requests to an API process. */
 export type Questions = {
   metrics: MetricsSnapshot;
   /** Why each check fails, in the order of `checks`; undefined for those that pass. */
@@ -14,13 +14,13 @@ export type Questions = {
 /** An error as it crosses a process boundary; `code`, `address` and `port` are those of a failed listen. */
 export type StartFailure = { message: string; code?: string; address?: string; port?: number };
 
-/** What an API process says; `checks` are names and environments. */
+/** The messages of an API process; `checks` are names and environments. */
 export type FromApi =
   | { type: 'ready'; ready: ApiAddresses; checks: Pick<Check, 'name' | 'environment'>[] }
   | { type: 'failed'; failure: StartFailure }
   | { type: 'answer'; id: number; value: Questions[keyof Questions] };
 
-/** What it is sent. */
+/** The messages to it. */
 export type ToApi = { type: 'stop' } | { type: 'ask'; id: number; question: keyof Questions };
 
 /** The process that started this one. */

@@ -28,7 +28,7 @@ import { adminServices } from './admin.js';
 import { adminCheck, createWrongDelay } from './admin-check.js';
 import { type AttestationParts, attestationService, openReaders } from './attestation-service.js';
 import { createDashboard, type Dashboard } from './dashboard.js';
-import { createDatabaseAway } from './database-unavailable.js';
+import { explainDatabaseErrors } from './database-unavailable.js';
 import { exportService } from './export-service.js';
 import { publicRoutes } from './public-routes.js';
 import { standardRpcs } from './standard-rpcs.js';
@@ -58,39 +58,34 @@ export function createApiServers(options: ApiOptions, parts: ApiParts): ApiServe
   const { config, log, register } = options;
   const { pool, logCache, principals, jobs } = parts;
   const { secretKeys } = config.secrets;
-  const databaseAway = createDatabaseAway(log);
+  const explainError = explainDatabaseErrors(log);
   const cursors = createCursors(deriveKeyRing(secretKeys, 'cursor'));
   const trustRoots = createTrustRootsReader(pool, options.verifyUrl, Date.now);
   const submissionLimits = createSubmissionLimits(pool, Date.now);
   const readers = openReaders(parts);
-  const readLimits = createReadLimits(pool, () => performance.now());
+  const readLimits = createReadLimits(pool);
   const services = publicServices(options, parts, {
     cursors,
     readers,
     trustRoots,
-    databaseAway,
+    explainError,
     recordUse: submissionLimits.record,
   });
   const delayWrong = createWrongDelay();
   const isAdmin = adminCheck(config.secrets.adminToken, delayWrong);
   const dashboard = createDashboard({ ...options, pool, isAdmin, delayWrong });
   const queue = jobs.connected;
-  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard }).map(
-    databaseAway.tellAll,
-  );
+  const admin = adminServices({ config, pool, cursors, principals, queue, dashboard });
   const shared: Omit<ServerDeps, 'services'> = {
-    principals: { ...principals, find: databaseAway.tell('findPrincipal', principals.find) },
+    principals,
     isAdmin,
-    takeReads: databaseAway.tell('takeReads', readLimits.take),
+    takeReads: readLimits.take,
     chargeReads: readLimits.charge,
     findOverdrawn: readLimits.findOverdrawn,
-    submissionWindows: {
-      ...submissionLimits.windows,
-      find: databaseAway.tell('peekSubmissions', submissionLimits.windows.find),
-    },
-    hasClaim: databaseAway.tell('hasClaim', ({ id: holder }, key) =>
+    submissionWindows: submissionLimits.windows,
+    hasClaim: ({ id: holder }, key) =>
       hasClaim(pool, { holder, key, retentionMs: config.idempotencyRetentionMs }),
-    ),
+    explainError,
     nowMs: Date.now,
     log,
     observe: options.observe,
@@ -118,7 +113,7 @@ type ServiceParts = {
   cursors: Cursors;
   readers: ReturnType<typeof openReaders>;
   trustRoots: TrustRootsReader;
-  databaseAway: ReturnType<typeof createDatabaseAway>;
+  explainError: ReturnType<typeof explainDatabaseErrors>;
   recordUse: ReturnType<typeof createSubmissionLimits>['record'];
 };
 
@@ -126,19 +121,19 @@ type ServiceParts = {
 function publicServices(
   options: ApiOptions,
   parts: ApiParts,
-  { cursors, readers, trustRoots, databaseAway, recordUse }: ServiceParts,
+  { cursors, readers, trustRoots, explainError, recordUse }: ServiceParts,
 ): ServiceEntry[] {
   const { config, log } = options;
   const { pool, logCache } = parts;
   const asApiError = (error: unknown, requestId: string) =>
-    itemError(log, databaseAway.explain('batchCreateAttestations', error), requestId);
+    itemError(log, explainError('batchCreateAttestations', error), requestId);
   return [
     attestationService(config, parts, { cursors, recordUse, asApiError, ...readers }),
     { desc: BatchService, handlers: batchHandlers({ pool, logCache, cursors, clock: Date.now }) },
     webhookService(options, pool, cursors),
     exportService(config, pool, cursors, parts.schemas),
     infoService(options, pool, trustRoots),
-  ].map(databaseAway.tellAll);
+  ];
 }
 
 type ServerParts = {
@@ -207,7 +202,7 @@ function serve(services: ServiceEntry[], { isReady }: ApiOptions): Pick<ServerDe
   return { services, moreRpcs: standardRpcs(descs, isReady) };
 }
 
-/** The error of an item of a batch, whatever was thrown; what the caller cannot know is logged. */
+/** The error of an item of a batch, made of any thrown value; the cause of an internal error is logged. */
 function itemError(log: Logger, error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error;
   log.error({ err: error, request_id: requestId }, 'an item of a batch failed');

@@ -1,22 +1,19 @@
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { throttle } from '../core/throttle.js';
 import type { ApiServer } from '../http/server.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import { type LogCache, openLogCache } from '../logs/log-cache.js';
 import { getLogDomain } from '../logs/log-domain.js';
-import { createLogGuard, type LogGuard } from '../logs/log-guard.js';
+import { createLogGuard } from '../logs/log-guard.js';
 import { setUpLogs } from '../logs/set-up-logs.js';
 import { environmentChecks } from '../ops/environment-checks.js';
 import type { Check } from '../ops/ops-listener.js';
-import { type AcknowledgedLeaves, createAcknowledgedLeaves } from '../pipeline/acknowledged.js';
 import { indexTails } from '../pipeline/index-artifacts.js';
-import { sealJob } from '../pipeline/jobs/job.js';
 import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
 import { checkRegisters, findLogProblems, type LogProblem } from '../pipeline/register/register-check.js';
 import { onKeyChange } from '../queue/broadcast.js';
-import { createStatementClock, type StatementClock } from '../rpc/attestations/statement-clock.js';
+import { openStatementClock, type StatementClock } from '../rpc/attestations/statement-clock.js';
 import { createPrincipals } from '../rpc/principals.js';
 import { loadSchemas } from '../schema/registry.js';
 import { createDsseSigners, setUpDsseKeys } from '../signing/dsse-signers.js';
@@ -24,11 +21,11 @@ import { openLogKeys } from '../signing/log-keys.js';
 import { openStatementKeys } from '../signing/statement-keys.js';
 import { connectPool, type Pool, type PoolOptions } from '../store/database/connect.js';
 import { assertMigrated } from '../store/database/migrate.js';
-import { assertSession, readDatabaseMs } from '../store/database/session.js';
+import { assertSession } from '../store/database/session.js';
 import { writeTailTimes } from '../store/submissions/tail-times.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
 import { setUpSecretKeys } from './secret-key-manager.js';
-import { createSequencers, type Sequencers } from './sequencers.js';
+import { createSequencers, type Sequencers, WRITE_CONNECTIONS } from './sequencers.js';
 
 /** A running API process. */
 export type Api = ApiServers & {
@@ -42,20 +39,9 @@ export type Api = ApiServers & {
 };
 
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** Bounds of the batched write. Two calls in flight saturate the database; 3 and 4 gained nothing. */
-const SEQUENCER_LIMITS = {
-  maxRows: 500,
-  maxBytes: 1024 * 1024,
-  maxInFlight: 2,
-  enoughRows: 64,
-  maxQueuedRows: 5_000,
-};
-const PATIENCE_MS = 5_000;
 /** Pages of submissions: planning one takes Postgres two thirds of the time that reading it does. */
 const LIST_CONNECTIONS = 4;
 const REFRESH_MS = 5_000;
-/** Minimum interval between seal jobs; a pending one is enough. */
-const WAKE_MS = 100;
 
 /**
  * Opens the database, keys and queue of an API process and creates its servers without listening. Registers everything it
@@ -83,14 +69,13 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
     onQueue: (queue) => onKeyChange(queue, principals.evict),
   });
   hooks.add(jobs.close);
-  const acknowledged = createAcknowledgedLeaves();
-  const guard = createLogGuard(register, acknowledged, logCache, log);
+  const guard = createLogGuard(register, logCache, log);
   const writePool = openPool(config, hooks, {
     name: 'accept',
-    max: SEQUENCER_LIMITS.maxInFlight * 2,
+    max: WRITE_CONNECTIONS,
     onClose: guard.onConnectionLost,
   });
-  const clock = await openClock(writePool, log);
+  const clock = await openStatementClock(writePool, log);
   const signers = await openSigners({ config, pool, logCache, clock }, hooks);
   refresh(hooks, async () => {
     await logCache.refresh();
@@ -99,7 +84,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   refresh(hooks, () => noteTails(pool, logCache));
   refresh(hooks, () => indexTails(pool));
-  const sequencers = openSequencers({ config, pool: writePool, logCache, guard, acknowledged, jobs });
+  const sequencers = createSequencers({ config, pool: writePool, logCache, guard, jobs });
   hooks.add(sequencers.close);
   const servers = createApiServers(options, {
     pool,
@@ -142,22 +127,11 @@ async function openSigners(
   }: { config: Config; pool: Pool; logCache: LogCache; clock: StatementClock },
   hooks: ShutdownHooks,
 ): Promise<ReturnType<typeof createDsseSigners>> {
-  const databaseMs = () => Date.now() - (clock.offsetSeconds() ?? 0) * 1000;
+  const { databaseMs } = clock;
   const held = await openStatementKeys(config.secrets.dsse, hooks);
   await setUpDsseKeys(pool, held, { databaseMs });
   await logCache.refresh();
   return createDsseSigners(held, { logCache, databaseMs });
-}
-
-async function openClock(pool: Pool, log: Logger): Promise<StatementClock> {
-  const clock = createStatementClock({
-    wallMs: Date.now,
-    monotonicMs: () => performance.now(),
-    databaseMs: () => readDatabaseMs(pool),
-    log,
-  });
-  await clock.compare();
-  return clock;
 }
 
 async function noteTails(pool: Pool, logCache: LogCache): Promise<void> {
@@ -202,29 +176,6 @@ function reload(server: ApiServer, log: Logger): void {
   } catch (error) {
     log.error({ err: error }, 'certificate and key are invalid; keeping the old ones');
   }
-}
-
-type SequencerParts = {
-  config: Config;
-  pool: Pool;
-  logCache: LogCache;
-  guard: LogGuard;
-  acknowledged: AcknowledgedLeaves;
-  jobs: JobSender;
-};
-
-function openSequencers({ config, pool, logCache, guard, acknowledged, jobs }: SequencerParts): Sequencers {
-  return createSequencers(logCache, (logId) => ({
-    pool,
-    logId,
-    limits: SEQUENCER_LIMITS,
-    retentionMs: config.idempotencyRetentionMs,
-    patienceMs: PATIENCE_MS,
-    clock: () => performance.now(),
-    wake: throttle(WAKE_MS, () => jobs.send(sealJob(logId))),
-    beforeWrite: () => guard.assertWritable(pool, logId),
-    recordStored: (leaf) => acknowledged.record(logId, leaf),
-  }));
 }
 
 /** Why logs accept nothing, for `/readyz`. */

@@ -16,10 +16,9 @@ import { createSubmissionReader } from '../rpc/attestations/submission-reader.js
 import { openIdempotency } from '../rpc/idempotency.js';
 import type { SchemaRegistry } from '../schema/registry.js';
 import { receiptSigners } from '../signing/receipt-signers.js';
-import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';
 import { createKnownBatches } from '../store/submissions/listed-batches.js';
-import { countMetadataChanges, findSubmissions } from '../store/submissions/submissions.js';
+import { createChangeCounter, createSubmissionLoader } from '../store/submissions/submissions.js';
 import type { Sequencers } from './sequencers.js';
 
 /** The open resources of AttestationService. */
@@ -35,27 +34,15 @@ export type AttestationParts = {
   schemas: SchemaRegistry;
 };
 
-const GATHER = { maxKeys: 200, maxInFlight: 4 };
-/** All callers read the same few keys, so waiting for one query batches well. */
-const GATHER_CHANGES = { maxKeys: 200, maxInFlight: 2 };
-
 /** Opens the look-ups of submissions and bundles over a database, with their caches. */
 export function openReaders({
   pool,
   logCache,
 }: Pick<AttestationParts, 'pool' | 'logCache'>): SubmissionReaders {
   return {
-    findSubmission: openFindSubmission(pool),
-    bundles: createBundleReader(pool, logCache, () => performance.now()),
+    findSubmission: createSubmissionLoader(pool),
+    bundles: createBundleReader(pool, logCache),
   };
-}
-
-/** Opens the look-up of submissions of any project. */
-export function openFindSubmission(pool: Pool): SubmissionReaders['findSubmission'] {
-  return createBatchLoader(
-    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
-    GATHER,
-  );
 }
 
 /** Wires AttestationService over an open database. */
@@ -80,7 +67,7 @@ export function attestationService(
     findSubmission,
     reader: createSubmissionReader({
       findSubmission,
-      countChanges: createBatchLoader((projectIds) => countMetadataChanges(pool, projectIds), GATHER_CHANGES),
+      countChanges: createChangeCounter(pool),
       logCache,
       bundles,
     }),

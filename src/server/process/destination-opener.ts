@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.js';
 import { destinationMembers, type OpenDestination } from '../export/destination.js';
 import { openDestination } from '../export/open-destination.js';
 
-/** The settings that decide which destinations may be opened, and with what. */
+/** The settings that decide which destinations may be opened, with which credentials. */
 export type DestinationSettings = Pick<
   Config,
   'allowInsecureDestinations' | 'ambientCredentials' | 'extraCaFile'

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog } from '../core/outage-log.js';
-import { createRandomSource } from '../core/random.js';
+import { createRandomSource, idMaker } from '../core/random.js';
 import { createDestinations } from '../export/destinations.js';
 import { readStoredDestination } from '../export/stored-destination.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
@@ -12,7 +12,7 @@ import { createProjectShares } from '../pipeline/exports/project-shares.js';
 import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Exports } from '../pipeline/pipeline.js';
-import { createExportLines } from '../rpc/attestations/export-lines.js';
+import { createExportLines, createLineMeasure } from '../rpc/attestations/export-lines.js';
 import { connectPool } from '../store/database/connect.js';
 import { renewExportLeases } from '../store/exports/export-leases.js';
 import { type DestinationSettings, destinationOpener } from './destination-opener.js';
@@ -43,7 +43,7 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 const GRACE_MS = 2_000;
 const MANIFEST_DELAY_MS = 60_000;
 
-/** Opens the connections for reading and recording what is shipped. */
+/** Opens the connections for reading and recording shipments. */
 export async function openExports({ config, log, observeShipments }: ExportsOptions): Promise<OpenExports> {
   const { databaseUrl: url, secrets } = config;
   const pool = connectPool({
@@ -67,6 +67,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     log,
     destinations,
     renderLines: createExportLines(pool, logCache),
+    areLinesLonger: createLineMeasure(pool, logCache),
     signManifest: manifests.sign,
     shares: createProjectShares(MAX_ACTIVE),
     active: new Map(),
@@ -77,7 +78,7 @@ export async function openExports({ config, log, observeShipments }: ExportsOpti
     pacing: { manifestDelayMs: MANIFEST_DELAY_MS },
     outageLog: createOutageLog(log, () => performance.now()),
     observe: observeShipments,
-    newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    newDeliveryId: idMaker(source, 'dlv_'),
     monotonicMs: () => performance.now(),
     random: Math.random,
   };

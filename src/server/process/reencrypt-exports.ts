@@ -4,7 +4,7 @@ import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool } from '../store/database/connect.js';
 import { listSecretsUnderOtherKeys, replaceSecrets } from '../store/exports/export-secrets.js';
 
-/** What re-encryption needs. `secretKeys` are those of SECRET_KEY. */
+/** Dependencies of re-encryption. `secretKeys` are those of SECRET_KEY. */
 type ReencryptDeps = { pool: Pool; log: Logger; secretKeys: KeyRing };
 
 /**

@@ -4,7 +4,7 @@ import type { PublicRpc } from '../core/public-rpc.js';
 import { healthRpcs } from '../rpc/standard/health.js';
 import { REFLECTION_SERVICES, reflectionRpcs } from '../rpc/standard/reflection.js';
 
-/** What every gRPC server has beside its own services, for anyone: health, and reflection over all that is served. */
+/** The standard services of gRPC servers, open to anyone: health, and reflection over all services. */
 export function standardRpcs(
   services: readonly DescService[],
   isReady: () => Promise<boolean>,

@@ -1,13 +1,13 @@
 import type { Config } from '../../config/config.js';
 import type { Logger } from '../core/logger.js';
 import { createOutageLog } from '../core/outage-log.js';
-import { createRandomSource } from '../core/random.js';
+import { createRandomSource, idMaker } from '../core/random.js';
 import { deriveKeyRing } from '../keys/key-ring.js';
 import type { Secrets } from '../keys/secrets.js';
 import { guardedConnector } from '../net/destination.js';
 import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
 import type { Webhooks } from '../pipeline/pipeline.js';
-import { type AttemptCounts, createAttemptRecorder, storeAttempts } from '../pipeline/webhooks/attempt.js';
+import { type AttemptCounts, createAttemptRecorder } from '../pipeline/webhooks/attempt.js';
 import { createProjectSlots } from '../pipeline/webhooks/project-slots.js';
 import { openWebhookSender } from '../pipeline/webhooks/send.js';
 import { connectPool } from '../store/database/connect.js';
@@ -55,22 +55,23 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
   const connect = guardedConnector({ allowInsecure: config.allowInsecureDestinations });
   const sender = openWebhookSender({ clock: Date.now, aborting: aborting.signal, connect });
   const source = createRandomSource();
-  const newAuditId = () => `aud_${source.ulid(Date.now())}`;
   const webhooks: Webhooks = {
     pool,
     log,
     keys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
     baseUrl,
     send: sender.send,
-    record: createAttemptRecorder(async (attempts) =>
-      options.observeAttempts(await storeAttempts({ pool, newAuditId }, attempts)),
-    ),
+    record: createAttemptRecorder({
+      pool,
+      newAuditId: idMaker(source, 'aud_'),
+      observe: options.observeAttempts,
+    }),
     slots: createProjectSlots(SLOTS),
     active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,
     aborting: aborting.signal,
-    newDeliveryId: () => `dlv_${source.ulid(Date.now())}`,
+    newDeliveryId: idMaker(source, 'dlv_'),
     outageLog: createOutageLog(log, () => performance.now()),
     clock: Date.now,
     random: Math.random,

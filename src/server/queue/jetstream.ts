@@ -59,9 +59,7 @@ const PROBE = 'probe';
 export async function openQueue(options: QueueOptions): Promise<Queue> {
   const { prefix, log, stages, replicas } = options;
   const closing = new AbortController();
-  options.closing?.addEventListener('abort', () => closing.abort(), { once: true });
-  if (options.closing?.aborted) closing.abort();
-  const connection = await connectNats(natsOptions(options, closing.signal));
+  const connection = await connectUntilClosing(options, closing);
   const jetstream = connection.jetstream({ timeout: PUBLISH_TIMEOUT_MS });
   const stream = prefix.toUpperCase().replaceAll('.', '_');
   const subject = (rest: string) => `${prefix}.${rest}`;
@@ -100,6 +98,19 @@ export async function openQueue(options: QueueOptions): Promise<Queue> {
       await connection.close();
     },
   };
+}
+
+/** Connects, and aborts `closing` with the caller's signal from then on. Adds no listener to that one if it fails. */
+async function connectUntilClosing(options: QueueOptions, closing: AbortController): Promise<NatsConnection> {
+  const close = () => closing.abort();
+  options.closing?.addEventListener('abort', close, { once: true });
+  if (options.closing?.aborted) close();
+  try {
+    return await connectNats(natsOptions(options, closing.signal));
+  } catch (error) {
+    options.closing?.removeEventListener('abort', close);
+    throw error;
+  }
 }
 
 function natsOptions({ url, name }: QueueOptions, closing: AbortSignal): NatsOptions {
@@ -152,13 +163,14 @@ function watch(
   let connected = true;
   let up = false;
   let isChecking = false;
+  const isClosing = () => closing.aborted || connection.isDraining() || connection.isClosed();
   const findOut = async () => {
     if (isChecking) return;
     isChecking = true;
     do {
-      up = await works(check, outageLog, closing);
+      up = await works(check, outageLog, isClosing);
       if (!up) await delay(PROBE_PAUSE_MS, undefined, { signal: closing }).catch(() => {});
-    } while (!up && connected && !closing.aborted);
+    } while (!up && connected && !isClosing());
     isChecking = false;
   };
   void follow(connection, (stands) => {
@@ -182,14 +194,14 @@ const AWAY = 'JetStream is away; due work is run from the tables';
 async function works(
   check: () => Promise<void>,
   outageLog: OutageLog,
-  closing: AbortSignal,
+  isClosing: () => boolean,
 ): Promise<boolean> {
   try {
     await check();
     outageLog.recovered({}, 'JetStream is back');
     return true;
   } catch (error) {
-    if (!closing.aborted) outageLog.failed({ reason: (error as Error).message }, AWAY);
+    if (!isClosing()) outageLog.failed({ reason: (error as Error).message }, AWAY);
     return false;
   }
 }

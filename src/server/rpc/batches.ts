@@ -131,7 +131,7 @@ function batchQuorums(
 
 type WitnessInit = MessageInitShape<typeof BatchWitnessSchema>;
 
-/** What is known of a batch's witnesses. */
+/** The states of a batch's witnesses. */
 type BatchEvidence = {
   batch: BatchRow;
   policy: Policy | undefined;

@@ -10,7 +10,7 @@ import { deriveKeyRing, type KeyRing } from '../keys/key-ring.js';
 import type { Pool, Sql } from '../store/database/connect.js';
 import { type Claim, type EarlierClaim, findClaim, findClaims, runClaimed } from '../store/idempotency.js';
 
-/** What mutating handlers need to honour `Idempotency-Key`. */
+/** Dependencies of handlers that honour `Idempotency-Key`. */
 export type Idempotency = {
   pool: Pool;
   /** Sub-keys that hash requests. New hashes use the first; hashes under any of them match. */
@@ -111,7 +111,7 @@ export async function findEarlierRequest(
 /** A request of a batch: its idempotency key, and its hashes under every secret key, the newest first. */
 export type KeyedRequest = { key: string; requestHashes: readonly Uint8Array[] };
 
-/** {@link findEarlierRequest} for many requests of a caller at once. Returns what it finds by the requests. */
+/** {@link findEarlierRequest} for many requests of a caller at once. Returns the earlier ones by request. */
 export async function findEarlierRequests(
   { pool, retentionMs }: Idempotency,
   call: Call,

@@ -10,11 +10,10 @@ import {
 import { type Call, getPrincipal, type Handlers } from '../core/call.js';
 import { unavailable } from '../core/errors.js';
 import { UNIVERSAL_SCOPE } from '../core/principal.js';
-import { submissionWindowStates } from '../limits/rate-windows.js';
+import { submissionWindowStates, type WindowUse } from '../core/rate-window.js';
 import type { Pool } from '../store/database/connect.js';
 import { findApiKey } from '../store/projects/api-keys.js';
 import { readUsage, type WindowUsage } from '../store/projects/usage.js';
-import type { WindowUse } from '../store/submissions/sequence-submissions.js';
 import type { TrustRootsReader } from './trust-roots.js';
 import { lastDay, lastDays, startOf, sumUsage } from './usage-spans.js';
 

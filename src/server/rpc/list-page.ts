@@ -12,7 +12,7 @@ type List<R> = {
   /**
    * Reads at most `limit` rows after this position, or the first rows if there is none. `isCut`: the page has at least
    * one row but fewer than there are, because reading was cut short. `stoppedAt`: the position up to which there are no
-   * further rows, if what comes after it has not been searched.
+   * further rows, if the rows after it have not been searched.
    */
   read: (before: string[] | undefined, limit: number) => Promise<R[] | ReadRows<R>>;
   positionOf: (row: R) => Position;

@@ -11,7 +11,7 @@ import type { Log } from '../store/log/logs.js';
 import type { DatedPolicy } from '../store/witnesses/policies.js';
 import type { TrustedWitnessRow } from '../store/witnesses/trusted-witnesses.js';
 
-/** What the policy is made of. `logs` are of the environment, with their addresses. */
+/** The inputs of a policy. `logs` are of the environment, with their addresses. */
 type PolicySources = {
   readonly logs: readonly { readonly log: Log; readonly url: string }[];
   readonly witnesses: readonly TrustedWitnessRow[];

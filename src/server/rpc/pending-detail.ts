@@ -1,4 +1,4 @@
-/** What a caller sees of a request that a witness has accepted: operators all of it, others what is public anyway. */
+/** Requests that a witness has accepted, for a caller: operators see all of the state, others its public parts. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import type { WaitsOn } from '../witness/evm/poll.js';
@@ -13,7 +13,7 @@ const WAITING_TEXTS: Readonly<Record<WaitsOn, string>> = {
   nonce: "another transaction of the operator's account comes first",
 };
 
-/** What the chain shows of a transaction, and the trust roots of its contract. */
+/** Public members: those of the transaction on the chain, and of its contract in the trust roots. */
 const EVM_MEMBERS = ['chain_id', 'contract', 'method', 'account', 'nonce', 'transaction_hash'];
 
 /**

@@ -12,12 +12,12 @@ import { DEFAULT_LIMITS, findApiKey } from '../store/projects/api-keys.js';
 import { useSession } from '../store/projects/sessions.js';
 import { getProject } from './admin/projects.js';
 
-/** What looking up sessions depends on. */
+/** Dependencies of the look-up of sessions. */
 type SessionPrincipalDeps = {
   pool: Pool;
   /** Hashes the secrets of sessions. */
   key: KeyObject;
-  /** Every scope there is: what a session may do is up to each RPC's `session` option. */
+  /** Every scope: each RPC's `session` option decides whether a session may call it. */
   scopes: readonly string[];
   dashboardUrl: () => string;
 };

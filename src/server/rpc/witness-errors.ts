@@ -1,4 +1,4 @@
-/** What a caller sees of a witness's error: operators its text, which may name hosts of theirs, others its class. */
+/** Errors of witnesses for a caller: operators see the text, which may name hosts of theirs, others the class. */
 import type { Call } from '../core/call.js';
 import type { WitnessErrorClass } from '../store/witnesses/error-class.js';
 
@@ -14,7 +14,7 @@ const TEXTS: Readonly<Record<WitnessErrorClass, string>> = {
   other: OTHER,
 };
 
-/** Whether the caller may see what only the operator knows: by the admin token, or by a session of the operator. */
+/** Whether the caller is the operator: by the admin token, or by a session of the operator. */
 export function isOperator({ principal, session }: Pick<Call, 'principal' | 'session'>): boolean {
   return session === undefined ? principal === undefined : session.projectId === undefined;
 }

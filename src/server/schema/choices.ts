@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
 
-/** Keywords that fail as a whole: what their parts ask for is not asked for together. */
+/** Keywords that fail as a whole: their parts are alternatives. */
 const CHOICES = ['anyOf', 'oneOf', 'contains'] as const;
 
 type Alternative = { required?: string[]; type?: string | string[] };
@@ -26,7 +26,7 @@ export function quietChoices({ RULES }: Ajv2020): void {
   }
 }
 
-/** What a failed choice is about where that is one thing: the names of members, or the types of the value. */
+/** The subject of a failed choice if it has one: the names of members, or the types of the value. */
 export function summariseChoice({ schema, data }: ErrorObject): { names?: string[]; types?: string[] } {
   const alternatives = schema as (Alternative | boolean)[];
   const names = alternatives.map((one) => missingNames(one, data as JsonValue));

@@ -1,11 +1,11 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats, { type FormatsPlugin } from 'ajv-formats';
-import { findPurlProblem } from './purl.js';
+import { findPurlProblem, isPurl } from './purl.js';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** What texts of a format are called in messages; formats without a name here are called by their own. */
+/** Names of formats in messages; a format without one appears by its own name. */
 const FORMAT_NAMES: Readonly<Record<string, string>> = {
   base64: 'standard base64',
   date: 'a date, as in 2024-01-31',
@@ -32,10 +32,10 @@ export function addSchemaFormats(ajv: Ajv2020): void {
   // Its own takes a space for the T, and offsets without minutes.
   ajv.addFormat('date-time', (text: string) => RFC3339.test(text) && isDateTime(text));
   ajv.addFormat('base64', BASE64);
-  ajv.addFormat('purl', (text: string) => findPurlProblem(text) === undefined);
+  ajv.addFormat('purl', isPurl);
 }
 
-/** Says what is wrong with a text that is not of the format. */
+/** The problem of a text that is not of the format. */
 export function formatProblem(format: string, value: unknown): string {
   if (format === 'purl') return `is not a package URL: ${findPurlProblem(String(value)) ?? 'it is wrong'}`;
   return `must be ${FORMAT_NAMES[format] ?? `of the format ${format}`}`;

@@ -12,7 +12,7 @@ const MAX_SORTED = 1000;
 const MAX_MESSAGE_LENGTH = 200;
 const MAX_PATH_LENGTH = 512;
 
-/** What ajv found, in our words: by place, one problem each, at most 100 and at least one; and of how many places. */
+/** The errors of ajv in our words: one problem for each place, 1 to 100, and the number of places. */
 export function toProblems(errors: readonly ErrorObject[]): MetadataProblems {
   const told = new Map<string, ErrorObject>();
   const counted = new Set<string>();
@@ -47,7 +47,7 @@ function firstOf(paths: string[], count: number): string[] {
     .map(([, path]) => path);
 }
 
-/** Of several errors at one place the one that says most is told: of equals the first. */
+/** Of several errors at one place the most specific is reported; of equals the first. */
 function weightOf({ keyword }: ErrorObject): number {
   return keyword === 'anyOf' || keyword === 'oneOf'
     ? 2

@@ -6,11 +6,12 @@ type PurlParts = {
   namespace: string;
   name: string;
   version: string;
-  qualifiers: Record<string, string>;
+  /** Null if there are none. */
+  qualifiers: Record<string, string> | null;
   subpath: string;
 };
 
-/** Its message says what is wrong with a purl, to follow "is not a package URL: ". */
+/** A mistake in a purl. Its message follows "is not a package URL: ". */
 class PurlProblem extends Error {
   override readonly name = 'PurlProblem';
 }
@@ -25,9 +26,14 @@ const MAX_LENGTH = 4096;
 const NO_NAMESPACE: ReadonlySet<string> = new Set(['cargo', 'conda', 'cran', 'nuget', 'pypi']);
 const NEEDS_NAMESPACE: ReadonlySet<string> = new Set(['apk', 'bitbucket', 'deb', 'github']);
 
+/** Whether a text is a package URL by the purl specification (ECMA-427). */
+export function isPurl(text: string): boolean {
+  return findPurlProblem(text) === undefined;
+}
+
 /**
- * What keeps a text from being a package URL by the purl specification (ECMA-427), or undefined. The text is taken
- * apart here, as the specification says: packageurl-js goes through the WHATWG URL parser, which drops whitespace,
+ * Returns why a text is not a package URL by the purl specification (ECMA-427); undefined if it is one. The text is
+ * split here, as the specification says: packageurl-js goes through the WHATWG URL parser, which drops whitespace,
  * repairs escapes, reads + as a space and lets the last of two equal qualifiers win. The library then checks the parts
  * and the rules of their type.
  */
@@ -72,7 +78,7 @@ function splitPurl(text: string): PurlParts {
   };
 }
 
-/** What is before and after a separator; all of it and nothing when there is none. */
+/** The parts before and after a separator; the whole text and nothing if there is none. */
 function cut(text: string, at: number): [before: string, after: string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
 }
@@ -86,10 +92,14 @@ function versionAt(rest: string): number {
 }
 
 function segmentsOf(path: string): string[] {
-  return path
-    .split('/')
-    .filter((segment) => segment !== '')
-    .map(decode);
+  const segments: string[] = [];
+  for (let at = 0; at < path.length; ) {
+    const slash = path.indexOf('/', at);
+    const end = slash === -1 ? path.length : slash;
+    if (end > at) segments.push(decode(path.slice(at, end)));
+    at = end + 1;
+  }
+  return segments;
 }
 
 function checkSegments(component: string, segments: readonly string[]): void {
@@ -98,23 +108,25 @@ function checkSegments(component: string, segments: readonly string[]): void {
   }
 }
 
-function splitQualifiers(text: string): Record<string, string> {
-  const qualifiers: Record<string, string> = Object.create(null);
-  if (text === '') return qualifiers;
+function splitQualifiers(text: string): Record<string, string> | null {
+  if (text === '') return null;
+  // No name of a member that every object inherits is a key by QUALIFIER_KEY, save as an own one.
+  const qualifiers: Record<string, string> = {};
   for (const pair of text.split('&')) {
     const [rawKey, value] = cut(pair, pair.indexOf('='));
     const key = rawKey.toLowerCase();
-    if (key === pair.toLowerCase()) throw new PurlProblem('a qualifier has no =');
+    if (rawKey.length === pair.length) throw new PurlProblem('a qualifier has no =');
     if (!QUALIFIER_KEY.test(key)) {
       throw new PurlProblem('a qualifier must be named by letters, digits, ., - and _, from a letter on');
     }
-    if (key in qualifiers) throw new PurlProblem('two qualifiers have the same name');
+    if (Object.hasOwn(qualifiers, key)) throw new PurlProblem('two qualifiers have the same name');
     qualifiers[key] = decode(value);
   }
   return qualifiers;
 }
 
 function decode(text: string): string {
+  if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
   } catch {

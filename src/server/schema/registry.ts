@@ -1,13 +1,19 @@
 import { fileURLToPath } from 'node:url';
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import { Ajv2020, MissingRefError, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Problem } from '../../protocol/problem.js';
-import { type MetadataCheck, schemaCompiler } from './compile.js';
+import { quietChoices } from './choices.js';
+import { addSchemaFormats } from './formats.js';
+import { type MetadataProblems, toProblems } from './problems.js';
 import { listSchemaFiles, readSchemaFile } from './schema-files.js';
+
+/** Checks metadata, its member `schema` included; undefined means that it is valid. */
+type MetadataCheck = (metadata: JsonObject) => MetadataProblems | undefined;
 
 /** The metadata schemas by name. Owned by the process, which loads them at start. */
 export type SchemaRegistry = ReadonlyMap<string, MetadataCheck>;
 
-/** What validation says: `known` are the names of all schemas, sorted; `errors` are at most 100, by place. */
+/** The result of validation: `known` are the names of all schemas, sorted; `errors` are at most 100, by place. */
 type MetadataVerdict =
   | { ok: true }
   | { ok: false; reason: 'unknown_schema'; known: string[] }
@@ -75,4 +81,101 @@ export function validateMetadata(registry: SchemaRegistry, metadata: JsonObject)
   if (check === undefined) return { ok: false, reason: 'unknown_schema', known: [...registry.keys()] };
   const problems = check(metadata);
   return problems === undefined ? { ok: true } : { ok: false, reason: 'invalid', ...problems };
+}
+
+/** Makes the check of the schema of a name. Throws an Error that says what is wrong with the schema. */
+type SchemaCompiler = (name: string, schema: unknown) => MetadataCheck;
+
+const DIALECT = /^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
+/**
+ * Where errors are copied, gathering those of 2,000 values takes 45 ms, of the 21,000 in 64 KiB 8 s. Elsewhere those of
+ * the 32,000 that 64 KiB have room for take 25 ms.
+ */
+const MAX_VALUES = 500;
+
+/**
+ * Makes a compiler of metadata schemas in JSON Schema 2020-12. A schema must be complete in itself, and must take the
+ * member by which metadata names it. Where a schema has references that lead to further ones or around, metadata of
+ * more than 500 values that fails gets its first problem only.
+ */
+function schemaCompiler(): SchemaCompiler {
+  const meta = newAjv({});
+  return (name, schema) => {
+    checkDialect(schema);
+    if (meta.validateSchema(schema) !== true) {
+      throw new Error(
+        `it is not a JSON Schema: ${meta.errorsText(meta.errors?.slice(0, 1), { dataVar: '' })}`,
+      );
+    }
+    const check = compileCheck(schema);
+    if (check({ schema: name })?.errors.some(({ path }) => path === '/schema')) {
+      throw new Error(`it must allow a member schema with the value ${name}: metadata names its schema so`);
+    }
+    return check;
+  };
+}
+
+function checkDialect(schema: unknown): asserts schema is JsonObject {
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
+    throw new Error('it must hold a JSON object');
+  }
+  const { $schema: dialect, $async: isAsync } = schema as JsonObject;
+  if (dialect !== undefined && !(typeof dialect === 'string' && DIALECT.test(dialect))) {
+    throw new Error('its $schema must be https://json-schema.org/draft/2020-12/schema');
+  }
+  if (isAsync !== undefined) throw new Error('it must not have $async');
+}
+
+/** Two programs: the first decides and stops at the first problem, the second finds all problems of invalid metadata. */
+function compileCheck(schema: JsonObject): MetadataCheck {
+  const isValid = compile(schema, false);
+  const isValidThroughout = compile(schema, true);
+  const maxValues = copiesErrors(isValidThroughout) ? MAX_VALUES : Number.POSITIVE_INFINITY;
+  return (metadata) => {
+    if (isValid(metadata)) return undefined;
+    if (hasMoreValues(metadata, maxValues)) return toProblems(isValid.errors ?? []);
+    isValidThroughout(metadata);
+    return toProblems(isValidThroughout.errors ?? []);
+  };
+}
+
+/** Whether the program adds errors by a copy of those before, as ajv does after each call of a reference. */
+function copiesErrors({ source }: ValidateFunction): boolean {
+  return source?.validateCode.includes('.concat(') ?? true;
+}
+
+function compile(schema: JsonObject, allErrors: boolean): ValidateFunction<JsonObject> {
+  try {
+    // An ajv of its own: nothing that one schema defines can clash with or be reached from another.
+    const ajv = newAjv({ allErrors, meta: false, validateSchema: false, verbose: true });
+    quietChoices(ajv);
+    return ajv.compile<JsonObject>(schema);
+  } catch (error) {
+    if (!(error instanceof MissingRefError)) throw error;
+    throw new Error(`it refers to ${error.missingRef}, which is not in the file`, { cause: error });
+  }
+}
+
+function newAjv(options: Options): Ajv2020 {
+  const ajv = new Ajv2020({
+    ...options,
+    ownProperties: true,
+    code: { source: true },
+    strictTypes: false,
+    strictTuples: false,
+    logger: false,
+  });
+  addSchemaFormats(ajv);
+  return ajv;
+}
+
+/** Whether a value and those in it are more than `count`; looks at no more than that. */
+function hasMoreValues(value: JsonValue, count: number): boolean {
+  let left = count;
+  const visit = (one: JsonValue): boolean => {
+    if (left-- === 0) return true;
+    if (typeof one !== 'object' || one === null) return false;
+    return (Array.isArray(one) ? one : Object.values(one)).some(visit);
+  };
+  return visit(value);
 }

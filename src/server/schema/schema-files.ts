@@ -10,7 +10,7 @@ export function listSchemaFiles(dir: string): string[] {
   return names.sort().map((name) => join(dir, name));
 }
 
-/** The JSON value in a file of at most 1 MiB, and the name that the file gives it. Throws saying what is wrong. */
+/** The JSON value in a file of at most 1 MiB, and its name from the file's. Throws an Error that names the mistake. */
 export function readSchemaFile(path: string): { name: string; schema: unknown } {
   const name = basename(path, '.json');
   if (!NAME.test(name)) {

@@ -8,11 +8,16 @@ import type { SignedBatch, SigningBatch, SigningKey } from './signing-thread.js'
  * nothing to do, or as soon as there are {@link FULL_BATCH} of them.
  */
 type BatchSigner = {
-  /** Signs a statement's text with the key at this index of the keys. Rejects if the thread exits. */
-  sign(key: number, statement: string): Promise<SignedStatement>;
-  /** The same for many at once, spread over the threads, with one promise for each {@link PIECE} of them. */
-  signMany(key: number, statements: readonly string[]): Promise<SignedStatement[]>;
+  /** A signer for each key, in the order of the keys. */
+  signers: readonly KeySigner[];
   close(): Promise<void>;
+};
+
+type KeySigner = {
+  /** Signs a statement's text. Rejects if the thread exits. */
+  sign(statement: string): Promise<SignedStatement>;
+  /** The same for many at once, spread over the threads, with one promise for each {@link PIECE} of them. */
+  signMany(statements: readonly string[]): Promise<SignedStatement[]>;
 };
 
 type Waiting = {
@@ -75,15 +80,14 @@ export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
     scheduled = true;
     setImmediate(send);
   };
-  return {
-    sign: (key, statement) =>
+  const signerOf = (queue: Waiting[], key: number): KeySigner => ({
+    sign: (statement) =>
       new Promise((resolve, reject) => {
-        const queue = queues[key];
-        queue?.push({ statement, resolve, reject });
-        if (queue?.length === FULL_BATCH) postQueued(key, queue.splice(0));
+        queue.push({ statement, resolve, reject });
+        if (queue.length === FULL_BATCH) postQueued(key, queue.splice(0));
         else schedule();
       }),
-    signMany: async (key, statements) => {
+    signMany: async (statements) => {
       const pieces: Promise<SignedStatement[]>[] = [];
       for (let at = 0; at < statements.length; at += PIECE) {
         const piece = statements.slice(at, at + PIECE);
@@ -91,6 +95,9 @@ export function createBatchSigner(keys: readonly SigningKey[]): BatchSigner {
       }
       return (await Promise.all(pieces)).flat();
     },
+  });
+  return {
+    signers: queues.map(signerOf),
     close: async () => {
       await Promise.all(threads.map(({ close }) => close()));
     },

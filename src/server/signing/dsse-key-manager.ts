@@ -30,11 +30,11 @@ export type DsseKeyStatus = {
   readonly publishedAt: Date;
   readonly activeFrom: Date | undefined;
   readonly validTo: Date | undefined;
-  /** What a replaced key waits for before its trust ends. */
+  /** The condition under which trust in a replaced key ends. */
   readonly waitsFor: readonly string[];
 };
 
-/** What operators do with DSSE keys. */
+/** Administration of DSSE keys. */
 export type DsseKeyManager = {
   /** Oldest first. */
   list(): Promise<readonly DsseKeyStatus[]>;

@@ -6,7 +6,7 @@ import { SigningError } from '../keys/signing-error.js';
 import { openConnection } from './socket-connection.js';
 import type { Texts } from './socket-frames.js';
 
-/** What a signing process may be asked to sign with: how its public keys are known, and its signatures verified. */
+/** An algorithm of signing processes: the form of its public keys, and the check of its signatures. */
 type Algorithm = {
   readonly name: string;
   isAlgorithmOf(key: KeyObject): boolean;
@@ -109,7 +109,7 @@ function tryPublicKey(spki: Uint8Array): KeyObject | undefined {
   }
 }
 
-/** What another process says, as a part of one line. */
+/** The text of another process, as a part of one line. */
 function printable(text: string): string {
   return text.slice(0, MAX_REASON).replace(/[^\x20-\x7e]/g, '?');
 }

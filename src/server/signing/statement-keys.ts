@@ -37,17 +37,13 @@ export async function openStatementKeys(
   const files = held.flatMap(({ key }) =>
     key instanceof KeyObject ? [{ privateKey: key, publicKey: toBase64(spkiOf(key)) }] : [],
   );
-  const signer = createBatchSigner(files);
-  hooks.add(signer.close);
+  const batchSigner = createBatchSigner(files);
+  hooks.add(batchSigner.close);
   const open = async (key: KeySource): Promise<StatementKey> => {
     if (key instanceof KeyObject) {
-      const place = files.findIndex(({ privateKey }) => privateKey === key);
-      return {
-        spki: spkiOf(key),
-        sign: (statement) => signer.sign(place, statement),
-        signMany: (statements) => signer.signMany(place, statements),
-        check: async () => {},
-      };
+      const signer = batchSigner.signers[files.findIndex(({ privateKey }) => privateKey === key)];
+      if (signer === undefined) throw new Error('a key in a file has no signer');
+      return { spki: spkiOf(key), ...signer, check: async () => {} };
     }
     const { spki, sign, check, close } = await openSocketSigner(key, ECDSA_P256);
     hooks.add(close);

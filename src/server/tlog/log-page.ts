@@ -8,7 +8,7 @@ import { type BatchRow, findNewestPublishedBatch } from '../store/log/batches.js
 import { readLogSize } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';
 
-/** What log pages are read from. */
+/** Dependencies of log pages. */
 type LogPageDeps = {
   pool: Pool;
   logCache: LogCache;

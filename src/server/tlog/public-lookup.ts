@@ -10,7 +10,7 @@ import { findPublicArtifact, hasPublicLookup, isPublicProject } from '../store/a
 import type { Pool } from '../store/database/connect.js';
 import { notFound, PUBLIC_PATH } from './routes.js';
 
-/** What public look-ups need. */
+/** Dependencies of public look-ups. */
 type PublicLookupDeps = {
   pool: Pool;
   /** Whether projects without a setting of their own are looked up in public: the setting PUBLIC_LOOKUP. */
@@ -24,7 +24,7 @@ type PublicLookupDeps = {
 /** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission, unknown or not. */
 type PublicBundleReader = (id: string) => Promise<Uint8Array | undefined>;
 
-/** What public bundles are read from. */
+/** Dependencies of public bundles. */
 export type PublicBundleDeps = Pick<PublicLookupDeps, 'pool' | 'isDefault'> & {
   /** Finds the bundle of a submission of any project. Returns undefined if it has none yet. */
   findBundle: (id: string) => Promise<ReadyBundle | undefined>;
@@ -63,7 +63,7 @@ function limitReads() {
   );
 }
 
-/** Adds the look-up by artifact, and the bundles it leads to. Both answer 404 for what is not public. */
+/** Adds the look-up by artifact, and its bundles. Both answer 404 for submissions that are not public. */
 export function publicLookupRoutes(app: FastifyInstance, deps: PublicLookupDeps): void {
   const limited = limitReads();
   const ttl = { max: MAX_CACHED, ttl: TTL_SECONDS * 1_000, perf: { now: deps.monotonicMs } };

@@ -9,7 +9,7 @@ import { isDatabaseUnavailable } from '../store/database/database-errors.js';
 import type { Log } from '../store/log/logs.js';
 import type { LogReader } from './log-reader.js';
 
-/** What the public routes read from. */
+/** Dependencies of the public routes. */
 export type TlogDeps = {
   logCache: LogCache;
   trustRoots: TrustRootsReader;

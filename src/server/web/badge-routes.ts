@@ -11,7 +11,7 @@ import { limitConcurrency } from '../core/limit-concurrency.js';
 import { handleOtherMethods, sendPublic } from '../core/public-response.js';
 import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
 
-/** What badges are made of. */
+/** Dependencies of badges. */
 type BadgeDeps = {
   /** Reads the JSON of a bundle that anyone may read. Returns undefined for any other submission. */
   readPublicBundle: (id: string) => Promise<Uint8Array | undefined>;
@@ -66,7 +66,7 @@ function createBadgeReader({ readTrustRoots, now }: BadgeDeps): (bundle: Uint8Ar
   };
 }
 
-/** A badge is about whatever file has the attested SHA-256, in the environment of its submission. */
+/** A badge is about any file with the attested SHA-256, in the environment of its submission. */
 async function makeBadge(bundle: Uint8Array, trustRoots: TrustRoots, now: Date): Promise<string> {
   const { parsed } = readBundle(bundle);
   const own = parsed && {

@@ -2,7 +2,7 @@ import type { Verification } from '../../proof/verify/verify.js';
 import { printable } from '../../protocol/printable.js';
 import { html } from './reference/html.js';
 
-/** A badge: what it says in short, its colour, and the whole sentence. */
+/** A badge: its short text, its colour, and the whole sentence. */
 type Badge = { value: string; colour: string; title: string };
 
 const LABEL = 'attested';

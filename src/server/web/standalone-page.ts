@@ -10,7 +10,7 @@ const BUILT = new URL('../../../web/verify/', import.meta.url);
 const SCRIPT = /<script type="module"[^>]* src="(\.\/assets\/[^"]+\.js)"><\/script>/;
 const STYLE = /<link rel="stylesheet"[^>]* href="(\.\/assets\/[^"]+\.css)">/;
 
-/** Inflates what is packed, puts it in its place, and runs the program. The policy has the hash of both: nothing else runs. */
+/** Inflates the packed parts, inserts them, and runs the program. The policy has the hash of both: nothing else runs. */
 const LOADER = `(async () => {
   for (const element of document.querySelectorAll('script[type="text/plain"]')) {
     const deflated = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));

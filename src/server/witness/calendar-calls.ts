@@ -1,4 +1,4 @@
-/** Calls of all calendars of a witness. Only configured calendars are contacted, whatever their answers say. */
+/** Calls of all calendars of a witness. Only configured calendars are contacted, never one that an answer names. */
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { encodeOts } from '../../proof/opentimestamps/detached-file.js';
 import { attestationsOf, graftTimestamp, type Timestamp } from '../../proof/opentimestamps/timestamp.js';
@@ -9,7 +9,7 @@ import { type CalendarOutcome, callCalendars } from './calendar-states.js';
 /** Calendars that may be contacted: addresses without a slash at the end. `timeoutMs` is for each request. */
 export type CalendarsConfig = { readonly calendars: readonly string[]; readonly timeoutMs: number };
 
-/** What a calendar has made of a commitment, or that it is pending. */
+/** A calendar's timestamp of a commitment, or that it is pending. */
 export type Upgrade = Awaited<ReturnType<typeof fetchUpgrade>>;
 
 /** Calendars' commitments have 44 bytes. */
@@ -46,7 +46,7 @@ function checkContinuable(timestamp: Timestamp, calendars: readonly string[]): v
   );
 }
 
-/** Fetches what the configured calendars have made of the timestamp's pending attestations, at the same time. */
+/** Fetches the configured calendars' upgrades of the timestamp's pending attestations, at the same time. */
 export function fetchUpgrades(
   deps: RequestDeps,
   { calendars, timeoutMs }: CalendarsConfig,

@@ -1,4 +1,4 @@
-/** What the calendars of an OpenTimestamps witness have done about one request: shown in batches, and read by polls. */
+/** The states of an OpenTimestamps witness's calendars for one request: shown in batches, and read by polls. */
 import type { JsonObject } from '@bufbuild/protobuf';
 
 /** `pending`: the calendar has accepted the request. `reason` is one line: its failure, or why it is still pending. */

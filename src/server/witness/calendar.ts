@@ -8,7 +8,7 @@ import { boundedRequest, type RequestDeps, WitnessRequestError } from './bounded
 /** A calendar. `url` has no slash at its end. */
 type CalendarConfig = { readonly url: string; readonly timeoutMs: number };
 
-/** What a calendar says about a commitment that it has not upgraded yet. */
+/** A calendar's text about a commitment that it has not upgraded yet. */
 type NotYet = { readonly isPending: true; readonly reason: string };
 
 const MAX_REASON_CHARACTERS = 100;

@@ -1,4 +1,4 @@
-/** What a C2SP witness answers to add-checkpoint: note signature lines. */
+/** The body of a C2SP witness's answer to add-checkpoint: note signature lines. */
 import { fromUtf8, utf8 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
 import { verifyCosignature } from '../../proof/log/cosignature.js';

@@ -23,7 +23,7 @@ export type LogWitnessAddress = { readonly url: string; readonly keys: readonly 
 /** The bounds of one request. */
 type Bounds = { readonly timeoutMs: number; readonly maxBytes: number };
 
-/** Sends a checkpoint with the proof that it continues the one of `oldSize`. Throws what `boundedRequest` throws. */
+/** Sends a checkpoint with the proof that it continues the one of `oldSize`. Throws as `boundedRequest`. */
 export async function addCheckpoint(
   deps: RequestDeps,
   { url, timeoutMs, maxBytes }: LogWitnessAddress & Bounds,
@@ -37,7 +37,7 @@ export async function addCheckpoint(
   return boundedRequest(deps, { ...wanted, timeoutMs, maxBytes }, signal);
 }
 
-/** Requests the newest checkpoint that a witness has cosigned of a log, past caches. Throws what `boundedRequest` throws. */
+/** Requests the newest checkpoint that a witness has cosigned of a log, past caches. Throws as `boundedRequest`. */
 export async function getCheckpoint(
   deps: RequestDeps,
   { url, timeoutMs }: LogWitnessAddress & Pick<Bounds, 'timeoutMs'>,
@@ -68,7 +68,7 @@ export function findKnownSize({ body, contentType }: BoundedAnswer): number | un
   return contentType === TLOG_SIZE_TYPE ? findTlogSize(Buffer.from(body).toString('latin1')) : undefined;
 }
 
-/** What a refused add-checkpoint means, and what an operator can do. `oldSize` is the size that was sent. */
+/** The error of a rejected add-checkpoint, with the operator's remedy. `oldSize` is the size that was sent. */
 export function refusal(
   answer: BoundedAnswer,
   { origin, treeSize }: Pick<WitnessedCheckpoint, 'origin' | 'treeSize'>,
@@ -116,7 +116,7 @@ export function refusal(
 
 const MAX_QUOTED = 120;
 
-/** Quotes the beginning of the answer: witnesses say in it what is wrong. */
+/** Quotes the beginning of the answer, in which witnesses describe the error. */
 function refused(
   { status, body }: BoundedAnswer,
   reason: string,

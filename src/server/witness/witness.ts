@@ -4,7 +4,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 /** The wire name of a `WitnessKind`. */
 type WitnessKindName = 'log_witness' | 'rfc3161' | 'opentimestamps' | 'evm';
 
-/** What a witness vouches for. All kinds sign `body` or its SHA-256. */
+/** The input of a witness. All kinds sign `body` or its SHA-256. */
 export type CheckpointToWitness = {
   readonly origin: string;
   readonly treeSize: number;

@@ -64,7 +64,7 @@ async function holdBodies(target: Target): Promise<number> {
 async function holdStreams(target: Target, headers: Record<string, string>): Promise<number> {
   const body = Buffer.alloc(NEARLY_MIB, ' ');
   const sessions = [await openSession(target), await openSession(target)];
-  for (const session of sessions) {
+  for (const { session } of sessions) {
     for (let i = 0; i < 250; i++) {
       const stream = session.request({
         ':method': 'POST',
@@ -76,7 +76,7 @@ async function holdStreams(target: Target, headers: Record<string, string>): Pro
       stream.write(body);
     }
   }
-  const sent = () => sessions.reduce((sum, { socket }) => sum + (socket?.bytesWritten ?? 0), 0);
+  const sent = () => sessions.reduce((sum, { socket }) => sum + socket.bytesWritten, 0);
   let bytes = -1;
   while (bytes !== sent()) {
     bytes = sent();

@@ -18,7 +18,7 @@ function day(
   return { ...fields, day: `2025-06-0${number}`, file: `0${number}/manifest.json`, ...change };
 }
 
-t.test('days in a row cover the log, in whatever order they are found', async (t) => {
+t.test('consecutive days in any order cover the log', async (t) => {
   const days = [day(3, 20, 20), day(1, 0, 10), day(5, 20, 30, { isComplete: false }), day(2, 10, 20)];
   t.strictSame(checkCoverage(days, true), {
     logs: [{ origin: LOG, start: 0, from: 0, to: 30, gaps: [] }],

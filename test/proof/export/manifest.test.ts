@@ -13,63 +13,60 @@ import { parseStatement, statementBytes } from '../../../src/proof/statement/sta
 import { sample, service } from '../verifying.js';
 import { EXPORT_ID, manifestFields, manifestObject, signManifest } from './manifest-sample.js';
 
-t.test(
-  'a statement is the documented JSON in its canonical form, whatever the order of the fields',
-  async (t) => {
-    const fields = manifestFields();
-    const { objects, logs } = fields;
-    const statement = fromUtf8(manifestStatement(fields));
-    t.strictSame(JSON.parse(statement), {
-      _type: 'https://in-toto.io/Statement/v1',
-      subject: [
-        { name: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ.jsonl', digest: { sha256: '4'.repeat(64) } },
-        { name: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ.jsonl', digest: { sha256: '5'.repeat(64) } },
+t.test('a statement is the documented JSON in its canonical form, from fields in any order', async (t) => {
+  const fields = manifestFields();
+  const { objects, logs } = fields;
+  const statement = fromUtf8(manifestStatement(fields));
+  t.strictSame(JSON.parse(statement), {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [
+      { name: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ.jsonl', digest: { sha256: '4'.repeat(64) } },
+      { name: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ.jsonl', digest: { sha256: '5'.repeat(64) } },
+    ],
+    predicateType: 'urn:attestation-service:export-manifest:v1',
+    predicate: {
+      export: EXPORT_ID,
+      project: fields.project,
+      environment: 'live',
+      day: '2025-06-07',
+      filter_schema: null,
+      revision: 3,
+      is_complete: true,
+      objects: [
+        {
+          name: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ.jsonl',
+          batch_id: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ',
+          log: 'live.log.example',
+          first_index: 650,
+          tree_size: 1000,
+          submissions: 1,
+          bytes: 7421,
+          revision: 1,
+        },
+        {
+          name: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ.jsonl',
+          batch_id: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ',
+          log: 'live.log.example',
+          first_index: 1000,
+          tree_size: 1300,
+          submissions: 2,
+          bytes: 7421,
+          revision: 1,
+        },
       ],
-      predicateType: 'urn:attestation-service:export-manifest:v1',
-      predicate: {
-        export: EXPORT_ID,
-        project: fields.project,
-        environment: 'live',
-        day: '2025-06-07',
-        filter_schema: null,
-        revision: 3,
-        is_complete: true,
-        objects: [
-          {
-            name: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ.jsonl',
-            batch_id: 'btc_01JX5WQ4ZZZZZZZZZZZZZZZZZZ',
-            log: 'live.log.example',
-            first_index: 650,
-            tree_size: 1000,
-            submissions: 1,
-            bytes: 7421,
-            revision: 1,
-          },
-          {
-            name: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ.jsonl',
-            batch_id: 'btc_01JX5WQ5ZZZZZZZZZZZZZZZZZZ',
-            log: 'live.log.example',
-            first_index: 1000,
-            tree_size: 1300,
-            submissions: 2,
-            bytes: 7421,
-            revision: 1,
-          },
-        ],
-        logs: [{ origin: 'live.log.example', start: 0, from: 600, to: 1400 }],
-      },
-    });
-    t.strictSame(utf8(statement), jcsBytes(JSON.parse(statement)));
-    const other = { origin: 'a.example', start: 0, from: 0, to: 0 };
-    const ordered = manifestStatement({ ...fields, logs: [other, ...logs] });
-    const shuffled = manifestStatement({
-      ...fields,
-      objects: [...objects].reverse(),
-      logs: [...logs, other],
-    });
-    t.strictSame(shuffled, ordered);
-  },
-);
+      logs: [{ origin: 'live.log.example', start: 0, from: 600, to: 1400 }],
+    },
+  });
+  t.strictSame(utf8(statement), jcsBytes(JSON.parse(statement)));
+  const other = { origin: 'a.example', start: 0, from: 0, to: 0 };
+  const ordered = manifestStatement({ ...fields, logs: [other, ...logs] });
+  const shuffled = manifestStatement({
+    ...fields,
+    objects: [...objects].reverse(),
+    logs: [...logs, other],
+  });
+  t.strictSame(shuffled, ordered);
+});
 
 t.test('a manifest is read as it was signed', async (t) => {
   const table: Partial<ManifestFields>[] = [

@@ -80,7 +80,7 @@ t.test('requests outside the interface are rejected before they are read', async
   t.strictSame(asked, []);
 });
 
-t.test('a fault of the history is no detail of the answer', async (t) => {
+t.test('a fault of the history is not in the response', async (t) => {
   const { url } = await open(t, { addCheckpoint: () => Promise.reject(new Error('/secret/path')) });
   const answer = await fetch(`${url}/add-checkpoint`, { method: 'POST', body: 'x' });
   t.equal(answer.status, 503);

@@ -222,7 +222,7 @@ t.test(
   },
 );
 
-t.test('the newest note is served, whichever of several processes is slower to store its own', async (t) => {
+t.test('the newest note of several processes is served, in any order of their writes', async (t) => {
   const dir = t.testdir();
   const histories = await Promise.all([openHistory(dir), openHistory(dir), openHistory(dir)]);
   const [slow] = histories;

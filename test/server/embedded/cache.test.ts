@@ -41,7 +41,7 @@ t.test('an unpacked package is kept, and one that does not exist is rejected wit
   t.equal(await fetchDebianPackage('hello', cacheDir), tree);
 });
 
-t.test('a cache directory that somebody else could fill is not used', async (t) => {
+t.test('a cache directory that others can write is not used', async (t) => {
   const home = closedHome(t);
   chmodSync(home, 0o777);
   await t.rejects(openCacheDir(join(home, 'cache')), {

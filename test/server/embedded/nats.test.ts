@@ -95,7 +95,7 @@ t.test('a server that dies is reported', async (t) => {
   });
 });
 
-t.test('a server that cannot start says why', async (t) => {
+t.test('a server that cannot start reports the reason', async (t) => {
   const home = closedHome(t);
   mkdirSync(join(home, 'nats'));
   writeFileSync(join(home, 'nats/jetstream'), '');

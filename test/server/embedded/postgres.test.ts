@@ -103,7 +103,7 @@ t.test('only the password opens the database, to a role that is no superuser', a
   t.equal(statSync(join(home, 'postgres')).mode & 0o777, 0o700);
 });
 
-t.test('the server gets none of our environment and survives Ctrl-C in our terminal', async (t) => {
+t.test('the server inherits no environment and survives Ctrl-C in the terminal', async (t) => {
   process.env.ATTEST_TEST_SECRET = 'secret';
   await withPostgres(t, home, async ({ pid }) => {
     t.notMatch(readFileSync(`/proc/${pid}/environ`, 'utf8'), 'ATTEST_TEST_SECRET');
@@ -132,7 +132,7 @@ t.test('an ordinary user starts it, a second start is rejected, and the data sur
   t.same(await findProcessesIn(join(home, 'data/postgres'), 'postgres'), []);
 });
 
-t.test('a server left by a killed process is stopped, whatever its pid file contains', async (t) => {
+t.test('a server left by a killed process is stopped, with any content of its pid file', async (t) => {
   for (const damage of [undefined, '', 'rubbish\n\u0000', '1\n/elsewhere\n']) {
     const left = await leaveRunning(home);
     if (damage !== undefined) writeFileSync(join(home, 'postgres/postmaster.pid'), damage);

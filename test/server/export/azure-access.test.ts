@@ -76,7 +76,7 @@ t.test('a container that does not exist', async (t) => {
   assertLine(t, error, { says: /^the container no-container does not exist/, secrets: [sasToken] });
 });
 
-t.test('a blob that somebody else has leased', async (t) => {
+t.test('a blob under a foreign lease', async (t) => {
   const { container, sas, open } = await setAzureScene(t, azurite);
   const destination = await open();
   await destination.write(write.object, write.control);
@@ -85,7 +85,7 @@ t.test('a blob that somebody else has leased', async (t) => {
   assertLine(t, error, { says: /leased the blob; release the lease \(412 LeaseIdMissing/, secrets: [sas] });
 });
 
-t.test('what an unfinished upload of another writer left does not matter', async (t) => {
+t.test("leftovers of another writer's upload do not matter", async (t) => {
   const { container, open } = await setAzureScene(t, azurite);
   const blob = azurite.owner.getContainerClient(container).getBlockBlobClient(NAME);
   await blob.stageBlock(Buffer.from(`${'a'.repeat(32)}-000000`).toString('base64'), 'x', 1);

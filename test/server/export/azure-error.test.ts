@@ -9,7 +9,7 @@ function failure(status: number, code: string, body = ''): AzureFailure {
   return new AzureFailure({ status, headers, body });
 }
 
-t.test('says what the owner of a container has to do', async (t) => {
+t.test("errors name the remedy of the container's owner", async (t) => {
   const cases: [number, string, RegExp][] = [
     [404, 'ContainerNotFound', /^the container mine does not exist; create it/],
     [409, 'ContainerBeingDeleted', /^the container mine does not exist/],
@@ -92,7 +92,7 @@ t.test('hides the signature wherever Azure repeats it', async (t) => {
   t.notMatch(toAzureError(failure(400, '', long), subject).message, /sp=r|sig/, 'nor a part of it');
 });
 
-t.test('finds what is wrong with a signature before a request', async (t) => {
+t.test('a malformed signature is found before a request', async (t) => {
   const now = Date.parse('2026-01-02T03:04:05Z');
   const cases: [string, RegExp | undefined][] = [
     ['sv=2024-11-04&sp=rcwl&se=2026-01-02T03:04:06Z&sr=c&sig=a%3D', undefined],

@@ -87,7 +87,7 @@ t.test("errors do not show the operator's configuration", async (t) => {
   assertLine(t, missing, { says: /^this service has no Google credentials; ask its operator$/, secrets });
 });
 
-t.test('the probe finds what the account may not do', async (t) => {
+t.test('the probe finds missing permissions of the account', async (t) => {
   const { server, open } = await setGcsScene(t);
   const bucket = server.bucket(BUCKET);
   const destination = await open();

@@ -8,7 +8,7 @@ import { failed } from '../../support/exports/gcs/answer.js';
 
 const subject = { bucket: 'mine', account: 'a@b.iam.gserviceaccount.com' };
 
-t.test('says what the owner of a bucket has to do', async (t) => {
+t.test("errors name the remedy of the bucket's owner", async (t) => {
   const cases: [number, string, string, RegExp][] = [
     [
       401,
@@ -50,7 +50,7 @@ t.test('says what the owner of a bucket has to do', async (t) => {
   t.type(toGcsError(failed(412, 'conditionNotMet', ''), subject), ConditionFailed);
 });
 
-t.test('says what the owner of a service account has to do', async (t) => {
+t.test("errors name the remedy of the service account's owner", async (t) => {
   const cases: [number, RegExp][] = [
     [
       403,

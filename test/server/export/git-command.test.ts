@@ -22,7 +22,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-t.test('the result says whether it succeeded, and what it printed', async (t) => {
+t.test('the result has exit code and output', async (t) => {
   t.strictSame(await sh('echo out; echo err >&2'), { ok: true, stdout: 'out\n', stderr: 'err\n' });
   t.strictSame(await sh('exit 3'), { ok: false, stdout: '', stderr: '' });
   t.strictSame(await sh('kill -9 $$'), { ok: false, stdout: '', stderr: '' });

@@ -258,7 +258,7 @@ t.test('a machine without git, with an old one, or with wrong settings', async (
   t.match(await failure(t, open({}, { path: bin })), /too old \(git version 2\.30\.2\).*2\.37 or newer/);
 });
 
-t.test('a temporary directory that somebody deletes', async (t) => {
+t.test('a deleted temporary directory', async (t) => {
   const { context, open } = await setUp(t);
   const destination = await open();
   for (const name of await readdir(context.temporaryDirectory))

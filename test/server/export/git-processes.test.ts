@@ -45,7 +45,7 @@ t.test('an abort in the middle of a push ends all processes, and the next write 
   t.strictSame(await write(destination, OBJECT), { outcome: 'written' });
 });
 
-t.test('a write that is aborted before it begins calls nobody', async (t) => {
+t.test('a write that is aborted before its start sends no request', async (t) => {
   const { open } = await setUp(t);
   const destination = await open();
   const before = server.requests.length;
@@ -54,7 +54,7 @@ t.test('a write that is aborted before it begins calls nobody', async (t) => {
   t.equal(server.requests.length, before);
 });
 
-t.test('closing ends what runs and deletes all files', async (t) => {
+t.test('closing kills running programs and deletes all files', async (t) => {
   const { context } = await setUp(t);
   const destination = await openGit(context, { caFile: server.caFile });
   const held = holdPush();
@@ -107,7 +107,7 @@ t.test('nothing of the environment of this process reaches git', async (t) => {
   await ended;
 });
 
-t.test('what a killed process left is deleted when the next destination is opened', async (t) => {
+t.test('leftovers of a killed process are deleted when the next destination is opened', async (t) => {
   const { repository, context } = await setUp(t);
   const held = holdPush();
   const child = spawn(process.execPath, [CHILD], { stdio: ['pipe', 'inherit', 'inherit'] });

@@ -60,7 +60,7 @@ t.test('a key that the server does not know, and one that is damaged', async (t)
   await t.rejects(failed, { name: 'DestinationError', message: /ssh cannot read ssh_key|rejected ssh_key/ });
 });
 
-t.test('a key with a passphrase, and what is no key, are rejected before they are used', async (t) => {
+t.test('keys with a passphrase and malformed ones are rejected before use', async (t) => {
   const { sshKey: locked } = await server.makeKey('locked', 'a passphrase');
   for (const [key, message] of [
     [locked, /must not have a passphrase/],
@@ -92,7 +92,7 @@ t.test('the next address is used if the first cannot be connected to', async (t)
   t.strictSame(await write(destination, OBJECT), { outcome: 'written' });
 });
 
-t.test('nobody listens', async (t) => {
+t.test('no server listens', async (t) => {
   const { context } = await setUp(t);
   const url = context.destination.url.replace(`:${server.port}/`, ':1/');
   const destination = await openGitUntil(t, { ...context, destination: { ...context.destination, url } });

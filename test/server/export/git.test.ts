@@ -79,7 +79,7 @@ t.test('a writer that is not current writes nothing, not even the branch', async
   t.strictSame(await repository.subjects('main'), []);
 });
 
-t.test('a writer that stalls before its push does not undo what its successor pushed', async (t) => {
+t.test("a stalled writer does not undo its successor's push", async (t) => {
   const { repository, open } = await setUp(t);
   const stalled = await open();
   const successor = await open();
@@ -95,7 +95,7 @@ t.test('a writer that stalls before its push does not undo what its successor pu
   t.equal((await repository.subjects('main')).length, 1);
 });
 
-t.test('a push of somebody else in between is built upon', async (t) => {
+t.test('a concurrent push by another writer is built upon', async (t) => {
   const { repository, open } = await setUp(t);
   await repository.commit('main', { 'README.md': 'theirs' });
   const foreign = ['1', '2', '3'];
@@ -143,7 +143,7 @@ t.test('concurrent writers of different objects all end in one linear history', 
   t.equal(await repository.git('rev-list', '--count', '--merges', 'main'), '0');
 });
 
-t.test('a branch that its owner rewrites or deletes is built upon as it is', async (t) => {
+t.test('a branch that its owner rewrites or deletes is built upon in its new state', async (t) => {
   const { repository, open } = await setUp(t);
   const destination = await open();
   await write(destination, makeObject('p/1.jsonl', 'one'));

@@ -11,7 +11,7 @@ t.test('a package that is not installed is named to the operator', async (t) => 
   });
 });
 
-t.test('another error of loading stays as it is', async (t) => {
+t.test('another error of loading is rethrown', async (t) => {
   const error = new SyntaxError('broken');
   await t.rejects(
     loadSdk('x', () => Promise.reject(error)),

@@ -22,7 +22,7 @@ async function failing(t: Test, operation: string, fault: Fault, options: OpenOp
   return { server, bucket };
 }
 
-t.test('a failure tells the owner of the bucket what to do', async (t) => {
+t.test("errors name the remedy of the bucket's owner", async (t) => {
   const cases: [operation: string, fault: Fault, message: RegExp][] = [
     [
       'PutObject',
@@ -62,7 +62,7 @@ t.test('a failure tells the owner of the bucket what to do', async (t) => {
   }
 });
 
-t.test('a store that throttles says when to try again', async (t) => {
+t.test("a throttled write rejects with the store's delay", async (t) => {
   const slowDown = (value: string): Fault => {
     return { kind: 'refuse', code: 'SlowDown', headers: { 'retry-after': value } };
   };

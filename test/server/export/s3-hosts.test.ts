@@ -191,7 +191,7 @@ t.test('a hostile answer is one short line', async (t) => {
   }
 });
 
-t.test('an answer to HEAD that says nothing of a revision is that of an older object', async (t) => {
+t.test('a HEAD response without a revision is of an older object', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);
   for (const revision of ['', '0', '-1', '1e9', '99999999999999999999', 'NaN', '٣']) {

@@ -40,7 +40,7 @@ async function setUp(t: Test) {
   return { server, bucket, stored, countOf, contentOf };
 }
 
-t.test('a large object is uploaded in parts, on the condition of what it replaces', async (t) => {
+t.test('a large object is uploaded in parts, if the replaced object is unchanged', async (t) => {
   const { server, bucket, stored, countOf, contentOf } = await setUp(t);
   const content = randomContent(225_001);
   const object = objectOf(content);
@@ -256,8 +256,36 @@ t.test('parts are sent while the next are made, and the object is whole', async 
     throw new Error('the database is away');
   };
   await t.rejects(write(failing), { name: 'Error', message: 'the database is away' });
+  process.once('worker', (thread) => thread.once('online', () => void thread.terminate()));
+  await t.rejects(write(inChunks), { name: 'Error', message: /the thread that hashes an object exited/ });
   t.equal(stored.uploads.size, 0, 'what was sent is taken back');
   t.ok(content.equals((await contentOf(NAME)) as Buffer), 'and the object stays as it was');
+  t.strictSame(await write(inChunks), { outcome: 'written' }, 'the next attempt has a thread of its own');
+});
+
+t.test('of an object that is known to be large nothing is in a file or waits', async (t) => {
+  const { server, bucket, contentOf } = await setUp(t);
+  const content = randomContent(325_001);
+  const budget = createSpoolBudget(MIB);
+  const { signal } = writing();
+  const options = { folder: '/nowhere', budget, projectId: 'p', isGzip: false, signal };
+  const render = async function* () {
+    yield content.subarray(0, SMALL_PARTS.partBytes);
+    await until('the first part is there', () =>
+      server.requests.some(({ operation }) => operation === 'UploadPart'),
+    );
+    yield content.subarray(SMALL_PARTS.partBytes);
+  };
+  const made = { name: NAME, contentType: 'application/jsonl', revision: 1, render };
+  const isLonger = async (bytes: number) => bytes < content.length;
+  const outcome = await spool({ ...made, isLonger }, options, async (growing) => {
+    const written = await bucket.writeGrowing?.(growing, writing());
+    const sha256 = createHash('sha256').update(content).digest();
+    t.same(growing.made(), { bytes: content.length, sha256 });
+    return written;
+  });
+  t.strictSame(outcome, { outcome: 'written' });
+  t.ok(content.equals((await contentOf(NAME)) as Buffer));
 });
 
 /** A file that is all holes. */

@@ -124,7 +124,7 @@ t.test('a writer that loses every race gives up', async (t) => {
   }
 });
 
-t.test('an object of somebody else is replaced', async (t) => {
+t.test('a foreign object is replaced', async (t) => {
   const server = await startStore(t);
   const bucket = await openBucket(t, server);
   const object = objectOf('one\n');

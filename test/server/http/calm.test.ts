@@ -5,6 +5,7 @@ import t from 'tap';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
 import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { frame, GET_BLOCK, openRawHttp2 } from '../../support/calling/h2-frames.js';
 import { enveloped } from '../../support/calling/raw-http.js';
 import { livesOn } from '../../support/calling/surfaces.js';
 import { KEYS, startApiServer } from '../../support/servers/api-server.js';
@@ -47,6 +48,23 @@ t.test('a stranger who repeats a request over and over gets ENHANCE_YOUR_CALM', 
     t.ok(answered >= 200 && answered < MANY, `${answered} were answered`);
   }
   await livesOn(t, api);
+});
+
+t.test('such a connection still answers every request before its GOAWAY, and none after', async (t) => {
+  const api = await startApiServer(t);
+  const connection = await openRawHttp2(api.port);
+  const ids = Array.from({ length: 250 }, (_, i) => 2 * i + 1);
+  connection.send(...ids.map((id) => frame(1, 5, id, GET_BLOCK)));
+  const goaway = await connection.find(({ type }) => type === 7);
+  t.equal(goaway.payload.readUInt32BE(4), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  await connection.closed;
+  const last = goaway.payload.readUInt32BE();
+  t.ok(last >= 399, `the last one was ${last}`);
+  const answered = connection.seen.filter(({ type, flags }) => type === 0 && flags === 1);
+  t.strictSame(
+    answered.map(({ streamId }) => streamId).sort((a, b) => a - b),
+    ids.filter((id) => id <= last),
+  );
 });
 
 t.test('neither keys nor requests of usual length are limited by it', async (t) => {

@@ -88,7 +88,7 @@ t.test('the tag of a compressed answer is weak, and either form answers for the 
   }
 });
 
-t.test('gzip goes in and out on Connect, gRPC and gRPC-Web', async (t) => {
+t.test('Connect, gRPC and gRPC-Web accept and send gzip', async (t) => {
   const api = await startApiServer(t);
   const compression = {
     sendCompression: compressionGzip,

@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
+import { BatchService } from '../../../gen/attestation/v1/batches_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { findActiveLog, LogLock, listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';
+import { callers, livesOn } from '../../support/calling/surfaces.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
+import { KEYS, startApiServer } from '../../support/servers/api-server.js';
 import { until } from '../../support/until.js';
 import { creation } from '../rpc/samples.js';
 
@@ -146,6 +149,40 @@ t.test('an invalid deadline is rejected', async (t) => {
     }
   }
 });
+
+t.test(
+  'a call that times out gets an error on every surface, and its late response is dropped',
+  async (t) => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const api = await startApiServer(t, { gate, limits: { responseTimeoutMs: 500 } });
+    for (const caller of callers(api.baseUrl)) {
+      t.teardown(caller.close);
+      const outcome = await caller.call(
+        BatchService.method.getBatch,
+        { id: 'btc_gate' },
+        {
+          headers: { authorization: `Bearer ${KEYS.all}` },
+        },
+      );
+      t.equal(outcome.code, 'service.deadline_exceeded', caller.name);
+      t.match(outcome.headers['x-ratelimit-limit'], /^\d+$/, caller.name);
+    }
+    const answer = await fetch(`${api.baseUrl}/v1/batches/btc_gate`, {
+      headers: { authorization: `Bearer ${KEYS.all}` },
+    });
+    t.equal(answer.status, 504);
+    t.match(await answer.json(), { error: { code: 'service.deadline_exceeded' } });
+    open();
+    await livesOn(t, api);
+    t.same(
+      api.lines.filter(({ level }) => level === 'error'),
+      [],
+    );
+  },
+);
 
 t.test('nothing secret was logged', async (t) => {
   assertNoLeaks(t, app.recorder, true);

@@ -172,7 +172,7 @@ const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
 /** Asks for the list of services. */
 const LIST = enveloped(0, Buffer.from([0x3a, 0]));
 
-t.test('what a stranger streams is read frame by frame, and garbage is rejected', async (t) => {
+t.test('streams without a key are read frame by frame, and garbage is rejected', async (t) => {
   const api = await startApiServer(t, { moreRpcs: standardRpcs([InfoService], async () => true) });
   const session = connectHttp2(api.baseUrl);
   t.teardown(() => session.destroy());

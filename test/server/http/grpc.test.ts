@@ -135,7 +135,7 @@ for (const version of REFLECTION_VERSIONS) {
     t.match(numbers?.all_extension_numbers_response, { extension_number: [50202, 50203] });
   });
 
-  t.test(`reflection ${version} says what it does not know`, async (t) => {
+  t.test(`reflection ${version} rejects unknown names`, async (t) => {
     const answers = await reflect(app.baseUrl, version, [
       { file_by_filename: '../../etc/passwd' },
       { file_containing_symbol: 'attestation.v1.Nothing' },

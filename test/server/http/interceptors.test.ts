@@ -138,7 +138,7 @@ t.test("a handler's error reaches the caller with its headers", (t) =>
   }),
 );
 
-t.test('a failure is logged under the request id and says nothing of its cause', async (t) => {
+t.test('a failure is logged under the request id, and its response hides the cause', async (t) => {
   const { baseUrl, lines } = await startApiServer(t);
   for (const caller of callers(baseUrl)) {
     t.teardown(caller.close);
@@ -183,7 +183,7 @@ t.test('an idempotency key is 1 to 255 visible ASCII characters, bare or quoted'
   }
 });
 
-t.test('a key is left alone where the method does not honour it', (t) =>
+t.test('an idempotency key is ignored where the method does not honour it', (t) =>
   onEverySurface(t, async (t, caller) => {
     const headers = { authorization: `Bearer ${KEYS.all}`, 'idempotency-key': 'not a key' };
     t.equal((await caller.call(getHealth, {}, { headers })).code, 'ok');
@@ -206,7 +206,7 @@ t.test('a call is answered when its deadline passes, and its signal aborts', asy
   }
 });
 
-t.test('a deadline longer than any timer is none', async (t) => {
+t.test('a deadline longer than any timer does not apply', async (t) => {
   const { baseUrl } = await startApiServer(t);
   for (const caller of callers(baseUrl)) {
     t.teardown(caller.close);

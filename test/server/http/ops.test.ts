@@ -28,7 +28,7 @@ async function startOps(t: Test, checks: readonly Check[] = []): Promise<Ops> {
   };
 }
 
-t.test('a process that answers is alive, whatever its checks say', async (t) => {
+t.test('a process that responds is alive while its checks fail', async (t) => {
   const { get } = await startOps(t, [{ name: 'postgres', check: async () => 'down' }]);
   t.match(await get('/livez'), { status: 200 });
   t.match(await get('/livez?verbose'), { status: 200 });
@@ -43,7 +43,7 @@ t.test('a process is ready when every check passes', async (t) => {
   t.match(await get('/readyz'), { status: 200, body: '{"status":"ready"}\n' });
 });
 
-t.test('a process that is not ready says why, check by check', async (t) => {
+t.test('a process that is not ready lists its failed checks', async (t) => {
   let aborted = false;
   const { get } = await startOps(t, [
     { name: 'postgres', check: async () => Promise.reject(new Error('connection refused')) },
@@ -227,7 +227,7 @@ t.test('an error is logged with its causes, without the values a driver adds', a
   ]);
 });
 
-t.test('what was logged last before the process ends is not lost', async (t) => {
+t.test('the last line before the process ends is written', async (t) => {
   const logger = new URL('../../../src/server/core/logger.js', import.meta.url).href;
   for (const end of ['process.exit(0)', 'await flushLogger(log); process.kill(process.pid, "SIGKILL")']) {
     const source = `const { createLogger, flushLogger } = await import('${logger}');

@@ -146,7 +146,7 @@ t.test('a client that does not take its answer is cut off', async (t) => {
   await livesOn(t, api);
 });
 
-t.test('answers that a client does not take keep nobody out', async (t) => {
+t.test('unread responses of one client do not block others', async (t) => {
   const api = await startApiServer(t, { limits: { maxRequests: 4, sendIdleMs: 600_000 } });
   const session = connectHttp2(api.baseUrl, { settings: { initialWindowSize: 0 } });
   t.teardown(() => session.destroy());
@@ -162,7 +162,7 @@ t.test('answers that a client does not take keep nobody out', async (t) => {
   t.notOk(session.destroyed, 'the connection stays');
 });
 
-t.test('a client that reads slowly but steadily gets all of it', async (t) => {
+t.test('a slow but steady reader receives the whole response', async (t) => {
   const api = await startApiServer(t, { limits: { sendIdleMs: 500 } });
   const socket = await openSocket(api.port);
   let text = '';

@@ -139,7 +139,7 @@ t.test('a rejection reaches a client that has announced a huge body and not sent
   await assertAlive(t, library);
 });
 
-t.test('a small body that nobody reads does not cost the connection', async (t) => {
+t.test('a small unread body does not close the connection', async (t) => {
   const library = await startLibrary(t);
   const wire = openWire(library);
   const request = (line: string, body: string) =>
@@ -168,7 +168,7 @@ t.test('requests sent at once on one connection are answered in their order', as
   await wire.closed;
 });
 
-t.test('a client that goes away ends its call and nothing else', async (t) => {
+t.test('a disconnect ends its call and nothing else', async (t) => {
   let entered: (signal: AbortSignal) => void = () => {};
   const library = await startLibrary(t, {
     invoke: async (call, message) => {

@@ -51,7 +51,7 @@ t.test(
   },
 );
 
-t.test('only JSON in UTF-8, not compressed, is taken where JSON is wanted', async (t) => {
+t.test('a JSON body must be UTF-8 and not compressed', async (t) => {
   const library = await startLibrary(t);
   const send = (headers: Record<string, string>) =>
     ask(library, 'POST /v1/echo', { body: '{}', headers: { 'content-length': '2', ...headers } });

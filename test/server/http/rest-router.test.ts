@@ -1,6 +1,6 @@
 import t from 'tap';
+import { compilePathReader } from '../../../src/server/http/rest/field-path.js';
 import { parseTemplate } from '../../../src/server/http/rest/http-rule.js';
-import { compilePathReader } from '../../../src/server/http/rest/path-reader.js';
 import { createRouter, type Router } from '../../../src/server/http/rest/router.js';
 import { startReading } from '../../../src/server/json/problems.js';
 import { EverythingSchema } from '../../gen/library/v1/library_pb.js';

@@ -1,7 +1,10 @@
-import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import { connect as connectHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { createRestHandler } from '../../../src/server/http/rest/handler.js';
+import { DEFAULT_LIMITS } from '../../../src/server/http/socket/limits.js';
+import { createListener } from '../../../src/server/http/socket/listener.js';
+import { createRequests } from '../../../src/server/http/socket/requests.js';
 import {
   CreateBookRequestSchema,
   FileRequestSchema,
@@ -18,7 +21,7 @@ import {
   startLibrary,
 } from './rest-library.js';
 
-t.test('a call goes in as JSON and path, and comes out as JSON', async (t) => {
+t.test('a request of JSON and path gets a response in JSON', async (t) => {
   const library = await startLibrary(t);
   const reply = await askJson(library, 'POST /v1/shelves/top%2Fleft/books', {
     title: 'Emma',
@@ -121,7 +124,7 @@ t.test('no cache keeps an answer, save by its entity tag, and no browser guesses
   }
 });
 
-t.test('a body is the whole message, one field, bytes, or not wanted', async (t) => {
+t.test('a body is the whole message, one field, bytes, or rejected', async (t) => {
   const library = await startLibrary(t);
   await askJson(library, 'PATCH /v1/books/b%2F1?dry_run=true', { title: 'Emma' });
   t.same(lastMessage(library, UpdateBookRequestSchema), {
@@ -195,19 +198,19 @@ t.test('over HTTP/2 the same requests have the same answers', async (t) => {
     holdResponse: () => {},
     onInternalError: (error) => t.fail(String(error)),
   });
-  const server = createHttp2Server(
-    (req, res) =>
-      void rest.handle({
-        requestId: 'req_1',
-        req,
-        res,
-        peer: undefined,
-        protocol: 'other',
-        call: undefined,
-        timesOut: false,
-        error: undefined,
-      }),
-  );
+  const requests = createRequests({
+    newRequestId: () => 'req_1',
+    monotonicMs: () => performance.now(),
+    observe: () => {},
+    onEnd: () => {},
+  });
+  const { server } = createListener({
+    limits: DEFAULT_LIMITS,
+    tls: undefined,
+    onConnection: () => {},
+    onRequest: (req, res) => void rest.handle(requests.begin(req, res)),
+    onClientError: (error) => t.fail(String(error)),
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const send = (method: string, path: string, body?: string, isEndless = false) =>

@@ -70,7 +70,7 @@ t.test('an RPC that does not exist is rejected as its protocol wants it', async 
   await livesOn(t, api);
 });
 
-t.test('public routes stand beside the RPCs, and everything else is 404', async (t) => {
+t.test('public routes are served beside the RPCs, and any other path is 404', async (t) => {
   const api = await startApiServer(t, {
     publicRoutes: (app) => {
       app.get('/openapi.json', async () => ({ openapi: '3.1.0' }));
@@ -181,7 +181,7 @@ t.test('under TLS both versions are served, and a renewed certificate is taken u
 
 const JSON_HEADERS = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
 
-t.test('a caller that goes away aborts its call', async (t) => {
+t.test('a disconnect aborts the call', async (t) => {
   const api = await startApiServer(t);
   const gone = (surface: string) => api.observed((one) => one.protocol === surface && one.status === 499);
   const client = new Client(api.baseUrl);

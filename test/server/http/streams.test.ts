@@ -74,7 +74,7 @@ t.test('a watch ends with its last word and UNAVAILABLE when the server closes',
   }
 });
 
-t.test('while it closes, the server tells of it by GOAWAY and health, and drops nothing', async (t) => {
+t.test('while it closes, the server sends GOAWAY, reports it by health, and drops nothing', async (t) => {
   let open = () => {};
   const gate = new Promise<void>((resolve) => {
     open = resolve;
@@ -231,6 +231,22 @@ async function reflect(
     return { answers, error: ConnectError.from(error) };
   }
 }
+
+t.test('reflection sends an address 16 MiB at once', async (t) => {
+  const api = await start(t, { trustedProxies: [] });
+  let error: ConnectError | undefined;
+  let answers = 0;
+  // The first answer of a stream has all imports. A connection is sent some thirty of them.
+  while (error === undefined && answers < 2_000) {
+    const transport = createGrpcTransport({ baseUrl: api.baseUrl });
+    const asked = await Promise.all(Array.from({ length: 16 }, () => reflect(transport, 1)));
+    error = asked.find((one) => one.error !== undefined)?.error;
+    answers += asked.filter((one) => one.error === undefined).length;
+  }
+  t.match(error, { code: Code.Unavailable, rawMessage: /^too much was sent to this address/ });
+  t.ok(answers > 64, 'after more than a client needs');
+  await livesOn(t, api);
+});
 
 t.test("a stream ends with its caller's deadline", async (t) => {
   const api = await start(t);

@@ -102,7 +102,7 @@ async function getHealth(session: ClientHttp2Session): Promise<string> {
   return text;
 }
 
-t.test('what cannot be used is not taken up', async (t) => {
+t.test('an unusable certificate is not loaded', async (t) => {
   const { server, port, files } = await start(t);
   const mixed = (certificate: TlsFiles, key: TlsFiles) => ({
     certFile: certificate.certFile,
@@ -147,7 +147,7 @@ function handshake(port: number, version: SecureVersion): Promise<string | null>
   });
 }
 
-t.test('what speaks no TLS is cut off, and what asks for another protocol is rejected', async (t) => {
+t.test('plain text is cut off, and another ALPN protocol is rejected', async (t) => {
   const { port, secureUrl } = await start(t);
   const socket = await openSocket(port);
   const answer = readToClose(socket);
@@ -165,35 +165,32 @@ t.test('what speaks no TLS is cut off, and what asks for another protocol is rej
   await client.close();
 });
 
-t.test(
-  'a process takes a renewed certificate up on SIGHUP, keeps the old one when it cannot, and says so',
-  async (t) => {
-    const own = t.testdir({});
-    const files = { certFile: join(own, 'cert.pem'), keyFile: join(own, 'key.pem') };
-    await install(first, files);
-    const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile };
-    const installation = await makeInstallation(t, { env });
-    const api = await installation.startApi();
-    const port = Number(new URL(api.baseUrl).port);
-    const said = (level: string, text: RegExp) =>
-      until(`the log says ${text}`, () =>
-        api.lines.some((line) => line.level === level && text.test(JSON.stringify(line))),
-      );
-    t.equal(new URL(api.baseUrl).protocol, 'https:');
-    await install(expired, files);
-    api.hangUp();
-    await said('error', /keeping the old ones.*|expired on/);
-    t.equal((await peekTls(port, ['h2'])).subject, 'first');
-    await install(second, files);
-    api.hangUp();
-    await said('info', /were reloaded/);
-    t.equal((await peekTls(port, ['h2'])).subject, 'second');
-    t.equal((await request(`${api.opsUrl}/livez`)).statusCode, 200);
-    await api.stop();
-  },
-);
+t.test('SIGHUP loads a renewed certificate, or logs the error and keeps the old one', async (t) => {
+  const own = t.testdir({});
+  const files = { certFile: join(own, 'cert.pem'), keyFile: join(own, 'key.pem') };
+  await install(first, files);
+  const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile };
+  const installation = await makeInstallation(t, { env });
+  const api = await installation.startApi();
+  const port = Number(new URL(api.baseUrl).port);
+  const said = (level: string, text: RegExp) =>
+    until(`the log says ${text}`, () =>
+      api.lines.some((line) => line.level === level && text.test(JSON.stringify(line))),
+    );
+  t.equal(new URL(api.baseUrl).protocol, 'https:');
+  await install(expired, files);
+  api.hangUp();
+  await said('error', /keeping the old ones.*|expired on/);
+  t.equal((await peekTls(port, ['h2'])).subject, 'first');
+  await install(second, files);
+  api.hangUp();
+  await said('info', /were reloaded/);
+  t.equal((await peekTls(port, ['h2'])).subject, 'second');
+  t.equal((await request(`${api.opsUrl}/livez`)).statusCode, 200);
+  await api.stop();
+});
 
-t.test('a process does not start with what cannot be used, and says why', async (t) => {
+t.test('a process does not start with an unusable certificate, and reports the reason', async (t) => {
   const cases: [TlsFiles, string][] = [
     [expired, 'expired on'],
     [{ certFile: first.certFile, keyFile: second.keyFile }, 'the key does not match the certificate'],

@@ -72,7 +72,7 @@ async function readAll(stream: ClientHttp2Stream): Promise<{ bytes: number; stat
   return read;
 }
 
-t.test('a key has a part of what is held, other keys are served meanwhile', async (t) => {
+t.test('one key holds a part of the memory only, and other keys are served', async (t) => {
   const api = await startApiServer(t, { limits: { maxUnreadBytes: MAX_UNREAD_BYTES } });
   const askGreedily = openSession(t, api.baseUrl, 0);
   const ask = openSession(t, api.baseUrl);

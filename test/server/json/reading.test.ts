@@ -76,7 +76,7 @@ t.test('time stamps are read in every RFC 3339 form, and in no other', async (t)
   }
 });
 
-t.test('values of the wrong type or out of range are rejected, whatever they look like', async (t) => {
+t.test('values of the wrong type or out of range are rejected in every spelling', async (t) => {
   const refused: [string, unknown[]][] = [
     ['int32_field', ['1', 1.5, null, true, [], {}, 2 ** 31, -(2 ** 31) - 1, 'NaN']],
     ['uint32_field', ['1', -1, 2 ** 32, 0.1]],
@@ -166,7 +166,7 @@ t.test('every problem is reported at its place, up to a hundred', async (t) => {
   ]);
 });
 
-t.test('the members of a Struct are kept as they are, also one named __proto__', async (t) => {
+t.test('the members of a Struct are unchanged, also one named __proto__', async (t) => {
   const json = parseJson(Buffer.from('{"struct":{"__proto__":{"admin":true},"camelCase":null}}'), {
     maxDepth: 9,
   });

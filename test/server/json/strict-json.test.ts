@@ -50,7 +50,7 @@ t.test('a JSON text has the value that JSON.parse gives it', async (t) => {
   for (const text of texts) t.strictSame(parse(text), JSON.parse(text), text);
 });
 
-t.test('text keeps every character, whatever the bytes around it', async (t) => {
+t.test('text keeps every character beside any bytes', async (t) => {
   const text =
     'a'.repeat(300) + String.fromCodePoint(0x7f, 0x80, 0xff, 0x7ff, 0x800, 0xffff, 0x10000, 0x10ffff);
   t.equal(parse(JSON.stringify(text)), text);

@@ -233,7 +233,7 @@ t.test('a name that is bound to another address after it was looked at is not co
   t.equal(seen.connections, 0);
 });
 
-t.test('a connection goes to the address that was looked at', async (t) => {
+t.test('a connection goes to the checked address', async (t) => {
   const { seen, port } = await startInside(t);
   const asked: string[] = [];
   const resolveHere = async (name: string) => {
@@ -276,7 +276,7 @@ t.test('an agent for node:http connects as the connector does', async (t) => {
     await t.rejects(call(url, allowInsecure, [...addresses]), { message: why }, url);
 });
 
-t.test('the addresses that a host may be called at are all its addresses, or none', async (t) => {
+t.test('a host is called if all its addresses are permitted', async (t) => {
   const addresses = (host: string, allowInsecure = false) =>
     findCallableAddresses({ allowInsecure, resolve }, host);
   t.strictSame(await addresses('public.example'), NAMES['public.example']);

@@ -7,7 +7,13 @@ import {
   type NewSubmission,
   SubmissionOutcome,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
-import { finish, keyed, openSequencer, outcomes } from '../../support/servers/sequencer.js';
+import {
+  finish,
+  keyed,
+  openSequencer,
+  outcomes,
+  SEQUENCER_OPTIONS,
+} from '../../support/servers/sequencer.js';
 import { until } from '../../support/until.js';
 
 t.test('concurrent submissions get the indexes behind the last one, each once', async (t) => {
@@ -123,13 +129,8 @@ t.test('the limits of a key hold exactly over two processes', async (t) => {
   const other = createSequencer({
     pool: scene.pool,
     logId: scene.logId,
-    limits: { maxRows: 7, maxBytes: 1024 * 1024, maxInFlight: 2, enoughRows: 64, maxQueuedRows: 5_000 },
-    retentionMs: 86_400_000,
-    patienceMs: 2_000,
-    clock: Date.now,
-    wake: () => {},
-    beforeWrite: async () => {},
-    recordStored: () => {},
+    ...SEQUENCER_OPTIONS,
+    limits: { ...SEQUENCER_OPTIONS.limits, maxRows: 7 },
   });
   const limits = { perSecond: 1_000_000, perHour: 1_000_000, perDay: 25 };
   const [here, there] = await Promise.all([

@@ -157,7 +157,7 @@ t.test('a lease excludes other workers from a witness until it expires', async (
   await assertConsistent(t, { ...test, acknowledged });
 });
 
-t.test('evidence that comes after its lease ran out is kept, and a failure that does is not', async (t) => {
+t.test('evidence after the end of its lease is stored, a failure after it is not', async (t) => {
   const witness = await makeWitness(t, 'slow');
   let end: (how: 'answer' | 'fail') => void = () => {};
   witness.manner = async (answer) => {

@@ -84,6 +84,9 @@ function waysTo(method: DescMethodUnary): Sent[] {
 
 for (const method of methods) {
   t.test(`${rpcName(method)} rejects who may not call before the body is there`, async (t) => {
+    // A connection takes a few hundred requests at once without credentials.
+    const session = connect(app.baseUrl);
+    t.teardown(() => session.destroy());
     for (const way of waysTo(method)) {
       const name = `${way.method ?? ''} ${way.path} ${way.headers['content-type']}`;
       const packed = { 'content-encoding': 'gzip', 'grpc-encoding': 'gzip', 'content-length': '9999999' };

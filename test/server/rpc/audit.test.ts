@@ -16,45 +16,48 @@ const other = await newKey(app);
 const { createAttestation, updateAttestation, deleteAttestation } = AttestationService.method;
 const { listAuditEntries } = AuditService.method;
 
-t.test('the operator sees who corrected and redacted what, by which request, and no metadata', async (t) => {
-  for (const { name, call } of surfaces) {
-    const created = await call(createAttestation, invalidCreation('ab'.repeat(32), INVALID), owner.key);
-    const id = String(created.response.id);
-    const corrected = await call(updateAttestation, { id, metadata: METADATA }, owner.key);
-    const redacted = await call(deleteAttestation, { id }, owner.key);
-    await call(deleteAttestation, { id }, owner.key);
-    const by = {
-      projectId: owner.projectId,
-      resourceId: id,
-      actor: { kind: 'AUDIT_ACTOR_KIND_API_KEY', id: owner.id },
-    };
-    const entries = [
-      {
-        ...by,
-        action: 'AUDIT_ACTION_ATTESTATION_REDACTED',
-        requestId: redacted.requestId,
-        detail: { schema: 'purl' },
-      },
-      {
-        ...by,
-        action: 'AUDIT_ACTION_ATTESTATION_CORRECTED',
-        requestId: corrected.requestId,
-        detail: { schema: 'purl', attested_schema: 'purl' },
-      },
-    ];
-    for (const reader of admin.surfaces) {
-      const { response } = await reader.call(listAuditEntries, { resourceId: id }, admin.token);
-      const data = response.data as JsonObject[];
-      t.same(
-        data.map(({ id: _, at: __, ...entry }) => entry),
-        entries,
-        `by ${name}, read by ${reader.name}`,
-      );
-      t.ok(data.every((entry) => /^aud_[0-9A-Z]{26}$/.test(String(entry.id)) && entry.at));
-      t.notMatch(JSON.stringify(response), new RegExp(CANARY));
+t.test(
+  'the audit log names actor, submission and request of corrections and redactions, no metadata',
+  async (t) => {
+    for (const { name, call } of surfaces) {
+      const created = await call(createAttestation, invalidCreation('ab'.repeat(32), INVALID), owner.key);
+      const id = String(created.response.id);
+      const corrected = await call(updateAttestation, { id, metadata: METADATA }, owner.key);
+      const redacted = await call(deleteAttestation, { id }, owner.key);
+      await call(deleteAttestation, { id }, owner.key);
+      const by = {
+        projectId: owner.projectId,
+        resourceId: id,
+        actor: { kind: 'AUDIT_ACTOR_KIND_API_KEY', id: owner.id },
+      };
+      const entries = [
+        {
+          ...by,
+          action: 'AUDIT_ACTION_ATTESTATION_REDACTED',
+          requestId: redacted.requestId,
+          detail: { schema: 'purl' },
+        },
+        {
+          ...by,
+          action: 'AUDIT_ACTION_ATTESTATION_CORRECTED',
+          requestId: corrected.requestId,
+          detail: { schema: 'purl', attested_schema: 'purl' },
+        },
+      ];
+      for (const reader of admin.surfaces) {
+        const { response } = await reader.call(listAuditEntries, { resourceId: id }, admin.token);
+        const data = response.data as JsonObject[];
+        t.same(
+          data.map(({ id: _, at: __, ...entry }) => entry),
+          entries,
+          `by ${name}, read by ${reader.name}`,
+        );
+        t.ok(data.every((entry) => /^aud_[0-9A-Z]{26}$/.test(String(entry.id)) && entry.at));
+        t.notMatch(JSON.stringify(response), new RegExp(CANARY));
+      }
     }
-  }
-});
+  },
+);
 
 t.test('entries of a project are not among those of another', async (t) => {
   const { response } = await surfaces[0]!.call(

@@ -15,7 +15,7 @@ const { downloadBundle, getBundle } = AttestationService.method;
 const FORMATS = ['bundle.json', 'bundle.sigstore.json', 'bundle.tlog-proof'];
 const ALL_FORMATS = [...FORMATS, 'bundle.ots', 'bundle.cose'];
 
-t.test('a bundle that is not ready is not found, and says when to ask again', async (t) => {
+t.test('a pending bundle is not found, with Retry-After', async (t) => {
   app.witnesses[0]!.hold();
   const { id } = await submit(app, live);
   for (const { name, call } of surfaces) {
@@ -130,7 +130,7 @@ t.test('a caller with the bundle gets 304 without it', async (t) => {
   }
 });
 
-t.test("a bundle that was handed out before is still nobody else's", async (t) => {
+t.test('a cached bundle is still not found by another project', async (t) => {
   const { id } = await submitWitnessed(app, live);
   const stranger = await newKey(app);
   const test = await newKey(app, { projectId: live.projectId, environment: Environment.TEST });

@@ -115,7 +115,7 @@ t.test('an unknown id is not found, and a malformed one invalid', async (t) => {
   }
 });
 
-t.test('many are got at once, each its own, and one that is missing spoils no other', async (t) => {
+t.test('concurrent reads return each its submission, and a missing one affects no other', async (t) => {
   const made = await Promise.all(Array.from({ length: 20 }, submit));
   const wanted = made.flatMap(({ id }) => [id, id.toLowerCase(), `${id.slice(0, -2)}\0\0`]);
   const outcomes = await Promise.all(
@@ -127,7 +127,7 @@ t.test('many are got at once, each its own, and one that is missing spoils no ot
   }
 });
 
-t.test('a read returns the current state, whichever process changed it', async (t) => {
+t.test('a read returns the current state after a change by any process', async (t) => {
   const [{ id }, neighbour] = [await submit(), await submit()];
   await app.drain();
   const before = await get(id);

@@ -112,11 +112,14 @@ function hostileMessages(desc: DescMessage): Uint8Array[] {
   ];
 }
 
-/** The field within itself, over and over. */
+/** The field within itself, over and over: written from its innermost end. */
 function nested(number: number, levels: number): Uint8Array {
-  let bytes: Uint8Array = new Uint8Array();
+  const heads: Uint8Array[] = [];
+  let length = 0;
   for (let level = 0; level < levels; level++) {
-    bytes = new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(bytes).finish();
+    const head = new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(length).finish();
+    heads.push(head);
+    length += head.length;
   }
-  return bytes;
+  return Buffer.concat(heads.reverse());
 }

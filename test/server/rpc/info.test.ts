@@ -28,7 +28,7 @@ async function me({ key }: TestKey): Promise<JsonObject> {
   return (await app.rest('/v1/service/me', { apiKey: key })).json;
 }
 
-t.test('the service says that it is well', async (t) => {
+t.test('the health of a running service is OK', async (t) => {
   const { key } = await newKey(app, { scopes: [] });
   for (const { name, call } of surfaces) {
     t.match(await call(getHealth, {}, key), { code: 'ok', response: { status: 'ok' } }, name);
@@ -36,26 +36,23 @@ t.test('the service says that it is well', async (t) => {
   t.same((await app.rest('/v1/service/health', { apiKey: key })).json, { status: 'ok' });
 });
 
-t.test(
-  'the service says that it is degraded when no worker gives a sign of life, or a batch is late',
-  async (t) => {
-    const { key } = await newKey(app, { scopes: [] });
-    for (const { name, call } of surfaces) {
-      const healthIs = (status: string) => async () => {
-        // A worker may say meanwhile that it runs.
-        if (status === 'degraded') await app.pool`UPDATE worker SET seen_at = now() - interval '1 minute'`;
-        const { code, response } = await call(getHealth, {}, key);
-        t.equal(code, 'ok', name);
-        return response.status === status && response;
-      };
-      const { reason } = await until(`${name}: degraded`, healthIs('degraded'));
-      t.match(reason, /no worker runs/, name);
-      await until(`${name}: ok again`, healthIs('ok'));
-    }
-    const { json, status } = await app.rest('/v1/service/health', { apiKey: key });
-    t.same({ status, json }, { status: 200, json: { status: 'ok' } });
-  },
-);
+t.test('health is degraded if no worker has reported lately, or a batch is late', async (t) => {
+  const { key } = await newKey(app, { scopes: [] });
+  for (const { name, call } of surfaces) {
+    const healthIs = (status: string) => async () => {
+      // A worker may say meanwhile that it runs.
+      if (status === 'degraded') await app.pool`UPDATE worker SET seen_at = now() - interval '1 minute'`;
+      const { code, response } = await call(getHealth, {}, key);
+      t.equal(code, 'ok', name);
+      return response.status === status && response;
+    };
+    const { reason } = await until(`${name}: degraded`, healthIs('degraded'));
+    t.match(reason, /no worker runs/, name);
+    await until(`${name}: ok again`, healthIs('ok'));
+  }
+  const { json, status } = await app.rest('/v1/service/health', { apiKey: key });
+  t.same({ status, json }, { status: 200, json: { status: 'ok' } });
+});
 
 t.test('proofs are late without a worker, or when a batch exceeds its deadline by far', async (t) => {
   const pool = connectPool({

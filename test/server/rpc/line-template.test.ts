@@ -8,7 +8,6 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { assembleBundle, prepareBatch } from '../../../src/proof/bundle/bundle.js';
 import { toBase64, toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { signCheckpoint } from '../../../src/proof/log/checkpoint.js';
-import { createInclusionFold } from '../../../src/proof/log/inclusion-fold.js';
 import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
@@ -16,9 +15,14 @@ import { fillTemplate, makeTemplate } from '../../../src/server/json/template.js
 import { sharedTexts } from '../../../src/server/rpc/attestations/batch-proofs.js';
 import { batchValues, createBundleWriter } from '../../../src/server/rpc/attestations/bundle-template.js';
 import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
-import { createLineRenderer, proofText } from '../../../src/server/rpc/attestations/line-template.js';
+import { createLineRenderer } from '../../../src/server/rpc/attestations/line-template.js';
+import { createProofTexts } from '../../../src/server/rpc/attestations/proof-texts.js';
 import { submissionJson, submissionView } from '../../../src/server/rpc/attestations/submission-message.js';
-import { readResponse, submissionText } from '../../../src/server/rpc/attestations/submission-template.js';
+import {
+  readResponse,
+  submissionsText,
+  submissionText,
+} from '../../../src/server/rpc/attestations/submission-template.js';
 import type { ExportedRow } from '../../../src/server/store/submissions/exported-rows.js';
 import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
 import { ed25519, PROJECT } from '../../proof/sample.js';
@@ -139,20 +143,22 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
     const { proof, readTile, leaves } = makeBatchOf(sizes, environment);
     const render = createLineRenderer({ proof, projectId: PROJECT });
     const writeBundle = createBundleWriter();
-    const folds = sizes.map((size) => createInclusionFold(size, proofText));
+    const proofTexts = sizes.map(createProofTexts);
     const { id: batchId, status: batchStatus, witnessedAt } = proof.batch;
     // In order, and back again.
     const order = [...Array(leaves).keys()];
     for (const logIndex of [...order, ...order.filter((i) => i % 7 === 0).reverse()]) {
       const { row, exported } = makeRow(logIndex);
       const dsseKey = KEYS[row.dsseKeyId - 1] ?? bytes(91);
-      const proofs = folds.map((fold) => fold(logIndex, readTile) ?? '');
+      const proofs = proofTexts.map((textOf) => textOf(logIndex, readTile));
       const { template, values } = render({ row: exported, dsseKey, proofs });
       const inclusionProofs = sizes.map((size) => inclusionProof(logIndex, size, readTile));
       const view = submissionView({ ...row, batchId, batchStatus, witnessedAt });
+      const later = { ...view, batchId: pick(null, 'btc_later'), id: 'sub_later' };
       const statement = statementOf(row, environment);
       const { signature } = row;
-      const leaf = { statement, signature, dsseKey, logIndex, inclusionProofs };
+      const spelled = proofs.map((text) => Buffer.from(text).toString());
+      const leaf = { statement, signature, dsseKey, logIndex, inclusionProofs, proofs: spelled };
       const bundle = write(assembleBundle(proof.prepared, leaf));
       const submission = submissionJson(view, environment);
       const bundleBytes = writeBundle(`${row.dsseKeyId}`, batchValues(proof.prepared, proof.texts), leaf);
@@ -161,6 +167,7 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
         fillTemplate(template, values).toString(),
         bundleBytes.toString(),
         submissionText(view, environment),
+        submissionsText([view, view, later], environment),
         Buffer.from(readResponse(view, environment).json().bytes).toString(),
         Buffer.from(readResponse(view, environment, serialized).json().bytes).toString(),
       ];
@@ -168,6 +175,7 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
         `{"submission":${submission},"bundle":${bundle}}\n`,
         bundle,
         submission,
+        `[${submission},${submission},${submissionJson(later, environment)}]`,
         submission,
         submissionJson(view, environment, { bundle: serialized }),
       ];

@@ -105,7 +105,7 @@ t.test('exactly as much as there is room for is one page, with a byte more it is
   }
 });
 
-t.test('what was attested before a correction counts as well', async (t) => {
+t.test('attested metadata counts beside its correction', async (t) => {
   const { key } = await newKey(app);
   const wrong = { ...sized(LARGEST - 10), purl: 'none' };
   for (let i = 0; i < 6; i++) {

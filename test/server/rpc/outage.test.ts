@@ -22,7 +22,7 @@ const MIRRORED = [
 ];
 
 t.test(
-  'while the database is unavailable everything says that it is unavailable, and continues once it is back',
+  'every RPC returns service.unavailable without the database, and works again once it is back',
   async (t) => {
     const { id, artifactSha256 } = await submitWitnessed(app, owner);
     const { json } = await app.rest(`/v1/attestations/${id}`, { apiKey: owner.key });

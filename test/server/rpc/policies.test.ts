@@ -94,7 +94,7 @@ t.test('a bundle that was saved before a witness was added still verifies', asyn
   Object.assign(saved, { underWay, late });
 });
 
-t.test('one that was saved before a witness was renamed or replaced does, too', async (t) => {
+t.test('a bundle saved before a witness was renamed or replaced verifies too', async (t) => {
   await app.changeWitnesses(['renamed', 'second'], { renamed: 'tsa' });
   await happened(5);
   const renamed = await save(3);

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { utf8 } from '../../../src/proof/bytes/encoding.js';
+import { toBase64, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { leafHash } from '../../../src/proof/log/merkle.js';
 import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
@@ -41,10 +41,10 @@ async function proofsAreRight(t: Test, pool: Pool, when: string): Promise<void> 
     CLAIMS.map(async ([index, sizes]) => others.prove(LOG_ID, index, sizes, await readOwnTiles(pool, index))),
   );
   const expected = CLAIMS.map(([index, sizes]) => sizes.map((size) => inclusionProof(index, size, readTile)));
-  const plain = (all: Uint8Array[][][]) =>
-    all.map((one) => one.map((proof) => proof.map((h) => Buffer.from(h))));
-  t.strictSame(plain(proofs), plain(expected), when);
-  t.strictSame(plain(withOwn), plain(expected), `${when}, with the tiles of the leaf`);
+  const spelled = expected.map((one) => one.map((proof) => proof.map((h) => `"${toBase64(h)}"`).join()));
+  const texts = (one: Buffer[][]) => one.map((proof) => proof.map(String));
+  t.strictSame(texts(proofs), spelled, when);
+  t.strictSame(texts(withOwn), spelled, `${when}, with the tiles of the leaf`);
 }
 
 t.test('proofs are the same before and after the nodes of old tiles are stored', async (t) => {

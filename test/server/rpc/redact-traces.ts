@@ -111,7 +111,7 @@ export function testTraces(t: Test, { app, owner, make }: Traced): void {
     t.same(findTraces(await dumpTables(app.pool), secrets), [], 'and none comes back');
   });
 
-  t.test('no error of the database says what its parameters were, however it is configured', async (t) => {
+  t.test('no error of the database quotes its parameters, under any configuration', async (t) => {
     const databaseUrl = await testDatabase(t);
     const open = () => connectPool({ url: databaseUrl, name: 'test', max: 1, statementTimeoutMs: 10_000 });
     const setting = open();

@@ -59,6 +59,13 @@ export const METADATA = { schema: 'purl', purl: `pkg:npm/${CANARY}@1.0.0` };
 /** The same for metadata that fails its schema. */
 export const INVALID = { schema: 'purl', note: CANARY };
 
+/** Valid metadata of another schema. */
+export const SLSA = {
+  schema: 'slsa.provenance.v1',
+  buildDefinition: { buildType: `https://example.com/${CANARY}`, externalParameters: {} },
+  runDetails: { builder: { id: 'https://example.com/builder' } },
+};
+
 /** An idempotency key that several callers use for calls of a method. */
 export const sharedKey = (method: string) => `everybody-uses-this-key-for-${method}`;
 

@@ -1,8 +1,9 @@
 /** Submissions of a test, by REST, and what came of them. */
 import { randomBytes } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { App } from '../../support/app.js';
 import type { TestKey } from '../../support/calling/test-keys.js';
-import { creation, METADATA } from './samples.js';
+import { creation, invalidCreation, METADATA } from './samples.js';
 
 /** What a creation was answered with. */
 export type Made = { id: string; artifactSha256: string; leafSha256: string; logIndex: number; salt: string };
@@ -21,6 +22,14 @@ export async function submit(app: App, { key }: TestKey, metadata = METADATA): P
     logIndex: Number(log_index),
     salt: String(metadata_salt),
   };
+}
+
+/** Submits metadata that fails its schema, leniently. @returns the answer */
+export async function submitInvalid(app: App, { key }: TestKey): Promise<JsonObject> {
+  const body = { ...invalidCreation('ab'.repeat(32)), validation: 'lenient' };
+  const { status, json } = await app.rest('/v1/attestations', { apiKey: key, body });
+  if (status !== 201) throw new Error(`not created: ${JSON.stringify(json)}`);
+  return json;
 }
 
 /** A witnessed one, with others before it, beside it and after it in the log. */

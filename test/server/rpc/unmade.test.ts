@@ -286,10 +286,8 @@ t.test('a rejected change counts as a read for each KiB of its body, and as ten 
 
 t.test('a key with fewer reads than that can change something all the same', async (t) => {
   const key = await newKey(app, { limits: { readsPerSecond: 3 } });
-  const { webhookId } = await makeWebhooks(
-    surfaces[0]!,
-    (await newKey(app, { projectId: key.projectId })).key,
-  );
+  const other = await newKey(app, { projectId: key.projectId });
+  const { webhookId } = await makeWebhooks(surfaces[0]!, other.key);
   const update = changes.find(({ name }) => name === 'UpdateWebhook')!;
   const { code } = await surfaces[0]!.call(update, sampleOf(update, { ...NOTHING, webhookId }), key.key);
   t.equal(code, 'ok');

@@ -5,9 +5,12 @@ import t, { type Test } from 'tap';
 import { DeliveryStatus, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { startApp } from '../../support/app.js';
 import { newKey } from '../../support/calling/test-keys.js';
+import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
 import { answering, type Receiver, startReceiver } from '../../support/webhooks/receiver.js';
+import { idsOfPages } from './paging.js';
 import { NOTHING } from './samples.js';
+import { subscribe } from './subscribing.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
@@ -28,16 +31,13 @@ type Json = JsonObject & { id: string };
 type Call = (typeof surfaces)[number]['call'];
 
 /** A subscription to an endpoint that fails until it is told otherwise. */
-async function subscribe(t: Test): Promise<{ key: string; id: string; receiver: Receiver }> {
+async function subscribeFailing(t: Test): Promise<{ key: string; id: string; receiver: Receiver }> {
   const owner = await newKey(app);
   const receiver = await startReceiver(t);
   receiver.behave(answering(500, 'out of order'));
-  const { json } = await app.rest('/v1/webhooks', {
-    apiKey: owner.key,
-    body: { url: receiver.url, events: ['attestation.witnessed'] },
-  });
-  receiver.trust(String(json.secret));
-  return { key: owner.key, id: String(json.id), receiver };
+  const { id, secret } = await subscribe(app, owner, { url: receiver.url });
+  receiver.trust(String(secret));
+  return { key: owner.key, id, receiver };
 }
 
 /** Tests of a subscription, each of which is tried once. @returns their ids, newest first */
@@ -48,27 +48,15 @@ async function makeTests(call: Call, key: string, id: string, count: number): Pr
   return ids;
 }
 
-async function pages(
-  call: Call,
-  key: string,
-  request: { id: string; status?: DeliveryStatus },
-): Promise<string[]> {
-  const seen: string[] = [];
-  let cursor = '';
-  do {
-    const { response } = await call(listWebhookDeliveries, { ...request, limit: 2, cursor }, key);
-    const data = (response.data ?? []) as Json[];
-    seen.push(...data.map(({ id }) => id));
-    cursor = String(response.nextCursor ?? '');
-  } while (cursor !== '');
-  return seen;
+function pages(call: Call, key: string, request: { id: string; status?: DeliveryStatus }): Promise<string[]> {
+  return idsOfPages((cursor) => call(listWebhookDeliveries, { ...request, limit: 2, cursor }, key));
 }
 
 for (const { name, call } of surfaces) {
   t.test(
     `${name}: deliveries are newest first and page without gap or repetition, by status too`,
     async (t) => {
-      const { key, id, receiver } = await subscribe(t);
+      const { key, id, receiver } = await subscribeFailing(t);
       const failed = await makeTests(call, key, id, 3);
       receiver.behave(answering(200, 'thanks'));
       const delivered = await makeTests(call, key, id, 2);
@@ -86,7 +74,7 @@ for (const { name, call } of surfaces) {
   t.test(
     `${name}: failed deliveries since a time, or one delivery, are resent as the same event`,
     async (t) => {
-      const { key, id, receiver } = await subscribe(t);
+      const { key, id, receiver } = await subscribeFailing(t);
       const [second = '', first = ''] = await makeTests(call, key, id, 2);
       const eventsOf = () => receiver.received.map(({ event }) => event.id);
       const [firstEvent, secondEvent] = eventsOf();
@@ -111,7 +99,7 @@ for (const { name, call } of surfaces) {
 }
 
 t.test('a cursor of deliveries is of one subscription and one filter', async (t) => {
-  const { key, id } = await subscribe(t);
+  const { key, id } = await subscribeFailing(t);
   await makeTests(surfaces[0]!.call, key, id, 3);
   const { json } = await app.rest(`/v1/webhooks/${id}/deliveries?limit=1`, { apiKey: key });
   const other = await app.rest('/v1/webhooks', {
@@ -131,7 +119,7 @@ t.test('a cursor of deliveries is of one subscription and one filter', async (t)
 });
 
 t.test('of every attempt in a list the last one alone has its answer; one delivery has all', async (t) => {
-  const { key, id, receiver } = await subscribe(t);
+  const { key, id, receiver } = await subscribeFailing(t);
   await makeTests(surfaces[0]!.call, key, id, 1);
   receiver.behave(answering(200, 'thanks'));
   const path = `/v1/webhooks/${id}/deliveries`;
@@ -146,7 +134,7 @@ t.test('of every attempt in a list the last one alone has its answer; one delive
 });
 
 t.test('a delivery shows the requests as they were sent, but for their signatures', async (t) => {
-  const { key, id, receiver } = await subscribe(t);
+  const { key, id, receiver } = await subscribeFailing(t);
   const [deliveryId = ''] = await makeTests(surfaces[0]!.call, key, id, 1);
   const headers = receiver.received[0]?.headers ?? {};
   for (const { name, call } of surfaces) {
@@ -171,7 +159,7 @@ t.test('a delivery shows the requests as they were sent, but for their signature
 });
 
 t.test('the deliveries of one submission are listed among many others', async (t) => {
-  const { key, id, receiver } = await subscribe(t);
+  const { key, id, receiver } = await subscribeFailing(t);
   receiver.behave(answering(204));
   const submit = async () => {
     const body = { artifact: { sha256: 'ef'.repeat(32) }, metadata: { schema: 'purl', purl: 'pkg:npm/a@1' } };
@@ -190,7 +178,7 @@ t.test('the deliveries of one submission are listed among many others', async (t
 });
 
 t.test('a delivery that was tried without end shows its last fifty attempts', async (t) => {
-  const { key, id } = await subscribe(t);
+  const { key, id } = await subscribeFailing(t);
   const [made = ''] = await makeTests(surfaces[0]!.call, key, id, 1);
   await app.pool`
     INSERT INTO webhook_attempt SELECT ${made}, n, now(), 1, 500, 'failed', 'answer ' || n FROM generate_series(2, 5000) n`;
@@ -214,8 +202,8 @@ t.test('a delivery that was tried without end shows its last fifty attempts', as
   }
 });
 
-t.test('an event says nothing of the metadata, redacted or not', async (t) => {
-  const { key, id, receiver } = await subscribe(t);
+t.test('an event contains no metadata, redacted or not', async (t) => {
+  const { key, id, receiver } = await subscribeFailing(t);
   receiver.behave(answering(204));
   const made: string[] = [];
   for (const sha256 of ['ab'.repeat(32), 'cd'.repeat(32)]) {
@@ -236,4 +224,46 @@ t.test('an event says nothing of the metadata, redacted or not', async (t) => {
   }
   const { body } = await app.rest(`/v1/webhooks/${id}/deliveries`, { apiKey: key });
   t.notMatch(body.toString(), /not-to-be-told/);
+});
+
+t.test('a test is sent once, signed, also while the subscription is disabled', async (t) => {
+  const owner = await newKey(app);
+  const receiver = await startReceiver(t);
+  const { id, secret = '' } = await subscribe(app, owner, { url: receiver.url });
+  receiver.trust(secret);
+  for (const status of ['active', 'disabled']) {
+    await app.rest(`/v1/webhooks/${id}`, { apiKey: owner.key, method: 'PATCH', body: { status } });
+    const { status: code, json } = await app.rest(`/v1/webhooks/${id}/test`, { apiKey: owner.key, body: {} });
+    t.equal(code, 201);
+    t.match(json, {
+      id: /^dlv_/,
+      webhook_id: id,
+      status: 'pending',
+      attempts: [],
+      event: { id: /^evt_/, type: 'webhook.test', data: { webhook_id: id } },
+    });
+    await app.drain();
+    const shown = await app.rest(`/v1/webhooks/${id}/deliveries/${json.id}`, { apiKey: owner.key });
+    t.match(shown.json, {
+      status: 'delivered',
+      delivered_at: /T/,
+      attempts: [{ number: 1, status_code: 204 }],
+    });
+    t.same(receiver.received.at(-1)?.event, shown.json.event);
+  }
+  t.equal(receiver.received.length, 2);
+  await receiver.close();
+  const { json } = await app.rest(`/v1/webhooks/${id}/test`, { apiKey: owner.key, body: {} });
+  await app.drain();
+  const failed = await app.rest(`/v1/webhooks/${id}/deliveries/${json.id}`, { apiKey: owner.key });
+  t.match(
+    failed.json,
+    { status: 'failed', attempts: [{ number: 1, error: /./ }] },
+    'a test that fails is over',
+  );
+  t.equal(failed.json.next_attempt_at, undefined);
+});
+
+t.test('nothing secret was logged, or answered with an error', async (t) => {
+  assertNoLeaks(t, app.recorder, true);
 });

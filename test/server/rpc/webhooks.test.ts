@@ -6,47 +6,25 @@ import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { EventType, WebhookService, WebhookStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
 import { listAuditEntries } from '../../../src/server/store/projects/audit.js';
 import { startApp } from '../../support/app.js';
-import { newKey, type TestKey } from '../../support/calling/test-keys.js';
+import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
-import { startReceiver } from '../../support/webhooks/receiver.js';
 import { auditOf } from './auditing.js';
+import { idsOfPages } from './paging.js';
 import { NOTHING } from './samples.js';
+import { refusal, SECRET, type Subscription, subscribe, URL } from './subscribing.js';
 
 const app = await startApp(t);
 const surfaces = app.surfaces();
 const { createWebhook, getWebhook, listWebhooks, updateWebhook, deleteWebhook, rotateWebhookSecret } =
   WebhookService.method;
-const URL = 'http://127.0.0.1:9/hook';
 const EVENTS = [EventType.ATTESTATION_WITNESSED, EventType.ATTESTATION_FAILED];
-const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
-
-type Json = JsonObject & { id: string; secret?: string };
-
-/** Creates one by REST; what is in `more` replaces or adds members. */
-async function make(
-  { key }: TestKey,
-  more: JsonObject = {},
-  headers: Record<string, string> = {},
-): Promise<Json> {
-  const body = { url: URL, events: ['attestation.witnessed'], ...more };
-  const { status, json } = await app.rest('/v1/webhooks', { apiKey: key, body, headers });
-  if (status !== 201) throw new Error(JSON.stringify(json));
-  app.recorder.secrets.add(String(json.secret));
-  return json as Json;
-}
-
-async function refusal({ key }: TestKey, path: string, body: JsonObject, method = 'POST') {
-  const { status, json } = await app.rest(path, { apiKey: key, body, method });
-  const { code, message, details } = json.error as JsonObject;
-  return { status, code, message, details };
-}
 
 t.test('a subscription has its settings, and its secret in the first response only', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
     const { response, code } = await call(createWebhook, { url: URL, events: EVENTS }, owner.key);
     t.equal(code, 'ok', name);
-    const { id, createdAt, secret, ...rest } = response as Json;
+    const { id, createdAt, secret, ...rest } = response as Subscription;
     t.match(id, /^whk_[0-9A-HJKMNP-TV-Z]{26}$/);
     t.match(createdAt, /^\d{4}-\d\d-\d\dT/);
     t.match(secret, SECRET);
@@ -69,53 +47,6 @@ t.test('a subscription has its settings, and its secret in the first response on
   t.match(list.json.data, [{ events: ['attestation.witnessed', 'attestation.failed'], status: 'active' }]);
 });
 
-t.test('a caller may bring a secret of 24 to 64 bytes', async (t) => {
-  const owner = await newKey(app);
-  for (const size of [24, 25, 32, 63, 64]) {
-    const secret = `whsec_${randomBytes(size).toString('base64')}`;
-    t.equal((await make(owner, { secret })).secret, secret, `${size} bytes`);
-  }
-  const of = (size: number) => randomBytes(size).toString('base64');
-  for (const secret of [
-    '',
-    'whsec_',
-    of(32),
-    `whsec_${of(23)}`,
-    `whsec_${of(65)}`,
-    `whsec_${of(32).slice(0, -1)}`,
-    `whsec_${'A'.repeat(42)}B=`,
-    `whsec_${of(32)}\n`,
-    `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}`,
-    `WHSEC_${of(32)}`,
-  ]) {
-    const { status, code, details } = await refusal(owner, '/v1/webhooks', {
-      url: URL,
-      events: ['attestation.witnessed'],
-      secret,
-    });
-    t.match(
-      { status, code, details },
-      {
-        status: 400,
-        code: 'request.invalid',
-        details: { errors: [{ path: '/secret', message: /^must be/ }] },
-      },
-      JSON.stringify(secret),
-    );
-  }
-});
-
-t.test('secrets are encrypted where they are stored, each for its own subscription', async (t) => {
-  const owner = await newKey(app);
-  const { id, secret = '' } = await make(owner);
-  const [row] = await app.pool<{ text: string; secret: Buffer }[]>`
-    SELECT w::text AS text, secret FROM webhook w WHERE id = ${id}`;
-  const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
-  t.notMatch(row?.text, secret);
-  t.notOk(row?.secret.includes(bytes));
-  t.notOk(row?.secret.includes(secret));
-});
-
 t.test('problems of a webhook are reported by member', async (t) => {
   const owner = await newKey(app);
   const good = { url: URL, events: ['attestation.witnessed'] };
@@ -130,20 +61,20 @@ t.test('problems of a webhook are reported by member', async (t) => {
     [{ ...good, events: ['attestation.witnessed', 'attestation.witnessed'] }, '/events'],
     [{ ...good, status: 'disabled' }, '/status'],
   ] as [JsonObject, string][]) {
-    const { status, code, details } = await refusal(owner, '/v1/webhooks', body);
+    const { status, code, details } = await refusal(app, owner, '/v1/webhooks', body);
     t.match(
       { status, code, details },
       { status: 400, code: 'request.invalid', details: { errors: [{ path }] } },
       JSON.stringify(body).slice(0, 80),
     );
   }
-  const { id } = await make(owner);
+  const { id } = await subscribe(app, owner);
   for (const [body, path] of [
     [{ status: 'deleted' }, '/status'],
     [{ events: ['webhook.test'] }, '/events/0'],
     [{ secret: 'whsec_x' }, '/secret'],
   ] as [JsonObject, string][]) {
-    t.match(await refusal(owner, `/v1/webhooks/${id}`, body, 'PATCH'), {
+    t.match(await refusal(app, owner, `/v1/webhooks/${id}`, body, 'PATCH'), {
       status: 400,
       details: { errors: [{ path }] },
     });
@@ -186,7 +117,7 @@ t.test('a url that may not be called is rejected, when it is saved and when it i
 t.test('an update changes only the fields that it names', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
-    const { id } = await make(owner);
+    const { id } = await subscribe(app, owner);
     const update = async (change: Record<string, unknown>) =>
       (await call(updateWebhook, { id, ...change }, owner.key)).response;
     const before = (await call(getWebhook, { id }, owner.key)).response;
@@ -200,10 +131,10 @@ t.test('an update changes only the fields that it names', async (t) => {
   }
 });
 
-t.test('a deleted subscription is gone for everything, and its secrets with it', async (t) => {
+t.test('a deleted subscription is not found by any RPC, and its secrets are erased', async (t) => {
   const owner = await newKey(app);
   for (const { name, call } of surfaces) {
-    const { id } = await make(owner);
+    const { id } = await subscribe(app, owner);
     const deleted = await call(deleteWebhook, { id }, owner.key);
     t.match(deleted, { code: 'ok', response: { id, status: 'WEBHOOK_STATUS_DELETED' } }, name);
     for (const method of Object.values(WebhookService.method)) {
@@ -219,58 +150,9 @@ t.test('a deleted subscription is gone for everything, and its secrets with it',
   t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json, { data: [], next_cursor: '' });
 });
 
-t.test('a rotated secret is returned once, with the time until which the old one signs', async (t) => {
-  const owner = await newKey(app);
-  for (const { name, call } of surfaces) {
-    const { id, secret } = await make(owner);
-    const own = `whsec_${randomBytes(24).toString('base64')}`;
-    for (const wanted of [undefined, own]) {
-      const { response } = await call(
-        rotateWebhookSecret,
-        { id, ...(wanted ? { secret: wanted } : {}) },
-        owner.key,
-      );
-      const { secret: made, previousSecretUntil } = response as Json & { previousSecretUntil: string };
-      if (wanted === undefined) t.match(made, SECRET, name);
-      else t.equal(made, wanted);
-      t.not(made, secret);
-      const hours = (Date.parse(previousSecretUntil) - Date.now()) / 3_600_000;
-      t.ok(hours > 23.9 && hours <= 24, `${hours} h`);
-      app.recorder.secrets.add(String(made));
-    }
-    t.notOk('secret' in (await call(getWebhook, { id }, owner.key)).response);
-  }
-});
-
-t.test(
-  'a repeated creation returns the same subscription with its secret; a reused key is rejected',
-  async (t) => {
-    const owner = await newKey(app);
-    for (const [i, { name, call }] of surfaces.entries()) {
-      const headers = { 'idempotency-key': `create-${i}` };
-      const first = await call(createWebhook, { url: URL, events: EVENTS }, owner.key, headers);
-      t.equal(first.headers['idempotent-replayed'], undefined);
-      for (const other of surfaces) {
-        const again = await other.call(createWebhook, { url: URL, events: EVENTS }, owner.key, headers);
-        t.same(again.response, first.response, `${name} again by ${other.name}`);
-        t.equal(again.headers['idempotent-replayed'], 'true');
-        t.equal(again.status, other.name === 'REST' ? 201 : 0);
-      }
-      const reused = await call(createWebhook, { url: `${URL}2`, events: EVENTS }, owner.key, headers);
-      t.equal(reused.code, 'idempotency.key_reused');
-      const { id, secret } = first.response as Json;
-      app.recorder.secrets.add(String(secret));
-      await call(deleteWebhook, { id }, owner.key);
-      const after = await call(createWebhook, { url: URL, events: EVENTS }, owner.key, headers);
-      t.match(after.response, { id, status: 'WEBHOOK_STATUS_DELETED', secret: undefined });
-    }
-    t.same((await app.rest('/v1/webhooks', { apiKey: owner.key })).json.data, []);
-  },
-);
-
 t.test('every other change is made once for its key', async (t) => {
   const owner = await newKey(app);
-  const { id } = await make(owner);
+  const { id } = await subscribe(app, owner);
   const again = async (path: string, method: string, body?: JsonObject) => {
     const headers = { 'idempotency-key': `${method} ${path}`.replaceAll(' ', '-') };
     const options = { apiKey: owner.key, method, body, headers };
@@ -324,7 +206,7 @@ t.test('a change that changes nothing is in no audit log, on any surface', async
 
 t.test('the audit log says who changed a subscription, and nothing secret', async (t) => {
   const owner = await newKey(app);
-  const { id } = await make(owner);
+  const { id } = await subscribe(app, owner);
   const change = (path: string, method: string, body?: JsonObject) =>
     app.rest(`/v1/webhooks/${id}${path}`, { apiKey: owner.key, method, body });
   await change('', 'PATCH', { url: `${URL}2` });
@@ -355,9 +237,9 @@ t.test('the audit log says who changed a subscription, and nothing secret', asyn
 t.test('a project has at most fifty subscriptions in an environment', async (t) => {
   const owner = await newKey(app);
   const other = await newKey(app, { projectId: owner.projectId, environment: Environment.TEST });
-  await Promise.all(Array.from({ length: 50 }, () => make(owner)));
+  await Promise.all(Array.from({ length: 50 }, () => subscribe(app, owner)));
   const [a, b] = await Promise.all(
-    [1, 2].map(() => refusal(owner, '/v1/webhooks', { url: URL, events: ['attestation.failed'] })),
+    [1, 2].map(() => refusal(app, owner, '/v1/webhooks', { url: URL, events: ['attestation.failed'] })),
   );
   t.match(
     [a, b],
@@ -366,25 +248,19 @@ t.test('a project has at most fifty subscriptions in an environment', async (t) 
       { status: 409, code: 'webhook.limit_reached' },
     ],
   );
-  await make(other);
+  await subscribe(app, other);
   const { json } = await app.rest('/v1/webhooks?limit=1', { apiKey: owner.key });
   const [{ id } = { id: '' }] = json.data as { id: string }[];
   await app.rest(`/v1/webhooks/${id}`, { apiKey: owner.key, method: 'DELETE' });
-  t.ok(await make(owner), 'one that is deleted makes room');
+  t.ok(await subscribe(app, owner), 'one that is deleted makes room');
 });
 
 t.test('lists are newest first and page without gap or repetition', async (t) => {
   const owner = await newKey(app);
   const made: string[] = [];
-  for (let i = 0; i < 5; i++) made.unshift((await make(owner)).id);
+  for (let i = 0; i < 5; i++) made.unshift((await subscribe(app, owner)).id);
   for (const { name, call } of surfaces) {
-    const seen: string[] = [];
-    let cursor = '';
-    do {
-      const { response } = await call(listWebhooks, { limit: 2, cursor }, owner.key);
-      seen.push(...(response.data as Json[]).map(({ id }) => id));
-      cursor = String(response.nextCursor ?? '');
-    } while (cursor !== '');
+    const seen = await idsOfPages((cursor) => call(listWebhooks, { limit: 2, cursor }, owner.key));
     t.same(seen, made, name);
   }
   const foreign = await app.rest('/v1/webhooks?limit=2', { apiKey: owner.key });
@@ -393,44 +269,6 @@ t.test('lists are newest first and page without gap or repetition', async (t) =>
     apiKey: stranger.key,
   });
   t.match({ status, ...json }, { status: 400, error: { code: 'cursor.invalid' } });
-});
-
-t.test('a test is sent once, signed, also while the subscription is disabled', async (t) => {
-  const owner = await newKey(app);
-  const receiver = await startReceiver(t);
-  const { id, secret = '' } = await make(owner, { url: receiver.url });
-  receiver.trust(secret);
-  for (const status of ['active', 'disabled']) {
-    await app.rest(`/v1/webhooks/${id}`, { apiKey: owner.key, method: 'PATCH', body: { status } });
-    const { status: code, json } = await app.rest(`/v1/webhooks/${id}/test`, { apiKey: owner.key, body: {} });
-    t.equal(code, 201);
-    t.match(json, {
-      id: /^dlv_/,
-      webhook_id: id,
-      status: 'pending',
-      attempts: [],
-      event: { id: /^evt_/, type: 'webhook.test', data: { webhook_id: id } },
-    });
-    await app.drain();
-    const shown = await app.rest(`/v1/webhooks/${id}/deliveries/${json.id}`, { apiKey: owner.key });
-    t.match(shown.json, {
-      status: 'delivered',
-      delivered_at: /T/,
-      attempts: [{ number: 1, status_code: 204 }],
-    });
-    t.same(receiver.received.at(-1)?.event, shown.json.event);
-  }
-  t.equal(receiver.received.length, 2);
-  await receiver.close();
-  const { json } = await app.rest(`/v1/webhooks/${id}/test`, { apiKey: owner.key, body: {} });
-  await app.drain();
-  const failed = await app.rest(`/v1/webhooks/${id}/deliveries/${json.id}`, { apiKey: owner.key });
-  t.match(
-    failed.json,
-    { status: 'failed', attempts: [{ number: 1, error: /./ }] },
-    'a test that fails is over',
-  );
-  t.equal(failed.json.next_attempt_at, undefined);
 });
 
 t.test('nothing secret was logged, or answered with an error', async (t) => {

@@ -34,7 +34,7 @@ async function fillDay(daysAgo: number): Promise<void> {
   await sql`INSERT INTO webhook_delivery ${sql(rows)}`;
 }
 
-t.test('pruning reads only what it deletes, even if new rows take the place of old ones', async (t) => {
+t.test('pruning reads deleted rows only, also where new rows replace old ones', async (t) => {
   await sql`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
   await sql`
     INSERT INTO webhook (id, project_id, environment, url, events, secret)
@@ -85,7 +85,7 @@ function delivered({ webhookId, id, attempt }: ClaimedDelivery) {
   return { ...result, ...made, webhookId, deliveryId: id, number: attempt };
 }
 
-t.test('a claim and a record read what they change, by plans made while the tables were empty', async (t) => {
+t.test('a claim and a record read changed rows only, by plans of empty tables', async (t) => {
   await sql`TRUNCATE webhook_delivery, webhook_attempt`;
   const webhookId = 'whk_0';
   const work = async (tx: Sql) => {

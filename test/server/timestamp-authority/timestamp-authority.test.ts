@@ -208,7 +208,7 @@ t.test('a damaged file is reported, not replaced', async (t) => {
   }
 });
 
-t.test('a request that is not served is answered with a rejection that says why', async (t) => {
+t.test('a rejected request gets a rejection with its reason', async (t) => {
   const { dir, authority, openssl } = await open(t);
   const request = (...members: Uint8Array[]) => derSequence(derInteger(1), ...members);
   const imprint = derImprint(SHA256, digest);

@@ -94,9 +94,16 @@ t.test('concurrent requests for one tile share a rebuild, which is cached', asyn
   });
   await lock`ROLLBACK`;
   for (const { status } of await Promise.all(asked)) t.equal(status, 200);
-  await lock`BEGIN`;
-  await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
-  await lock`LOCK TABLE submission, batch, tile, log, dsse_key IN ACCESS EXCLUSIVE MODE`;
+  await until('every table is locked', async () => {
+    await lock`BEGIN`;
+    await lock`SET LOCAL idle_in_transaction_session_timeout = 0`;
+    return lock`LOCK TABLE submission, batch, tile, log, dsse_key IN ACCESS EXCLUSIVE MODE`.catch(
+      async (error) => {
+        await lock`ROLLBACK`;
+        throw error;
+      },
+    );
+  });
   const again = await app.rest(path(1));
   const narrow = await app.rest(`${path(1)}.p/9`);
   await lock`ROLLBACK`;

@@ -13,7 +13,7 @@ const ALONE = /^(?:chaos|e2e|fault|generate|openapi|packages|server\/(?:embedded
  * Files of one process. Six of `server/rpc/` take 45 s of CPU in one process and 65 s in six, of which starting one and
  * loading an app takes 0.5 s: the rest is code that is compiled once.
  */
-const GROUP_SIZE = 6;
+const GROUP_SIZE = 10;
 
 /**
  * Sorts compiled test files into processes: neighbours share one, except those that are alone.

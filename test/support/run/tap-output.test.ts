@@ -11,7 +11,7 @@ t.test('the counts of a run are those that its TAP ends with', async (t) => {
   }
 });
 
-t.test('lines that only say that something passed are left out, all others are kept', async (t) => {
+t.test('lines of passed tests are left out, all others are kept', async (t) => {
   const left = [
     '',
     '    ',

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { findNamedTests, needsServers } from './test-files.js';
 
-t.test('a test is named by its source or by what it is compiled to', async (t) => {
+t.test('a test is named by its source or its compiled file', async (t) => {
   const root = t.testdir({
     test: { log: { 'tree.test.ts': '', 'forest.test.ts': '', 'tree.ts': '' } },
     dist: { test: { log: { 'tree.test.js': '', 'forest.test.js': '', 'tree.js': '' } } },

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startPostgres } from '../../../src/server/embedded/postgres.js';
 import type { ServerLog } from '../../../src/server/embedded/server-process.js';
-import { connectPool } from '../../../src/server/store/database/connect.js';
+import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { migrate } from '../../../src/server/store/database/migrate.js';
 import { DATA_DIR_PREFIX, dataFolder } from './data-folder.js';
 
@@ -29,15 +29,26 @@ export async function makeClusterTemplate(): Promise<ClusterTemplate> {
   try {
     const postgres = await startPostgres({ dataDir, log: SILENT });
     const pool = connectPool({ url: postgres.url, name: 'template', max: 1, statementTimeoutMs: 60_000 });
-    await migrate(pool).finally(async () => {
-      await pool.end();
-      await postgres.stop();
-    });
+    const { password } = new URL(postgres.url);
+    await migrate(pool)
+      .then(() => makePasswordCheap(pool, password))
+      .finally(async () => {
+        await pool.end();
+        await postgres.stop();
+      });
     return { path: dataDir.path, remove };
   } catch (error) {
     await remove();
     throw error;
   }
+}
+
+/** SCRAM with one iteration in place of 4,096, which take each client 3 ms of CPU a connection. */
+async function makePasswordCheap(pool: Pool, password: string): Promise<void> {
+  await pool.begin(async (sql) => {
+    await sql`SET LOCAL scram_iterations = 1`;
+    await sql.unsafe(`ALTER ROLE CURRENT_USER PASSWORD '${password}'`);
+  });
 }
 
 /**

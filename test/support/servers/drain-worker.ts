@@ -1,9 +1,13 @@
 /** Lets the work of a worker in this process come to an end. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { findDueJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
 import type { Worker } from '../../../src/server/process/worker.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { LogLock, listLogs } from '../../../src/server/store/log/logs.js';
+
+/** Between rounds in which nothing was done, while others hold leases. */
+const POLL_MS = 10;
 
 /**
  * Runs due jobs until there are none and the worker is idle, which is when nothing was done during a round. Settling is
@@ -19,18 +23,19 @@ export async function drainWorker({ pipeline }: Worker): Promise<void> {
     const after = await readProgress(pipeline.pool);
     const isQuiet = before.leases === 0 && before.steps === after.steps;
     if (isQuiet && left.every(({ stage }) => stage.case === 'settle')) return;
+    if (before.steps === after.steps) await delay(POLL_MS);
   }
 }
 
-/** How many steps were done so far, of any stage, and how many witnesses, webhooks and exports are being asked, sent or shipped. */
+/** How many steps of any stage were done so far, and how many witnesses, requests to them, webhooks and exports are leased. */
 async function readProgress(pool: Pool): Promise<{ steps: number; leases: number }> {
   const [row] = await pool<{ steps: number; leases: number }[]>`
     SELECT (coalesce(sum(attempt), 0)
             + (SELECT count(*) + count(registered_at) FROM batch)
             + (SELECT count(*) + count(*) FILTER (WHERE notified) FROM batch_transition))::int AS steps,
            count(*) FILTER (WHERE leased_until > clock_timestamp())::int AS leases
-    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT lease, leased_until FROM webhook
-          UNION ALL SELECT lease, leased_until FROM export) w`;
+    FROM (SELECT attempt, leased_until FROM witness_state UNION ALL SELECT attempt, leased_until FROM witness_request
+          UNION ALL SELECT lease, leased_until FROM webhook UNION ALL SELECT lease, leased_until FROM export) w`;
   if (row === undefined) throw new Error('nothing was counted');
   return row;
 }

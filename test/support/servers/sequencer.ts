@@ -27,6 +27,17 @@ export type SequencerScene = TestPipeline & {
   hold(run: (sql: Pool) => Promise<unknown>): Promise<{ release: () => Promise<void> }>;
 };
 
+/** What a sequencer has but its pool and its log. */
+export const SEQUENCER_OPTIONS: Omit<SequencerDeps, 'pool' | 'logId'> = {
+  limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, enoughRows: 64, maxQueuedRows: 5_000 },
+  retentionMs: 86_400_000,
+  patienceMs: 2_000,
+  clock: Date.now,
+  wake: () => {},
+  beforeWrite: async () => {},
+  recordStored: () => {},
+};
+
 export async function openSequencer(
   t: Test,
   change: Partial<SequencerDeps> = {},
@@ -46,13 +57,7 @@ export async function openSequencer(
   const sequencer = createSequencer({
     pool,
     logId: test.logId,
-    limits: { maxRows: 500, maxBytes: 1024 * 1024, maxInFlight: 2, enoughRows: 64, maxQueuedRows: 5_000 },
-    retentionMs: 86_400_000,
-    patienceMs: 2_000,
-    clock: Date.now,
-    wake: () => {},
-    beforeWrite: async () => {},
-    recordStored: () => {},
+    ...SEQUENCER_OPTIONS,
     ...change,
   });
   const acknowledged: Acknowledged[] = [];

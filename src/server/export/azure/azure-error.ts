@@ -1,4 +1,4 @@
-/** What the errors of Azure Blob Storage mean for the owner of a container. */
+/** Errors of Azure Blob Storage, explained to the owner of a container. */
 import { readRetryAfter } from '../../net/retry-after.js';
 import { DestinationError } from '../destination.js';
 import { oneLine } from '../failure-text.js';
@@ -22,7 +22,7 @@ export class AzureFailure extends Error {
   }
 }
 
-/** A container: how its owner knows it, and what takes secrets out of a text. */
+/** A container: its name for the owner, and the function that removes secrets from a text. */
 export type AzureSubject = { container: string; redact: (text: string) => string };
 
 /** Whether another writer was faster: the blob is not what was read, or its blocks were discarded by another commit. */

@@ -19,7 +19,7 @@ const MIB = 1024 * 1024;
 const SINGLE_BYTES = 64 * MIB;
 const BLOCK_BYTES = 16 * MIB;
 
-/** What may differ from the usual. `credential` is the operator's. */
+/** Differences from the defaults. `credential` is the operator's. */
 export type AzureOptions = {
   limits?: HttpLimits;
   singleBytes?: number;

@@ -1,4 +1,4 @@
-/** Shared access signatures: what is wrong with one before Azure says so, and how to keep it out of texts. */
+/** Shared access signatures: problems that show before a request, and removal from texts. */
 
 /**
  * Explains why a shared access signature cannot serve an export; undefined if it may. A signature with a stored access

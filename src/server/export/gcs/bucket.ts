@@ -15,10 +15,10 @@ type Sdk = typeof import('@google-cloud/storage');
 /** Google's service of a universe, or another if `apiEndpoint` is set. */
 export type GcsEndpoint = { universeDomain: string; apiEndpoint?: string };
 
-/** How often an object is uploaded if Google loses what it has of it. */
+/** How often an object is uploaded if Google loses its upload. */
 const MAX_UPLOADS = 3;
 
-/** What opening a bucket needs. */
+/** Dependencies of a bucket. */
 type BucketDeps = TransportDeps & { sdk: Sdk; endpoint: GcsEndpoint };
 
 /** Opens a bucket as a store. */
@@ -30,7 +30,7 @@ export function openBucket(deps: BucketDeps): ObjectStore {
   };
 }
 
-/** Uploads anew what Google has lost. If it had stored that, the condition of the new upload does not hold. */
+/** Repeats an upload that Google has lost. If Google had stored the object, the condition of the new upload fails. */
 async function repeatLost(upload: () => Promise<boolean>): Promise<boolean> {
   for (let uploads = 1; ; uploads++) {
     try {

@@ -1,4 +1,4 @@
-/** What the errors of Google's APIs mean for the owner of a bucket. */
+/** Errors of Google's APIs, explained to the owner of a bucket. */
 import { readRetryAfter } from '../../net/retry-after.js';
 import { DestinationError } from '../destination.js';
 import { oneLine } from '../failure-text.js';
@@ -15,7 +15,7 @@ export class ConditionFailed extends Error {
 /** Google has lost an upload that is under way: it begins anew, from the first byte. */
 export class UploadLost extends DestinationError {}
 
-/** Who asked for what: the bucket's name, and how to name the identity in a request to grant it a role. */
+/** The bucket's name, and the name of the identity that needs a role on it. */
 export type GcsSubject = { bucket: string; account: string };
 
 type GoogleError = { reason: string; message: string };

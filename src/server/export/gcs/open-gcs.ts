@@ -20,7 +20,7 @@ import {
 /** The library asks a metadata server that may not exist. */
 const FIND_MS = 10_000;
 
-/** What may differ from Google's own service. `iamEndpoint` is of the IAM Service Account Credentials API. */
+/** Differences from Google's own service. `iamEndpoint` is of the IAM Service Account Credentials API. */
 export type GcsOptions = {
   apiEndpoint?: string;
   iamEndpoint?: string;

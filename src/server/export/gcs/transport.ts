@@ -8,7 +8,7 @@ import { type GcsSubject, toGcsError, toUploadError } from './gcs-error.js';
 
 export type TransportDeps = { http: HttpClient; identity: Identity; subject: GcsSubject };
 
-/** What the SDK asks its auth client for. */
+/** The methods of an auth client that the SDK calls. */
 type SdkRequest = {
   method?: string;
   url: string;
@@ -18,12 +18,12 @@ type SdkRequest = {
   body?: Readable;
 };
 
-/** An auth client for the SDK, and what became of its requests. */
+/** An auth client for the SDK, and the first failure of its requests. */
 type Transport = {
   authClient: NonNullable<StorageOptions['authClient']>;
   /** Permits requests to an endpoint. */
   allow(endpoint: string): void;
-  /** What the first request failed with that failed. */
+  /** The error of the first failed request. */
   failure(): unknown;
   /** Resolves when no request is under way. */
   idle(): Promise<void>;

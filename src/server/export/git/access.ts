@@ -9,7 +9,7 @@ import type { GitSettings } from './environment.js';
 import type { GitUrl, Resolve } from './git-url.js';
 import { normaliseSshKey } from './ssh-key.js';
 
-/** What a git command that calls the remote needs beside the common environment. */
+/** The environment of a git command that calls the remote, beside the common one. */
 export type Connection = {
   readonly settings: GitSettings;
   readonly variables: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export type Connection = {
 export type Access = {
   /** Every way to reach the remote now, to be tried in order. Rejects with `DestinationError` if none is allowed. */
   connections(): Promise<readonly Connection[]>;
-  /** What no error may contain. */
+  /** Secrets, which no error may contain. */
   readonly secrets: readonly string[];
 };
 
@@ -35,7 +35,7 @@ type AccessOptions = {
 
 type Secrets = Pick<DestinationMembers, 'token' | 'sshKey' | 'hostKey'>;
 
-/** The name under which the server's key is known, whatever its address. */
+/** The name of the server's key for all its addresses. */
 const KNOWN_HOST = 'destination';
 const CONNECT_TIMEOUT_S = 10;
 const MAX_ADDRESSES = 4;

@@ -15,10 +15,10 @@ export type Command = {
   /** All of the child's environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** What it reads from standard input. */
+  /** Its standard input. */
   readonly input?: AsyncIterable<Uint8Array> | undefined;
   readonly signal: AbortSignal;
-  /** What the command does, for errors: `the fetch`. */
+  /** The name of the command's work in errors: `the fetch`. */
   readonly what: string;
   /** How long it may make no progress: neither read input, nor write output, nor grow `disk`. */
   readonly stallMs: number;

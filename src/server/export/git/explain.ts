@@ -4,11 +4,11 @@ import type { CommandResult } from './command.js';
 const MAX_REMOTE_LENGTH = 300;
 const MAX_LENGTH = 500;
 
-/** What git says if another writer moved the branch between a fetch and a push. */
+/** Output of git if another writer moved the branch between a fetch and a push. */
 const LOST_RACE =
   /\((?:fetch first|non-fast-forward|stale info|cannot lock ref|failed to (?:update ref|lock)|unable to (?:lock|update)|incorrect old value|reference already exists|remote ref is at|[^)]*but expected)|couldn't find remote ref|\((?:atomic )?transaction failed/i;
 
-/** What git says if a connection to an address could not be made; another address may answer. */
+/** Output of git if a connection to an address could not be made; another address may answer. */
 const NOT_CONNECTED = /connect to (?:host|address) .*(?:timed out|refused|unreachable|no route)/i;
 
 const AUTHENTICATION =
@@ -81,7 +81,7 @@ export function isNotConnected({ stderr }: CommandResult): boolean {
 
 /**
  * One line that says why a command failed: our words for the cause, then the server's. Contains no secret and no control
- * character, whatever the server sent, and at most 500 characters.
+ * character of the server's, and at most 500 characters.
  */
 export function explain(result: CommandResult, what: string, secrets: readonly string[]): string {
   const local = localLines(result.stderr);
@@ -99,7 +99,7 @@ function findCause(stdout: string, local: string, remote: string): string | unde
   return CAUSES.find(([pattern]) => pattern.test(local))?.[1];
 }
 
-/** What git and ssh say themselves, without urls. Lines that the server sent have a prefix. */
+/** The output of git and ssh themselves, without urls. Lines that the server sent have a prefix. */
 function localLines(stderr: string): string {
   return splitLines(stderr)
     .filter((line) => !isRemote(line))

@@ -17,7 +17,7 @@ export type GitRunner = {
 
 type RunOptions = {
   readonly signal: AbortSignal;
-  /** What the command does, for errors: `the fetch`. */
+  /** The name of the command's work in errors: `the fetch`. */
   readonly what: string;
   readonly input?: AsyncIterable<Uint8Array>;
   readonly totalMs?: number;

@@ -52,7 +52,7 @@ function normaliseHost(host: string): string | undefined {
   return URL.canParse(`http://${host}/`) ? new URL(`http://${host}/`).hostname : undefined;
 }
 
-/** What is wrong with the secrets and the branch of a destination with this url; undefined if nothing is. */
+/** The problem of the secrets and the branch of a destination with this url; undefined if there is none. */
 export function findMemberProblem(
   { scheme }: Pick<GitUrl, 'scheme'>,
   { branch, token, sshKey, hostKey }: DestinationMembers,

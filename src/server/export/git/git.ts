@@ -10,7 +10,7 @@ import { makePrivateDirectory, type PrivateDirectory } from './private-directory
 import { openRepository } from './repository.js';
 import { type Target, writeObject, writeProbe } from './write.js';
 
-/** What the operator may set for git destinations. */
+/** The operator's settings of git destinations. */
 export type GitOptions = {
   /** PEM file of certificate authorities to trust beside those of Node, as with `NODE_EXTRA_CA_CERTS`. */
   readonly caFile?: string | undefined;

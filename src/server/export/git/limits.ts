@@ -11,7 +11,7 @@ export type GitLimits = {
   readonly pushMs: number;
   /** How much memory each process may have. A server can make git read a list of branches without end. */
   readonly maxMemoryBytes: number;
-  /** From which size on the local repository is made anew before the next write, beyond what one fetch brings. */
+  /** Size beyond that of one fetch from which the local repository is made anew before the next write. */
   readonly maxRepositoryBytes: number;
 };
 

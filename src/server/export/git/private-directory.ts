@@ -15,7 +15,7 @@ const UNLOCKED_FOR_MS = 24 * 3_600_000;
 
 export type PrivateDirectory = { readonly path: string; remove(): Promise<void> };
 
-/** Makes a directory (0700) below `parent`, and deletes there what ended processes left. */
+/** Makes a directory (0700) below `parent`, and deletes there the directories of ended processes. */
 export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
   await removeLeftovers(parent);
   const startTime = (await findStartTime(process.pid)) ?? 0;

@@ -8,7 +8,7 @@ import { DestinationError } from '../destination.js';
 import { type GitRunner, LostRace, runLocal, runRemote } from './git-command.js';
 import { measureDirectory } from './measure-directory.js';
 
-/** What is to be at a path: a blob, by its name in git. */
+/** The new content of a path: a blob, by its name in git. */
 export type File = {
   readonly path: string;
   readonly blob: string;
@@ -25,7 +25,7 @@ export type Repository = {
   readMessage(commit: string, signal: AbortSignal): Promise<string>;
   /** Makes a commit that puts the file on top of `head`. */
   commit(head: string | undefined, file: File, message: string, signal: AbortSignal): Promise<string>;
-  /** Makes a commit the branch's newest, if it is on top of what is. @throws LostRace if it is not */
+  /** Makes a commit the branch's newest, if its parent is the present one. @throws LostRace if it is not */
   push(commit: string, signal: AbortSignal): Promise<void>;
 };
 

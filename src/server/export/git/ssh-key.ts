@@ -10,7 +10,7 @@ export function normaliseSshKey(text: string): string {
   return `${text.replaceAll('\r', '').trim()}\n`;
 }
 
-/** What is wrong with a private key; undefined if it looks like one that needs no passphrase. */
+/** The problem of a private key; undefined if it looks like one without a passphrase. */
 export function findSshKeyProblem(text: string): string | undefined {
   const key = normaliseSshKey(text);
   if (PEM.test(key)) return undefined;
@@ -21,7 +21,7 @@ export function findSshKeyProblem(text: string): string | undefined {
   return start.equals(UNENCRYPTED) ? undefined : 'ssh_key must not have a passphrase';
 }
 
-/** What is wrong with a server's public key, `<type> <base64>`; undefined if the bytes start with the type (RFC 4253). */
+/** The problem of a server's public key, `<type> <base64>`; undefined if the bytes start with the type (RFC 4253). */
 export function findHostKeyProblem(text: string): string | undefined {
   const [type = '', base64 = ''] = text.split(' ');
   const start = Buffer.alloc(4);

@@ -102,7 +102,8 @@ async function sendParts(
   signal.addEventListener('abort', abort, { once: true });
   const sent: CompletedPart[] = [];
   const work = async () => {
-    const buffer = isBuffered ? Buffer.allocUnsafeSlow(bucket.partBytes) : undefined;
+    // The thread that hashes a growing object reads it.
+    const buffer = isBuffered ? Buffer.from(new SharedArrayBuffer(bucket.partBytes)) : undefined;
     for (;;) {
       const part = await untilAborted(next(buffer, failed.signal), failed.signal);
       if (part === undefined) return;
@@ -142,7 +143,7 @@ async function sendPart(
   return { PartNumber: number, ETag, ChecksumSHA256: checksum };
 }
 
-/** Aborts what earlier uploads of this object left. A store or a policy that does not allow it is no failure. */
+/** Aborts unfinished uploads of this object. A store or a policy that does not allow it is no failure. */
 async function abortLeftovers(bucket: Bucket, name: string, signal: AbortSignal): Promise<void> {
   const command = new bucket.sdk.ListMultipartUploadsCommand({
     Bucket: bucket.name,

@@ -32,7 +32,7 @@ export function partsOfWhole(object: ExportObject, partBytes: number): PartSourc
     }
     const body = buffer.subarray(0, bytes);
     await object.fill(body, start).catch(failedSource);
-    return filledPart(number, body);
+    return { number, bytes, body, checksum: hash('sha256', body, 'base64') };
   };
 }
 
@@ -45,16 +45,13 @@ export function partsOfGrowing(object: Pick<GrowingObject, 'next'>): PartSource 
     const number = ++parts;
     const filling = turn.then(() => object.next(buffer));
     turn = filling.catch(() => {});
-    const bytes = await filling.catch(failedSource);
+    const { bytes, sha256 } = await filling.catch(failedSource);
     if (bytes === 0) return undefined;
     if (number > MAX_PARTS)
       throw new DestinationError('the object is too large for the store; use compression');
-    return filledPart(number, buffer.subarray(0, bytes));
+    const checksum = Buffer.from(sha256).toString('base64');
+    return { number, bytes, body: buffer.subarray(0, bytes), checksum };
   };
-}
-
-function filledPart(number: number, body: Buffer): Part {
-  return { number, bytes: body.length, body, checksum: hash('sha256', body, 'base64') };
 }
 
 async function hashStream(stream: Readable, signal: AbortSignal): Promise<string> {

@@ -3,7 +3,7 @@ import { revisionMetadata } from '../compare-and-swap.js';
 import type { ExportObject } from '../destination.js';
 import { type Bucket, send } from './bucket.js';
 
-/** The condition that the bucket still holds what was read. */
+/** The condition that the object is unchanged since it was read. */
 export type Condition = { IfMatch: string } | { IfNoneMatch: '*' };
 
 /** How a conditional upload is bounded. */

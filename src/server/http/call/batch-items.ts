@@ -16,12 +16,12 @@ import { type Bound, findBound } from '../../json/bound.js';
 import { compileMessageCheck } from '../../json/check-message.js';
 import { compileReader } from '../../json/codec.js';
 import { compileCount } from '../../json/count-values.js';
-import { asFields } from '../../json/field.js';
 import { findRules } from '../../json/field-rules.js';
+import { asFields } from '../../json/message-codec.js';
 import { invalidRequest } from '../../json/problems.js';
 import { type NextBytes, splitJsonList } from '../../json/split-list.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
-import { tooLarge } from '../socket/read-body.js';
+import { tooLarge } from '../socket/bodies.js';
 import { invalidKey, isIdempotencyKey } from './new-call.js';
 
 /** How the items of a body are encoded: as REST has it, or in the JSON or the binary form of protos. */

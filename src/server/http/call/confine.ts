@@ -34,7 +34,7 @@ export function fillOwnProject(call: Call, rules: MethodRules, message: Message)
   (message as Message & Record<string, unknown>)[own.localName] = projectId;
 }
 
-/** Throws `project.not_found` or `api_key.not_found` if a request names what is not of the session's project. */
+/** Throws `project.not_found` or `api_key.not_found` if a request names a resource outside the session's project. */
 export async function assertOwn(
   sessions: Pick<Sessions, 'projectOfKey'> | undefined,
   call: Call,
@@ -55,12 +55,7 @@ export async function assertOwn(
   }
 }
 
-/** Whether a call may name only what is of its session's project. */
-export function isConfined(call: Call, rules: MethodRules): boolean {
-  return confiningProject(call, rules) !== undefined;
-}
-
-/** The project that an admin RPC is confined to. The others look up what is named among the principal's own. */
+/** The project that an admin RPC is confined to. Other RPCs look up named resources among the principal's own. */
 function confiningProject({ session }: Call, { access }: MethodRules): string | undefined {
   return access === Access.ADMIN ? session?.projectId : undefined;
 }

@@ -6,17 +6,19 @@ import type { RateState } from '../../core/rate-window.js';
 import { handlersByMethod, methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { authenticate, type Credentials, findScopeRefusal, knownPrincipal } from './authenticate.js';
 import { checkItems } from './batch-items.js';
-import { assertConfinable, assertOwn, fillOwnProject, isConfined } from './confine.js';
+import { assertConfinable, assertOwn, fillOwnProject } from './confine.js';
 import { readIdempotencyKey } from './new-call.js';
 
 import { countCall, countRefused, isSpentWindow, type RateLimits, rateHeaders } from './rate.js';
 
-/** What interceptors depend on: no SQL, no sockets. */
+/** Dependencies of interceptors: no SQL, no sockets. */
 export type InterceptorDeps = Credentials &
   RateLimits & {
     services: readonly ServiceEntry[];
     /** Throws `request.invalid` when a message breaks the rules of its proto. */
     validate: (desc: DescMessage, message: Message) => void;
+    /** Returns the error for the caller of one that a look-up or handler threw; `work` names in the log what failed. */
+    explainError?: (work: string, error: unknown) => unknown;
     /** Unix milliseconds. */
     nowMs: () => number;
   };
@@ -37,28 +39,37 @@ export type Interceptors = {
 export function createInterceptors(deps: InterceptorDeps): Interceptors {
   const handlers = handlersByMethod(deps.services);
   const headersOf = rememberHeaders(deps.nowMs);
+  const { explainError = (_work, error) => error } = deps;
   for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
   return {
     async admit(call) {
       const rules = methodRules(call.method);
-      call.principal = knownPrincipal(deps, call, rules);
-      if (call.principal === undefined) await authenticate(deps, call, rules);
-      const refusal = findScopeRefusal(call, rules);
-      if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
-      await countCall(deps, call, rules, deps.nowMs());
+      try {
+        call.principal = knownPrincipal(deps, call, rules);
+        if (call.principal === undefined) await authenticate(deps, call, rules);
+        const refusal = findScopeRefusal(call, rules);
+        if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
+        await countCall(deps, call, rules, deps.nowMs());
+      } catch (error) {
+        throw explainError(call.method.localName, error);
+      }
     },
     async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
       const rules = methodRules(call.method);
       readIdempotencyKey(call, rules);
-      fillOwnProject(call, rules, message);
+      if (call.session !== undefined) fillOwnProject(call, rules, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
       else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
-      if (isConfined(call, rules)) await assertOwn(deps.sessions, call, rules, message);
-      const response = await handler(message, call);
-      call.isAnswered = true;
-      return response;
+      try {
+        if (call.session !== undefined) await assertOwn(deps.sessions, call, rules, message);
+        const response = await handler(message, call);
+        call.isAnswered = true;
+        return response;
+      } catch (error) {
+        throw explainError(call.method.localName, error);
+      }
     },
     rateHeaders: ({ rateStates }) => [...headersOf(rateStates)],
     finish: (call) => countRefused(deps, call, methodRules(call.method)),
@@ -77,7 +88,7 @@ function rememberHeaders(nowMs: () => number): (states: readonly RateState[]) =>
   };
 }
 
-/** A call without the scope counts like any other, but a spent window is not what it is refused for. */
+/** A call without the scope counts like any other, but the error is its missing scope even if a window is spent. */
 async function refuseCounted(
   deps: InterceptorDeps,
   call: Call,

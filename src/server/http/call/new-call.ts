@@ -69,7 +69,7 @@ export function isIdempotencyKey(text: string): boolean {
   return VISIBLE_ASCII.test(text);
 }
 
-/** The error `idempotency.key_invalid`. `name`: of what holds the key. */
+/** The error `idempotency.key_invalid`. `name`: of the header or member that holds the key. */
 export function invalidKey(name: string): ApiError {
   return new ApiError(ErrorCode.IDEMPOTENCY_KEY_INVALID, `${name} must be 1 to 255 visible ASCII characters`);
 }

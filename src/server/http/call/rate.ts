@@ -55,7 +55,7 @@ export async function countCall(
 const BYTES_OF_A_READ = 1024;
 
 /**
- * Counts what admission has not: of a rejected call one read for each started KiB of its body, if that is more than it has
+ * Counts the rest of a rejected call: one read for each started KiB of its body, if that is more than it has
  * counted as already, and of a replayed creation one read. To be called once, when the call is over.
  */
 export function countRefused(deps: RateLimits, call: Call, { bucket, cost }: MethodRules): void {

@@ -51,7 +51,7 @@ function asProblem({ field, message, ruleId }: Violation): Problem {
   };
 }
 
-/** What the proto itself says that a field must be. */
+/** The constraint of a field as the proto words it. */
 function findOwnWords(field: DescField, ruleId: string): string | undefined {
   if (field.enum !== undefined && ruleId.startsWith('enum.')) {
     return `must be one of ${admittedNames(field).join(', ')}`;

@@ -21,31 +21,61 @@ import { invalidRequest } from '../../json/problems.js';
 
 /** The status of a failed call, as Connect, gRPC and gRPC-Web carry it. */
 export type RpcStatus = {
-  code: Code;
-  message: string;
-  details: readonly Detail[];
+  readonly code: Code;
+  readonly message: string;
+  readonly details: readonly Detail[];
   /** Response headers, or trailers on gRPC. */
-  metadata: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Set if nothing but the request id differs from that of other errors of the same kind. */
+  readonly kind?: string | undefined;
+  readonly requestId?: string;
 };
 
 /** A message of a status's details. */
 export type Detail = { desc: DescMessage; message: Message };
 
+/** The header of request ids. */
+const ID = 'x-request-id';
+const NO_HEADERS: ReadonlyMap<string, string> = new Map();
+
 /**
  * The status of an error: the code's gRPC status, its details, and the call's response headers as metadata, since nothing
- * else of the call is sent once it fails.
+ * else of the call is sent once it fails. Each part is made when it is read. `isIdSent`: whether the request id is in the
+ * headers already.
  */
-export function rpcStatus(
-  error: ApiError,
-  requestId: string,
-  responseHeaders: ReadonlyMap<string, string>,
-): RpcStatus {
-  return {
-    code: grpcCodeOf(error),
-    message: boundMessage(error.message),
-    details: errorDetails(error, requestId),
-    metadata: { ...Object.fromEntries(responseHeaders), ...error.headers, 'x-request-id': requestId },
-  };
+export class ErrorStatus implements RpcStatus {
+  constructor(
+    private readonly error: ApiError,
+    readonly requestId: string,
+    private readonly responseHeaders = NO_HEADERS,
+    private readonly isIdSent = false,
+  ) {}
+
+  get code(): Code {
+    return grpcCodeOf(this.error);
+  }
+
+  get message(): string {
+    return boundMessage(this.error.message);
+  }
+
+  get details(): readonly Detail[] {
+    return errorDetails(this.error, this.requestId);
+  }
+
+  get metadata(): Readonly<Record<string, string>> {
+    const metadata = { ...Object.fromEntries(this.responseHeaders), ...this.error.headers };
+    return this.isIdSent ? metadata : { ...metadata, [ID]: this.requestId };
+  }
+
+  get kind(): string | undefined {
+    const { code, message, details, headers } = this.error;
+    for (const _ in details) return undefined;
+    if (this.responseHeaders.size > 0) return undefined;
+    let kind = `${this.isIdSent} ${code} ${message}`;
+    for (const name in headers) kind += `\n${headers[name]}`;
+    return kind;
+  }
 }
 
 /** `request.invalid` for a frame that breaks the protocol, with the status that gRPC's documents give it. */
@@ -74,7 +104,7 @@ function grpcCodeOf(error: ApiError): Code {
 
 /** The status of an error that has none of our codes. */
 export function plainStatus({ code, rawMessage }: ConnectError, requestId: string): RpcStatus {
-  return { code, message: rawMessage, details: [], metadata: { 'x-request-id': requestId } };
+  return { code, message: rawMessage, details: [], metadata: { [ID]: requestId } };
 }
 
 /**

@@ -3,19 +3,25 @@ import { ConnectError } from '@connectrpc/connect';
 import { ApiError, deadlineExceeded, internalError, unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import type { PublicCall, PublicRpc } from '../../core/public-rpc.js';
+import { ClientGone, type HoldResponse, unsupported } from '../socket/bodies.js';
 import type { Limits } from '../socket/limits.js';
-import type { HoldResponse } from '../socket/memory.js';
-import { ClientGone, unsupported } from '../socket/read-body.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { plainStatus } from './connect-error.js';
-import { findFormat, findStreamFormat, type MessageFormat, protocolOf } from './message-format.js';
-import { type MessageRules, parseMessage, readBodyMessage } from './read-message.js';
+import {
+  findFormat,
+  findStreamFormat,
+  type MessageFormat,
+  type MessageRules,
+  parseMessage,
+  protocolOf,
+  readBodyMessage,
+} from './messages.js';
+import { createPublicOutput, type PublicOutput } from './public-output.js';
 import { otherMethod, refusalResponse, refuseFormat, statusResponse } from './refusal.js';
+import { successResponse, writeRpcResponse } from './response.js';
 import { readTimeout, startDeadline } from './rpc-deadline.js';
 import { answerEach } from './stream-request.js';
 import { createStreamResponse, type StreamResponse } from './stream-response.js';
-import { successResponse } from './success.js';
-import { writeRpcResponse } from './write-rpc.js';
 
 type PublicRpcDeps = {
   rpcs: readonly PublicRpc[];
@@ -35,7 +41,8 @@ export type PublicRpcs = {
 };
 
 type State = PublicRpcDeps & {
-  /** What ends each open stream when the server closes. */
+  output: PublicOutput;
+  /** Functions that end each open stream when the server closes. */
   open: Set<() => void>;
 };
 
@@ -46,13 +53,14 @@ const RETRY_SECONDS = 1;
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 /**
- * Bounds what anyone may call: the size of a message, how many streams are open at once, how long each is, and how many
- * messages a client sends on it. One that has to end, also because the server closes, ends with UNAVAILABLE, so that
- * clients come back, and one with too many messages with `request.too_large`.
+ * Bounds what anyone may call: the size of a message, how many streams are open at once, how long each is, how many
+ * messages a client sends on it, and the bytes that its address is sent. One that has to end, also because the server
+ * closes, ends with UNAVAILABLE, so that clients come back, and one with too many messages with `request.too_large`.
  */
 export function createPublicRpcs(deps: PublicRpcDeps): PublicRpcs {
   const byPath = new Map(deps.rpcs.map((rpc) => [rpc.path, rpc]));
-  const state = { ...deps, open: new Set<() => void>() };
+  const output = createPublicOutput(() => performance.now());
+  const state = { ...deps, output, open: new Set<() => void>() };
   deps.closing.addEventListener('abort', () => {
     for (const end of state.open) end();
   });
@@ -121,15 +129,11 @@ function callOf({ closing }: State, signal: () => AbortSignal): PublicCall {
 function refuse(state: State, record: RequestRecord, thrown: unknown): void {
   const error = asError(state, record, thrown);
   if (error === undefined || record.res.writableEnded) return;
-  const isOurs = error instanceof ApiError;
-  const { requestId } = record;
-  writeRpcResponse(
-    record,
-    isOurs ? refusalResponse(record, error) : statusResponse(record, plainStatus(error, requestId)),
-  );
+  if (error instanceof ApiError) writeRpcResponse(record, refusalResponse(record, error));
+  else writeRpcResponse(record, statusResponse(record, plainStatus(error, record.requestId)));
 }
 
-/** What a caller is told of a failure; undefined if there is nobody to tell. */
+/** The error of a failure for the caller; undefined if the caller has disconnected. */
 function asError(
   { log }: State,
   { requestId }: RequestRecord,
@@ -150,18 +154,20 @@ async function converse(
   format: MessageFormat,
 ): Promise<void> {
   const { limits, holdResponse, open, closing } = state;
-  const over = new AbortController();
+  // Only where something asks for it: making and aborting one takes 16 µs.
+  const over = rpc.kind === 'server_streaming' ? new AbortController() : undefined;
   let timer: NodeJS.Timeout | undefined;
   const onEnd = () => {
     clearTimeout(timer);
     open.delete(onClosing);
-    over.abort();
+    over?.abort();
   };
-  const response = createStreamResponse({ record, format, desc: rpc.output, holdResponse, onEnd });
+  const onSent = (bytes: number) => state.output.spend(record.peer, bytes);
+  const response = createStreamResponse({ record, format, desc: rpc.output, holdResponse, onSent, onEnd });
   const onClosing = () => {
     // A server's stream still sends its last word.
     if (rpc.kind === 'bidi_streaming') response.end(serverIsClosing());
-    else over.abort();
+    else over?.abort();
   };
   const timeout = readTimeout(record.req.headers, format.protocol === 'connect');
   if (open.size >= limits.maxOpenStreams) {
@@ -180,7 +186,7 @@ async function converse(
     await sendAll(
       stream,
       rpc,
-      callOf(state, () => over.signal),
+      callOf(state, () => (over as AbortController).signal),
     );
   else if (closing.aborted) onClosing();
   else answerAll(stream, rpc);
@@ -222,10 +228,17 @@ function answerAll(
     response,
     maxBytes: rules.bound.maxBytes,
     maxMessages: state.limits.maxStreamMessages,
-    parse: (bytes) => parseMessage(bytes, format, rules),
+    parse: (bytes) => {
+      if (state.output.isSpent(record.peer)) throw sentTooMuch();
+      return parseMessage(bytes, format, rules);
+    },
     answer: rpc.open() as (request: Message) => Message,
     fail,
   });
+}
+
+function sentTooMuch(): ApiError {
+  return unavailable('too much was sent to this address without credentials', RETRY_SECONDS);
 }
 
 function openTooLong(): ApiError {

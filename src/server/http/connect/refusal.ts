@@ -5,23 +5,22 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
 import { writeError } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { type RpcStatus, rpcStatus } from './connect-error.js';
+import { ErrorStatus, type RpcStatus } from './connect-error.js';
 import { grpcTrailers, webTrailers } from './grpc-status.js';
-import { findFormat, protocolOf } from './message-format.js';
-import { type RpcResponse, writeRpcResponse } from './write-rpc.js';
+import { findFormat, protocolOf } from './messages.js';
+import { type RpcResponse, writeRpcResponse } from './response.js';
 
 const UNARY = /^application\/(json|proto)(?=$|;)/;
 const GRPC = /^application\/grpc(-web)?(?=$|[+;])/;
-const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 /** The response that rejects a call, in the form of its protocol. Records the error in the request's record. */
 export function refusalResponse(
   record: RequestRecord,
   error: ApiError,
-  responseHeaders: ReadonlyMap<string, string> = NO_HEADERS,
+  responseHeaders?: ReadonlyMap<string, string>,
 ): RpcResponse {
   record.error = error.code;
-  return statusResponse(record, rpcStatus(error, record.requestId, responseHeaders));
+  return statusResponse(record, new ErrorStatus(error, record.requestId, responseHeaders));
 }
 
 /** The status in the form of the request's protocol. */
@@ -81,9 +80,9 @@ export function refuseUnknownRpc(record: RequestRecord): void {
   record.protocol = protocolOf(type);
   record.error = ErrorCode.ROUTE_NOT_FOUND;
   const error = new ApiError(record.error, 'no RPC has this name');
-  const status = rpcStatus(error, requestId, NO_HEADERS);
+  const status = new ErrorStatus(error, requestId);
   if (record.protocol === 'connect') {
-    // Connect's clients take this HTTP status for an unknown method, whatever the body says.
+    // Connect's clients take this HTTP status for an unknown method and ignore the body.
     writeRpcResponse(record, { ...statusResponse(record, status), status: 404 });
     return;
   }

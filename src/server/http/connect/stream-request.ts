@@ -1,11 +1,10 @@
 import type { Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../../core/errors.js';
-import { tooLarge } from '../socket/read-body.js';
+import { tooLarge } from '../socket/bodies.js';
 import type { NodeRequest, NodeResponse } from '../socket/requests.js';
 import { unreadable } from './connect-error.js';
-import { COMPRESSED_FLAG, HEAD_BYTES } from './envelope.js';
-import { unnamedCompression } from './read-message.js';
+import { COMPRESSED_FLAG, HEAD_BYTES, unnamedCompression } from './messages.js';
 import type { StreamResponse } from './stream-response.js';
 
 type Conversation = {
@@ -16,7 +15,7 @@ type Conversation = {
   maxMessages: number;
   parse: (bytes: Uint8Array) => Message;
   answer: (request: Message) => Message;
-  /** Called with what `parse`, `answer` or sending throws; ends the response. */
+  /** Called with the error of `parse`, `answer` or sending; ends the response. */
   fail: (error: unknown) => void;
 };
 
@@ -72,7 +71,7 @@ export function answerEach(conversation: Conversation): void {
   if (req.readableEnded) onEnd();
 }
 
-/** The first message of what has arrived. Undefined if it is not complete. */
+/** The first message of the received bytes. Undefined if it is not complete. */
 function takeFrame(bytes: Buffer, maxBytes: number): { message: Buffer; rest: Buffer } | undefined {
   if (bytes.length < HEAD_BYTES) return undefined;
   const length = bytes.readUInt32BE(1);

@@ -2,12 +2,11 @@ import type { ServerResponse } from 'node:http';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
 import type { ConnectError } from '@connectrpc/connect';
 import { ApiError } from '../../core/errors.js';
-import type { HoldResponse } from '../socket/memory.js';
+import type { HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { plainStatus, type RpcStatus, rpcStatus } from './connect-error.js';
-import { envelope } from './envelope.js';
+import { ErrorStatus, plainStatus, type RpcStatus } from './connect-error.js';
 import { grpcTrailers, webTrailers } from './grpc-status.js';
-import type { MessageFormat } from './message-format.js';
+import { envelope, HEAD_BYTES, type MessageFormat } from './messages.js';
 import { connectStatus } from './refusal.js';
 
 /** The response of a call that streams. */
@@ -24,18 +23,19 @@ type StreamResponseDeps = {
   format: MessageFormat;
   desc: DescMessage;
   holdResponse: HoldResponse;
+  /** Called with the bytes of each message. */
+  onSent: (bytes: number) => void;
   onEnd: () => void;
 };
 
 /** Sending so much costs as much as a request. */
 const BYTES_OF_WORK = 16 * 1024;
-const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 /** Flags of the last message on Connect, which holds the status. */
 const END_FLAG = 2;
 
 /** Makes the response of a stream in the form of its protocol; headers are sent with the first message. */
 export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
-  const { record, format, desc, holdResponse, onEnd } = deps;
+  const { record, format, desc, holdResponse, onSent, onEnd } = deps;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = record.res as ServerResponse;
   let isOver = false;
@@ -49,11 +49,12 @@ export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
     isOver: () => isOver || res.destroyed,
     send(message) {
       if (isOver || res.destroyed) return true;
-      const bytes = format.isJson ? Buffer.from(toJsonString(desc, message)) : toBinary(desc, message);
-      holdResponse(record, bytes.length);
-      record.work += bytes.length / BYTES_OF_WORK;
+      const bytes = serialise(format, desc, message);
+      holdResponse(record, bytes.length - HEAD_BYTES);
+      record.work += (bytes.length - HEAD_BYTES) / BYTES_OF_WORK;
+      onSent(bytes.length);
       begin();
-      return res.write(envelope(0, bytes));
+      return res.write(bytes);
     },
     end(error) {
       if (isOver) return;
@@ -67,14 +68,26 @@ export function createStreamResponse(deps: StreamResponseDeps): StreamResponse {
   };
 }
 
+/** Of messages that are sent again and again, as the answers of reflection are. */
+const serialised = new WeakMap<Message, Buffer>();
+
+/** The message in its envelope, in binary once for each object. */
+function serialise({ isJson }: MessageFormat, desc: DescMessage, message: Message): Buffer {
+  if (isJson) return envelope(0, Buffer.from(toJsonString(desc, message)));
+  const known = serialised.get(message);
+  if (known !== undefined) return known;
+  const bytes = envelope(0, toBinary(desc, message));
+  serialised.set(message, bytes);
+  return bytes;
+}
+
 /** The status of a failed call, recorded. The request id is in the headers already. */
 function statusOf(record: RequestRecord, error: ApiError | ConnectError): RpcStatus {
   const isOurs = error instanceof ApiError;
   if (isOurs) record.error = error.code;
   const { requestId } = record;
-  const status = isOurs ? rpcStatus(error, requestId, NO_HEADERS) : plainStatus(error, requestId);
-  const { 'x-request-id': _sent, ...metadata } = status.metadata;
-  return { ...status, metadata };
+  if (isOurs) return new ErrorStatus(error, requestId, undefined, true);
+  return { ...plainStatus(error, requestId), metadata: {} };
 }
 
 function endWith(res: ServerResponse, { protocol }: MessageFormat, status: RpcStatus | undefined): void {

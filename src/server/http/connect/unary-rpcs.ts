@@ -9,23 +9,24 @@ import { compileCount } from '../../json/count-values.js';
 import { findItemReader } from '../call/batch-items.js';
 import type { Interceptors } from '../call/interceptors.js';
 import { newCall } from '../call/new-call.js';
-import { decodePercent } from '../rest/percent.js';
+import { decodePercent } from '../request-target.js';
 import { type ServiceEntry, unaryMethods } from '../services.js';
-import type { Holder, HoldResponse } from '../socket/memory.js';
-import { ClientGone, type HoldBytes } from '../socket/read-body.js';
+import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { asApiError } from './connect-error.js';
-import { findFormat, findQueryFormat, type MessageFormat, protocolOf } from './message-format.js';
 import {
+  findFormat,
+  findQueryFormat,
+  type MessageFormat,
   type MessageRules,
+  protocolOf,
   type ReceivedMessage,
   readBodyMessage,
   readQueryMessage,
-} from './read-message.js';
+} from './messages.js';
 import { otherMethod, refusalResponse, refuseFormat } from './refusal.js';
+import { successResponse, writeRpcResponse } from './response.js';
 import { startDeadline } from './rpc-deadline.js';
-import { successResponse } from './success.js';
-import { writeRpcResponse } from './write-rpc.js';
 
 type UnaryRpcDeps = {
   services: readonly ServiceEntry[];

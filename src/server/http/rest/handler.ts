@@ -4,16 +4,16 @@ import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError, internalError } from '../../core/errors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
-import type { Holder, HoldResponse } from '../socket/memory.js';
-import { ClientGone, type HoldBytes } from '../socket/read-body.js';
+import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { readBody } from './body.js';
+import { createSendQueue } from '../socket/scheduling.js';
+import { readBody } from './request.js';
 import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Router } from './router.js';
-import { createSendQueue, type RestResponse, writeResponse } from './write-response.js';
+import { type RestResponse, writeResponse } from './write-response.js';
 
-/** What the REST handler depends on. */
+/** Dependencies of the REST handler. */
 export type RestOptions = {
   services: readonly ServiceEntry[];
   /** Throws if the call is rejected by credentials, scope or rate. The body is not read before. */
@@ -151,7 +151,7 @@ function noRoute(router: Router<Route>, path: string): ApiError {
 function respondWithError(options: RestOptions, exchange: Exchange, error: unknown): void {
   const { req, res, requestId, call } = exchange;
   if (error instanceof ClientGone) return;
-  // The caller has disconnected: the failure is no error, and there is nobody to respond to.
+  // The caller has disconnected: the failure is no error, and a response has no receiver.
   if (!(error instanceof ApiError) && call?.signal().aborted) return;
   if (!(error instanceof ApiError)) options.onInternalError(error, requestId);
   if (res.writableEnded) return;

@@ -1,9 +1,9 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
 import type { HttpRule } from '../../../../gen/google/api/http_pb.js';
-import { decodePercent } from './percent.js';
+import { decodePercent } from '../request-target.js';
 
-/** One way to reach an RPC by HTTP: what its `google.api.http` option says, checked for form. */
+/** One HTTP binding of an RPC: its `google.api.http` option, checked for form. */
 export type HttpBinding = {
   /** GET, POST, …; `*` for any. */
   httpMethod: string;
@@ -60,11 +60,11 @@ export type Template = {
   source: string;
   segments: readonly Segment[];
   variables: readonly Variable[];
-  /** What follows the colon at the end, decoded. */
+  /** The verb after the last colon, decoded. */
   verb: string | undefined;
 };
 
-/** Where in the template the parser stands, and what it has found. */
+/** The parser's position in the template, and its findings. */
 type Parser = { source: string; at: number; segments: Segment[]; variables: Variable[] };
 
 // RFC 3986 pchar without the characters that the grammar itself uses.

@@ -1,9 +1,9 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
-import type { Fields } from '../../json/field.js';
 import { findRules } from '../../json/field-rules.js';
+import type { Fields } from '../../json/message-codec.js';
 import { type Reading, report, reportAt } from '../../json/problems.js';
+import { decodePercent } from '../request-target.js';
 import { findFieldPath, findTextSetter, type TextSetter } from './field-path.js';
-import { decodePercent } from './percent.js';
 
 /** Sets fields of a message from a URL's query, without its `?`. */
 type QueryReader = (query: string, message: Fields, reading: Reading) => void;
@@ -53,7 +53,7 @@ function decodeForm(text: string): string | undefined {
   return decodePercent(text.includes('+') ? text.replaceAll('+', ' ') : text);
 }
 
-/** The parameter of this name, or what is wrong with the name. */
+/** The parameter of this name, or the problem of the name. */
 function resolve(desc: DescMessage, name: string, bound: readonly string[]): Parameter | string {
   const names = name.split('.');
   const fields = names.length > MAX_DEPTH ? undefined : findFieldPath(desc, names);

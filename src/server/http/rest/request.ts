@@ -1,11 +1,20 @@
 import { create, type DescField, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { type HttpBody, HttpBodySchema } from '../../../../gen/google/api/httpbody_pb.js';
 import { compileFieldReader, compileMessageReader } from '../../json/codec.js';
-import { asFields, type Fields, fieldSetter } from '../../json/field.js';
+import { asFields, type Fields, fieldSetter } from '../../json/message-codec.js';
 import { invalidRequest, type Reading, startReading } from '../../json/problems.js';
 import { readJson } from '../../json/strict-json.js';
+import {
+  bodyLength,
+  type HoldBytes,
+  readStream,
+  takeReceived,
+  tooLarge,
+  unsupported,
+} from '../socket/bodies.js';
+import type { NodeRequest } from '../socket/requests.js';
+import { type BodyJson, compilePathReader } from './field-path.js';
 import type { HttpBinding } from './http-rule.js';
-import { type BodyJson, compilePathReader } from './path-reader.js';
 import { compileQueryReader } from './query.js';
 
 /** The parts of an HTTP request that make its message. */
@@ -20,8 +29,8 @@ type RequestParts = {
   maxValues: number;
 };
 
-/** What a body may be: JSON, bytes of any type, or absent. */
-export type BodyKind = 'json' | 'raw' | 'none';
+/** Kinds of bodies: JSON, bytes of any type, or none. */
+type BodyKind = 'json' | 'raw' | 'none';
 
 /** Reads the requests of one binding as messages. */
 export type RequestReader = {
@@ -35,15 +44,15 @@ export function compileRequest(desc: DescMessage, { template, body }: HttpBindin
   const readPath = compilePathReader(desc, template);
   const names = template.variables.map(({ fieldPath }) => fieldPath.join('.'));
   if (names.includes(body)) throw new Error(`${body} is bound by the path and by the body`);
-  const { kind, read: readBody } = compileBody(desc, body);
+  const { kind, read: readMessage } = compileBody(desc, body);
   const readQuery = compileQueryReader(desc, body === '' ? names : [...names, body]);
   return {
     bodyKind: kind,
     read: (parts) => {
       const reading = startReading();
-      const { message, json } = readBody(parts, reading);
+      const { message, json } = readMessage(parts, reading);
       if (message === undefined) throw invalidRequest(reading.problems);
-      readPath(parts.segments, message, reading, json);
+      if (names.length > 0) readPath(parts.segments, message, reading, json);
       if (parts.query !== '') readQuery(parts.query, message, reading);
       if (reading.problems.length > 0) throw invalidRequest(reading.problems);
       return message as unknown as Message;
@@ -118,4 +127,56 @@ export function isHttpBody(desc: DescMessage): boolean {
 
 function newMessage(desc: DescMessage): Fields {
   return asFields(create(desc));
+}
+
+const NO_BODY = new Uint8Array();
+
+/**
+ * Reads a request's body. Rejects with `request.too_large` and `request.unsupported_media_type` before it reads anything
+ * if the headers suffice, `request.invalid` for a body that the route does not take, ClientGone.
+ */
+export async function readBody(
+  req: NodeRequest,
+  kind: BodyKind,
+  maxBytes: number,
+  hold: HoldBytes,
+): Promise<Uint8Array> {
+  const length = bodyLength(req);
+  if (length === 0) return NO_BODY;
+  if (kind === 'none') return refuseBody(req, length, hold);
+  if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
+  checkMediaType(req, kind);
+  const tooMuch = () => tooLarge(maxBytes);
+  return takeReceived(req, maxBytes, tooMuch, hold) ?? readStream(req, maxBytes, tooMuch, hold);
+}
+
+async function refuseBody(
+  req: NodeRequest,
+  length: number | undefined,
+  hold: HoldBytes,
+): Promise<Uint8Array> {
+  const problem = () => invalidRequest([{ path: '', message: 'must not have a body' }]);
+  if (length !== undefined) throw problem();
+  return readStream(req, 0, problem, hold);
+}
+
+function checkMediaType({ headers }: NodeRequest, kind: BodyKind): void {
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw unsupported('the body must not be compressed', { 'accept-encoding': 'identity' });
+  }
+  if (kind === 'json' && !isJsonType(headers['content-type'] ?? '')) {
+    throw unsupported('the body must be application/json in UTF-8', { accept: 'application/json' });
+  }
+}
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+const CHARSET = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]*)"?/i;
+
+/** Whether a `Content-Type` is JSON in UTF-8; parameters other than the charset do not matter. */
+function isJsonType(contentType: string): boolean {
+  if (contentType === 'application/json') return true;
+  if (!JSON_TYPE.test(contentType)) return false;
+  const charset = CHARSET.exec(contentType)?.[1];
+  return charset === undefined || /^utf-?8$/i.test(charset);
 }

@@ -8,7 +8,7 @@ import type { ApiError } from '../../core/errors.js';
 import { etagOf, isNoneMatch } from '../../core/etag.js';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
 import { compileFieldWriter, compileWriter } from '../../json/codec.js';
-import { asFields, findFieldValue } from '../../json/field.js';
+import { asFields, findFieldValue } from '../../json/message-codec.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { isHttpBody } from './request.js';
 import { errorEnvelope, type RestResponse } from './write-response.js';

@@ -1,5 +1,5 @@
+import { decodePercent } from '../request-target.js';
 import { patternOf, type Template } from './http-rule.js';
-import { decodePercent } from './percent.js';
 
 /** The target of a path, and the path's segments as sent, without the verb. */
 type Match<T> = { target: T; segments: readonly string[] };
@@ -10,7 +10,7 @@ export type Router<T> = {
   add: (method: string, template: Template, target: T) => void;
   /**
    * The target for a path without its query. A literal segment beats `*` beats `**`, from left to right; a verb beats
-   * a colon in the last segment; GET serves HEAD, and a target for the method `*` serves what is left.
+   * a colon in the last segment; GET serves HEAD, and a target for the method `*` serves all other methods.
    */
   find: (method: string, path: string) => Match<T> | undefined;
   /** The methods that the path has, as the `Allow` header names them; empty when no template matches it. */
@@ -99,7 +99,7 @@ function literalChild<T>(node: Node<T>, text: string): Node<T> {
 }
 
 /**
- * The ways to read a path: with what follows the last colon as a verb, if some template has that verb, then without.
+ * The readings of a path: with the text after the last colon as a verb, if a template has that verb, then without.
  * Only a colon that is sent as such can set off a verb.
  */
 function readings(path: string, verbs: ReadonlySet<string>): Path[] {

@@ -25,8 +25,6 @@ export type Limits = {
   maxPipelined: number;
   /** Concurrent streams of one HTTP/2 connection. */
   maxStreams: number;
-  /** Memory of one HTTP/2 connection, in MiB. */
-  maxSessionMib: number;
   /** From a connection's first byte, or a request's, to the end of its headers. */
   headersTimeoutMs: number;
   /** From a request's first byte to the end of its body. */
@@ -67,7 +65,6 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   trustedProxies: ['127.0.0.0/8', '::1'],
   maxPipelined: 4,
   maxStreams: 256,
-  maxSessionMib: 16,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   responseTimeoutMs: 60_000,

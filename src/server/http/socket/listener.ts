@@ -1,25 +1,19 @@
 import {
   createServer as createHttp1,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
   type ServerResponse,
 } from 'node:http';
-import {
-  createServer as createHttp2,
-  type Http2Server,
-  type Http2ServerRequest,
-  type Http2ServerResponse,
-  type ServerHttp2Session,
-} from 'node:http2';
 import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { readTlsPair, type TlsFiles } from '../../../config/tls-files.js';
-import { detectProtocol } from './detect-protocol.js';
+import { Http2Connection } from '../h2/connection.js';
+import type { Session } from '../h2/exchange.js';
 import type { Limits } from './limits.js';
-import { boundPipelining, countUnanswered } from './pipelining.js';
 import type { NodeRequest, NodeResponse } from './requests.js';
-import { exchangeOf } from './stream-exchange.js';
+import { boundPipelining, countUnanswered } from './scheduling.js';
 
 /** One port for HTTP/1.1 and HTTP/2. */
 export type Listener = {
@@ -30,7 +24,7 @@ export type Listener = {
   /** Connections of HTTP/1.1, and those whose protocol is not detected yet. */
   sockets: ReadonlySet<Socket>;
   /** HTTP/2 connections. */
-  sessions: ReadonlySet<ServerHttp2Session>;
+  sessions: ReadonlySet<Http2Connection>;
   /** Reads certificate and key again, for new connections; throws when they cannot be used and keeps the old. */
   reloadTls: () => void;
 };
@@ -40,9 +34,9 @@ type ListenerOptions = {
   tls: TlsFiles | undefined;
   /** Called first for every connection; may close it. */
   onConnection: (socket: Socket) => void;
+  /** Called for each request of HTTP/2 before it begins. Returns why it and those after it on the connection must not. */
+  refusalOf?: (session: Session, headers: IncomingHttpHeaders) => string | undefined;
   onRequest: (req: NodeRequest, res: NodeResponse) => void;
-  /** Whether the request of a stream, by its path, gets a lean request and response; Node's own by default. */
-  isLean?: (path: string) => boolean;
   /** Called for malformed HTTP/1.1; responds, or destroys the socket. */
   onClientError: (error: Error & { code?: string }, socket: Socket) => void;
 };
@@ -61,18 +55,12 @@ export function createListener(options: ListenerOptions): Listener {
     options.onRequest(req, res);
   };
   const server = tls === undefined ? createHttp1(http1Options(limits)) : createSecure(limits, tls);
-  const http2 = createSessions(limits);
   const connections = new Set<Socket>();
   const sockets = new Set<Socket>();
-  const sessions = new Set<ServerHttp2Session>();
+  const sessions = new Set<Http2Connection>();
   server.maxConnections = limits.maxConnections;
   takeRequests(server, onRequest);
   server.on('clientError', (error, socket) => onClientError(error, socket as Socket));
-  takeStreams(http2, options);
-  http2.on('session', (session) => {
-    remember(sessions, session);
-    session.setTimeout(limits.sessionIdleMs, () => session.close());
-  });
   takeConnections(server, tls === undefined ? 'connection' : 'secureConnection', (socket, serveHttp1) => {
     remember(sockets, socket);
     const serve = (protocol: 'http1' | 'h2') => {
@@ -82,9 +70,11 @@ export function createListener(options: ListenerOptions): Listener {
         return;
       }
       sockets.delete(socket);
-      // HTTP/1.1 needs sockets that outlive the client's end; an HTTP/2 session would never learn of it.
+      // HTTP/1.1 needs sockets that outlive the client's end; HTTP/2 has nothing to send then.
       socket.allowHalfOpen = false;
-      http2.emit('connection', socket);
+      const session = new Http2Connection(socket, options);
+      sessions.add(session);
+      socket.once('close', () => sessions.delete(session));
     };
     if ((socket as Partial<TLSSocket>).alpnProtocol === 'h2') serve('h2');
     else detectProtocol(socket, limits.headersTimeoutMs, serve);
@@ -116,36 +106,9 @@ function takeRequests(server: Server, onRequest: ListenerOptions['onRequest']): 
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => onRequest(req, res));
 }
 
-function takeStreams(http2: Http2Server, { onRequest, isLean = () => false }: ListenerOptions): void {
-  const begin = (req: Http2ServerRequest, res: Http2ServerResponse) => {
-    skipUnread(req);
-    onRequest(req, res);
-  };
-  const beginLater = (req: Http2ServerRequest, res: Http2ServerResponse) => {
-    continueWhenRead(req, () => res.headersSent || res.writeContinue());
-    begin(req, res);
-  };
-  http2.on('request', begin);
-  http2.on('checkContinue', beginLater);
-  const own = http2.listeners('stream') as ((...args: unknown[]) => void)[];
-  http2.removeAllListeners('stream');
-  http2.on('stream', (stream, headers, flags, rawHeaders?: string[]) => {
-    // A stream that is reset before anything else listens would end the process by its error. Its end is noticed anyway.
-    stream.on('error', () => {});
-    // Node says so a little later: the stream, or its whole connection, may be over already.
-    if (stream.session === undefined) return;
-    if (headers[':method'] === 'CONNECT' || headers.expect !== undefined || !isLean(headers[':path'] ?? '')) {
-      for (const listener of own) listener.call(http2, stream, headers, flags, rawHeaders);
-      return;
-    }
-    const { req, res } = exchangeOf(stream, headers, rawHeaders ?? []);
-    begin(req, res);
-  });
-}
-
-function remember<T extends Socket | ServerHttp2Session>(set: Set<T>, one: T): void {
-  set.add(one);
-  one.once('close', () => set.delete(one));
+function remember(set: Set<Socket>, socket: Socket): void {
+  set.add(socket);
+  socket.once('close', () => set.delete(socket));
 }
 
 /** Replaces the server's own connection listener by `take`, which may call it. */
@@ -190,37 +153,52 @@ function secureContext(tls: TlsFiles) {
   return { ...readTlsPair(tls, Date.now()), minVersion: 'TLSv1.2' as const };
 }
 
-function createSessions(limits: Limits): Http2Server {
-  return createHttp2({
-    maxSessionMemory: limits.maxSessionMib,
-    settings: {
-      maxConcurrentStreams: limits.maxStreams,
-      maxHeaderListSize: limits.maxHeaderBytes,
-      enablePush: false,
-    },
-  });
-}
-
-/** What an answer has left unread of a body is skipped: a client that is held up sending it would keep the stream open. */
-function skipUnread({ stream }: Http2ServerRequest): void {
-  if (stream.endAfterHeaders) return;
-  stream.once('finish', () => {
-    if (stream.readableEnded) return;
-    stream.removeAllListeners('data');
-    stream.resume();
-  });
-}
-
 /**
  * Calls `proceed` when somebody begins to read the body: a client that asked (`Expect: 100-continue`, RFC 9110, section
  * 10.1.1) is told to send it only once its request was admitted. One that was refused may send it or not, so that what
  * follows on an HTTP/1.1 connection could be either: the connection is closed.
  */
-function continueWhenRead(req: NodeRequest, proceed: () => void): void {
+function continueWhenRead(req: IncomingMessage, proceed: () => void): void {
   const onListener = (event: string | symbol) => {
     if (event !== 'data' && event !== 'readable') return;
     req.off('newListener', onListener);
     proceed();
   };
   req.on('newListener', onListener);
+}
+
+/** How the HTTP/2 connection preface begins; no HTTP/1.1 method does. */
+const PREFACE = Buffer.from('PRI ');
+
+/**
+ * Looks at the first bytes of a connection, puts them back, and says what it speaks. A connection that has not sent
+ * them in time is closed, as nothing is served yet.
+ */
+function detectProtocol(socket: Socket, timeoutMs: number, serve: (protocol: 'http1' | 'h2') => void): void {
+  let seen: Buffer = Buffer.alloc(0);
+  const timer = setTimeout(() => socket.destroy(), timeoutMs);
+  const onData = (chunk: Buffer) => {
+    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+    const head = seen.subarray(0, PREFACE.length);
+    const maybeH2 = PREFACE.subarray(0, head.length).equals(head);
+    if (maybeH2 && head.length < PREFACE.length) return;
+    release();
+    socket.pause();
+    socket.unshift(seen);
+    serve(maybeH2 ? 'h2' : 'http1');
+    socket.resume();
+  };
+  const onEnd = () => socket.destroy();
+  const onError = () => socket.destroy();
+  const release = () => {
+    clearTimeout(timer);
+    socket.off('data', onData);
+    socket.off('end', onEnd);
+    socket.off('error', onError);
+    socket.off('close', release);
+  };
+  socket.on('data', onData);
+  socket.once('end', onEnd);
+  socket.once('error', onError);
+  socket.once('close', release);
 }

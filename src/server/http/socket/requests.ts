@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { monotonicFactory } from 'ulid';
 import type { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import type { Call } from '../../core/call.js';
+import type { Logger } from '../../core/logger.js';
 import { createRandomSource } from '../../core/random.js';
+import type { Http2Request, Http2Response } from '../h2/exchange.js';
 import { methodRules } from '../services.js';
 
-export type NodeRequest = IncomingMessage | Http2ServerRequest;
-export type NodeResponse = ServerResponse | Http2ServerResponse;
+export type NodeRequest = IncomingMessage | Http2Request;
+export type NodeResponse = ServerResponse | Http2Response;
 
 /** A request's protocol; `other` is a public page or unknown. */
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web' | 'other';
@@ -59,8 +60,8 @@ type RequestsDeps = {
   /** Milliseconds of a clock that never steps. */
   monotonicMs: () => number;
   observe: (observation: Observation) => void;
-  /** Called for every call when its request has ended. */
-  onEnd: (call: Call) => void;
+  /** Called for every request that has ended. */
+  onEnd: (record: RequestRecord) => void;
 };
 
 /** The open requests. */
@@ -88,7 +89,7 @@ export function createRequests({ newRequestId, monotonicMs, observe, onEnd }: Re
       open[record.place] = last;
       last.place = record.place;
     }
-    if (record.call !== undefined) onEnd(record.call);
+    onEnd(record);
     observe(observation(record, monotonicMs()));
     if (open.length > 0) return;
     for (const resolve of waiting) resolve();
@@ -143,7 +144,7 @@ export function whenClosed(res: NodeResponse & { [WORK]?: (() => void)[] }, work
 }
 
 /** Responses to pipelined requests that are queued behind others, by connection. */
-const queuedResponses = new WeakMap<NodeRequest['socket'], Set<NodeResponse>>();
+const queuedResponses = new WeakMap<NodeRequest['socket'], Set<ServerResponse>>();
 
 /** Node does not close the response to a pipelined request that is still queued when the connection ends. */
 function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
@@ -154,8 +155,8 @@ function closeWithSocket(req: NodeRequest, res: NodeResponse): void {
 }
 
 /** Adds one listener for all pipelined requests of a connection. */
-function watchSocket(socket: NodeRequest['socket']): Set<NodeResponse> {
-  const waiting = new Set<NodeResponse>();
+function watchSocket(socket: NodeRequest['socket']): Set<ServerResponse> {
+  const waiting = new Set<ServerResponse>();
   queuedResponses.set(socket, waiting);
   socket.once('close', () => {
     for (const res of waiting) {
@@ -206,4 +207,29 @@ function statusOf({ protocol, res, error, call }: RequestRecord): number {
 export function createRequestIds(nowMs: () => number): () => string {
   const next = monotonicFactory(createRandomSource().fraction);
   return () => `req_${next(nowMs())}`;
+}
+
+/** Writes the line of each finished request: caller, method, outcome, duration; no header, body, query or token. */
+export function createRequestLog(log: Logger): (observation: Observation) => void {
+  // No redaction: it costs more than the line itself, and the members are known.
+  const lines = log.child({}, { redact: [] });
+  return (observation) => {
+    if (lines.isLevelEnabled('info')) lines.info(describe(observation), 'request');
+  };
+}
+
+function describe(observation: Observation): Record<string, string | number | undefined> {
+  return {
+    request_id: observation.requestId,
+    surface: observation.protocol,
+    method: observation.method,
+    path: observation.path,
+    rpc: observation.rpc,
+    status: observation.status,
+    error: observation.error,
+    duration_ms: Math.round(observation.durationMs * 100) / 100,
+    api_key_id: observation.apiKeyId,
+    session_id: observation.sessionId,
+    project_id: observation.projectId,
+  };
 }

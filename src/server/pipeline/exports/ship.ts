@@ -33,7 +33,7 @@ const OWN_RETRY_MS = 30_000;
 const MAX_ERROR_LENGTH = 500;
 const INTERNAL_ERROR = 'the service could not make the object; it retries';
 
-/** Ships what is due of one export for a limited time, one object after the other. */
+/** Ships the due objects of one export for a limited time, one after the other. */
 export async function ship(
   pipeline: Pick<Pipeline, 'exports' | 'send'>,
   exportId: string,

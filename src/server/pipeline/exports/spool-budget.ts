@@ -48,7 +48,7 @@ export function createSpoolBudget(maxBytes: number): SpoolBudget {
     for (const account of accounts) {
       const { waiting } = account;
       if (waiting === undefined || !hasShare(account, waiting.bytes)) continue;
-      // What is younger waits behind it, or a large object never got room.
+      // Younger objects wait behind it, or a large one never got room.
       if (waiting.bytes > left) break;
       left -= waiting.bytes;
       account.held += waiting.bytes;

@@ -1,13 +1,17 @@
 import { createHash, hash as hashOnce } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import type { ExportObject, GrowingObject } from '../../export/destination.js';
+import { type ObjectHash, openObjectHash } from './object-hash.js';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 import { createSink } from './spool-sink.js';
 
 /** Chunks that gzip makes: fewer, larger ones take less CPU. */
 const CHUNK_BYTES = 256 * 1024;
+/** What the thread that hashes is given at once: with a quarter of it, its garbage takes 5 MiB more. */
+const HASHED_BYTES = 1024 * 1024;
 /** Level 1 compresses proofs, which repeat each other, to a fifth at a third of the CPU of level 6. */
 const GZIP_LEVEL = 1;
 
@@ -23,18 +27,21 @@ type SpoolOptions = {
 /** An object, and how its text is made; a chunk of it holds until the next is asked for. */
 type Made = Pick<ExportObject, 'name' | 'contentType' | 'revision'> & {
   render: () => AsyncIterable<Uint8Array>;
+  /** Returns whether the text has certainly more than so many bytes: if that is known before it is made. */
+  isLonger?: (bytes: number) => Promise<boolean>;
 };
 
 /**
  * Makes an object as its user asks for it. What is wanted whole is in a file without a name, so that its length and
- * SHA-256 are known before it is sent, and it can be sent again; short text stays in memory. Memory does not grow with the
+ * SHA-256 are known before it is sent, and it can be sent again; short text stays in memory. Text that is known to be too
+ * long to be wanted whole is not written to a file first, which would keep the destination waiting. Memory does not grow with the
  * text. Waits for room in the budget, which may take several attempts, each of which calls `render` and `use`.
  *
  * @param use is called with the object, which ends with it
  * @returns what `use` does
  */
 export async function spool<T>(
-  { render, ...described }: Made,
+  { render, isLonger = async () => false, ...described }: Made,
   { budget, projectId, signal, ...options }: SpoolOptions,
   use: (object: GrowingObject) => Promise<T>,
 ): Promise<T> {
@@ -49,7 +56,7 @@ export async function spool<T>(
     try {
       return await use({
         ...described,
-        upTo,
+        upTo: async (bytes) => (options.isGzip || !(await isLonger(bytes)) ? upTo(bytes) : undefined),
         next: (buffer) => {
           isTaken = true;
           return opened.next(buffer);
@@ -83,49 +90,89 @@ function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, s
   const either = AbortSignal.any([signal, closing.signal]);
   const source = createSource(isGzip ? compress(text, either) : text, either);
   const sink = createSink(folder, account, either);
-  let given = 0;
-  let rest: Uint8Array = new Uint8Array();
+  const spooledHash = createHash('sha256');
+  const growing = createGrowing(source, sink);
+  let spooled: Spooled | undefined;
   const upTo = async (bytes: number): Promise<Spooled | undefined> => {
-    while (source.made().bytes <= bytes) {
+    while (spooled === undefined && sink.bytes() <= bytes) {
       const chunk = await source.pull();
-      if (chunk === undefined) return { ...source.made(), ...sink.finish() };
+      if (chunk === undefined) {
+        spooled = { bytes: sink.bytes(), sha256: spooledHash.digest(), ...sink.finish() };
+        break;
+      }
+      spooledHash.update(chunk);
       await sink.add(chunk);
     }
-    return undefined;
-  };
-  /** Bytes that were spooled come first, and are read from there once. */
-  const next = async (buffer: Uint8Array): Promise<number> => {
-    let filled = Math.min(buffer.length, sink.bytes() - given);
-    if (filled > 0) await sink.fill(buffer.subarray(0, filled), given);
-    given += filled;
-    if (given === sink.bytes()) await sink.dispose();
-    while (filled < buffer.length) {
-      if (rest.length === 0) {
-        const chunk = await source.pull();
-        if (chunk === undefined) break;
-        rest = chunk;
-      }
-      const piece = rest.subarray(0, buffer.length - filled);
-      buffer.set(piece, filled);
-      rest = rest.subarray(piece.length);
-      filled += piece.length;
-    }
-    return filled;
+    return spooled;
   };
   const close = async () => {
     closing.abort(new Error('the object is not wanted any more'));
     await source.end();
     await sink.dispose();
+    await growing.close();
   };
-  return { upTo, next, made: source.made, close };
+  return { upTo, next: growing.next, made: () => spooled ?? growing.made(), close };
 }
 
-/** The chunks of a text, and the length and SHA-256 of those that were pulled. */
+type Source = ReturnType<typeof createSource>;
+type Sink = ReturnType<typeof createSink>;
+
+/** Gives the bytes of an object one part after the other: first, once, those that were spooled. A thread hashes them. */
+function createGrowing(source: Source, sink: Sink) {
+  let hash: ObjectHash | undefined;
+  let bytes = 0;
+  let sha256: Uint8Array | undefined;
+  let rest: Uint8Array = new Uint8Array();
+  let isSpooled = true;
+  /** Fills the beginning of a buffer. @returns how many bytes: none at the end */
+  const fill = async (buffer: Uint8Array): Promise<number> => {
+    const spooled = Math.min(buffer.length, sink.bytes() - bytes, CHUNK_BYTES);
+    if (spooled > 0) {
+      await sink.fill(buffer.subarray(0, spooled), bytes);
+      return spooled;
+    }
+    if (isSpooled) await sink.dispose();
+    isSpooled = false;
+    while (rest.length === 0) {
+      const chunk = await source.pull();
+      if (chunk === undefined) return 0;
+      rest = chunk;
+    }
+    const piece = rest.subarray(0, buffer.length);
+    buffer.set(piece);
+    rest = rest.subarray(piece.length);
+    return piece.length;
+  };
+  const next = async (buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }> => {
+    hash ??= openObjectHash();
+    let filled = 0;
+    let hashed = 0;
+    for (let added = 1; added > 0 && filled < buffer.length; bytes += added) {
+      added = await fill(buffer.subarray(filled));
+      filled += added;
+      const isEnd = added === 0 || filled === buffer.length;
+      if (filled - hashed < HASHED_BYTES && !isEnd) continue;
+      if (filled > hashed) hash.add(buffer.subarray(hashed, filled));
+      hashed = filled;
+      // Parts in flight are sent meanwhile.
+      await setImmediate();
+    }
+    if (filled < buffer.length) sha256 ??= await hash.object();
+    return { bytes: filled, sha256: await hash.part() };
+  };
+  return {
+    next,
+    made: () => {
+      if (sha256 === undefined) throw new Error('the object is still being made');
+      return { bytes, sha256 };
+    },
+    close: async () => hash?.close(),
+  };
+}
+
+/** The chunks of a text. */
 function createSource(text: AsyncIterable<Uint8Array>, signal: AbortSignal) {
   const chunks = text[Symbol.asyncIterator]();
-  const sha256 = createHash('sha256');
-  let bytes = 0;
-  let digest: Uint8Array = new Uint8Array();
   let isEnded = false;
   return {
     /** The next chunk, which holds until the next call; undefined at the end. */
@@ -134,16 +181,10 @@ function createSource(text: AsyncIterable<Uint8Array>, signal: AbortSignal) {
       if (isEnded) return undefined;
       const { done, value } = await chunks.next();
       signal.throwIfAborted();
-      if (done) {
-        isEnded = true;
-        digest = sha256.digest();
-        return undefined;
-      }
-      sha256.update(value);
-      bytes += value.length;
-      return value;
+      if (!done) return value;
+      isEnded = true;
+      return undefined;
     },
-    made: () => ({ bytes, sha256: digest }),
     end: async () => {
       await chunks.return?.().catch(() => {});
     },

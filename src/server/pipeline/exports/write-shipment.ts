@@ -29,6 +29,7 @@ export async function writeShipment(
   };
   const made = {
     render,
+    isLonger: (bytes: number) => exports.areLinesLonger(leased, work, bytes),
     name: objectName(leased, work),
     contentType: isGzip ? 'application/gzip' : 'application/jsonl',
     revision: work.revision,

@@ -34,7 +34,7 @@ export function reviseJob(): Job {
   return create(JobSchema, { stage: { case: 'revise', value: {} } });
 }
 
-/** The job to ship what is due of an export. */
+/** The job that ships the due objects of an export. */
 export function shipJob({ id: exportId, projectId }: { id: string; projectId: string }): Job {
   return create(JobSchema, { stage: { case: 'ship', value: { exportId, projectId } } });
 }

@@ -1,7 +1,7 @@
 /**
  * A C2SP witness (tlog-witness) as the checkpoint register. A log's entry is the newest checkpoint that the witness has
  * cosigned; adding a checkpoint is the compare-and-swap, since the witness takes one only with a proof that it continues
- * that one. Whatever the witness answers counts only with a cosignature by its configured keys, except that it has
+ * that one. An answer of the witness counts only with a cosignature by its configured keys, except that it has
  * nothing of a log.
  */
 import { fromUtf8, utf8 } from '../../../proof/bytes/encoding.js';

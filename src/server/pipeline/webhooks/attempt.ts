@@ -16,7 +16,7 @@ const FAILING_REASON = 'every attempt of five days has failed';
 /** An error may quote the receiver, such as all names in its certificate. */
 const MAX_ERROR_LENGTH = 500;
 const MAX_ROWS = 500;
-/** Attempts are batched for this long: nobody waits for a record, and a statement costs as much as sending ten events. */
+/** Attempts are batched for this long: no caller waits for a record, and a statement costs as much as sending ten events. */
 const GATHER_MS = 10;
 
 /** An attempt: its subscription's lease, where and when it was sent, and a random number in [0, 1). */
@@ -55,17 +55,14 @@ function storable(text: string): string {
   return Buffer.from(text.replaceAll('\0', '\ufffd'), 'utf8').toString('utf8');
 }
 
-/** The dependencies of storing attempts. */
-type AttemptDeps = { pool: Pool; newAuditId: () => string };
+/** The dependencies of storing attempts. `observe` gets the counts of each statement. */
+type AttemptDeps = { pool: Pool; newAuditId: () => string; observe: (counts: AttemptCounts) => void };
 
 /** Attempts by outcome, and the subscriptions disabled as a result. */
 export type AttemptCounts = { delivered: number; failed: number; disabled: number };
 
 /** Stores attempts, then disables subscriptions that answered 410 or have failed for five days. */
-export async function storeAttempts(
-  deps: AttemptDeps,
-  attempts: readonly RecordedAttempt[],
-): Promise<AttemptCounts> {
+async function storeAttempts(deps: AttemptDeps, attempts: readonly RecordedAttempt[]): Promise<void> {
   const failing = await recordAttempts(deps.pool, attempts);
   const given = new Map<string, Disabling>();
   for (const { id, lease, failingMs } of failing)
@@ -75,7 +72,7 @@ export async function storeAttempts(
   let disabled = 0;
   for (const [id, disabling] of given) if (await disable(deps, id, disabling)) disabled++;
   const delivered = attempts.filter(({ status }) => status === DeliveryStatus.DELIVERED).length;
-  return { delivered, failed: attempts.length - delivered, disabled };
+  deps.observe({ delivered, failed: attempts.length - delivered, disabled });
 }
 
 type Disabling = { lease: number; reason: string };
@@ -110,9 +107,7 @@ export type AttemptRecorder = (attempt: RecordedAttempt) => Promise<void>;
  * Batches the attempts of a few milliseconds, or of a statement in flight, into one statement. Retries for some seconds
  * while the database is unavailable, since the receiver already got the events.
  */
-export function createAttemptRecorder(
-  store: (attempts: readonly RecordedAttempt[]) => Promise<void>,
-): AttemptRecorder {
+export function createAttemptRecorder(deps: AttemptDeps): AttemptRecorder {
   type Waiting = { attempt: RecordedAttempt; resolve: () => void; reject: (error: unknown) => void };
   const queue: Waiting[] = [];
   let isBusy = false;
@@ -122,8 +117,9 @@ export function createAttemptRecorder(
     while (queue.length > 0) {
       if (queue.length < MAX_ROWS) await delay(GATHER_MS);
       const taken = queue.splice(0, MAX_ROWS);
+      const attempts = taken.map(({ attempt }) => attempt);
       try {
-        await retryWhileUnavailable(() => store(taken.map(({ attempt }) => attempt)));
+        await retryWhileUnavailable(() => storeAttempts(deps, attempts));
         for (const { resolve } of taken) resolve();
       } catch (error) {
         for (const { reject } of taken) reject(error);

@@ -14,7 +14,7 @@ import {
   WitnessedEventDataSchema,
 } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { http } from '../../../../gen/google/api/annotations_pb.js';
-import { enumName } from '../../../protocol/enum-names.js';
+import { enumNamesByNumber } from '../../../protocol/enum-names.js';
 import { compileWriter } from '../../json/codec.js';
 import type { EventSource } from '../../store/webhooks/webhook-deliveries.js';
 
@@ -24,6 +24,8 @@ const TYPE_OF_TRANSITION: ReadonlyMap<number, EventType> = new Map([
   [BatchStatus.PARTIAL, EventType.ATTESTATION_PARTIAL],
   [BatchStatus.FAILED, EventType.ATTESTATION_FAILED],
 ]);
+
+const TYPE_NAMES = enumNamesByNumber(EventTypeSchema);
 
 const writeEvent = compileWriter(EventSchema);
 const writeWitnessed = compileWriter(WitnessedEventDataSchema);
@@ -103,7 +105,7 @@ const ULID_TIME_LENGTH = 10;
  * bits of SHA-256 over the type, that id and, of an export, the event's data.
  */
 function eventId(subjectId: string, type: EventType, data = ''): string {
-  const digest = hash('sha256', `${enumName(EventTypeSchema, type)} ${subjectId}${data}`, 'buffer');
+  const digest = hash('sha256', `${TYPE_NAMES.get(type)} ${subjectId}${data}`, 'buffer');
   const random = base32(digest.readUIntBE(0, 5)) + base32(digest.readUIntBE(5, 5));
   return `evt_${subjectId.slice(PREFIX_LENGTH, PREFIX_LENGTH + ULID_TIME_LENGTH)}${random}`;
 }

@@ -16,7 +16,7 @@ function minimumOf(share: number): number {
 
 /**
  * Creates `total` slots. Each of n active projects gets at most `total / (n + 1)`, so that one more project always finds
- * room, whatever the endpoints of the others do.
+ * room beside endpoints that never respond.
  */
 export function createProjectSlots(total: number): ProjectSlots {
   const projects = new Map<string, Project>();

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 /** The signed content: event id, send time in Unix seconds, and the exact body. */
 type Signed = { id: string; timestamp: number; body: string };
 
-/** What a delivery's request is signed for, and when: Unix milliseconds. */
+/** The event id of a delivery's request, and the time of its signature in Unix milliseconds. */
 type Sent = { id: string; atMs: number };
 
 const FIXED = { 'content-type': 'application/json', 'user-agent': 'attestation-service/1 (webhooks)' };

@@ -66,7 +66,7 @@ async function pollLeased(
     log.warn({ ...call, retryAfterMs, reason }, 'a pending request to the witness failed');
     return;
   }
-  // The answer may be about what has been paid for: storing it is retried while the database is unavailable.
+  // The answer may be of a paid request: storing it is retried while the database is unavailable.
   if (answer.type === 'pending') {
     const { type: _, ...pending } = answer;
     await retryWhileUnavailable(() => updateRequest(pool, leased, pending));

@@ -11,7 +11,7 @@ import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Principal, UNIVERSAL_SCOPE } from '../../core/principal.js';
 import { invalidRequest } from '../../json/problems.js';
-import { dateOfTimestamp } from '../../json/timestamp.js';
+import { dateOfTimestamp } from '../../json/well-known-types.js';
 import {
   type ApiKeyRow,
   DEFAULT_LIMITS,

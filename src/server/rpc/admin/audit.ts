@@ -11,7 +11,7 @@ import {
   ListAuditEntriesResponseSchema,
 } from '../../../../gen/attestation/admin/v1/audit_pb.js';
 import type { Handlers } from '../../core/call.js';
-import { dateOfTimestamp } from '../../json/timestamp.js';
+import { dateOfTimestamp } from '../../json/well-known-types.js';
 import type { Pool } from '../../store/database/connect.js';
 import { type AuditRow, listAuditEntries } from '../../store/projects/audit.js';
 import type { Cursors } from '../cursor.js';

@@ -102,7 +102,7 @@ async function getLockedProject(tx: Sql, id: string): Promise<ProjectRow> {
 
 type Settings = Pick<ProjectRow, 'name' | 'publicLookup'>;
 
-/** What changes, as the audit log shows it. */
+/** The changes, as the audit log shows them. */
 function changes(before: Settings, after: Settings): JsonObject {
   const lookup = ({ publicLookup }: Settings) => enumName(PublicLookupSchema, lookupValue(publicLookup));
   return {

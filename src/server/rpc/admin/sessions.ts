@@ -49,7 +49,7 @@ type SessionDeps = AuditIds & {
   verifyUrl: () => string;
 };
 
-/** Who signs in: the operator, or somebody with a link to a project. */
+/** The kinds of sign-in: the operator's, and by the link of a project. */
 type Credential = { projectId: string | null; linkId?: string };
 
 const LINK_LIFETIME_MS = 15 * 60_000;

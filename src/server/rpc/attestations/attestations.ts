@@ -16,7 +16,7 @@ import { getPrincipal, type Handlers, type SerializedResponse } from '../../core
 import { ApiError } from '../../core/errors.js';
 import type { Principal } from '../../core/principal.js';
 import { compileSplicingWriter } from '../../json/codec.js';
-import { dateNotBefore, dateOfTimestamp } from '../../json/timestamp.js';
+import { dateNotBefore, dateOfTimestamp } from '../../json/well-known-types.js';
 import type { LogCache } from '../../logs/log-cache.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { KnownBatches } from '../../store/submissions/listed-batches.js';
@@ -28,9 +28,9 @@ import type { SerializedBundle } from './bundles.js';
 import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
 import { createAttestation } from './create-attestation.js';
 import { createReceipt, type ReceiptDeps } from './receipts.js';
-import { type SubmissionView, submissionMessage } from './submission-message.js';
+import { submissionMessage } from './submission-message.js';
 import type { SubmissionReader } from './submission-reader.js';
-import { submissionText } from './submission-template.js';
+import { submissionsText } from './submission-template.js';
 
 /** Dependencies of the handlers of AttestationService. `clock`: Unix milliseconds. */
 export type AttestationDeps = BatchCreateDeps &
@@ -135,16 +135,9 @@ async function listAttestations(
   });
   const page = create(ListAttestationsResponseSchema, { nextCursor });
   return {
-    json: () => ({ bytes: Buffer.from(writeList(page, { data: listJson(rows, environment) })) }),
+    json: () => ({ bytes: Buffer.from(writeList(page, { data: submissionsText(rows, environment) })) }),
     message: () => ({ ...page, data: rows.map((row) => submissionMessage(row, environment)) }),
   };
 }
 
 const positionOf = ({ logId, logIndex }: { logId: number; logIndex: number }) => [logId, logIndex];
-
-/** Concatenates with `+`: for 200 submissions of 60 KiB, Array.join takes 16 ms longer, since it copies once more. */
-function listJson(rows: readonly SubmissionView[], environment: Principal['environment']): string {
-  let items = '';
-  for (const row of rows) items += `${items === '' ? '' : ','}${submissionText(row, environment)}`;
-  return `[${items}]`;
-}

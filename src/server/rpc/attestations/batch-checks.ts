@@ -85,7 +85,7 @@ export function splitRepeats(items: readonly CheckedItem[]): { firsts: CheckedIt
   return { firsts, repeats };
 }
 
-/** Whether an item asks for what the first one of its key asks for. */
+/** Whether an item makes the same request as the first one of its key. */
 export function isSameRequest({ item, first }: Repeat): boolean {
   const [hash, other] = [item, first].map(({ keyed }) => keyed?.requestHashes[0]);
   return hash !== undefined && other !== undefined && Buffer.compare(hash, other) === 0;

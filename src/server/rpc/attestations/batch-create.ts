@@ -26,7 +26,7 @@ import { submissionView } from './submission-message.js';
 
 /** Dependencies of {@link batchCreateAttestations}. */
 export type BatchCreateDeps = CreateDeps & {
-  /** The error of an item, whatever was thrown; what is no `ApiError` is logged, and the caller gets the request id. */
+  /** The error of an item, made of any thrown value; one that is no `ApiError` is logged, and the caller gets the request id. */
   asApiError: (error: unknown, requestId: string) => ApiError;
 };
 

@@ -9,7 +9,7 @@ import {
   type WitnessParts,
 } from '../../../proof/bundle/bundle.js';
 import { compileFieldWriter } from '../../json/codec.js';
-import { asFields } from '../../json/field.js';
+import { asFields } from '../../json/message-codec.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import type { BatchRow } from '../../store/log/batches.js';

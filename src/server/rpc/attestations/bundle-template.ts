@@ -1,5 +1,4 @@
 /** Proof bundles as JSON: of each kind one template, made by the renderer of their messages. */
-import { hash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { BundleBatchSchema, ProofBundleSchema } from '../../../../gen/attestation/v1/bundle_pb.js';
 import { assembleBundle, type LeafParts, type PreparedBatch } from '../../../proof/bundle/bundle.js';
@@ -7,7 +6,7 @@ import { toBase64 } from '../../../proof/bytes/encoding.js';
 import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { compileSplicingWriter } from '../../json/codec.js';
 import { fillTemplate, makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
-import { leafRecordOf } from './leaf-text.js';
+import { leafTextsOf } from './leaf-text.js';
 
 /** The JSON of the fields that all of a batch's bundles have in common. */
 export type BatchTexts = { readonly batch: string; readonly witnesses: string };
@@ -56,8 +55,11 @@ function spellBatch({ rootHash, checkpoints }: PreparedBatch, { batch, witnesses
 
 type Kind = { template: TextTemplate; publicKey: string };
 
+/** A leaf whose inclusion proofs are spelled: each as the elements of a JSON array. */
+type SpelledLeaf = Omit<LeafParts, 'inclusionProofs'> & { readonly proofs: readonly TemplateValue[] };
+
 /** Writes a bundle as {@link bundleJson} does. `of` names its log and DSSE key. */
-type WriteBundle = (of: string, batch: BatchValues, leaf: LeafParts) => Buffer;
+type WriteBundle = (of: string, batch: BatchValues, leaf: SpelledLeaf) => Buffer;
 
 /** Creates a writer. Bundles of a log with the same DSSE key and number of checkpoints are of one kind: there are few. */
 export function createBundleWriter(): WriteBundle {
@@ -76,36 +78,32 @@ export function createBundleWriter(): WriteBundle {
 /** The values of a bundle as they are spelled in it. */
 function valuesOf(
   batch: readonly TemplateValue[],
-  { statement, signature, logIndex, inclusionProofs }: LeafParts,
+  { statement, signature, logIndex, proofs }: Omit<SpelledLeaf, 'dsseKey'>,
   publicKey: string,
 ): TemplateValue[] {
   const text = statementText(statement);
   const signed = toBase64(signature);
-  const record = leafRecordOf(text, signed, publicKey);
+  const { payload, record, leafSha256 } = leafTextsOf(text, signed, publicKey);
   return [
     statement.submissionId,
     statement.submittedAt,
     statement.artifactSha256,
-    hash('sha256', `\0${record}`, 'hex'),
+    leafSha256,
     String(logIndex),
-    Buffer.from(text).toString('base64'),
+    payload,
     signed,
-    Buffer.from(record).toString('base64'),
+    record,
     ...batch,
-    ...inclusionProofs.map(spellProof),
+    ...proofs,
   ];
-}
-
-/** A proof as the elements of a JSON array. */
-function spellProof(proof: readonly Uint8Array[]): string {
-  let text = '';
-  for (const sibling of proof) text += `${text === '' ? '"' : ',"'}${toBase64(sibling)}"`;
-  return text;
 }
 
 type Sample = { prepared: PreparedBatch; texts: BatchTexts; leaf: LeafParts };
 
-function makeBundleTemplate({ logId, sizes }: BatchValues, { dsseKey, statement }: LeafParts): TextTemplate {
+function makeBundleTemplate(
+  { logId, sizes }: BatchValues,
+  { dsseKey, statement }: Pick<LeafParts, 'dsseKey' | 'statement'>,
+): TextTemplate {
   const publicKey = toBase64(dsseKey);
   const sample = (n: 1 | 2): Sample => ({
     prepared: sampleBatch(logId, sizes.length, n),
@@ -121,7 +119,10 @@ function makeBundleTemplate({ logId, sizes }: BatchValues, { dsseKey, statement 
   return makeTemplate(
     ({ leaf, ...batch }) => bundleJson(batch, leaf),
     // The samples are ASCII.
-    ({ prepared, texts, leaf }) => valuesOf(spellBatch(prepared, texts), leaf, publicKey) as string[],
+    ({ prepared, texts, leaf }) => {
+      const proofs = leaf.inclusionProofs.map((hashes) => hashes.map((hash) => `"${toBase64(hash)}"`).join());
+      return valuesOf(spellBatch(prepared, texts), { ...leaf, proofs }, publicKey) as string[];
+    },
     [sample(1), sample(2)],
   );
 }

@@ -46,7 +46,11 @@ const readBundle = compileReader(ProofBundleSchema);
  *
  * @param clock monotonic milliseconds
  */
-export function createBundleReader(pool: Pool, logCache: LogCache, clock: () => number): BundleReader {
+export function createBundleReader(
+  pool: Pool,
+  logCache: LogCache,
+  clock = () => performance.now(),
+): BundleReader {
   const render = createBundleRenderer({ logCache, tiles: createProofTiles(pool) });
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
@@ -107,7 +111,7 @@ export function createBundleRenderer({ logCache, tiles }: { logCache: LogCache; 
       signature,
       dsseKey: spki,
       logIndex,
-      inclusionProofs: await tiles.prove(log.id, logIndex, sizes, ownTiles),
+      proofs: await tiles.prove(log.id, logIndex, sizes, ownTiles),
     });
   };
 }

@@ -4,14 +4,13 @@ import type { ApiError } from '../../core/errors.js';
 import type { Lookup } from '../../core/lookup.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
-import { type RateState, rateLimitExceeded, tightestWindow } from '../../core/rate-window.js';
+import { type RateState, rateLimitExceeded, tightestWindow, type WindowUse } from '../../core/rate-window.js';
 import type { Sequencer } from '../../pipeline/sequence.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import {
   type NewSubmission,
   type SequencedRow,
   SubmissionOutcome,
-  type WindowUse,
 } from '../../store/submissions/sequence-submissions.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import {

@@ -1,5 +1,4 @@
-import { createInclusionFold } from '../../../proof/log/inclusion-fold.js';
-import { type ReadTile, readFrom } from '../../../proof/log/tile.js';
+import type { ReadTile } from '../../../proof/log/tile.js';
 import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { tilesForInclusion } from '../../../proof/log/tile-proof.js';
 import { maxTemplateBytes, writeTemplate } from '../../json/template.js';
@@ -8,9 +7,15 @@ import type { Pool } from '../../store/database/connect.js';
 import type { LeasedExport } from '../../store/exports/export-leases.js';
 import type { ShipmentWork } from '../../store/exports/export-work.js';
 import { findTiles } from '../../store/log/tiles.js';
-import { type ExportedRow, listExportedRows } from '../../store/submissions/exported-rows.js';
-import { createBatchReader, type LoadedBatch } from './batch-proofs.js';
-import { createLineRenderer, type Line, proofText } from './line-template.js';
+import {
+  countExportedRows,
+  listExportedRows,
+  logIndexOf,
+  readExportedRow,
+} from '../../store/submissions/exported-rows.js';
+import { createBatchReader } from './batch-proofs.js';
+import { createLineRenderer, type Line } from './line-template.js';
+import { createProofTexts } from './proof-texts.js';
 
 /**
  * Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `count` for each. Yields whole lines
@@ -18,8 +23,20 @@ import { createLineRenderer, type Line, proofText } from './line-template.js';
  */
 type RenderLines = (leased: LeasedExport, work: ShipmentWork, count: () => void) => AsyncIterable<Uint8Array>;
 
-/** Submissions read at once; the next are read while these are rendered. */
-const PAGE = 200;
+/**
+ * Returns whether the lines of an exported batch have certainly more than so many bytes, by what all lines of it share. It
+ * may return false of longer lines, and does without a look of those whose mean would be above 16 KiB.
+ */
+type AreLonger = (leased: LeasedExport, work: ShipmentWork, bytes: number) => Promise<boolean>;
+
+/**
+ * Submissions read at once: at first few, then as many as had those bytes in the page before. A row of a page of 1,000
+ * takes Postgres 8 µs with its tiles, of one of 200 it took 10. The next are read while these are rendered.
+ */
+const FIRST_PAGE = 200;
+const PAGE = 1_000;
+const PAGE_BYTES = 1024 * 1024;
+const LONG_LINE_BYTES = 16 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
 /** Creates the renderer. What it reads is at least as new as its call: only tiles, which only grow, are cached for longer. */
@@ -27,18 +44,23 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   return async function* (leased, work, count) {
     const log = await logCache.getLog(work.logId);
     const proof = await createBatchReader(pool, () => performance.now())(log, work.treeSize);
+    const sizes = proof.prepared.checkpoints.map(({ size }) => size);
     const render = createLineRenderer({ proof, projectId: leased.projectId });
     const keys = new Map<number, Uint8Array>();
-    const prove = createProver(pool, proof);
+    const proofTexts = sizes.map(createProofTexts);
     const chunk = createChunk();
-    for await (const rows of readPages(pool, leased, work)) {
-      for (const row of rows) {
+    for await (const { lines, readTile } of readPages(pool, { leased, work, sizes })) {
+      for (const text of lines) {
+        const row = readExportedRow(text);
         const dsseKey = keys.get(row.dsseKeyId) ?? (await logCache.getDsseKey(row.dsseKeyId)).spki;
         keys.set(row.dsseKeyId, dsseKey);
-        if (!prove.isReady(row.logIndex)) await prove.prepare(row.logIndex);
-        const line = render({ row, dsseKey, proofs: prove.texts(row.logIndex) });
-        if (!chunk.hasRoom(line)) yield chunk.take();
-        chunk.add(line);
+        const proofs = proofTexts.map((textOf) => textOf(row.logIndex, readTile));
+        const line = render({ row, dsseKey, proofs });
+        if (!chunk.add(line)) {
+          yield chunk.take();
+          chunk.grow(line);
+          chunk.add(line);
+        }
         count();
       }
     }
@@ -46,27 +68,17 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   };
 }
 
-/** Computes the texts of leaves' inclusion proofs in each checkpoint, of those of a tile of leaves once it is prepared. */
-function createProver(pool: Pool, { log, prepared }: LoadedBatch) {
-  const sizes = prepared.checkpoints.map(({ size }) => size);
-  const folds = sizes.map((size) => createInclusionFold(size, proofText));
-  let tile: number | undefined;
-  let readTile: ReadTile = () => undefined;
-  const tileOf = (logIndex: number) => Math.floor(logIndex / TILE_WIDTH);
-  return {
-    isReady: (logIndex: number) => tile === tileOf(logIndex),
-    /** Loads what the proofs of all leaves of a tile are computed from. */
-    prepare: async (logIndex: number) => {
-      const places = sizes.flatMap((size) => tilesForInclusion(logIndex, size));
-      readTile = readFrom(
-        await findTiles(
-          pool,
-          places.map((place) => ({ logId: log.id, ...place })),
-        ),
-      );
-      tile = tileOf(logIndex);
-    },
-    texts: (logIndex: number) => folds.map((fold) => fold(logIndex, readTile) ?? ''),
+/** Creates the measure of lines. Counting those of a large batch takes 0.2 µs each, and it stops at those that are enough. */
+export function createLineMeasure(pool: Pool, logCache: LogCache): AreLonger {
+  return async ({ projectId, schema }, { logId, firstIndex, treeSize }, bytes) => {
+    if ((treeSize - firstIndex) * LONG_LINE_BYTES <= bytes) return false;
+    const readBatch = createBatchReader(pool, () => performance.now());
+    const { prepared, texts } = await readBatch(await logCache.getLog(logId), treeSize);
+    const shared = [texts.batch, texts.witnesses, ...prepared.checkpoints.map(({ note }) => note)];
+    // A UTF-16 code unit takes a byte of UTF-8 at least.
+    const enough = Math.floor(bytes / shared.reduce((sum, { length }) => sum + length, 0)) + 1;
+    const range = { projectId, logId, firstIndex, endIndex: treeSize, schema };
+    return (await countExportedRows(pool, range, enough)) === enough;
   };
 }
 
@@ -75,40 +87,83 @@ function createChunk() {
   let buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   let end = 0;
   return {
-    hasRoom: ({ template, values }: Line) =>
-      end === 0 || end + maxTemplateBytes(template, values) <= buffer.length,
+    /** Adds a line. @returns false if there is no room for it */
+    add: ({ template, values }: Line) => {
+      if (end + maxTemplateBytes(template, values) > buffer.length) return false;
+      end = writeTemplate(template, values, buffer, end);
+      return true;
+    },
     take: () => {
       const taken = buffer.subarray(0, end);
       end = 0;
       return taken;
     },
-    /** Adds a line, for which there is room unless the chunk is empty: it grows then. */
-    add: ({ template, values }: Line) => {
-      const bytes = end + maxTemplateBytes(template, values);
+    /** Makes room for a line in an empty chunk. */
+    grow: ({ template, values }: Line) => {
+      const bytes = maxTemplateBytes(template, values);
       if (bytes > buffer.length) buffer = Buffer.allocUnsafeSlow(bytes);
-      end = writeTemplate(template, values, buffer, end);
     },
   };
 }
 
-async function* readPages(
-  pool: Pool,
-  { projectId, schema }: LeasedExport,
-  { logId, firstIndex, treeSize }: ShipmentWork,
-): AsyncIterable<ExportedRow[]> {
-  const read = (from: number) =>
-    listExportedRows(pool, { projectId, logId, firstIndex: from, endIndex: treeSize, schema }, PAGE);
-  let reading = read(firstIndex);
+/** Submissions, see {@link listExportedRows}, and the tiles of their proofs. */
+type Page = { lines: readonly string[]; readTile: ReadTile };
+
+type PagesOf = { leased: LeasedExport; work: ShipmentWork; sizes: readonly number[] };
+
+/** Reads pages with the tiles of their proofs, each while the one before is used. */
+async function* readPages(pool: Pool, pages: PagesOf): AsyncIterable<Page> {
+  const { leased, work } = pages;
+  const { projectId, schema } = leased;
+  const { logId, treeSize: endIndex } = work;
+  const readTiles = createTileReader(pool, pages);
+  const read = async (firstIndex: number, limit: number) => {
+    const range = { projectId, logId, firstIndex, endIndex, schema };
+    const lines = await listExportedRows(pool, range, limit);
+    return { lines, readTile: await readTiles(lines), isLast: lines.length < limit };
+  };
+  let reading = read(work.firstIndex, FIRST_PAGE);
   for (;;) {
-    const rows = await reading;
-    const last = rows.at(-1);
+    const { isLast, ...page } = await reading;
+    const last = page.lines.at(-1);
     if (last === undefined) return;
-    const isLast = rows.length < PAGE;
     if (!isLast) {
-      reading = read(last.logIndex + 1);
+      reading = read(logIndexOf(last) + 1, nextLimit(page.lines));
       reading.catch(() => {});
     }
-    yield rows;
+    yield page;
     if (isLast) return;
   }
 }
+
+function nextLimit(lines: readonly string[]): number {
+  const bytes = lines.reduce((sum, { length }) => sum + length, 0);
+  return Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES / bytes) * lines.length)));
+}
+
+/**
+ * Creates a function that reads the tiles of the proofs of submissions. It keeps those of its last call, with the nodes that
+ * were computed from them: 3 µs a row less than without.
+ */
+function createTileReader(pool: Pool, { work: { logId }, sizes }: PagesOf) {
+  let known = new Map<string, Uint8Array>();
+  return async (lines: readonly string[]): Promise<ReadTile> => {
+    const oneOfEach = new Map(lines.map(logIndexOf).map((index) => [Math.floor(index / TILE_WIDTH), index]));
+    const places = [...oneOfEach.values()].flatMap((index) =>
+      sizes.flatMap((size) => tilesForInclusion(index, size)),
+    );
+    const wanted = new Map(
+      places.map(({ level, index }) => [placeOf(level, index), { logId, level, index }]),
+    );
+    const kept = [...known].filter(([place]) => wanted.delete(place));
+    const found = wanted.size === 0 ? [] : await findTiles(pool, [...wanted.values()]);
+    const tiles = new Map([
+      ...kept,
+      ...found.map(({ level, index, hashes }) => [placeOf(level, index), hashes] as const),
+    ]);
+    known = tiles;
+    return (level, index) => tiles.get(placeOf(level, index));
+  };
+}
+
+const placeOf = (level: number, index: number) => `${level}/${index}`;

@@ -1,15 +1,15 @@
 /** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
-import { hash } from 'node:crypto';
 import type { LeafParts } from '../../../proof/bundle/bundle.js';
 import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
 import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
-import { makeTemplate, type TextTemplate } from '../../json/template.js';
+import { joinTemplate, makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
+import { formatMs } from '../../json/well-known-types.js';
 import type { Log } from '../../store/log/logs.js';
 import type { ExportedRow } from '../../store/submissions/exported-rows.js';
 import type { LoadedBatch } from './batch-proofs.js';
 import { bundleJson } from './bundle-template.js';
-import { leafRecordOf } from './leaf-text.js';
+import { leafTextsOf } from './leaf-text.js';
 import {
   metadataErrorsText,
   metadataText,
@@ -26,68 +26,93 @@ type LinesOf = {
 
 /**
  * A submission to write: its row, its DSSE key (SPKI, DER), and the text of its inclusion proof in each of the batch's
- * checkpoints, see {@link proofText}; empty in a tree of one leaf.
+ * checkpoints, see {@link createProofTexts}; empty in a tree of one leaf.
  */
-type LineParts = { row: ExportedRow; dsseKey: Uint8Array; proofs: readonly string[] };
+type LineParts<Text = Uint8Array> = { row: ExportedRow; dsseKey: Uint8Array; proofs: readonly Text[] };
 
 /** A line in two parts: what it shares with others of its batch, and its own values. */
-export type Line = { template: TextTemplate; values: readonly string[] };
+export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
 
 type Kind = { template: TextTemplate; publicKey: string };
 
+/** How the lines of a project and batch spell what differs between them. */
+type Spelling = LinesOf & { statement: TextTemplate };
+
 /**
- * Renders the lines of a project and batch, `{"submission": …, "bundle": …}`. A line and its inclusion proof take 12 µs, by
- * the renderers of the API's answers 105 µs.
+ * Renders the lines of a project and batch, `{"submission": …, "bundle": …}`. It takes less than an eighth of what
+ * the renderers of the API's answers take.
  */
 export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
-  const kinds = new Map<string, Kind>();
+  const spelling = { ...lines, statement: makeStatementTemplate(lines) };
+  const kinds = new Map<number, Kind>();
   return (parts) => {
-    const name = kindOf(parts.row);
-    let kind = kinds.get(name);
+    const number = kindOf(parts.row);
+    let kind = kinds.get(number);
     if (kind === undefined) {
-      kind = { template: makeLineTemplate(lines, parts), publicKey: toBase64(parts.dsseKey) };
-      kinds.set(name, kind);
+      kind = { template: makeLineTemplate(spelling, parts), publicKey: toBase64(parts.dsseKey) };
+      kinds.set(number, kind);
     }
-    return { template: kind.template, values: valuesOf(lines, parts, kind.publicKey) };
+    return { template: kind.template, values: valuesOf(spelling, parts, kind.publicKey) };
   };
 }
 
-/** Puts a hash in front of those above it in a proof, as the elements of a JSON array. */
-export function proofText(sibling: Uint8Array, above: string | undefined): string {
-  return above === undefined ? `"${toBase64(sibling)}"` : `"${toBase64(sibling)}",${above}`;
-}
-
 /** Rows of a kind have lines with the same members, and one DSSE key. */
-function kindOf(row: ExportedRow): string {
-  const corrected = row.attestedMetadata === null ? '' : 'corrected';
-  const redacted = row.redactedAtMs === null ? '' : 'redacted';
-  const salted = row.salt === null ? '' : 'salted';
-  const faulty = row.metadataErrors === null ? '' : 'faulty';
-  return `${row.dsseKeyId} ${row.metadataState} ${corrected} ${redacted} ${salted} ${faulty}`;
+function kindOf(row: ExportedRow): number {
+  const members =
+    (row.attestedMetadata === null ? 0 : 1) +
+    (row.redactedAtMs === null ? 0 : 2) +
+    (row.salt === null ? 0 : 4) +
+    (row.metadataErrors === null ? 0 : 8);
+  return (row.dsseKeyId * 16 + row.metadataState) * 16 + members;
 }
 
 /** The values of a line as they are spelled in it, empty if lines of its kind have none. */
-function valuesOf(lines: LinesOf, { row, proofs }: Omit<LineParts, 'dsseKey'>, publicKey: string): string[] {
-  const fields = statementOf(lines, row);
-  const statement = statementText(fields);
-  const record = leafRecordOf(statement, row.signature, publicKey);
+function valuesOf<Text>(
+  spelling: Spelling,
+  { row, proofs }: Omit<LineParts<Text>, 'dsseKey'>,
+  publicKey: string,
+): (string | Text)[] {
+  const fields = statementOf(spelling, row);
+  const text = joinTemplate(spelling.statement, statementValues(fields));
+  const { payload, record, leafSha256 } = leafTextsOf(text, row.signature, publicKey);
   return [
     row.id,
     fields.submittedAt,
     row.artifactSha256,
     row.leafSha256,
-    hash('sha256', `\0${record}`, 'hex'),
+    leafSha256,
     String(row.logIndex),
-    Buffer.from(statement).toString('base64'),
+    payload,
     row.signature,
-    Buffer.from(record).toString('base64'),
+    record,
     metadataText(row),
     row.attestedMetadata ?? '',
     row.salt ?? '',
-    row.redactedAtMs === null ? '' : new Date(row.redactedAtMs).toISOString(),
+    row.redactedAtMs === null ? '' : formatMs(row.redactedAtMs),
     row.metadataErrors === null ? '' : metadataErrorsText(withErrors(row)),
     ...proofs,
   ];
+}
+
+/** The values of a statement as they are spelled in it, save those that the lines of a project and log share. */
+function statementValues(fields: StatementFields): string[] {
+  const schema = JSON.stringify(fields.schema).slice(1, -1);
+  return [fields.commitment, schema, fields.submissionId, fields.submittedAt, fields.artifactSha256];
+}
+
+/** The template of the statements of a project and log: 0.4 µs, by `statementText` 1.2. */
+function makeStatementTemplate({ proof, projectId }: LinesOf): TextTemplate {
+  const environment = environmentName(proof.log.environment);
+  const sample = (n: 1 | 2): StatementFields => ({
+    artifactSha256: `sample artifact ${n}`,
+    submissionId: `sample id ${n}`,
+    project: projectId,
+    submittedAt: `sample time ${n}`,
+    environment,
+    schema: `sample schema ${n}`,
+    commitment: `sample commitment ${n}`,
+  });
+  return makeTemplate(statementText, statementValues, [sample(1), sample(2)]);
 }
 
 function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): StatementFields {
@@ -95,7 +120,7 @@ function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): Statement
     artifactSha256: row.artifactSha256,
     submissionId: row.id,
     project: projectId,
-    submittedAt: new Date(row.submittedAtMs).toISOString(),
+    submittedAt: formatMs(row.submittedAtMs),
     environment: environmentName(proof.log.environment),
     schema: row.attestedSchema ?? row.schema,
     commitment: row.commitment,
@@ -110,7 +135,7 @@ type SubmissionErrors = NonNullable<SubmissionView['metadataErrors']>;
 
 type Sample = { row: ExportedRow; siblings: readonly Uint8Array[] };
 
-function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemplate {
+function makeLineTemplate(lines: Spelling, { row, dsseKey }: LineParts): TextTemplate {
   const sample = (n: 1 | 2): Sample => ({
     row: sampleRow(row, n),
     siblings: lines.proof.prepared.checkpoints.map((_, i) => sampleBytes(`sibling ${i}`, n)),
@@ -118,8 +143,10 @@ function makeLineTemplate(lines: LinesOf, { row, dsseKey }: LineParts): TextTemp
   const publicKey = toBase64(dsseKey);
   return makeTemplate(
     (one) => renderLine(lines, one, dsseKey),
-    ({ siblings, ...one }) =>
-      valuesOf(lines, { ...one, proofs: siblings.map((hash) => proofText(hash, undefined)) }, publicKey),
+    ({ siblings, ...one }) => {
+      const proofs = siblings.map((hash) => `"${toBase64(hash)}"`);
+      return valuesOf(lines, { ...one, proofs }, publicKey);
+    },
     [sample(1), sample(2)],
   );
 }

@@ -54,7 +54,7 @@ export function validateBySchema(
   throw new ApiError(ErrorCode.SUBMISSION_UNKNOWN_SCHEMA, message, { known });
 }
 
-/** The error `submission.invalid_metadata`. `hint`: what the caller can do. */
+/** The error `submission.invalid_metadata`. `hint`: the remedy for the caller. */
 export function invalidMetadata(schema: string, { errors, total }: MetadataProblems, hint: string): ApiError {
   const message = `the metadata fails its schema ${schema}; ${hint}`;
   return new ApiError(ErrorCode.SUBMISSION_INVALID_METADATA, message, { schema, errors, total });

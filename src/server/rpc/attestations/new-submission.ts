@@ -10,7 +10,7 @@ import { metadataCommitment, SALT_BYTES, statementText } from '../../../proof/st
 import { environmentName } from '../../../protocol/environment.js';
 import type { Principal } from '../../core/principal.js';
 import type { RandomSource } from '../../core/random.js';
-import { formatMs } from '../../json/timestamp.js';
+import { formatMs } from '../../json/well-known-types.js';
 import type { SchemaRegistry } from '../../schema/registry.js';
 import type { NewSubmission, SequencedRow } from '../../store/submissions/sequence-submissions.js';
 import { invalidMetadata, type ValidMetadata, validateBySchema } from './metadata.js';
@@ -140,7 +140,7 @@ export function newSubmission(
   };
 }
 
-/** What the API returns of a row that was stored. */
+/** A stored row as the API returns it. */
 export function storedView(row: NewSubmission, { logIndex }: SequencedRow): SubmissionView {
   return {
     id: row.id,

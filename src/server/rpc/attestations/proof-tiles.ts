@@ -1,23 +1,20 @@
 import { LRUCache } from 'lru-cache';
-import { HASH_BYTES } from '../../../proof/log/merkle.js';
-import {
-  HALF_HEIGHT,
-  locateSubtree,
-  type ReadTile,
-  type Subtree,
-  subtreeRoot,
-  tileWidth,
-} from '../../../proof/log/tile.js';
-import { foldNode } from '../../../proof/log/tile-nodes.js';
-import { inclusionProofOf } from '../../../proof/log/tile-proof.js';
+import { concatBytes } from '../../../proof/bytes/encoding.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import { type HalfTile, locateNode, openHalfTile } from '../../../proof/log/half-tile.js';
+import { HASH_BYTES, nodeHash } from '../../../proof/log/merkle.js';
+import { HALF_HEIGHT, locateSubtree, type Subtree } from '../../../proof/log/tile.js';
+import { inclusionPath } from '../../../proof/log/tile-proof.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findHalfTiles, HALF_BYTES } from '../../store/log/tiles.js';
+import { MAX_PROOF_BYTES, writeHash } from './proof-texts.js';
 
 /** Computes inclusion proofs from tiles of {@link HALF_HEIGHT}. */
 export type ProofTiles = {
   /**
-   * The inclusion proofs of a leaf in the trees of these sizes, which are published.
+   * The inclusion proofs of a leaf in the trees of these sizes, which are published: each as the elements of a JSON array
+   * of hashes in base64, in UTF-8.
    *
    * @param own the leaf's tile and the one above it if its row was read with them: they are used once, so not cached
    */
@@ -26,94 +23,174 @@ export type ProofTiles = {
     logIndex: number,
     sizes: readonly number[],
     own?: Uint8Array | null,
-  ): Promise<Uint8Array[][]>;
+  ): Promise<Buffer[]>;
 };
 
-/** Of a log of 10 million leaves in batches of 2,000 all tiles but the two lowest levels, and those at the batches' ends. */
+/**
+ * The nodes of a tree's right edge that are siblings: of each height from `lowest` on, where the last node is a right child,
+ * its left sibling and that node. The proofs of a batch share them.
+ */
+type RightEdge = { readonly lowest: number; readonly pairs: Uint8Array };
+
+/** Of 10 million leaves in batches of 2,000 all tiles but the two lowest levels, and all right edges: 16 MB. */
 const CACHE_BYTES = 16 * 1024 * 1024;
-/** Memory that a cached tile takes beside its hashes, most of it for the nodes above them. */
-const OVERHEAD_BYTES = 900;
+/** Memory that a cached tile takes, and a cached edge. */
+const TILE_BYTES = 2_000;
+const EDGE_BYTES = 2_100;
 const TILE_LOADING = { maxKeys: 200, maxInFlight: 2 };
 const HALF_WIDTH = 2 ** HALF_HEIGHT;
-/** Takes the place of tiles that are still to be loaded. */
-const BLANK = new Uint8Array(HALF_BYTES);
+const PAIR_BYTES = 2 * HASH_BYTES;
 
 /** An empty cache. Tiles only grow, so a cached tile that is long enough is valid for every tree. */
 export function createProofTiles(pool: Pool): ProofTiles {
-  const cache = new LRUCache<string, Uint8Array>({ maxSize: CACHE_BYTES });
+  const cache = new LRUCache<string, HalfTile | RightEdge>({ maxSize: CACHE_BYTES });
   const find = createBatchLoader(async (keys) => {
     const found = await findHalfTiles(pool, keys.map(placeOf));
     return new Map([...found].map(([n, hashes]) => [keys[n] ?? '', hashes]));
   }, TILE_LOADING);
-  const load = async (key: string): Promise<Uint8Array | undefined> => {
+  const load = async (key: string): Promise<HalfTile | undefined> => {
     const hashes = await find(key);
-    if (hashes !== undefined) cache.set(key, hashes, { size: hashes.length + OVERHEAD_BYTES });
-    return hashes;
+    if (hashes === undefined) return undefined;
+    const tile = openHalfTile(hashes);
+    if (isCached(key, hashes)) cache.set(key, tile, { size: TILE_BYTES });
+    return tile;
+  };
+  const findEdge = (logId: number, size: number, tiles: TileSet): RightEdge | undefined => {
+    const key = `${logId} ${size}`;
+    const cached = cache.get(key) as RightEdge | undefined;
+    if (cached !== undefined) return cached;
+    const edge = computeEdge(size, tiles);
+    if (edge !== undefined) cache.set(key, edge, { size: EDGE_BYTES });
+    return edge;
   };
   return {
     async prove(logId, logIndex, sizes, own = null) {
-      const tiles = createTileSet((key) => cache.get(key), logId);
-      const rootOfOwn = own === null ? () => undefined : createOwnRoots(logIndex, own);
+      const findCached = (key: string) => cache.get(key) as HalfTile | undefined;
+      const tiles = createTileSet(findCached, logId, openOwn(logIndex, own));
       const prove = () =>
-        sizes.map((size) =>
-          inclusionProofOf(
-            logIndex,
-            size,
-            (subtree) => rootOfOwn(subtree) ?? subtreeRoot(subtree, tiles.readIn(size), HALF_HEIGHT),
-          ),
-        );
+        sizes.map((size) => spellProof(logIndex, size, findEdge(logId, size, tiles), tiles));
       const proofs = prove();
       if (tiles.missing.size === 0) return proofs;
-      await Promise.all([...tiles.missing].map(async ([place, key]) => tiles.put(place, await load(key))));
+      await Promise.all([...tiles.missing].map(async (key) => tiles.put(key, await load(key))));
       return prove();
     },
   };
 }
 
-/** Computes the roots of subtrees from a leaf's own tiles; undefined of others. */
-function createOwnRoots(logIndex: number, own: Uint8Array) {
-  const leaves = own.subarray(0, HALF_BYTES);
-  const above = own.subarray(HALF_BYTES);
-  const leafTile = Math.floor(logIndex / HALF_WIDTH);
-  return (subtree: Subtree): Uint8Array | undefined => {
-    const { level, index, first, count } = locateSubtree(subtree, HALF_HEIGHT);
-    if (level > 1 || index !== (level === 0 ? leafTile : Math.floor(leafTile / HALF_WIDTH))) return undefined;
-    const hashes = level === 0 ? leaves : above;
-    if (hashes.length < (first + count) * HASH_BYTES) return undefined;
-    return foldNode(hashes, subtree.height % HALF_HEIGHT, first);
-  };
+type PlacedTile = { readonly index: number; readonly tile: HalfTile };
+
+/** The tiles that come with a leaf's row, by level. */
+function openOwn(logIndex: number, own: Uint8Array | null): readonly PlacedTile[] {
+  if (own === null) return [];
+  return [own.subarray(0, HALF_BYTES), own.subarray(HALF_BYTES)].map((hashes, level) => ({
+    index: Math.floor(logIndex / HALF_WIDTH ** (level + 1)),
+    tile: openHalfTile(hashes),
+  }));
 }
 
-/** The tiles of one proof, by their place: its level, and above that its index. */
-function createTileSet(findCached: (key: string) => Uint8Array | undefined, logId: number) {
-  const found = new Map<number, Uint8Array>();
-  const missing = new Map<number, string>();
-  const loaded = new Set<number>();
-  const readAt = (place: number, level: number, index: number, width: number) => {
-    const known = found.get(place);
-    if (loaded.has(place) || (known !== undefined && known.length >= width)) return known;
+/** Where a proof is written before its length is known. */
+const scratch = Buffer.alloc(MAX_PROOF_BYTES);
+
+/** A proof. Of tiles that are still to be loaded nothing is in it. */
+function spellProof(logIndex: number, size: number, edge: RightEdge | undefined, tiles: TileSet): Buffer {
+  let end = 0;
+  for (const sibling of inclusionPath(logIndex, size)) {
+    const at = findInEdge(edge, sibling, size);
+    end =
+      edge === undefined || at === undefined
+        ? tiles.write(sibling, scratch, end)
+        : writeHash(scratch, end, edge.pairs, at);
+  }
+  // Without the last comma.
+  return Buffer.from(scratch.subarray(0, Math.max(0, end - 1)));
+}
+
+/** Where a sibling is in the edge of the tree of this size; undefined if it is not in it. */
+function findInEdge(
+  edge: RightEdge | undefined,
+  { height, index }: Subtree,
+  size: number,
+): number | undefined {
+  if (edge === undefined || height < edge.lowest) return undefined;
+  const last = Math.floor((size - 1) / 2 ** height);
+  if (last % 2 === 0 || index < last - 1) return undefined;
+  return (height - edge.lowest) * PAIR_BYTES + (index === last ? HASH_BYTES : 0);
+}
+
+/** Computes the right edge of a tree. Returns undefined if tiles are still to be loaded. */
+function computeEdge(size: number, tiles: TileSet): RightEdge | undefined {
+  // The last node of this height is a full subtree, and so is every node to its left.
+  let lowest = 0;
+  while ((size / 2 ** lowest) % 2 === 0) lowest++;
+  let last = size / 2 ** lowest - 1;
+  let root = tiles.node({ height: lowest, index: last });
+  const pairs: Uint8Array[] = [];
+  for (let height = lowest; last > 0; height++, last = Math.floor(last / 2)) {
+    const pair = new Uint8Array(PAIR_BYTES);
+    pairs.push(pair);
+    if (last % 2 === 0) continue;
+    const left = tiles.node({ height, index: last - 1 });
+    if (root === undefined || left === undefined) continue;
+    pair.set(left);
+    pair.set(root, HASH_BYTES);
+    root = nodeHash(left, root);
+  }
+  return tiles.missing.size === 0 ? { lowest, pairs: concatBytes(...pairs) } : undefined;
+}
+
+type TileSet = ReturnType<typeof createTileSet>;
+
+/** The tiles of some proofs, of which `own` are known. */
+function createTileSet(
+  findCached: (key: string) => HalfTile | undefined,
+  logId: number,
+  own: readonly PlacedTile[],
+) {
+  const loaded = new Map<string, HalfTile | undefined>();
+  const missing = new Set<string>();
+  let last: { level: number; index: number; tile: HalfTile } | undefined;
+  const find = (level: number, index: number, width: number): HalfTile | undefined => {
+    const known = own[level];
+    if (known?.index === index && known.tile.width >= width) return known.tile;
+    // Neighbours on the way to the root are mostly in one tile.
+    if (last?.level === level && last.index === index && last.tile.width >= width) return last.tile;
     const key = `${logId}/${level}/${index}`;
-    const cached = findCached(key);
-    if (cached === undefined || cached.length < width) {
-      missing.set(place, key);
-      return BLANK;
+    const tile = loaded.get(key) ?? findCached(key);
+    if (tile !== undefined && tile.width >= width) {
+      last = { level, index, tile };
+      return tile;
     }
-    found.set(place, cached);
-    return cached;
+    if (loaded.has(key)) throw new FormatError(`tile ${level}/${index} holds fewer than ${width} hashes`);
+    missing.add(key);
+    return undefined;
   };
   return {
     /** Tiles that were read but are not known yet. */
     missing,
-    put: (place: number, hashes: Uint8Array | undefined) => {
-      loaded.add(place);
-      if (hashes !== undefined) found.set(place, hashes);
+    put: (key: string, tile: HalfTile | undefined) => {
+      loaded.set(key, tile);
+      missing.delete(key);
     },
-    readIn:
-      (size: number): ReadTile =>
-      (level, index) =>
-        // A log has fewer than 16 levels of such tiles.
-        readAt(index * 16 + level, level, index, tileWidth(level, index, size, HALF_HEIGHT) * HASH_BYTES),
+    /** The root of a full subtree; undefined if its tile is still to be loaded. */
+    node(subtree: Subtree): Uint8Array | undefined {
+      const { level, index, first, count } = locateSubtree(subtree, HALF_HEIGHT);
+      const tile = find(level, index, first + count);
+      if (tile === undefined) return undefined;
+      const at = locateNode(tile, first, count);
+      return tile.nodes.subarray(at, at + HASH_BYTES);
+    },
+    /** Writes the same, see {@link writeHash}; nothing if its tile is still to be loaded. */
+    write(subtree: Subtree, target: Uint8Array, at: number): number {
+      const { level, index, first, count } = locateSubtree(subtree, HALF_HEIGHT);
+      const tile = find(level, index, first + count);
+      return tile === undefined ? at : writeHash(target, at, tile.nodes, locateNode(tile, first, count));
+    },
   };
+}
+
+/** Of the two lowest levels only tiles that grow are cached: full ones come with rows, or a right edge is made of them once. */
+function isCached(key: string, hashes: Uint8Array): boolean {
+  return placeOf(key).level > 1 || hashes.length < HALF_BYTES;
 }
 
 function placeOf(key: string) {

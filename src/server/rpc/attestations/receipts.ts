@@ -1,4 +1,5 @@
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { fromBase64 } from '../../../proof/bytes/encoding.js';
 import {
   encodeReceipt,
   encodeReceiptHeader,
@@ -81,6 +82,7 @@ async function newestTree({ pool, tiles }: ReceiptDeps, log: Log, index: number)
     throw new ApiError(ErrorCode.BUNDLE_NOT_READY, 'a COSE receipt needs a second submission in the log');
   }
   const { treeSize: size, rootHash: root } = newest;
-  const [path = []] = await tiles.prove(log.id, index, [size]);
+  const [proof = ''] = await tiles.prove(log.id, index, [size]);
+  const path = (JSON.parse(`[${proof}]`) as string[]).map((hash) => fromBase64(hash));
   return { size, index, path, root };
 }

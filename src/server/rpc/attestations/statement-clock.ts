@@ -1,5 +1,7 @@
 import { unavailable } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
+import type { Pool } from '../../store/database/connect.js';
+import { readDatabaseMs } from '../../store/database/session.js';
 
 /**
  * The clock of `submitted_at`: this machine's wall clock at the last comparison with the database's clock, advanced by
@@ -12,15 +14,17 @@ export type StatementClock = {
   compare(): Promise<void>;
   /** How far this machine's clock was ahead at the last comparison. Returns undefined before the first. */
   offsetSeconds(): number | undefined;
+  /** The database's clock in Unix milliseconds, by the last comparison; this machine's before the first. */
+  databaseMs(): number;
   /** Why `now` throws, for `/readyz`. Returns undefined if it does not. */
   unreadyReason(): string | undefined;
 };
 
-/** Times are in milliseconds, `wallMs` and `databaseMs` since 1970. */
+/** Times are in milliseconds, `wallMs` and `readDatabaseMs` since 1970. */
 type StatementClockDeps = {
   wallMs: () => number;
   monotonicMs: () => number;
-  databaseMs: () => Promise<number>;
+  readDatabaseMs: () => Promise<number>;
   log: Logger;
 };
 
@@ -32,7 +36,7 @@ const RETRY_SECONDS = 5;
 export function createStatementClock({
   wallMs,
   monotonicMs,
-  databaseMs,
+  readDatabaseMs,
   log,
 }: StatementClockDeps): StatementClock {
   let anchor: { wallMs: number; monotonicMs: number } | undefined;
@@ -60,7 +64,7 @@ export function createStatementClock({
     },
     compare: async () => {
       const sentMs = monotonicMs();
-      const databaseNowMs = await databaseMs();
+      const databaseNowMs = await readDatabaseMs();
       const nowMs = monotonicMs();
       const wallNowMs = wallMs();
       // The database read its clock at some time between request and response.
@@ -71,7 +75,20 @@ export function createStatementClock({
       const seconds = (offsetMs / 1000).toFixed(1);
       recordProblem(isFar ? `this machine's clock is ${seconds} s ahead of the database's` : undefined);
     },
+    databaseMs: () => wallMs() - (offsetMs ?? 0),
     offsetSeconds: () => (offsetMs === undefined ? undefined : offsetMs / 1000),
     unreadyReason: () => problem,
   };
+}
+
+/** Opens the clock of a process over a pool, compared once with the database's. */
+export async function openStatementClock(pool: Pool, log: Logger): Promise<StatementClock> {
+  const clock = createStatementClock({
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    readDatabaseMs: () => readDatabaseMs(pool),
+    log,
+  });
+  await clock.compare();
+  return clock;
 }

@@ -12,8 +12,8 @@ import type { Environment } from '../../../../gen/attestation/v1/environment_pb.
 import { toHex } from '../../../proof/bytes/encoding.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { compileFieldWriter, compileSplicingWriter } from '../../json/codec.js';
-import { asFields } from '../../json/field.js';
-import type { ListedSubmission } from '../../store/submissions/listed-lines.js';
+import { asFields } from '../../json/message-codec.js';
+import type { ListedSubmission } from '../../store/submissions/listed-columns.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 
 /** The columns of a submission that the API returns. Metadata is canonical JSON (RFC 8785). */

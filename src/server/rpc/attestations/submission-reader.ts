@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { type Submission, SubmissionStatus } from '../../../../gen/attestation/v1/attestations_pb.js';
+import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
+import { BatchStatus } from '../../../../gen/attestation/v1/batches_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { SerializedResponse } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
@@ -8,7 +9,7 @@ import type { LogCache } from '../../logs/log-cache.js';
 import type { SubmissionRow } from '../../store/submissions/submissions.js';
 import type { BundleReader, SerializedBundle } from './bundles.js';
 import { submissionNotFound } from './change-metadata.js';
-import { submissionStatus, submissionView } from './submission-message.js';
+import { submissionView } from './submission-message.js';
 import { readResponse } from './submission-template.js';
 
 /** Reads submissions of the caller. Throws `submission.not_found` if one is unknown or another project's. */
@@ -69,7 +70,7 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       return cached.response;
     }
     const response = readResponse(submissionView(row), environment, bundle);
-    if (submissionStatus(row) === SubmissionStatus.WITNESSED) {
+    if (row.batchStatus === BatchStatus.WITNESSED) {
       cache.set(id, { response, version, projectChanges, bundle });
     }
     return response;
@@ -102,15 +103,14 @@ async function getCallersRow(
 }
 
 /** Whether enough witnesses vouch for a submission that it has a bundle. */
-export function isBundleReady(row: SubmissionRow): boolean {
-  const status = submissionStatus(row);
-  return status === SubmissionStatus.WITNESSED || status === SubmissionStatus.PARTIAL;
+export function isBundleReady({ batchStatus }: SubmissionRow): boolean {
+  return batchStatus === BatchStatus.WITNESSED || batchStatus === BatchStatus.PARTIAL;
 }
 
 async function getReadyRow(deps: ReaderDeps, id: string, caller: Principal): Promise<SubmissionRow> {
   const row = await getCallersRow(deps, id, caller);
   if (isBundleReady(row)) return row;
-  const failed = submissionStatus(row) === SubmissionStatus.FAILED;
+  const failed = row.batchStatus === BatchStatus.FAILED;
   throw new ApiError(
     ErrorCode.BUNDLE_NOT_READY,
     failed

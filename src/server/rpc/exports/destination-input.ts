@@ -10,7 +10,7 @@ import { enumName } from '../../../protocol/enum-names.js';
 import type { Problem } from '../../../protocol/problem.js';
 import { invalidRequest } from '../../json/problems.js';
 
-/** A destination as it is stored: JSON of its public members, and of its secrets. */
+/** A stored destination: JSON of its public members, and of its secrets. */
 type SplitDestination = { members: JsonObject; secrets: JsonObject };
 
 /**

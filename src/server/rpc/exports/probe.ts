@@ -5,7 +5,7 @@ import { ApiError, unavailable } from '../../core/errors.js';
 import { DestinationError, type OpenDestination } from '../../export/destination.js';
 import type { ProjectShares } from '../../pipeline/exports/project-shares.js';
 
-/** What probing a destination needs. `shares`: places for concurrent probes. */
+/** Dependencies of a probe. `shares`: places for concurrent probes. */
 export type ProbeDeps = {
   open: (target: Owner & { destination: ExportDestination }) => Promise<OpenDestination>;
   shares: ProjectShares;

@@ -1,4 +1,10 @@
-import { create, type DescFile, type DescService, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescFile,
+  type DescService,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { file_attestation_v1_errors } from '../../../../gen/attestation/v1/errors_pb.js';
 import { file_google_rpc_error_details } from '../../../../gen/google/rpc/error_details_pb.js';
@@ -18,6 +24,13 @@ export const REFLECTION_SERVICES: readonly DescService[] = [ServerReflection, Se
 const ERROR_DETAILS: readonly DescFile[] = [file_attestation_v1_errors, file_google_rpc_error_details];
 
 type MessageResponse = MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse'];
+type Response = MessageShape<typeof ServerReflectionResponseSchema>;
+/** An answer, and the files in it. */
+type Answer = { response: Response; files: readonly DescFile[] };
+
+/** Answers that are kept, so that they are serialised once; the longest is 100 KB. */
+const KEPT_ANSWERS = 64;
+const KEPT_HOST_CHARACTERS = 64;
 
 /**
  * Serves gRPC server reflection, v1 and v1alpha, without authentication, over the services and all that their files
@@ -25,19 +38,46 @@ type MessageResponse = MessageInitShape<typeof ServerReflectionResponseSchema>['
  */
 export function reflectionRpcs(services: readonly DescService[]): PublicRpc[] {
   const index = indexDescriptors(services, ERROR_DETAILS);
+  const kept = new Map<string, Answer>();
   const open = () => {
     const sent = new Set<DescFile>();
-    return (request: ServerReflectionRequest) =>
-      create(ServerReflectionResponseSchema, {
+    return (request: ServerReflectionRequest) => {
+      // What was sent before changes the answer.
+      const key = sent.size === 0 ? keyOf(request) : undefined;
+      const known = key === undefined ? undefined : kept.get(key);
+      for (const file of known?.files ?? []) sent.add(file);
+      if (known !== undefined) return known.response;
+      const response = create(ServerReflectionResponseSchema, {
         validHost: request.host,
         originalRequest: request,
         messageResponse: respond(index, sent, request),
       });
+      if (key !== undefined) keep(kept, key, { response, files: [...sent] });
+      return response;
+    };
   };
   const { serverReflectionInfo } = ServerReflection.method;
   const rpc = { ...describeRpc(serverReflectionInfo), kind: 'bidi_streaming', open } as const;
   // The two versions differ only in the name of their package.
   return [rpc, { ...rpc, path: describeRpc(ServerReflectionAlpha.method.serverReflectionInfo).path }];
+}
+
+/** By what an answer on a new stream is found again; undefined for requests that are not kept. */
+function keyOf(request: ServerReflectionRequest): string | undefined {
+  const { host, $unknown: unknown = [] } = request;
+  const { case: kind, value } = request.messageRequest;
+  if (typeof value !== 'string' || host.length > KEPT_HOST_CHARACTERS || unknown.length > 0) return undefined;
+  return `${kind} ${host} ${value}`;
+}
+
+/** The oldest makes room. What is unknown is not kept: there is no end of it. */
+function keep(kept: Map<string, Answer>, key: string, answer: Answer): void {
+  if (answer.response.messageResponse.case === 'errorResponse') return;
+  for (const oldest of kept.keys()) {
+    if (kept.size < KEPT_ANSWERS) break;
+    kept.delete(oldest);
+  }
+  kept.set(key, answer);
 }
 
 function respond(

@@ -12,7 +12,7 @@ import {
 import { type Call, getPrincipal, type Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import type { RandomSource } from '../../core/random.js';
-import { dateOfTimestamp } from '../../json/timestamp.js';
+import { dateOfTimestamp } from '../../json/well-known-types.js';
 import type { Pool, Sql } from '../../store/database/connect.js';
 import { listAttempts } from '../../store/webhooks/webhook-attempts.js';
 import {

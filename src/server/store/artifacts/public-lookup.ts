@@ -4,7 +4,7 @@ import { readArtifactIndex } from './artifact-runs.js';
 /** A submission that strangers find by its artifact. `environment` is a proto Environment number. */
 type PublicSubmission = { id: string; projectId: string; environment: number; submittedAt: Date };
 
-/** What a public look-up found. `isComplete`: false if the search stopped before it had looked at everything. */
+/** The result of a public look-up. `isComplete`: false if the search stopped before its end. */
 type PublicMatches = { submissions: PublicSubmission[]; isComplete: boolean };
 
 /** The most leaves that a look-up examines, per project and log. */

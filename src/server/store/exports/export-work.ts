@@ -24,7 +24,7 @@ type ExportScope = { id: string; projectId: string; environment: number; schema:
 
 type Batch = { logId: number; treeSize: number };
 
-/** What an export ships next beside changed and failed shipments, one of each in turn. */
+/** The kinds of work that an export does beside changed and failed shipments, one of each in turn. */
 const LANES = [findNew, findOld, findRevised, claimManifest] as const;
 
 /**

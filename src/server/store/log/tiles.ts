@@ -1,6 +1,5 @@
 import { HASH_BYTES } from '../../../proof/log/merkle.js';
-import { HALF_HEIGHT, type Tile } from '../../../proof/log/tile.js';
-import { tileRow } from '../../../proof/log/tile-nodes.js';
+import { HALF_HEIGHT, type Tile, tileRow } from '../../../proof/log/tile.js';
 import { TILE_WIDTH } from '../../../proof/log/tile-path.js';
 import { byteaArray, type Sql } from '../database/connect.js';
 

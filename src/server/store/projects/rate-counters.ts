@@ -1,5 +1,5 @@
+import type { WindowUse } from '../../core/rate-window.js';
 import type { Sql } from '../database/connect.js';
-import type { WindowUse } from '../submissions/sequence-submissions.js';
 
 /** Granted tokens, the use of the windows afterwards, and the rest of the current second. */
 export type Grant = WindowUse & { granted: number; leftMs: number };

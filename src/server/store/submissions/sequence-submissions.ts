@@ -1,3 +1,4 @@
+import type { WindowUse } from '../../core/rate-window.js';
 import type { Pool } from '../database/connect.js';
 
 /** A submission to append. Times are in Unix milliseconds, binary values in lower-case hex, which SQL takes as it is. */
@@ -10,7 +11,7 @@ export type NewSubmission = {
   schema: string;
   /** JCS text. */
   metadata: string;
-  /** JSON text of what is wrong with the metadata; null if it is valid. */
+  /** JSON text of the metadata's problems; null if it is valid. */
   metadataErrors: string | null;
   salt: string;
   commitment: string;
@@ -29,9 +30,6 @@ export const SubmissionOutcome = {
   BUSY: 'busy',
   LIMITED: 'limited',
 } as const;
-
-/** Requests that an API key has made in its current windows; `second` is the current second since the epoch. */
-export type WindowUse = { second: number; nSecond: number; nHour: number; nDay: number };
 
 /**
  * The result of one row. `resourceId` is the id of the stored or replayed submission. `use` is undefined if the row was

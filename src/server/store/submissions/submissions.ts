@@ -1,4 +1,5 @@
-import type { Sql } from '../database/connect.js';
+import { createBatchLoader } from '../database/batch-loader.js';
+import type { Pool, Sql } from '../database/connect.js';
 import { ownTiles } from '../log/tiles.js';
 
 /** A submission and its batch. The batch members are null until a published batch contains it. */
@@ -58,11 +59,24 @@ export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise
     SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
 }
 
-/** Counts the metadata changes of projects. Omits projects without a change. */
-export async function countMetadataChanges(
-  sql: Sql,
-  projectIds: readonly string[],
-): Promise<Map<string, number>> {
+const LOADING = { maxKeys: 200, maxInFlight: 4 };
+/** All callers read the same few keys, so waiting for one query batches well. */
+const CHANGES_LOADING = { maxKeys: 200, maxInFlight: 2 };
+
+/** Creates the look-up of submissions of any project by id; concurrent ones share a query. */
+export function createSubmissionLoader(pool: Pool): (id: string) => Promise<SubmissionRow | undefined> {
+  return createBatchLoader(
+    async (ids) => new Map((await findSubmissions(pool, ids)).map((row) => [row.id, row])),
+    LOADING,
+  );
+}
+
+/** Creates the count of a project's metadata changes; undefined if there are none. Concurrent ones share a query. */
+export function createChangeCounter(pool: Pool): (projectId: string) => Promise<number | undefined> {
+  return createBatchLoader((projectIds) => countMetadataChanges(pool, projectIds), CHANGES_LOADING);
+}
+
+async function countMetadataChanges(sql: Sql, projectIds: readonly string[]): Promise<Map<string, number>> {
   const rows = await sql<{ id: string; changes: number }[]>`
     SELECT project_id AS id, changes FROM metadata_change WHERE project_id = ANY(${[...projectIds]})`;
   return new Map(rows.map(({ id, changes }) => [id, changes]));

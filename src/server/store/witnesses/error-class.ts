@@ -1,4 +1,4 @@
-/** What became of a request to a witness, without anything that only its operator may know. */
+/** The public classes of errors of requests to witnesses. */
 export type WitnessErrorClass = 'unreachable' | 'rejected' | 'invalid' | 'contradiction' | 'other';
 
 /** Why a request to a witness failed: one line for operators, and its class for everybody. */

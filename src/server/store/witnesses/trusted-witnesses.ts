@@ -1,7 +1,7 @@
 import type { WitnessKind } from '../../../../gen/attestation/v1/bundle_pb.js';
 import type { Pool, Sql } from '../database/connect.js';
 
-/** By what verifiers recognise a witness; the members depend on its kind. */
+/** The identity of a witness for verifiers; the members depend on its kind. */
 export type WitnessIdentity =
   | { kind: WitnessKind.LOG_WITNESS; verifierKeys: string[] }
   | { kind: WitnessKind.OPENTIMESTAMPS; calendars: string[] }

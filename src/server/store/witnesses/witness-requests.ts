@@ -17,7 +17,7 @@ export type LeasedRequest = {
 
 type RequestKey = { logId: number; witness: string; treeSize: number };
 
-/** What a pending answer says: what to continue from, what to show, and when to continue. */
+/** A pending answer: the state to continue from, the detail to show, and the time to continue. */
 type PendingState = { state: Uint8Array; detail: JsonObject; pollAfterMs: number };
 
 /**

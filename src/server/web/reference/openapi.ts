@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 
-/** What the reference page reads of an OpenAPI 3.1 document, as `npm run generate` writes it. */
+/** The parts of the OpenAPI 3.1 document of `npm run generate` that the reference page reads. */
 export type OpenApi = {
   info: { title: string; version: string; description: string };
   servers: readonly { url: string }[];
@@ -60,7 +60,7 @@ export function refName(ref: string): string {
   return ref.slice(ref.lastIndexOf('/') + 1);
 }
 
-/** What a reference to a component leads to, or the value itself where it is none. Throws when there is no such component. */
+/** Resolves a reference to a component; other values are returned. Throws if there is no such component. */
 export function resolve<T extends object>({ components }: OpenApi, value: T | Ref): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
   const [, , section = '', name = ''] = value.$ref.split('/');

@@ -59,7 +59,7 @@ function headerLinks(names: readonly string[]): Html | undefined {
   return html`<p>Headers:${links}</p>`;
 }
 
-/** What the headers say that answers link to. */
+/** The descriptions of the headers that responses link to. */
 export function headerTable({ components }: OpenApi): Html {
   const headers = Object.entries(components.headers ?? {}) as unknown as [string, Header][];
   const rows = headers.map(
@@ -81,7 +81,7 @@ ${example === undefined ? undefined : html`<pre>${pretty(example)}</pre>`}`,
   return html`${parts}`;
 }
 
-/** The operation as a command; what is in capitals is the caller's to fill in. */
+/** The operation as a command; the caller fills in the parts in capitals. */
 function curl(document: OpenApi, { method, path, operation }: Place): string {
   const lines = [`curl -X ${method.toUpperCase()} '${document.servers[0]?.url ?? ''}${path}'`];
   lines.push(`-H "Authorization: Bearer $API_KEY"`);

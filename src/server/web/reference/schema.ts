@@ -42,7 +42,7 @@ export function memberTable(members: readonly [string, Schema][], required: read
   return html`<table><tbody>${rows}</tbody></table>`;
 }
 
-/** What a value must be, in a few words. */
+/** The constraints of a value, in a few words. */
 export function typeOf(schema: Schema): Html {
   if (typeof schema.$ref === 'string') return schemaLink(refName(schema.$ref));
   if (schema.anyOf !== undefined) return joined(schema.anyOf.map(typeOf), ' or ');

@@ -13,7 +13,7 @@ export type UnsignedTransaction = {
   maxPriorityFeePerGas: bigint;
 };
 
-/** `raw` is what `eth_sendRawTransaction` takes. */
+/** `raw` is the parameter of `eth_sendRawTransaction`. */
 type SignedTransaction = { hash: string; raw: string };
 
 /** Signs for one address, 0x and lower-case hex. */

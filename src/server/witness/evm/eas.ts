@@ -1,4 +1,4 @@
-/** Finds what EAS has recorded already, in a transaction of anyone. */
+/** Finds an attestation that EAS has recorded already, in a transaction of anyone. */
 import { decodeLogs, getBlock, getLatestBlock } from '../../../proof/evm/chain.js';
 import { easLookupCall, isRecordOf, recordingTopics } from '../../../proof/evm/contract.js';
 import { decodeData, decodeNumber, encodeQuantity, type JsonRpc } from '../../../proof/evm/json-rpc.js';

@@ -3,7 +3,7 @@
 /** `maxFeePerGas` bounds base fee and tip together. */
 export type Fees = { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint };
 
-/** What a transaction has to pay now: the base fee of the newest block, and the tip that the node suggests. */
+/** The fees of a transaction now: the base fee of the newest block, and the tip that the node suggests. */
 export type FeeMarket = { readonly baseFee: bigint; readonly tip: bigint };
 
 /** The fees of a first transaction: twice the base fee, which six full blocks do not exceed, and the tip. Undefined if the base fee is above the cap. */

@@ -38,15 +38,15 @@ type Progress =
   | { readonly type: 'store'; readonly state: EvmState }
   | ({ readonly type: 'wait'; readonly state: EvmState } & Waiting);
 
-/** What a request waits for: one line for operators, and its class for everybody. */
+/** The cause of a request's wait: one line for operators, and its class for everybody. */
 export type Waiting = { readonly reason: string; readonly waitsOn: WaitsOn };
 
-/** What a request waits for, without anything that only the operator may know. */
+/** The public classes of causes of a wait. */
 export type WaitsOn = 'execution' | 'confirmations' | 'fees' | 'funds' | 'nonce';
 
 /** A transaction that was not executed within this many blocks is replaced. */
 const STUCK_BLOCKS = 6;
-/** A contract that reverts what it accepted in the estimate would cost gas for ever. */
+/** A contract that reverts transactions after accepting their estimate would cost gas for ever. */
 const MAX_REVERTS = 3;
 
 /**
@@ -225,7 +225,7 @@ async function replace(
   return { ...state, transaction: { ...transaction, raw, signedAt: block }, hashes: [...state.hashes, hash] };
 }
 
-/** Says what the transaction waits for. */
+/** Describes the cause of the transaction's wait. */
 async function sendNewest(
   { rpc, payer }: EvmRequest,
   { raw, nonce, gasLimit, maxFeePerGas }: PendingTransaction,

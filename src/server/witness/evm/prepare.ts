@@ -12,7 +12,7 @@ export type Payer = { account: EvmAccount; chainId: number; maxFeePerGas: bigint
 
 /** Of nodes that do not suggest a tip. */
 const DEFAULT_TIP = 1_000_000_000n;
-/** What the cheapest transaction of any chain uses. */
+/** The gas of the cheapest transaction of any chain. */
 const MIN_GAS = 21_000n;
 /** A call uses 24,000 on Ethereum; some chains count more. A node that lies cannot make it cost more than this. */
 const MAX_GAS = 10_000_000n;
@@ -36,7 +36,7 @@ export async function getNonce(rpc: JsonRpc, address: string): Promise<number> {
   return decodeNumber(await rpc('eth_getTransactionCount', [address, 'latest']));
 }
 
-/** The newest block, and what a transaction has to pay. Rejects on a chain without EIP-1559. */
+/** The newest block, and the fees of a transaction. Rejects on a chain without EIP-1559. */
 export async function getFeeMarket(rpc: JsonRpc): Promise<FeeMarket & { block: number }> {
   const { number, baseFeePerGas } = await getLatestBlock(rpc);
   if (baseFeePerGas === undefined) throw new Error('the chain has no base fee (EIP-1559)');
@@ -87,7 +87,7 @@ export async function sign(
   return account.sign({ ...call, chainId, nonce, gasLimit, maxFeePerGas, maxPriorityFeePerGas });
 }
 
-/** Rejects with address, balance and what is needed unless the account has `needed` wei. */
+/** Rejects with address, balance and need unless the account has `needed` wei. */
 export async function requireFunds(rpc: JsonRpc, payer: Payer, needed: bigint): Promise<void> {
   const { address } = payer.account;
   const balance = decodeQuantity(await rpc('eth_getBalance', [address, 'latest']));
@@ -96,7 +96,7 @@ export async function requireFunds(rpc: JsonRpc, payer: Payer, needed: bigint): 
   throw new Error(`account ${address} on chain ${payer.chainId} ${amounts} for a transaction`);
 }
 
-/** Some nodes estimate only what the account can pay for. */
+/** Some nodes estimate only transactions that the account can pay for. */
 async function estimateGas(
   rpc: JsonRpc,
   payer: Payer,

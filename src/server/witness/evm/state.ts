@@ -1,8 +1,8 @@
-/** What is stored of a pending request to an EVM witness. It suffices to continue after a crash at any point. */
+/** The stored state of a pending request to an EVM witness. It suffices to continue after a crash at any point. */
 import type { EvmMethod } from '../../../proof/evm/contract.js';
 import type { Fees } from './fees.js';
 
-/** What the request was made for. If the configuration has another one by now, the request starts again. */
+/** Chain, contract and method of the request. If the configuration has another one by now, the request starts again. */
 export type EvmTarget = {
   readonly chainId: number;
   /** 0x and lower-case hex, as `account`. */
@@ -43,7 +43,7 @@ export function encodeState(state: EvmState): Uint8Array {
   return Buffer.from(text);
 }
 
-/** Decodes what `encodeState` wrote. Throws Error if another version of the service wrote it. */
+/** Decodes a state of `encodeState`. Throws Error if another version of the service wrote it. */
 export function decodeState(bytes: Uint8Array): EvmState {
   const { version, ...state } = JSON.parse(Buffer.from(bytes).toString());
   if (version !== VERSION) throw new Error('the pending transaction was stored by another version');

@@ -123,7 +123,7 @@ t.test('a store that hangs, with the limit of the destination', async (t) => {
   }
 });
 
-t.test('a store that is gone, for longer and longer, and back', async (t) => {
+t.test('an unavailable store is retried at growing intervals, and recovers', async (t) => {
   const made = await failingExport(() => store.goAway());
   for (let failures = 1; failures <= 12; failures++) {
     const { error, waitMs, ...status } = await statusOf(made);

@@ -1,8 +1,6 @@
 /** Transactions that are open at the same time: whichever commits first, nothing is lost and nobody waits for ever. */
 import t from 'tap';
-import type { Destinations } from '../../../../src/server/export/destinations.js';
 import { reviseJob } from '../../../../src/server/pipeline/jobs/job.js';
-import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
 import type { Sql } from '../../../../src/server/store/database/connect.js';
 import { leaseExport, recordExportFailure } from '../../../../src/server/store/exports/export-leases.js';
@@ -10,9 +8,7 @@ import { claimExportWork, releaseExport } from '../../../../src/server/store/exp
 import { recordShipment } from '../../../../src/server/store/exports/shipments.js';
 import { correctMetadata, redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
-import { objectsOf } from '../../../support/exports/exports.js';
-import { BUCKET, openBucket } from '../../../support/exports/s3/fixture.js';
-import { assertExported, setExportScene, verifyStored } from '../../../support/exports/scene.js';
+import { assertExported, setExportScene } from '../../../support/exports/scene.js';
 import { drain, unwilling, willing } from '../../../support/pipeline.js';
 import { until } from '../../../support/until.js';
 import { submitFor } from '../../../support/webhooks/webhooks.js';
@@ -243,59 +239,4 @@ t.test('changes that two workers mark at the same time', async (t) => {
   }
   await drain(pipeline);
   for (const made of exports) await assertExported(t, { pool, store }, made);
-});
-
-t.test('workers of two versions, of which one sends before the SHA-256 is known, ship in turn', async (t) => {
-  const projectId = await scene.newProject();
-  const made = await scene.exportOf(projectId);
-  const { exports } = pipeline;
-  const { destinations } = exports;
-  const growing = await openBucket(t, store, {}, { multipartBytes: 10 });
-  // The former version knows whole objects only, with their SHA-256 in the metadata.
-  const former: Destinations['use'] = (row, run) =>
-    destinations.use(row, ({ write, probe, close }) => run({ write, probe, close }));
-  const present: Destinations['use'] = (_, run) => run(growing);
-  const [one, other] = [former, present].map((use) =>
-    test.another({ exports: { ...exports, destinations: { ...destinations, use } } }),
-  ) as [Pipeline, Pipeline];
-  const hasSha256 = async () => {
-    const names = [...(await objectsOf(store, made.id)).keys()].filter((name) => name.endsWith('.jsonl'));
-    const [name = ''] = names.sort().slice(-1);
-    return 'sha256' in (store.buckets.get(BUCKET)?.objects.get(name)?.metadata ?? {});
-  };
-  const seen = new Set<string>();
-  for (const [first, second] of [
-    [one, other],
-    [other, one],
-    [one, one],
-    [other, other],
-  ] as const) {
-    const [id = ''] = await submitFor(test, projectId, 3);
-    await drain(first);
-    const before = await hasSha256();
-    t.equal(before, first === one);
-    // It ends before it records what it has written.
-    await pool`
-      UPDATE export_shipment SET shipped_revision = 0, priority = 2
-      WHERE export_id = ${made.id} AND tree_size = (SELECT max(tree_size) FROM export_shipment WHERE export_id = ${made.id})`;
-    await pool`UPDATE export SET due_at = clock_timestamp() WHERE id = ${made.id}`;
-    await drain(second);
-    await assertExported(t, { pool, store }, made);
-    seen.add(`${before} ${await hasSha256()}`);
-    await pool.begin((tx) => redactMetadata(tx, id));
-    await drain(first);
-    await assertExported(t, { pool, store }, made);
-  }
-  t.same([...seen].sort(), ['false false', 'false true', 'true true']);
-  await letPass(test, 120_000);
-  await drain(one);
-  await submitFor(test, projectId, 1);
-  await drain(other);
-  await letPass(test, 120_000);
-  await drain(other);
-  const { problems, lines, uncovered } = await verifyStored(t, { pool, store }, made.id);
-  t.match(
-    { problems, uncovered, lines },
-    { problems: { total: 0 }, uncovered: { total: 0 }, lines: { verified: 13 } },
-  );
 });

@@ -3,7 +3,9 @@ import t, { type Test } from 'tap';
 import { ExportCompression, ExportStart } from '../../../../gen/attestation/v1/exports_pb.js';
 import { deriveKeyRing } from '../../../../src/server/keys/key-ring.js';
 import { makeProject } from '../../../../src/server/process/first-keys.js';
+import type { LeasedExport } from '../../../../src/server/store/exports/export-leases.js';
 import { readExportProgress } from '../../../../src/server/store/exports/export-status.js';
+import type { ShipmentWork } from '../../../../src/server/store/exports/export-work.js';
 import { redactMetadata } from '../../../../src/server/store/submissions/metadata.js';
 import { letPass } from '../../../support/breaking/database-clock.js';
 import { linesOf, makeExport, objectsOf } from '../../../support/exports/exports.js';
@@ -35,6 +37,13 @@ t.test("each settled batch becomes one object with the project's submissions and
   const stranger = await makeProject(test.pool, 'a stranger');
   await submit(2);
   const id = await makeExport(test.pool, store, { projectId, keys });
+  const { exports } = test.pipeline;
+  const { renderLines } = exports;
+  const shipments: [LeasedExport, ShipmentWork][] = [];
+  exports.renderLines = (leased, work, count) => {
+    shipments.push([leased, work]);
+    return renderLines(leased, work, count);
+  };
   const sent = [...(await submit(3)), ...(await submit(2))];
   await submit(2, stranger);
   t.same(await shipped(id), sent.sort(), 'what settled since, and nothing else');
@@ -48,6 +57,16 @@ t.test("each settled batch becomes one object with the project's submissions and
   }
   const [progress] = await readExportProgress(test.pool, [id]);
   t.match(progress, { lagBatches: 0, lagSeconds: 0, shippedThrough: 9 });
+
+  for (const [leased, work] of shipments) {
+    const [bytes = 0] = [...(await objectsOf(store, id))]
+      .filter(([name]) => name.includes(work.batchId))
+      .map(([, object]) => object.length);
+    t.ok(await exports.areLinesLonger(leased, work, bytes / 4), 'a length that its lines exceed');
+    t.notOk(await exports.areLinesLonger(leased, work, bytes), 'that of all lines');
+    const other = { ...leased, schema: 'other' };
+    t.notOk(await exports.areLinesLonger(other, work, 1), 'no line');
+  }
 });
 
 t.test('an export from the beginning ships earlier batches as well, gzipped when asked', async (t) => {

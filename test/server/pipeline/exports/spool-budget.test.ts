@@ -27,7 +27,7 @@ function adding(account: SpoolAccount, bytes: number, signal = NEVER) {
 /** Lets everything that is settled be noticed. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-t.test('bytes are counted until their object is closed, and what has no room waits', async (t) => {
+t.test('bytes count until their object is closed, and an object without room waits', async (t) => {
   const budget = createSpoolBudget(100);
   const [a, b] = [budget.open('a'), budget.open('b')];
   await a.add(60, NEVER);
@@ -93,7 +93,7 @@ t.test('a project has a quarter, and a single object of it may have more', async
   t.equal(waiting.result.state, 'has room');
 });
 
-t.test('waiting ends with the signal, and what was waited for is free for others', async (t) => {
+t.test('an abort ends the wait, and the room stays free for others', async (t) => {
   const budget = createSpoolBudget(100);
   const [a, b] = [budget.open('a'), budget.open('b')];
   await a.add(100, NEVER);

@@ -24,7 +24,7 @@ const LAYOUTS = [
 
 for (const { start, compression, submissions } of LAYOUTS) {
   t.test(
-    `the manifests of three days list what was shipped, without gaps, started ${ExportStart[start]}`,
+    `the manifests of three days list shipped objects without gaps, started ${ExportStart[start]}`,
     async (t) => {
       const test = await openPipeline(t, [await makeWitness(t, 'w', { required: true })]);
       const store = await startStore(t);

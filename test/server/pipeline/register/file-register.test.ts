@@ -49,7 +49,7 @@ t.test('of many who compared with the same entry one replaces it', async (t) => 
   }
 });
 
-t.test('one that is held up undoes nothing, before its step or after it', async (t) => {
+t.test('a delayed writer undoes nothing, before its step or after it', async (t) => {
   const folder = t.testdir();
   const prompt = openFileRegister(folder);
   await prompt.replace(undefined, entry(1));

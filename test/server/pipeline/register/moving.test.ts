@@ -13,7 +13,7 @@ import { type C2spWitness, startC2spWitness } from '../../../support/witnesses/c
 
 const ORIGIN = 'live.log.example.com';
 
-t.test('fill-register brings a register up to the database, whichever was in use before', async (t) => {
+t.test('fill-register brings a folder and a witness up to the database', async (t) => {
   const databaseUrl = await testDatabase(t);
   await installClock(databaseUrl);
   const test = await makePipeline(t, { databaseUrl, witnesses: [] });

@@ -73,7 +73,7 @@ t.test(
   },
 );
 
-t.test('a clock that is set back brings no deliveries, and keeps none waiting', async (t) => {
+t.test('a clock that is set back neither sends deliveries early nor delays them', async (t) => {
   const test = await open(t);
   const receiver = await startReceiver(t);
   const webhook = await subscribe(test, receiver);
@@ -234,7 +234,7 @@ t.test('tests that fail again end with that, however many are sent again', async
   t.same(row, { twice: 1_500, more: 0 });
 });
 
-t.test('a request to send again that comes while one is being met is met as well', async (t) => {
+t.test('a redelivery request during another one is carried out as well', async (t) => {
   const test = await open(t);
   const webhook = await subscribe(test, NOBODY);
   const since = new Date(0);
@@ -249,7 +249,7 @@ t.test('a request to send again that comes while one is being met is met as well
   t.same(await wanted(), since);
 });
 
-t.test('of two requests to send again the earlier time holds, whichever came first', async (t) => {
+t.test('of two redelivery requests in any order the earlier start applies', async (t) => {
   const test = await open(t);
   const webhook = await subscribe(test, NOBODY);
   const [early, late] = [new Date(1_000), new Date(2_000)];
@@ -276,7 +276,7 @@ t.test('of an error, which may quote the receiver, as much is kept as a person r
   );
 });
 
-t.test('an answer is kept as far as 2 KiB, whatever is in it; a redirect is not followed', async (t) => {
+t.test('the first 2 KiB of any response are kept, and a redirect is not followed', async (t) => {
   const test = await open(t);
   const receiver = await startReceiver(t);
   const elsewhere = await startReceiver(t);

@@ -102,25 +102,28 @@ t.test(
   },
 );
 
-t.test('an endpoint that is back gets what waited, and its subscription is healthy again', async (t) => {
-  const test = await open(t);
-  const receiver = await startReceiver(t);
-  receiver.behave(answering(503, '', { 'retry-after': '8' }));
-  const webhook = await subscribe(test, receiver);
-  const ids = await submitAndDrain(test, webhook.projectId, 3);
-  t.ok((await webhookOf(test, webhook)).failingSince);
-  const waitsMs = await nextAttemptsMs(test, webhook);
-  t.ok(
-    waitsMs.every((ms) => ms > 6 * SECOND_MS && ms <= 8 * SECOND_MS),
-    'Retry-After was honoured',
-  );
-  receiver.behave(answering(200, 'thanks'));
-  await letPass(test, 10 * SECOND_MS);
-  await drain(test.pipeline);
-  t.same(submissionsIn(receiver.received.slice(3)), ids.sort());
-  t.same(await statusesOf(test, webhook), [DELIVERED, DELIVERED, DELIVERED]);
-  t.equal((await webhookOf(test, webhook)).failingSince, null);
-});
+t.test(
+  'a recovered endpoint receives the waiting events, and its subscription is healthy again',
+  async (t) => {
+    const test = await open(t);
+    const receiver = await startReceiver(t);
+    receiver.behave(answering(503, '', { 'retry-after': '8' }));
+    const webhook = await subscribe(test, receiver);
+    const ids = await submitAndDrain(test, webhook.projectId, 3);
+    t.ok((await webhookOf(test, webhook)).failingSince);
+    const waitsMs = await nextAttemptsMs(test, webhook);
+    t.ok(
+      waitsMs.every((ms) => ms > 6 * SECOND_MS && ms <= 8 * SECOND_MS),
+      'Retry-After was honoured',
+    );
+    receiver.behave(answering(200, 'thanks'));
+    await letPass(test, 10 * SECOND_MS);
+    await drain(test.pipeline);
+    t.same(submissionsIn(receiver.received.slice(3)), ids.sort());
+    t.same(await statusesOf(test, webhook), [DELIVERED, DELIVERED, DELIVERED]);
+    t.equal((await webhookOf(test, webhook)).failingSince, null);
+  },
+);
 
 t.test('410 disables a subscription at once', async (t) => {
   const test = await open(t);

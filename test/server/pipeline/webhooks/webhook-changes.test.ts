@@ -67,7 +67,7 @@ const set = ({ test, webhook }: Scene, more: { url?: string; status?: WebhookSta
     disabledReason: 'a test',
   });
 
-t.test('at a new address it gets what the old one has not had, and the old one nothing more', async (t) => {
+t.test('a new address receives the waiting events, and the old one nothing more', async (t) => {
   const next = await startReceiver(t);
   const { test, receiver, webhook, ids } = await changing(t, (scene) => {
     next.trust(scene.webhook.secret);
@@ -85,7 +85,7 @@ for (const [what, answer] of [
   ['410', answering(410)],
   ['a failure after five days of them', answering(500)],
 ] as const) {
-  t.test(`${what} from an address that is its own no more does not disable it`, async (t) => {
+  t.test(`${what} from a former address does not disable the subscription`, async (t) => {
     const next = await startReceiver(t);
     const { test, webhook, ids } = await changing(
       t,
@@ -103,7 +103,7 @@ for (const [what, answer] of [
   });
 }
 
-t.test('what is sent after a rotation is signed by the new secret as well', async (t) => {
+t.test('deliveries after a rotation are signed by the new secret as well', async (t) => {
   const { test, receiver, ids } = await changing(t, async ({ test, webhook, receiver }) => {
     const secret = formatSecret(randomBytes(32));
     const stored = encryptSecret(test.pipeline.webhooks.keys, secret, webhook.id);
@@ -120,7 +120,7 @@ for (const [what, change] of [
   ['deleted', ({ test, webhook }: Scene) => deleteWebhook(test.pool, webhook, webhook.id)],
   ['disabled', (scene: Scene) => set(scene, { status: WebhookStatus.DISABLED })],
 ] as const) {
-  t.test(`once it is ${what}, nothing more is sent, whatever was claimed`, async (t) => {
+  t.test(`a ${what} subscription is sent nothing more, claimed deliveries included`, async (t) => {
     const { test, receiver } = await changing(t, change);
     await letPass(test, 2 * MINUTE_MS);
     await drain(test.pipeline);
@@ -128,7 +128,7 @@ for (const [what, change] of [
   });
 }
 
-t.test('after 410 nothing more is sent, and what waits goes on when it is active again', async (t) => {
+t.test('410 stops deliveries, and waiting ones continue after reactivation', async (t) => {
   const scene = await changing(t, async () => {}, answering(410));
   const { test, receiver, webhook, ids } = scene;
   t.equal(receiver.received.length, FIRST);

@@ -51,7 +51,7 @@ const endless: Behaviour = (response) => {
   more();
 };
 
-t.test('endpoints that never answer hold up nobody else', async (t) => {
+t.test('endpoints that never respond delay no other project', async (t) => {
   const test = await open(t);
   const dead = await startReceiver(t, { tls });
   const good = await startReceiver(t, { tls });

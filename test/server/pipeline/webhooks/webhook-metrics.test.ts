@@ -7,7 +7,7 @@ import { drain, makeWitness, openPipeline } from '../../../support/pipeline.js';
 import { answering, startReceiver } from '../../../support/webhooks/receiver.js';
 import { notifyAll, submitAndDrain, submitFor, subscribe } from '../../../support/webhooks/webhooks.js';
 
-t.test('the backlog of deliveries, what attempts came to, and who was disabled can be watched', async (t) => {
+t.test('metrics count waiting deliveries, attempts by outcome, and disabled subscriptions', async (t) => {
   const metrics = createMetrics();
   const observeAttempts = attemptCounters(metrics);
   const test = await openPipeline(t, [await makeWitness(t, 'w')], { observeAttempts });

@@ -201,7 +201,7 @@ t.test('a request starts again if the configuration has another contract by now'
   t.equal(decodeEvmEvidence(evidence).contract, scene.contract);
 });
 
-t.test('a contract that reverts what it accepted costs three transactions at most', async (t) => {
+t.test('a contract that reverts accepted calls costs three transactions at most', async (t) => {
   const scene = await evmScene(t);
   const contract = await deployWrong(scene.anvil, 'reverting');
   const witness = scene.witness({ contract });
@@ -231,7 +231,7 @@ t.test('a contract that is not EAS fails before anything is signed', async (t) =
   await t.rejects(ask(scene.witness({ method: 'eas' })), { message: /answered eth_call with: .*revert/ });
 });
 
-t.test('a node that estimates only what the account can pay for still names the account', async (t) => {
+t.test('an account without funds is named also if the node rejects the estimate', async (t) => {
   const { anvil, account, contract } = await evmScene(t);
   await anvil.setBalance(account.address, 0n);
   const rpc: JsonRpc = async (method, params) => {

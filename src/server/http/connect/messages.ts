@@ -1,0 +1,246 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { create, type DescMessage, fromBinary, fromJson, type Message } from '@bufbuild/protobuf';
+import { base64Decode } from '@bufbuild/protobuf/wire';
+import { Code } from '@connectrpc/connect';
+import type { Call } from '../../core/call.js';
+import type { Bound } from '../../json/bound.js';
+import { readJson, tooManyValues } from '../../json/strict-json.js';
+import type { ReadItems } from '../call/batch-items.js';
+import { bodyLength, type HoldBytes, readStream, tooLarge, unsupported } from '../socket/bodies.js';
+import type { NodeRequest, Protocol } from '../socket/requests.js';
+import { FrameError, unreadable } from './connect-error.js';
+
+/** How the messages of a call are encoded. */
+export type MessageFormat = {
+  readonly protocol: Protocol;
+  readonly isJson: boolean;
+  /** Whether flags and length precede a message. */
+  readonly isEnveloped: boolean;
+  /** Of a response. */
+  readonly contentType: string;
+  /** The header that names a message's compression, and the one that lists the accepted ones. */
+  readonly encodingHeader: 'content-encoding' | 'grpc-encoding' | 'connect-content-encoding';
+  readonly acceptHeader: 'accept-encoding' | 'grpc-accept-encoding' | 'connect-accept-encoding';
+};
+
+type Formats = ReadonlyMap<string, MessageFormat>;
+
+const GRPC_FORMATS = (['grpc', 'grpc-web'] as const).flatMap((protocol) => [
+  [`application/${protocol}`, enveloped(protocol, 'proto')] as const,
+  [`application/${protocol}+proto`, enveloped(protocol, 'proto')] as const,
+  [`application/${protocol}+json`, enveloped(protocol, 'json')] as const,
+]);
+
+const UNARY: Formats = new Map([
+  ['application/json', plain('json')],
+  ['application/proto', plain('proto')],
+  ...GRPC_FORMATS,
+]);
+
+const STREAMS: Formats = new Map([
+  ['application/connect+json', streamed('json')],
+  ['application/connect+proto', streamed('proto')],
+  ...GRPC_FORMATS,
+]);
+
+const JSON_IN_UTF8 = /^([^;]*json) *; *charset="?utf-?8"?$/;
+
+function plain(codec: 'json' | 'proto'): MessageFormat {
+  return {
+    protocol: 'connect',
+    isJson: codec === 'json',
+    isEnveloped: false,
+    contentType: `application/${codec}`,
+    encodingHeader: 'content-encoding',
+    acceptHeader: 'accept-encoding',
+  };
+}
+
+function streamed(codec: 'json' | 'proto'): MessageFormat {
+  return {
+    ...plain(codec),
+    isEnveloped: true,
+    contentType: `application/connect+${codec}`,
+    encodingHeader: 'connect-content-encoding',
+    acceptHeader: 'connect-accept-encoding',
+  };
+}
+
+function enveloped(protocol: 'grpc' | 'grpc-web', codec: 'json' | 'proto'): MessageFormat {
+  return {
+    protocol,
+    isJson: codec === 'json',
+    isEnveloped: true,
+    contentType: `application/${protocol}+${codec}`,
+    encodingHeader: 'grpc-encoding',
+    acceptHeader: 'grpc-accept-encoding',
+  };
+}
+
+/** The format of a unary call, by its content type. Undefined for one that no unary call has. */
+export function findFormat(contentType: string | undefined): MessageFormat | undefined {
+  return find(UNARY, contentType);
+}
+
+/** The format of a call that streams, by its content type. Undefined for one that no stream has. */
+export function findStreamFormat(contentType: string | undefined): MessageFormat | undefined {
+  return find(STREAMS, contentType);
+}
+
+function find(formats: Formats, contentType: string | undefined): MessageFormat | undefined {
+  if (contentType === undefined) return undefined;
+  const usual = formats.get(contentType);
+  if (usual !== undefined) return usual;
+  const type = contentType.toLowerCase();
+  return formats.get(JSON_IN_UTF8.exec(type)?.[1] ?? type);
+}
+
+/** The format of the message in the query of a GET. Undefined for an unknown encoding. */
+export function findQueryFormat(encoding: string | null): MessageFormat | undefined {
+  return encoding === 'json' || encoding === 'proto' ? UNARY.get(`application/${encoding}`) : undefined;
+}
+
+/** The protocol that a content type stands for, of unary calls or not. */
+export function protocolOf(contentType: string | null | undefined): Protocol {
+  if (contentType?.startsWith('application/grpc-web')) return 'grpc-web';
+  return contentType?.startsWith('application/grpc') ? 'grpc' : 'connect';
+}
+
+/** Flags, and the length in 4 bytes. */
+export const HEAD_BYTES = 5;
+/** Flag of a compressed message. */
+export const COMPRESSED_FLAG = 1;
+
+/** A length-prefixed message, as gRPC, gRPC-Web and streams of Connect have it. */
+export function envelope(flags: number, message: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + message.length);
+  bytes.writeUInt8(flags, 0);
+  bytes.writeUInt32BE(message.length, 1);
+  bytes.set(message, HEAD_BYTES);
+  return bytes;
+}
+
+/** Bounds of a message. */
+export type MessageRules = {
+  desc: DescMessage;
+  bound: Bound;
+  /** Whether the Structs of a binary message have more than `max` values. Undefined if the type has no Struct. */
+  hasMoreValues: ((bytes: Uint8Array, max: number) => boolean) | undefined;
+  /** Reads the items of a batch; undefined for other methods. */
+  readItems: ReadItems | undefined;
+};
+
+/** A message as it was sent, and whether it was compressed. That of a batch is empty: its items are read one by one. */
+export type ReceivedMessage = { message: Message; isGzip: boolean; nextItem?: Call['nextItem'] };
+
+const inflate = promisify(gunzip);
+
+const MAX_PROBLEM_CHARACTERS = 500;
+
+/**
+ * Reads the message of an admitted call, decompresses and parses it, within the bound of its RPC. Throws
+ * `request.invalid`, `request.malformed_json`, `request.too_large`, `request.unsupported_media_type`, ClientGone.
+ */
+export async function readBodyMessage(
+  req: NodeRequest,
+  format: MessageFormat,
+  rules: MessageRules,
+  hold: HoldBytes,
+): Promise<ReceivedMessage> {
+  const { maxBytes } = rules.bound;
+  const isGzip = readEncoding(req.headers[format.encodingHeader] as string | undefined, format);
+  const maxBodyBytes = maxBytes + (format.isEnveloped ? HEAD_BYTES : 0);
+  if ((bodyLength(req) ?? 0) > maxBodyBytes) throw tooLarge(maxBytes);
+  const body = await readStream(req, maxBodyBytes, () => tooLarge(maxBytes), hold);
+  const { bytes, isCompressed } = format.isEnveloped
+    ? openEnvelope(body, maxBytes)
+    : { bytes: body, isCompressed: isGzip };
+  if (isCompressed && !isGzip) throw unnamedCompression();
+  const plain = isCompressed ? await inflateWithin(bytes, maxBytes) : bytes;
+  if (isCompressed) hold(plain.length);
+  if (rules.readItems === undefined) return { message: parseMessage(plain, format, rules), isGzip };
+  const nextItem = rules.readItems(plain, format.isJson ? 'json' : 'binary');
+  return { message: create(rules.desc), isGzip, nextItem };
+}
+
+/** Like `readBodyMessage`, of the message in the query of a GET, whose length is bounded by that of the headers. */
+export async function readQueryMessage(
+  query: URLSearchParams,
+  format: MessageFormat,
+  rules: MessageRules,
+): Promise<ReceivedMessage> {
+  const text = query.get('message') ?? '';
+  const isGzip = readEncoding(query.get('compression') ?? undefined, format);
+  const bytes = query.get('base64') === '1' ? decode(text) : Buffer.from(text);
+  const plain = isGzip ? await inflateWithin(bytes, rules.bound.maxBytes) : bytes;
+  return { message: parseMessage(plain, format, rules), isGzip };
+}
+
+/** Whether it is gzip. Throws `request.unsupported_media_type` for another compression. */
+function readEncoding(encoding: string | undefined, { acceptHeader }: MessageFormat): boolean {
+  if (encoding === undefined || encoding === '' || encoding === 'identity') return false;
+  if (encoding !== 'gzip')
+    throw unsupported('the message may be compressed by gzip only', { [acceptHeader]: 'gzip' });
+  return true;
+}
+
+/** The one message in a body. */
+function openEnvelope(body: Uint8Array, maxBytes: number): { bytes: Uint8Array; isCompressed: boolean } {
+  const bytes = body.subarray(HEAD_BYTES);
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  const length = body.length < HEAD_BYTES ? undefined : view.getUint32(1);
+  if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes);
+  if (body.length === 0 || (length !== undefined && length < bytes.length)) throw notOneMessage();
+  if (length !== bytes.length) throw unreadable('it is not one message and its length');
+  return { bytes, isCompressed: (view.getUint8(0) & COMPRESSED_FLAG) !== 0 };
+}
+
+/** gRPC's statuscodes.md: wrong number of messages for the method. */
+function notOneMessage(): FrameError {
+  return new FrameError('it is not one message and its length', Code.Unimplemented);
+}
+
+/** gRPC's compression.md: a message with the flag, and no encoding in the headers. */
+export function unnamedCompression(): FrameError {
+  return new FrameError('its compression is not named', Code.Internal);
+}
+
+/** Decompresses; throws `request.too_large` as soon as there are more than `maxBytes`. */
+async function inflateWithin(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await inflate(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+      ? tooLarge(maxBytes)
+      : unreadable('decompression failed');
+  }
+}
+
+/** Parses a message. Throws `request.invalid` and `request.malformed_json`. */
+export function parseMessage(bytes: Uint8Array, { isJson }: MessageFormat, rules: MessageRules): Message {
+  const { desc, bound, hasMoreValues } = rules;
+  if (isJson) {
+    const json = readJson(bytes, bound.maxValues);
+    // What is unknown is rejected, as ProtoJSON has it by default: a misspelled filter must not list everything.
+    return parsed(() => fromJson(desc, json, { ignoreUnknownFields: false }), '');
+  }
+  if (hasMoreValues?.(bytes, bound.maxValues)) throw tooManyValues(bound.maxValues);
+  return parsed(() => fromBinary(desc, bytes), 'parse binary: ');
+}
+
+function parsed(read: () => Message, context: string): Message {
+  try {
+    return read();
+  } catch (error) {
+    throw unreadable(`${context}${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
+  }
+}
+
+function decode(text: string): Uint8Array {
+  try {
+    return base64Decode(text);
+  } catch {
+    throw unreadable('the message is not base64');
+  }
+}

@@ -1,0 +1,135 @@
+/** Bodies larger than windows, in both directions, and routes of Fastify over HTTP/2. */
+import { once } from 'node:events';
+import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { frame, openRawHttp2, uint32 } from '../../../support/calling/h2-frames.js';
+import { livesOn } from '../../../support/calling/surfaces.js';
+import { KEYS, startApiServer, type TestServer } from '../../../support/servers/api-server.js';
+import { until } from '../../../support/until.js';
+
+const AUTHORIZATION = `Bearer ${KEYS.all}`;
+const BYTES = 3_000_000;
+const LARGE = Buffer.from(Array.from({ length: 65_536 }, (_, i) => i * 7));
+const [DATA, HEADERS, SETTINGS, WINDOW] = [0, 1, 4, 8];
+
+function start(t: Test): Promise<TestServer> {
+  return startApiServer(t, {
+    limits: { sendIdleMs: 2_000 },
+    publicRoutes: (app) => {
+      app.get('/piped', async (_request, reply) => {
+        const pieces = Array.from({ length: 46 }, () => LARGE);
+        return reply.header('X-Own', 'a').type('text/plain').send(Readable.from(pieces));
+      });
+      app.get('/text', async (_request, reply) =>
+        reply.code(201).header('set-cookie', ['a=b', 'c=d']).send('é'),
+      );
+      app.get('/empty', async (_request, reply) => reply.code(204).send());
+      app.get('/broken', async (_request, reply) =>
+        reply.send(
+          Readable.from(
+            (async function* () {
+              yield LARGE;
+              throw new Error('broken');
+            })(),
+          ),
+        ),
+      );
+    },
+  });
+}
+
+async function read(stream: ClientHttp2Stream): Promise<{ headers: Record<string, unknown>; body: Buffer }> {
+  const [headers] = await once(stream, 'response');
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return { headers, body: Buffer.concat(chunks) };
+}
+
+t.test('routes of Fastify send streams, texts and empty bodies', async (t) => {
+  const api = await start(t);
+  for (const initialWindowSize of [65_535, 1_000, 2 ** 24]) {
+    const session = connectHttp2(api.baseUrl, { settings: { initialWindowSize } });
+    const get = (path: string, method = 'GET') => read(session.request({ ':path': path, ':method': method }));
+    const both = await Promise.all([get('/piped'), get('/piped'), get('/text')]);
+    for (const { body, headers } of both.slice(0, 2)) {
+      t.equal(body.length, 46 * LARGE.length);
+      t.ok(body.subarray(LARGE.length, 2 * LARGE.length).equals(LARGE));
+      t.match(headers, { ':status': 200, 'x-own': 'a', 'content-type': /text\/plain/, date: /GMT$/ });
+    }
+    t.match(both[2], { headers: { ':status': 201, 'set-cookie': ['a=b', 'c=d'] } });
+    t.equal(both[2].body.toString(), 'é');
+    t.match(await get('/empty'), { headers: { ':status': 204 }, body: Buffer.alloc(0) });
+    const head = await get('/text', 'HEAD');
+    t.match(head.headers, { ':status': 201, 'content-length': '2' });
+    t.equal(head.body.length, 0);
+    await t.rejects(get('/broken'), 'a stream that fails is reset');
+    t.equal((await get('/text')).headers[':status'], 201, 'and the connection goes on');
+    session.close();
+  }
+});
+
+t.test('bodies of requests come through windows that are smaller', async (t) => {
+  const api = await start(t);
+  const session = connectHttp2(api.baseUrl);
+  t.teardown(() => session.destroy());
+  const headers = { ':method': 'POST', 'content-type': 'application/json', authorization: AUTHORIZATION };
+  const metadata = { schema: 'x', text: 'y'.repeat(60_000) };
+  const body = JSON.stringify({ artifact: { sha256: 'ab'.repeat(32) }, metadata });
+  const posts = Array.from({ length: 40 }, async () => {
+    const stream = session.request({ ...headers, ':path': '/v1/attestations' });
+    stream.end(body);
+    return (await read(stream)).headers[':status'];
+  });
+  t.ok((await Promise.all(posts)).every((status) => status === 201));
+  const unread = session.request({ ...headers, ':path': '/v1/nothing' });
+  unread.end(Buffer.alloc(500_000, ' '));
+  t.equal((await read(unread)).headers[':status'], 404, 'a body that nobody reads holds up nothing');
+  await livesOn(t, api);
+});
+
+/** A GET of `/piped`, every field literal. */
+const PIPED = Buffer.concat([
+  Buffer.from([0x82, 0x86, 0x04, 6]),
+  Buffer.from('/piped'),
+  Buffer.from([0x01, 1, 0x61]),
+]);
+
+t.test('nothing is sent beyond the windows, and all of it as they open', async (t) => {
+  const api = await start(t);
+  const client = await openRawHttp2(api.port);
+  const settings = Buffer.concat([Buffer.from([0, 4]), uint32(10)]);
+  client.send(frame(SETTINGS, 0, 0, settings), frame(HEADERS, 5, 1, PIPED), frame(HEADERS, 5, 3, PIPED));
+  const bytesOf = (id: number) =>
+    client.seen.reduce(
+      (sum, one) => (one.type === DATA && one.streamId === id ? sum + one.payload.length : sum),
+      0,
+    );
+  await until('ten bytes of each', () => bytesOf(1) === 10 && bytesOf(3) === 10);
+  client.send(frame(WINDOW, 0, 1, uint32(5)));
+  await until('five more', () => bytesOf(1) === 15);
+  t.equal(bytesOf(3), 10);
+  // The connection's own window is left as it was at first.
+  client.send(frame(WINDOW, 0, 1, uint32(BYTES)));
+  await until('all that the connection takes', () => bytesOf(1) + bytesOf(3) === 65_535);
+  client.send(frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])));
+  client.send(frame(WINDOW, 0, 0, uint32(1_000_000)), frame(WINDOW, 0, 3, uint32(20)));
+  await until('a window that became negative is filled first', () => bytesOf(3) === 20);
+  client.send(frame(WINDOW, 0, 0, uint32(2 ** 30)), frame(WINDOW, 0, 1, uint32(BYTES)));
+  client.send(frame(WINDOW, 0, 3, uint32(2 * BYTES)));
+  await until('both are whole', () => bytesOf(1) === 46 * 65_536 && bytesOf(3) === 46 * 65_536);
+  client.socket.destroy();
+});
+
+t.test('a client that reads nothing at all is cut off, and others go on', async (t) => {
+  const api = await start(t);
+  const client = await openRawHttp2(api.port);
+  const wide = Buffer.concat([Buffer.from([0, 4]), uint32(2 ** 30)]);
+  client.send(frame(SETTINGS, 0, 0, wide), frame(WINDOW, 0, 0, uint32(2 ** 30)));
+  for (let id = 1; id < 40; id += 2) client.send(frame(HEADERS, 5, id, PIPED));
+  client.socket.pause();
+  await api.observed(({ path, status }) => path === '/piped' && status === 499);
+  await livesOn(t, api);
+  client.socket.resume();
+  await client.closed;
+});
