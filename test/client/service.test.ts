@@ -51,7 +51,8 @@ async function trustRoots(): Promise<unknown> {
 }
 
 t.test('a file is submitted, waited for and verified', async (t) => {
-  const { client } = clientOf({}, () => void app.drain());
+  const drained: Promise<void>[] = [];
+  const { client } = clientOf({}, () => void drained.push(app.drain()));
   const artifact = randomBytes(100_000);
   const submitted = await client.attestations.submitFile(artifact, { metadata: METADATA });
   t.match(submitted, { status: SubmissionStatus.QUEUED, warnings: [] });
@@ -60,6 +61,7 @@ t.test('a file is submitted, waited for and verified', async (t) => {
   const witnessed = await client.attestations.waitUntilWitnessed(submitted.id);
   const bundle = await client.attestations.getBundle(submitted.id);
   t.same(witnessed.bundle, bundle);
+  await Promise.all(drained);
   const options = { artifact, trustRoots: await trustRoots(), now: new Date() };
   for (const form of [
     bundle,
