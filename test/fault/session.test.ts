@@ -66,7 +66,8 @@ t.test('sessions have the required settings over any defaults of the database', 
     await until('a session was idle', async () => {
       const idle = await pool`
         SELECT FROM pg_stat_activity
-        WHERE application_name = 'attest accept' AND state = 'idle' AND state_change < now() - interval '60 ms'`;
+        WHERE application_name = 'attest accept' AND datname = current_database() AND state = 'idle'
+          AND state_change < now() - interval '60 ms'`;
       return idle.length > 0;
     });
   }
@@ -109,7 +110,9 @@ t.test('a server that confirms before it has stored is rejected, at start and la
   const create = async () => (await send(api.baseUrl, apiKey, newCreation())).status;
   t.equal(await create(), 201);
   const newSessions = () =>
-    pool`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'attest accept'`;
+    pool`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE application_name = 'attest accept' AND datname = current_database()`;
   await set(scene, 'synchronous_commit', 'off');
   const stderr = /^error: synchronous_commit is off for this database: .*; set it to on\n$/;
   for (const role of ['api', 'worker'])
