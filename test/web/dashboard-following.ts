@@ -50,7 +50,7 @@ export function testFollowing(t: Test, { app, key, signedIn, submit }: Dashboard
       await assertGood(t, page, 'delivery');
       receiver.behave(answering(204));
       await page.getByRole('button', { name: 'Redeliver', exact: true }).click();
-      await page.getByRole('dialog').getByText('204').waitFor();
+      await page.getByRole('dialog').getByText('204', { exact: true }).waitFor();
       await page.getByRole('button', { name: 'Close' }).click();
       const id = await submit({ purl: 'pkg:npm/followed@1.0.0' });
       await app.drain();
