@@ -31,6 +31,7 @@ function summarize(leaves: number, results: readonly ProofsResult[]): ProofsMeas
   const of = (pick: (result: ProofsResult) => ProofCost): ProofCost => ({
     cpuMicros: median(results.map((result) => pick(result).cpuMicros)) ?? Number.NaN,
     postgresMicros: median(results.map((result) => pick(result).postgresMicros)) ?? Number.NaN,
+    elapsedMicros: median(results.map((result) => pick(result).elapsedMicros)) ?? Number.NaN,
   });
   return {
     leaves,
