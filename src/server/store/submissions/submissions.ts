@@ -53,10 +53,15 @@ const withBatch = (sql: Sql) => sql`
     SELECT * FROM batch b WHERE b.log_id = s.log_id AND b.tree_size > s.log_index ORDER BY b.tree_size LIMIT 1
   ) b ON b.registered_at IS NOT NULL`;
 
-/** Finds submissions by id, of any project, in no order. */
+/**
+ * Finds submissions by id, of any project, in no order. The inner SELECT hides from Postgres how many ids there are, so that
+ * it plans once, not each time that there are few: one row takes it 80 µs, with planning 286. By LIMIT in LATERAL, because
+ * such a plan of an empty table would read all of it for as long as it is kept.
+ */
 export async function findSubmissions(sql: Sql, ids: readonly string[]): Promise<SubmissionRow[]> {
   return sql<SubmissionRow[]>`
-    SELECT ${submissionColumns(sql)} FROM submission s ${withBatch(sql)} WHERE s.id = ANY(${[...ids]})`;
+    SELECT ${submissionColumns(sql)} FROM unnest((SELECT ${[...ids]}::text[])) wanted(id)
+    CROSS JOIN LATERAL (SELECT s.xmin, s.* FROM submission s WHERE s.id = wanted.id LIMIT 1) s ${withBatch(sql)}`;
 }
 
 const LOADING = { maxKeys: 200, maxInFlight: 4 };
