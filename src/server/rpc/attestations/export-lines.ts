@@ -9,9 +9,10 @@ import type { ShipmentWork } from '../../store/exports/export-work.js';
 import { findTiles } from '../../store/log/tiles.js';
 import {
   countExportedRows,
+  createRowReader,
+  type ExportedPage,
   listExportedRows,
-  logIndexOf,
-  readExportedRow,
+  logIndexesOf,
 } from '../../store/submissions/exported-rows.js';
 import { createBatchReader } from './batch-proofs.js';
 import { createLineRenderer, type Line } from './line-template.js';
@@ -49,9 +50,9 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
     const keys = new Map<number, Uint8Array>();
     const proofTexts = sizes.map(createProofTexts);
     const chunk = createChunk();
-    for await (const { lines, readTile } of readPages(pool, { leased, work, sizes })) {
-      for (const text of lines) {
-        const row = readExportedRow(text);
+    for await (const { rows, readTile } of readPages(pool, { leased, work, sizes })) {
+      const readRow = createRowReader(rows);
+      for (let row = readRow(); row !== undefined; row = readRow()) {
         const dsseKey = keys.get(row.dsseKeyId) ?? (await logCache.getDsseKey(row.dsseKeyId)).spki;
         keys.set(row.dsseKeyId, dsseKey);
         const proofs = proofTexts.map((textOf) => textOf(row.logIndex, readTile));
@@ -107,7 +108,7 @@ function createChunk() {
 }
 
 /** Submissions, see {@link listExportedRows}, and the tiles of their proofs. */
-type Page = { lines: readonly string[]; readTile: ReadTile };
+type Page = { rows: ExportedPage; readTile: ReadTile };
 
 type PagesOf = { leased: LeasedExport; work: ShipmentWork; sizes: readonly number[] };
 
@@ -119,26 +120,26 @@ async function* readPages(pool: Pool, pages: PagesOf): AsyncIterable<Page> {
   const readTiles = createTileReader(pool, pages);
   const read = async (firstIndex: number, limit: number) => {
     const range = { projectId, logId, firstIndex, endIndex, schema };
-    const lines = await listExportedRows(pool, range, limit);
-    return { lines, readTile: await readTiles(lines), isLast: lines.length < limit };
+    const rows = await listExportedRows(pool, range, limit);
+    const indexes = logIndexesOf(rows);
+    return { rows, indexes, readTile: await readTiles(indexes), isLast: indexes.length < limit };
   };
   let reading = read(work.firstIndex, FIRST_PAGE);
   for (;;) {
-    const { isLast, ...page } = await reading;
-    const last = page.lines.at(-1);
+    const { rows, indexes, readTile, isLast } = await reading;
+    const last = indexes.at(-1);
     if (last === undefined) return;
     if (!isLast) {
-      reading = read(logIndexOf(last) + 1, nextLimit(page.lines));
+      reading = read(last + 1, nextLimit(indexes.length, rows.length));
       reading.catch(() => {});
     }
-    yield page;
+    yield { rows, readTile };
     if (isLast) return;
   }
 }
 
-function nextLimit(lines: readonly string[]): number {
-  const bytes = lines.reduce((sum, { length }) => sum + length, 0);
-  return Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES / bytes) * lines.length)));
+function nextLimit(rows: number, bytes: number): number {
+  return Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES / bytes) * rows)));
 }
 
 /**
@@ -147,8 +148,8 @@ function nextLimit(lines: readonly string[]): number {
  */
 function createTileReader(pool: Pool, { work: { logId }, sizes }: PagesOf) {
   let known = new Map<string, Uint8Array>();
-  return async (lines: readonly string[]): Promise<ReadTile> => {
-    const oneOfEach = new Map(lines.map(logIndexOf).map((index) => [Math.floor(index / TILE_WIDTH), index]));
+  return async (indexes: readonly number[]): Promise<ReadTile> => {
+    const oneOfEach = new Map(indexes.map((index) => [Math.floor(index / TILE_WIDTH), index]));
     const places = [...oneOfEach.values()].flatMap((index) =>
       sizes.flatMap((size) => tilesForInclusion(index, size)),
     );

@@ -26,7 +26,7 @@ type SubmissionRange = {
 };
 
 /**
- * A row as text, which {@link readExportedRow} reads. JSON as it is stored has no line break and no tab, and the other
+ * A row as text, which {@link createRowReader} reads. JSON as it is stored has no line break and no tab, and the other
  * values have neither.
  */
 const LINE = `
@@ -38,18 +38,28 @@ const LINE = `
             coalesce(to_json(s.attested_schema)::text, ''), coalesce(s.metadata, ''),
             coalesce(s.attested_metadata, ''), coalesce(s.metadata_errors, ''))`;
 
+/** Submissions as {@link listExportedRows} lists them: a line for each in UTF-8, with a line break between two. */
+export type ExportedPage = Buffer;
+
 /**
- * Lists the first `limit` submissions of a range, in the order of the log, for {@link readExportedRow}. One value of the
- * database's for all: each column of a row of its own costs the client a third of a microsecond.
+ * Lists the first `limit` submissions of a range, in the order of the log, for {@link createRowReader}. One value of the
+ * database's for all: each column of a row of its own costs the client a third of a microsecond. It stays in UTF-8: a string
+ * as large would be moved by the garbage collector, which would take larger heaps for it.
  */
-export async function listExportedRows(sql: Sql, range: SubmissionRange, limit: number): Promise<string[]> {
-  const [row] = await sql<{ text: string | null }[]>`
+export async function listExportedRows(
+  sql: Sql,
+  range: SubmissionRange,
+  limit: number,
+): Promise<ExportedPage> {
+  const [row] = await sql`
     SELECT string_agg(line, E'\\n' ORDER BY log_index) AS text
     FROM (
       SELECT s.log_index, ${sql.unsafe(LINE)} AS line FROM submission s WHERE ${isIn(sql, range)}
-      ORDER BY s.log_index LIMIT ${limit}) AS page`;
-  return row?.text?.split('\n') ?? [];
+      ORDER BY s.log_index LIMIT ${limit}) AS page`.raw();
+  return row?.[0] ?? NO_ROWS;
 }
+
+const NO_ROWS = Buffer.alloc(0);
 
 /** Counts the submissions of a range, up to `limit`. */
 export async function countExportedRows(sql: Sql, range: SubmissionRange, limit: number): Promise<number> {
@@ -66,13 +76,37 @@ function isIn(sql: Sql, { projectId, logId, firstIndex, endIndex, schema }: Subm
     ${schema === null ? sql`` : sql`AND s.schema = ${schema}`}`;
 }
 
-/** The log index of a row as {@link listExportedRows} lists it. */
-export function logIndexOf(line: string): number {
-  return Number(line.slice(0, line.indexOf('\t')));
+/** The log indexes of the rows of a page. */
+export function logIndexesOf(page: ExportedPage): number[] {
+  const indexes: number[] = [];
+  for (let at = 0; at < page.length; at = endOfLine(page, at) + 1) {
+    let index = 0;
+    for (let i = at; page[i] !== TAB; i++) index = index * 10 + page[i]! - DIGIT_0;
+    indexes.push(index);
+  }
+  return indexes;
 }
 
-/** Reads a row as {@link listExportedRows} lists it. */
-export function readExportedRow(line: string): ExportedRow {
+/** Creates a function that returns the next row of a page; undefined after the last. */
+export function createRowReader(page: ExportedPage): () => ExportedRow | undefined {
+  let at = 0;
+  return () => {
+    if (at >= page.length) return undefined;
+    const end = endOfLine(page, at);
+    const line = page.toString('utf8', at, end);
+    at = end + 1;
+    return readRow(line);
+  };
+}
+
+function endOfLine(page: ExportedPage, at: number): number {
+  const end = page.indexOf(LINE_BREAK, at);
+  return end === -1 ? page.length : end;
+}
+
+const [TAB, LINE_BREAK, DIGIT_0] = Buffer.from('\t\n0') as unknown as [number, number, number];
+
+function readRow(line: string): ExportedRow {
   const [
     logIndex,
     id = '',
