@@ -1,10 +1,15 @@
+import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
 import t from 'tap';
+import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js';
+import { rules, SessionAccess } from '../../../gen/attestation/options/v1/options_pb.js';
 import { startApp } from '../../support/app.js';
+import { ADMIN_METHODS, adminOf } from '../../support/calling/admin.js';
 import { publicMethods, rpcName } from '../../support/calling/rpcs.js';
+import { newBrowser, newLink, signedIn } from '../../support/calling/sessions.js';
 import { newKey } from '../../support/calling/test-keys.js';
 import { assertNoLeaks } from '../../support/judging/recorder.js';
 import { until } from '../../support/until.js';
-import { type Known, makeChangeable, makeExports, makeWebhooks, sampleOf } from './samples.js';
+import { type Known, makeChangeable, makeExports, makeWebhooks, NOTHING, sampleOf } from './samples.js';
 import { submitWitnessed } from './submitting.js';
 
 const app = await startApp(t, { isProxied: true });
@@ -75,6 +80,50 @@ t.test(
       }
     }
     for (const path of MIRRORED) t.equal((await app.rest(`/verify/${path}`)).status, 200, path);
+  },
+);
+
+t.test(
+  'so does every RPC that a session may call, to the sessions of a project and of the operator',
+  async (t) => {
+    const { getSession, signIn } = SessionService.method;
+    const all = [...methods, ...ADMIN_METHODS, ...(SessionService.methods as DescMethodUnary[])];
+    const allowed = [...new Set(all)].filter((method) => {
+      const { session } = getOption(method, rules);
+      return session === SessionAccess.PROJECT || session === SessionAccess.ANY;
+    });
+    t.ok(allowed.length > 20);
+    const tenant = await signedIn(app, owner);
+    const operator = newBrowser(app, { 'attest-project': owner.projectId });
+    const byToken = { credential: { case: 'adminToken' as const, value: adminOf(app).token } };
+    t.equal((await operator.signIn(byToken)).code, 'ok');
+    const byLink = { credential: { case: 'link' as const, value: await newLink(app, owner.projectId) } };
+
+    app.databaseProxy?.setOpen(false);
+    app.databaseProxy?.cut();
+    const refusals = [
+      ...[tenant, operator].flatMap((browser) =>
+        allowed.map(async (method) => ({
+          what: rpcName(method),
+          outcome: await browser.call(
+            method,
+            method.parent.typeName.startsWith('attestation.v1.') ? sampleOf(method, NOTHING) : {},
+          ),
+        })),
+      ),
+      ...[byToken, byLink].map(async (credential) => ({
+        what: `${rpcName(signIn)} by ${credential.credential.case}`,
+        outcome: await newBrowser(app).call(signIn, credential),
+      })),
+    ];
+    for (const { what, outcome } of await Promise.all(refusals)) {
+      t.match(outcome, { status: 503, code: 'service.unavailable' }, what);
+      t.match(outcome.headers['retry-after'], /^[1-9]\d?$/, what);
+    }
+
+    app.databaseProxy?.setOpen(true);
+    for (const browser of [tenant, operator])
+      await until('the session goes on', async () => (await browser.call(getSession, {})).code === 'ok');
   },
 );
 
