@@ -41,6 +41,8 @@ export class Http2Stream extends EventEmitter {
   consumed = 0;
   /** Whether the connection is going to ask what has come to be read. */
   isTouched = false;
+  /** How many bytes of the request may come once its response is sent, before the client is told to stop. */
+  maxDiscarded = Number.POSITIVE_INFINITY;
   readonly #owner: StreamOwner;
   readonly #received = new ReceiveBuffer();
   /** By the request's content-length, what is still to come. */
@@ -77,7 +79,7 @@ export class Http2Stream extends EventEmitter {
     this.#expected -= bytes.length;
     if (isEnd) this.isRemoteClosed = true;
     if (this.#expected < 0 || (isEnd && this.#expected > 0)) return false;
-    if (this.#isDiscarding) this.#owner.addReceiveWindow(this, bytes.length);
+    if (this.#isDiscarding) this.#discard(bytes.length);
     else this.#received.append(bytes);
     return true;
   }
@@ -214,14 +216,18 @@ export class Http2Stream extends EventEmitter {
     this.#isLocalClosed = true;
     this.emit('finish');
     // Of a request that has its response, the rest is not read; a client that is held up sending it would keep it open.
-    if (!this.isRemoteClosed && !this.destroyed) this.#discard();
+    if (!this.isRemoteClosed && !this.destroyed) {
+      this.#isDiscarding = true;
+      this.#discard(this.#received.take().length);
+    }
     this.#endWhenBothHave();
   }
 
-  #discard(): void {
-    this.#isDiscarding = true;
-    const bytes = this.#received.take();
-    if (bytes.length > 0) this.#owner.addReceiveWindow(this, bytes.length);
+  /** RFC 9113, section 8.1: of a request that has its response the rest can be refused without an error. */
+  #discard(bytes: number): void {
+    this.maxDiscarded -= bytes;
+    if (this.maxDiscarded < 0 && !this.isRemoteClosed) this.close(Http2Code.NO_ERROR);
+    else this.#owner.addReceiveWindow(this, bytes);
   }
 
   #endWhenBothHave(): void {

@@ -5,6 +5,7 @@ import { errorRules } from '../../../protocol/error-rules.js';
 import type { ApiError } from '../../core/errors.js';
 import type { Http2Request } from '../h2/exchange.js';
 import { Http2Code } from '../h2/protocol.js';
+import type { Http2Stream } from '../h2/stream.js';
 import { bodyLength } from '../socket/bodies.js';
 import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
 
@@ -19,9 +20,9 @@ export type RestResponse = {
   etag: string | undefined;
 };
 
-/** Node discards an unread request body of at most this many bytes, and the connection stays open. */
+/** An unread request body of at most this many bytes is discarded, and connection or stream stay open. */
 const MAX_SKIPPED_BYTES = 64 * 1024;
-/** How much of a larger one is discarded, and for how long, before the connection is closed. */
+/** How much of a larger one is discarded on HTTP/1.1, and on both for how long, before connection or stream are closed. */
 const LINGER_BYTES = 4 * 1024 * 1024;
 const LINGER_MS = 2_000;
 /**
@@ -47,10 +48,8 @@ export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: R
     res.writeHead(status, [...headers, 'connection', 'close']);
     lingerThenEnd(req, res, sent);
   } else {
-    const { stream } = req as Http2Request;
+    lingerThenReset((req as Http2Request).stream);
     res.writeHead(status, headers);
-    // RFC 9113, 8.1: the response is complete, the rest of the request is not needed.
-    stream.once('finish', () => stream.close(Http2Code.NO_ERROR));
     endInChunks(res, sent);
   }
 }
@@ -81,6 +80,18 @@ function lingerThenEnd(req: NodeRequest, res: ServerResponse, body: Uint8Array |
   req.once('end', end);
   req.once('close', end);
   req.resume();
+}
+
+/**
+ * Discards what the client sends after the response, before it is told that the rest is not needed (RFC 9113, 8.1): frames
+ * that are on their way are judged as those of an open stream, and a request that ends soon is not reset.
+ */
+function lingerThenReset(stream: Http2Stream): void {
+  stream.maxDiscarded = MAX_SKIPPED_BYTES;
+  stream.once('finish', () => {
+    const timer = setTimeout(() => stream.close(Http2Code.NO_ERROR), LINGER_MS).unref();
+    stream.once('close', () => clearTimeout(timer));
+  });
 }
 
 /** Ends a response with a body, written in chunks. */

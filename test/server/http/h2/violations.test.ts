@@ -16,6 +16,7 @@ import { FUZZ } from '../../../support/fuzz.js';
 import { startApiServer } from '../../../support/servers/api-server.js';
 
 const {
+  NGHTTP2_NO_ERROR: NO_ERROR,
   NGHTTP2_PROTOCOL_ERROR: PROTOCOL_ERROR,
   NGHTTP2_FLOW_CONTROL_ERROR: FLOW_CONTROL_ERROR,
   NGHTTP2_FRAME_SIZE_ERROR: FRAME_SIZE_ERROR,
@@ -194,6 +195,39 @@ t.test('what breaks the protocol ends its stream or its connection, and nothing 
     await connection.closed;
   }
   await livesOn(t, api);
+});
+
+t.test('after the response, a request has to go on as it should, and may not go on for long', async (t) => {
+  const api = await startApiServer(t);
+  const answered = async () => {
+    const connection = await openRawHttp2(api.port);
+    connection.send(open(1));
+    await connection.find(({ streamId, flags }) => streamId === 1 && (flags & END_STREAM) !== 0);
+    return connection;
+  };
+  const resetOf = async ({ find }: RawHttp2) =>
+    (await find(({ type }) => type === RST)).payload.readUInt32BE();
+
+  const malformed = await answered();
+  malformed.send(frame(HEADERS, END_HEADERS, 1, field('x', 'a')));
+  t.equal(await resetOf(malformed), PROTOCOL_ERROR);
+  malformed.socket.destroy();
+
+  const large = await answered();
+  const part = frame(DATA, 0, 1, Buffer.alloc(16_384));
+  large.send(part, part);
+  await large.find(({ type, streamId }) => type === WINDOW && streamId === 1);
+  large.send(part, part, frame(DATA, 0, 1, Buffer.from('x')));
+  t.equal(await resetOf(large), NO_ERROR);
+  large.socket.destroy();
+
+  const short = await answered();
+  short.send(frame(DATA, END_STREAM, 1, Buffer.from('x')), frame(PING, 0, 0, Buffer.alloc(8, 1)));
+  await short.find(({ type, flags }) => type === PING && flags === 1);
+  t.notOk(short.seen.some(({ type }) => type === RST));
+  short.send(frame(HEADERS, BOTH, 1, GET_BLOCK));
+  t.equal(await goawayOf(short), STREAM_CLOSED);
+  await short.closed;
 });
 
 t.test('what is unusual and allowed is answered', async (t) => {
