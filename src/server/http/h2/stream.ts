@@ -74,11 +74,14 @@ export class Http2Stream extends EventEmitter {
     return this.#received.length;
   }
 
-  /** Takes DATA. Returns false if it is not what content-length said (RFC 9113, section 8.1.1). */
+  /**
+   * Takes DATA. Returns false if it is not what content-length said (RFC 9113, section 8.1.1). A body that ends early once
+   * its response is sent is right: Connect's client in Go does so, and would lose the response by a reset.
+   */
   receive(bytes: Buffer, isEnd: boolean): boolean {
     this.#expected -= bytes.length;
     if (isEnd) this.isRemoteClosed = true;
-    if (this.#expected < 0 || (isEnd && this.#expected > 0)) return false;
+    if (this.#expected < 0 || (isEnd && this.#expected > 0 && !this.#isDiscarding)) return false;
     if (this.#isDiscarding) this.#discard(bytes.length);
     else this.#received.append(bytes);
     return true;
