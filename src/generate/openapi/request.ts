@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, JsonObject } from '@bufbuild/protobuf';
-import { findTextReader } from '../../server/json/text-reader.js';
+import { findTextReader } from '../../server/http/rest/field-path.js';
 import { commentOf } from './comment.js';
 import { type Components, refTo } from './components.js';
 import { findMessageExample } from './example.js';
