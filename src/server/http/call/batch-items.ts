@@ -13,7 +13,6 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, ReadItem } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
 import { type Bound, findBound } from '../../json/bound.js';
-import { compileMessageCheck } from '../../json/check-message.js';
 import { compileReader } from '../../json/codec.js';
 import { compileCount } from '../../json/count-values.js';
 import { findRules } from '../../json/field-rules.js';
@@ -23,6 +22,7 @@ import { type NextBytes, splitJsonList } from '../../json/split-list.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
 import { tooLarge } from '../socket/bodies.js';
 import { invalidKey, isIdempotencyKey } from './new-call.js';
+import { compileMessageCheck } from './validate.js';
 
 /** How the items of a body are encoded: as REST has it, or in the JSON or the binary form of protos. */
 type ItemEncoding = 'rest' | 'json' | 'binary';

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import t from 'tap';
 import { ApiError } from '../../../src/server/core/errors.js';
-import { compileMessageCheck } from '../../../src/server/json/check-message.js';
+import { compileMessageCheck } from '../../../src/server/http/call/validate.js';
 import { EverythingSchema } from '../../gen/library/v1/library_pb.js';
 
 const check = compileMessageCheck(EverythingSchema);
