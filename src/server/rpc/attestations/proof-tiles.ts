@@ -16,14 +16,10 @@ export type ProofTiles = {
    * The inclusion proofs of a leaf in the trees of these sizes, which are published: each as the elements of a JSON array
    * of hashes in base64, in UTF-8.
    *
-   * @param own the leaf's tile and the one above it if its row was read with them: they are used once, so not cached
+   * @param own the leaf's tile and the one above it, joined, in base64, if its row was read with them: they are used once, so
+   * not cached
    */
-  prove(
-    logId: number,
-    logIndex: number,
-    sizes: readonly number[],
-    own?: Uint8Array | null,
-  ): Promise<Buffer[]>;
+  prove(logId: number, logIndex: number, sizes: readonly number[], own?: string | null): Promise<Buffer[]>;
 };
 
 /**
@@ -80,9 +76,10 @@ export function createProofTiles(pool: Pool): ProofTiles {
 type PlacedTile = { readonly index: number; readonly tile: HalfTile };
 
 /** The tiles that come with a leaf's row, by level. */
-function openOwn(logIndex: number, own: Uint8Array | null): readonly PlacedTile[] {
+function openOwn(logIndex: number, own: string | null): readonly PlacedTile[] {
   if (own === null) return [];
-  return [own.subarray(0, HALF_BYTES), own.subarray(HALF_BYTES)].map((hashes, level) => ({
+  const bytes = Buffer.from(own, 'base64');
+  return [bytes.subarray(0, HALF_BYTES), bytes.subarray(HALF_BYTES)].map((hashes, level) => ({
     index: Math.floor(logIndex / HALF_WIDTH ** (level + 1)),
     tile: openHalfTile(hashes),
   }));

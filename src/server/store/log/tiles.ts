@@ -50,11 +50,12 @@ export async function findHalfTiles(
 }
 
 /**
- * The tile of {@link HALF_HEIGHT} that holds the leaf of a submission `s`, and the one above it, joined: what most proofs
- * read once. NULL if that tile is not full, or an older version stored no nodes. For queries that read submissions.
+ * The tile of {@link HALF_HEIGHT} that holds the leaf of a submission `s`, and the one above it, joined, in base64: what most
+ * proofs read once. NULL if that tile is not full, or an older version stored no nodes. For queries that read submissions. As
+ * bytea it would be sent in hex, and take the client 4 µs more.
  */
 export const ownTiles = (sql: Sql) => sql`
-  SELECT substr(t.hashes, p.first, ${HALF_BYTES}::int) || t.nodes AS hashes
+  SELECT encode(substr(t.hashes, p.first, ${HALF_BYTES}::int) || t.nodes, 'base64') AS hashes
   FROM tile t, LATERAL (
     SELECT ((s.log_index % ${TILE_WIDTH}::int) / ${HALF_WIDTH}::int)::int * ${HALF_BYTES}::int + 1 AS first) p
   WHERE t.log_id = s.log_id AND t.level = 0 AND t.tile_index = s.log_index / ${TILE_WIDTH}::int

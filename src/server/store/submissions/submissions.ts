@@ -31,8 +31,8 @@ export type SubmissionRow = {
   witnessedAt: Date | null;
   /** The transaction that wrote this version of the row (xmin). Changes with each update, but not with the batch. */
   version: string;
-  /** The lowest tiles of its inclusion proof, joined, see {@link ownTiles}; null without a published batch. */
-  ownTiles: Uint8Array | null;
+  /** The lowest tiles of its inclusion proof, joined, in base64, see {@link ownTiles}; null without a published batch. */
+  ownTiles: string | null;
   /** The project's count of metadata changes when the row was read. */
   projectChanges: number;
 };
