@@ -21,13 +21,16 @@ const MAX_TOKEN_CHARACTERS = 512;
 /** The usual form of the header, read by one expression. */
 const USUAL_FORM = /^Bearer ([!-~]{1,512})$/;
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
-/** Error texts for a kind of token. */
-type CredentialTexts = { name: string; invalid: string };
-const API_KEY: CredentialTexts = {
-  name: 'an API key',
+/** The refusals of a kind of token. */
+type Refusals = { missing: ApiError; invalid: string };
+const API_KEY: Refusals = {
+  missing: missingCredentials('an API key'),
   invalid: 'the API key is unknown, malformed, revoked or expired',
 };
-const ADMIN_TOKEN: CredentialTexts = { name: 'the admin token', invalid: 'this is not the admin token' };
+const ADMIN_TOKEN: Refusals = {
+  missing: missingCredentials('the admin token'),
+  invalid: 'this is not the admin token',
+};
 
 /**
  * The principal of a call with an API key that this process has looked up lately; undefined of any other call, which has to
@@ -37,6 +40,19 @@ export function knownPrincipal(deps: Credentials, call: Call, rules: MethodRules
   if (rules.access !== Access.UNSPECIFIED) return undefined;
   const token = usualToken(call.header('authorization'));
   return token === undefined ? undefined : deps.principals.known(token);
+}
+
+/** The refusal of a call without any credentials to a method that needs some; undefined of any other call. */
+export function findMissingCredentials(
+  { sessions }: Credentials,
+  call: Call,
+  { access }: MethodRules,
+): ApiError | undefined {
+  if (access === Access.PUBLIC || call.header('authorization') !== undefined) return undefined;
+  if (sessions !== undefined && (access === Access.SESSION || sessions.readCookie(call) !== undefined)) {
+    return undefined;
+  }
+  return access === Access.ADMIN ? ADMIN_TOKEN.missing : API_KEY.missing;
 }
 
 /** Authenticates the caller as the method's `access` requires, and sets the call's principal. */
@@ -86,24 +102,22 @@ function usualToken(header: string | undefined): string | undefined {
 }
 
 /** The token of an `Authorization` header (RFC 6750, section 2.1); the scheme is matched in any case. */
-function bearerToken(header: string | undefined, wanted: CredentialTexts): string {
+function bearerToken(header: string | undefined, wanted: Refusals): string {
   const usual = usualToken(header);
   if (usual !== undefined) return usual;
   const [scheme = '', token = '', ...rest] = (header ?? '').trim().split(/ +/, 3);
-  if (scheme.toLowerCase() !== 'bearer' || token === '') {
-    throw new ApiError(
-      ErrorCode.AUTH_MISSING_CREDENTIALS,
-      `the request carries no Authorization: Bearer header with ${wanted.name}`,
-      {},
-      CHALLENGE,
-    );
-  }
+  if (scheme.toLowerCase() !== 'bearer' || token === '') throw wanted.missing;
   if (rest.length > 0 || token.length > MAX_TOKEN_CHARACTERS) {
     throw invalidKey(wanted);
   }
   return token;
 }
 
-function invalidKey({ invalid }: CredentialTexts): ApiError {
+function missingCredentials(name: string): ApiError {
+  const message = `the request carries no Authorization: Bearer header with ${name}`;
+  return new ApiError(ErrorCode.AUTH_MISSING_CREDENTIALS, message, {}, CHALLENGE);
+}
+
+function invalidKey({ invalid }: Refusals): ApiError {
   return new ApiError(ErrorCode.AUTH_INVALID_KEY, invalid, {}, CHALLENGE);
 }

@@ -1,7 +1,7 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type Call, messageOf } from '../../core/call.js';
-import { type ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
+import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
 import { boundBy, findBound } from '../../json/bound.js';
 import { compileCount } from '../../json/count-values.js';
@@ -102,7 +102,9 @@ async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
   const call = newCall(rpc.method, record, deadline.signal);
   record.call = call;
   try {
-    await interceptors.admit(call);
+    const admitted = interceptors.admit(call);
+    if (admitted instanceof ApiError) return refuse(deps, record, admitted);
+    await admitted;
     if (format === undefined) return refuseFormat(record);
     deadline.assertOpen();
     const { message, isGzip, nextItem } = await read(deps, { rpc, record, call, format, query });

@@ -2,6 +2,7 @@ import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import { ApiError, internalError } from '../../core/errors.js';
+import type { Admit } from '../call/interceptors.js';
 import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
@@ -10,14 +11,14 @@ import { createSendQueue } from '../socket/scheduling.js';
 import { readBody } from './request.js';
 import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
-import { createRouter, type Router } from './router.js';
+import { createRouter, type Match, type Router } from './router.js';
 import { type RestResponse, writeResponse } from './write-response.js';
 
 /** Dependencies of the REST handler. */
 export type RestOptions = {
   services: readonly ServiceEntry[];
-  /** Throws if the call is rejected by credentials, scope or rate. The body is not read before. */
-  admit: (call: Call) => Promise<void>;
+  /** Rejects, or returns, the refusal of a call by credentials, scope or rate. The body is not read before. */
+  admit: Admit;
   /** Checks the message and calls the handler. */
   invoke: (call: Call, message: Message) => Promise<HandlerResponse>;
   /** Rate-limit response headers as a flat [name, value, …] list. Called once, right before sending. */
@@ -69,7 +70,13 @@ export function createRestHandler(options: RestOptions): RestHandler {
       exchange.protocol = 'rest';
       exchange.timesOut = true;
       try {
-        const found = await respond(options, router, exchange);
+        const [path, query] = splitTarget(exchange.req.url ?? '');
+        const match = router.find(exchange.req.method ?? '', path);
+        const found =
+          match === undefined
+            ? unmatchedResponse(router, path, exchange)
+            : await respond(options, match, query, exchange);
+        if (found instanceof ApiError) return respondWithError(options, exchange, found);
         if (exchange.req.method !== 'HEAD') options.holdResponse(exchange, found.body?.byteLength ?? 0);
         const response = mayBeCompressed(found) ? await compressIfAccepted(exchange, found) : found;
         send(() => writeOrFail(options, exchange, response));
@@ -89,28 +96,31 @@ function writeOrFail(options: RestOptions, exchange: Exchange, response: RestRes
   }
 }
 
+/** The path of a request target, and its query. */
+function splitTarget(target: string): [string, string] {
+  const mark = target.indexOf('?');
+  return mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
+}
+
 async function respond(
   options: RestOptions,
-  router: Router<Route>,
+  { target: route, segments }: Match<Route>,
+  query: string,
   exchange: Exchange,
-): Promise<RestResponse> {
+): Promise<RestResponse | ApiError> {
   const { req, res } = exchange;
-  const url = req.url ?? '';
-  const mark = url.indexOf('?');
-  const path = mark < 0 ? url : url.slice(0, mark);
-  const match = router.find(req.method ?? '', path);
-  if (match === undefined) return unmatchedResponse(router, path, exchange);
-  const route = match.target;
   const call = newCall(route.method, exchange, closeSignal(res));
   exchange.call = call;
-  await options.admit(call);
+  const admitted = options.admit(call);
+  if (admitted instanceof ApiError) return admitted;
+  await admitted;
   const { request, bound, readItems } = route;
   const hold = options.holdFor({ res, call });
   const received = await readBody(req, request.bodyKind, bound.maxBytes, hold);
   call.nextItem = readItems?.(received, 'rest');
   const message = request.read({
-    segments: match.segments,
-    query: mark < 0 ? '' : url.slice(mark + 1),
+    segments,
+    query,
     body: call.nextItem === undefined ? received : NO_BODY,
     contentType: req.headers['content-type'] ?? '',
     maxValues: bound.maxValues,
@@ -126,13 +136,17 @@ function callHeaders({ rateHeaders }: RestOptions, call: Call): string[] {
   return headers;
 }
 
-/** The response if no route matches: the allowed methods for OPTIONS, an error for every other method. */
-function unmatchedResponse(router: Router<Route>, path: string, { req, requestId }: Exchange): RestResponse {
+/** The response if no route matches: the allowed methods for OPTIONS, an error, which is not thrown, for others. */
+function unmatchedResponse(
+  router: Router<Route>,
+  path: string,
+  { req, requestId }: Exchange,
+): RestResponse | ApiError {
   const allow = router.allowedMethods(path).join(', ');
-  if (allow === '') throw noRoute(router, path);
+  if (allow === '') return noRoute(router, path);
   if (req.method !== 'OPTIONS') {
     const message = `this path has no ${req.method}, only ${allow}`;
-    throw new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
+    return new ApiError(ErrorCode.REQUEST_METHOD_NOT_ALLOWED, message, {}, { allow });
   }
   return {
     status: 204,

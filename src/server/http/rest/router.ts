@@ -2,7 +2,7 @@ import { decodePercent } from '../request-target.js';
 import { patternOf, type Template } from './http-rule.js';
 
 /** The target of a path, and the path's segments as sent, without the verb. */
-type Match<T> = { target: T; segments: readonly string[] };
+export type Match<T> = { target: T; segments: readonly string[] };
 
 /** Routes requests to targets by method and path. */
 export type Router<T> = {
