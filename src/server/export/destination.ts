@@ -25,8 +25,7 @@ export type GrowingObject = Pick<ExportObject, 'name' | 'contentType' | 'revisio
   /** The object if it has no more bytes than that; undefined if it is larger. */
   upTo(bytes: number): Promise<ExportObject | undefined>;
   /**
-   * Fills a buffer, which should be in shared memory, with the bytes that follow those given before. Another call may be
-   * made once this one has ended.
+   * Fills a buffer with the bytes that follow those given before. Another call may be made once this one has ended.
    *
    * @returns how many, fewer than fit at the end only, and their SHA-256
    */

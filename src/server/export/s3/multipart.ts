@@ -102,8 +102,7 @@ async function sendParts(
   signal.addEventListener('abort', abort, { once: true });
   const sent: CompletedPart[] = [];
   const work = async () => {
-    // The thread that hashes a growing object reads it.
-    const buffer = isBuffered ? Buffer.from(new SharedArrayBuffer(bucket.partBytes)) : undefined;
+    const buffer = isBuffered ? Buffer.allocUnsafeSlow(bucket.partBytes) : undefined;
     for (;;) {
       const part = await untilAborted(next(buffer, failed.signal), failed.signal);
       if (part === undefined) return;

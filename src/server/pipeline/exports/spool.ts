@@ -1,17 +1,16 @@
-import { createHash, hash as hashOnce } from 'node:crypto';
+import { createHash, type Hash, hash as hashOnce } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import type { ExportObject, GrowingObject } from '../../export/destination.js';
-import { type ObjectHash, openObjectHash } from './object-hash.js';
 import { type SpoolAccount, type SpoolBudget, SpoolYield } from './spool-budget.js';
 import { createSink } from './spool-sink.js';
 
 /** Chunks that gzip makes: fewer, larger ones take less CPU. */
 const CHUNK_BYTES = 256 * 1024;
-/** What the thread that hashes is given at once: with a quarter of it, its garbage takes 5 MiB more. */
-const HASHED_BYTES = 1024 * 1024;
+/** What is hashed in one turn of the event loop. */
+const HASHED_BYTES = 256 * 1024;
 /** Level 1 compresses proofs, which repeat each other, to a fifth at a third of the CPU of level 6. */
 const GZIP_LEVEL = 1;
 
@@ -109,7 +108,6 @@ function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, s
     closing.abort(new Error('the object is not wanted any more'));
     await source.end();
     await sink.dispose();
-    await growing.close();
   };
   return { upTo, next: growing.next, made: () => spooled ?? growing.made(), close };
 }
@@ -117,9 +115,9 @@ function openSpool(text: AsyncIterable<Uint8Array>, { folder, account, isGzip, s
 type Source = ReturnType<typeof createSource>;
 type Sink = ReturnType<typeof createSink>;
 
-/** Gives the bytes of an object one part after the other: first, once, those that were spooled. A thread hashes them. */
+/** Gives the bytes of an object one part after the other: first, once, those that were spooled. */
 function createGrowing(source: Source, sink: Sink) {
-  let hash: ObjectHash | undefined;
+  const hash = createHash('sha256');
   let bytes = 0;
   let sha256: Uint8Array | undefined;
   let rest: Uint8Array = new Uint8Array();
@@ -144,7 +142,7 @@ function createGrowing(source: Source, sink: Sink) {
     return piece.length;
   };
   const next = async (buffer: Uint8Array): Promise<{ bytes: number; sha256: Uint8Array }> => {
-    hash ??= openObjectHash();
+    const partHash = createHash('sha256');
     let filled = 0;
     let hashed = 0;
     for (let added = 1; added > 0 && filled < buffer.length; bytes += added) {
@@ -152,13 +150,13 @@ function createGrowing(source: Source, sink: Sink) {
       filled += added;
       const isEnd = added === 0 || filled === buffer.length;
       if (filled - hashed < HASHED_BYTES && !isEnd) continue;
-      if (filled > hashed) hash.add(buffer.subarray(hashed, filled));
+      if (filled > hashed) addTo([partHash, hash], buffer.subarray(hashed, filled));
       hashed = filled;
       // Parts in flight are sent meanwhile.
       await setImmediate();
     }
-    if (filled < buffer.length) sha256 ??= await hash.object();
-    return { bytes: filled, sha256: await hash.part() };
+    if (filled < buffer.length) sha256 ??= hash.digest();
+    return { bytes: filled, sha256: partHash.digest() };
   };
   return {
     next,
@@ -166,8 +164,11 @@ function createGrowing(source: Source, sink: Sink) {
       if (sha256 === undefined) throw new Error('the object is still being made');
       return { bytes, sha256 };
     },
-    close: async () => hash?.close(),
   };
+}
+
+function addTo(hashes: readonly Hash[], bytes: Uint8Array): void {
+  for (const hash of hashes) hash.update(bytes);
 }
 
 /** The chunks of a text. */
