@@ -13,10 +13,13 @@ import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
 import { fillTemplate, makeTemplate } from '../../../src/server/json/template.js';
 import { sharedTexts } from '../../../src/server/rpc/attestations/batch-proofs.js';
-import { batchValues, createBundleWriter } from '../../../src/server/rpc/attestations/bundle-template.js';
+import {
+  batchValues,
+  createBundleWriter,
+  createProofTexts,
+} from '../../../src/server/rpc/attestations/bundle-template.js';
 import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
 import { createLineRenderer } from '../../../src/server/rpc/attestations/line-template.js';
-import { createProofTexts } from '../../../src/server/rpc/attestations/proof-texts.js';
 import { submissionJson, submissionView } from '../../../src/server/rpc/attestations/submission-message.js';
 import {
   readResponse,

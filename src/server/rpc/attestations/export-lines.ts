@@ -15,8 +15,8 @@ import {
   logIndexesOf,
 } from '../../store/submissions/exported-rows.js';
 import { createBatchReader } from './batch-proofs.js';
+import { createProofTexts } from './bundle-template.js';
 import { createLineRenderer, type Line } from './line-template.js';
-import { createProofTexts } from './proof-texts.js';
 
 /**
  * Renders the lines of an exported batch, `{"submission": …, "bundle": …}`, and calls `count` for each. Yields whole lines

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { concatBytes } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
-import { type HalfTile, locateNode, openHalfTile } from '../../../proof/log/half-tile.js';
+import { sha256Into } from '../../../proof/bytes/primitives.js';
 import { HASH_BYTES, nodeHash } from '../../../proof/log/merkle.js';
 import { HALF_HEIGHT, locateSubtree, type Subtree } from '../../../proof/log/tile.js';
 import { inclusionPath } from '../../../proof/log/tile-proof.js';
 import { createBatchLoader } from '../../store/database/batch-loader.js';
 import type { Pool } from '../../store/database/connect.js';
 import { findHalfTiles, HALF_BYTES } from '../../store/log/tiles.js';
-import { MAX_PROOF_BYTES, writeHash } from './proof-texts.js';
+import { MAX_PROOF_BYTES, writeHash } from './bundle-template.js';
 
 /** Computes inclusion proofs from tiles of {@link HALF_HEIGHT}. */
 export type ProofTiles = {
@@ -193,4 +193,47 @@ function isCached(key: string, hashes: Uint8Array): boolean {
 function placeOf(key: string) {
   const [logId = 0, level = 0, index = 0] = key.split('/').map(Number);
   return { logId, level, index };
+}
+
+/**
+ * A tile of {@link HALF_HEIGHT}, whose nodes are laid out as a heap: the one at place `p` is the parent of those at `2 p`
+ * and `2 p + 1`, and the tile's hashes are at the last {@link HALF_WIDTH} places. A proof in a log of 10 million leaves takes
+ * 33 µs beside the look-up of its row; 58 with a hash and a text for each node, of which those of cached tiles are kept.
+ */
+type HalfTile = {
+  /** The number of hashes. */
+  readonly width: number;
+  readonly nodes: Uint8Array;
+  /** Which places of nodes above the hashes have been computed, a bit each. */
+  known: number;
+};
+
+/** The input of a node's hash (RFC 6962, section 2.1): a byte 1, and the two children. */
+const input = new Uint8Array(1 + 2 * HASH_BYTES).fill(1);
+
+/** A tile of these hashes, joined; they are copied. */
+function openHalfTile(hashes: Uint8Array): HalfTile {
+  const nodes = new Uint8Array(2 * HALF_WIDTH * HASH_BYTES);
+  nodes.set(hashes, HALF_WIDTH * HASH_BYTES);
+  return { width: hashes.length / HASH_BYTES, nodes, known: 0 };
+}
+
+/**
+ * The offset in `nodes` of the root over `count` hashes from `first` on, a power of two and a multiple of it. The tile must
+ * be as wide.
+ */
+function locateNode(tile: HalfTile, first: number, count: number): number {
+  const place = (HALF_WIDTH + first) / count;
+  computeNode(tile, place);
+  return place * HASH_BYTES;
+}
+
+function computeNode(tile: HalfTile, place: number): void {
+  if (place >= HALF_WIDTH || (tile.known & (1 << place)) !== 0) return;
+  computeNode(tile, 2 * place);
+  computeNode(tile, 2 * place + 1);
+  const children = 2 * place * HASH_BYTES;
+  for (let i = 0; i < 2 * HASH_BYTES; i++) input[1 + i] = tile.nodes[children + i] as number;
+  sha256Into(input, tile.nodes, place * HASH_BYTES);
+  tile.known |= 1 << place;
 }
