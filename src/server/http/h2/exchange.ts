@@ -16,8 +16,32 @@ export type Session = {
   close: (code?: number, message?: string) => void;
 };
 
+/** One half of an exchange: its events are those of the stream. */
+class Half {
+  constructor(readonly stream: Http2Stream) {}
+
+  get destroyed(): boolean {
+    return this.stream.destroyed;
+  }
+
+  on(event: string, listener: Listener): this {
+    this.stream.on(event, listener as () => void);
+    return this;
+  }
+
+  once(event: string, listener: Listener): this {
+    this.stream.once(event, listener as () => void);
+    return this;
+  }
+
+  off(event: string, listener: Listener): this {
+    this.stream.off(event, listener as () => void);
+    return this;
+  }
+}
+
 /** A request of HTTP/2, with what the handlers of REST and of RPCs use of Node's. */
-export class Http2Request {
+export class Http2Request extends Half {
   readonly httpVersion = '2.0';
   readonly httpVersionMajor = 2;
   readonly httpVersionMinor = 0;
@@ -31,11 +55,12 @@ export class Http2Request {
 
   /** `onRead`: called when somebody begins to read the body. */
   constructor(
-    readonly stream: Http2Stream,
+    stream: Http2Stream,
     readonly session: Session,
     head: RequestHead,
     onRead: (() => void) | undefined,
   ) {
+    super(stream);
     this.method = head.method;
     this.authority = head.authority;
     this.headers = head.headers;
@@ -50,10 +75,6 @@ export class Http2Request {
     return this.stream.isRemoteClosed;
   }
 
-  get destroyed(): boolean {
-    return this.stream.destroyed;
-  }
-
   get readableEnded(): boolean {
     return this.stream.readableEnded;
   }
@@ -66,23 +87,13 @@ export class Http2Request {
     return this.stream.read();
   }
 
-  on(event: string, listener: Listener): this {
-    this.stream.on(event, listener as () => void);
+  override on(event: string, listener: Listener): this {
+    super.on(event, listener);
     if (event === 'data') {
       this.#onRead?.();
       this.#onRead = undefined;
       this.stream.resume();
     }
-    return this;
-  }
-
-  once(event: string, listener: Listener): this {
-    this.stream.once(event, listener as () => void);
-    return this;
-  }
-
-  off(event: string, listener: Listener): this {
-    this.stream.off(event, listener as () => void);
     return this;
   }
 
@@ -98,7 +109,7 @@ export class Http2Request {
 }
 
 /** Its response. Header fields are sent with the first bytes of the body, or with its end. */
-export class Http2Response {
+export class Http2Response extends Half {
   statusCode = 200;
   headersSent = false;
   writableEnded = false;
@@ -107,32 +118,15 @@ export class Http2Response {
   #trailers: string[] | undefined;
 
   constructor(
-    readonly stream: Http2Stream,
+    stream: Http2Stream,
     readonly socket: Socket,
     private readonly isHead: boolean,
-  ) {}
-
-  get destroyed(): boolean {
-    return this.stream.destroyed;
+  ) {
+    super(stream);
   }
 
   get writableLength(): number {
     return this.stream.writableLength;
-  }
-
-  on(event: string, listener: Listener): this {
-    this.stream.on(event, listener as () => void);
-    return this;
-  }
-
-  once(event: string, listener: Listener): this {
-    this.stream.once(event, listener as () => void);
-    return this;
-  }
-
-  off(event: string, listener: Listener): this {
-    this.stream.off(event, listener as () => void);
-    return this;
   }
 
   getHeader(name: string): Value | undefined {
