@@ -2,10 +2,10 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { Alarm } from '../../src/cli/audit/alarm.js';
-import { createAlarmDesk } from '../../src/cli/audit/alarm-desk.js';
-import { noMetrics } from '../../src/cli/audit/audit-metrics.js';
+import type { Alarm } from '../../src/cli/audit/alarm/alarm.js';
+import { createAlarmDesk } from '../../src/cli/audit/alarm/alarm-desk.js';
 import type { Outcome } from '../../src/cli/audit/monitor.js';
+import { noMetrics } from '../../src/cli/audit/output/audit-metrics.js';
 import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../src/proof/bytes/primitives.js';
 import { noteKey } from '../../src/proof/log/note.js';

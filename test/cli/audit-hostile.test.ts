@@ -9,7 +9,7 @@ import {
   fetchTile,
   SourceError,
   tiledSource,
-} from '../../src/cli/audit/log-source.js';
+} from '../../src/cli/audit/source/log-source.js';
 import { utf8 } from '../../src/proof/bytes/encoding.js';
 import { FormatError } from '../../src/proof/bytes/format-error.js';
 import { encodeEntries } from '../../src/proof/log/entries.js';

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import t from 'tap';
 import { ErrorDetailSchema } from '../../gen/attestation/v1/errors_pb.js';
-import { mapConcurrent } from '../../src/cli/audit/map-concurrent.js';
+import { mapConcurrent } from '../../src/cli/audit/source/map-concurrent.js';
 import type { Cli } from '../../src/cli/cli.js';
 import { reportRetry } from '../../src/cli/flags/client-flags.js';
 import { formatBar } from '../../src/cli/output/progress.js';

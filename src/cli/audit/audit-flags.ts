@@ -7,8 +7,8 @@ import { findSecretBytes } from '../../server/pipeline/webhooks/sign.js';
 import { UsageError } from '../cli.js';
 import type { ClientFlags } from '../flags/client-flags.js';
 import { readInputFile } from '../input/input-file.js';
-import type { WebhookTarget } from './alarm-webhook.js';
-import { countQuorum, policyQuorum, type Quorum, readPolicyFile } from './quorum.js';
+import type { WebhookTarget } from './alarm/alarm-webhook.js';
+import { countQuorum, policyQuorum, type Quorum, readPolicyFile } from './checkpoint/quorum.js';
 
 /** Flags as commander gives them. */
 export type AuditFlags = ClientFlags & {

@@ -1,10 +1,10 @@
 /** Runs audits: one round of each log, or one after the other for ever. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { exitCodeOf } from './alarm.js';
-import type { AlarmDesk } from './alarm-desk.js';
-import type { AuditEvents } from './audit-events.js';
-import type { AuditMetrics } from './audit-metrics.js';
+import { exitCodeOf } from './alarm/alarm.js';
+import type { AlarmDesk } from './alarm/alarm-desk.js';
 import type { Monitor, Outcome } from './monitor.js';
+import type { AuditEvents } from './output/audit-events.js';
+import type { AuditMetrics } from './output/audit-metrics.js';
 import { openWatchList, type Refresh, type WatchList } from './watch-list.js';
 import type { WatchedLog } from './watched-log.js';
 

@@ -1,13 +1,13 @@
 /** Audits logs round by round, and remembers what it has seen of them. */
 import type { AuditedTree } from '../../proof/log/audit.js';
-import type { Alarm } from './alarm.js';
-import { auditRound, type Round } from './audit-round.js';
-import { recall, type StateFile } from './audit-state.js';
-import type { RoundDeps } from './course.js';
-import { checkFreshness, freshAt } from './freshness.js';
-import { keepNotes, type LogMemory } from './log-memory.js';
-import { SourceError } from './log-source.js';
-import { isSameTree, type SeenCheckpoint } from './seen-checkpoint.js';
+import type { Alarm } from './alarm/alarm.js';
+import { isSameTree, type SeenCheckpoint } from './checkpoint/seen-checkpoint.js';
+import { auditRound, type Round } from './round/audit-round.js';
+import type { RoundDeps } from './round/course.js';
+import { checkFreshness, freshAt } from './round/freshness.js';
+import { SourceError } from './source/log-source.js';
+import { recall, type StateFile } from './state/audit-state.js';
+import { keepNotes, type LogMemory } from './state/log-memory.js';
 import type { Demands, WatchedLog } from './watched-log.js';
 
 /** What a round has come to: a {@link Round}, unless the log could not be read. */

@@ -3,16 +3,16 @@
 import { printable } from '../../protocol/printable.js';
 import { type Cli, print, printError } from '../cli.js';
 import { errorJson, errorText } from '../output/report-error.js';
-import { exitCodeOf } from './alarm.js';
-import { createAlarmDesk } from './alarm-desk.js';
-import { openWebhook } from './alarm-webhook.js';
-import { type AuditEvents, createEvents } from './audit-events.js';
+import { exitCodeOf } from './alarm/alarm.js';
+import { createAlarmDesk } from './alarm/alarm-desk.js';
+import { openWebhook } from './alarm/alarm-webhook.js';
 import type { AuditFlags, WatchOptions } from './audit-flags.js';
-import { noMetrics, serveMetrics } from './audit-metrics.js';
-import { formatOutcomes, outcomesJson } from './audit-report.js';
-import { forgetfulState, openStateFile, type StateFile } from './audit-state.js';
 import { auditOnce, type FollowDeps, followLogs } from './follow.js';
 import { createMonitor, type Outcome } from './monitor.js';
+import { type AuditEvents, createEvents } from './output/audit-events.js';
+import { noMetrics, serveMetrics } from './output/audit-metrics.js';
+import { formatOutcomes, outcomesJson } from './output/audit-report.js';
+import { forgetfulState, openStateFile, type StateFile } from './state/audit-state.js';
 import type { Refresh } from './watch-list.js';
 
 /** What to audit, and how. */

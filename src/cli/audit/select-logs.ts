@@ -6,10 +6,10 @@ import { isSameKey, type NoteKey } from '../../proof/log/note.js';
 import type { Trust, TrustedCosigner, TrustedLog } from '../../proof/verify/trust.js';
 import { environmentName } from '../../protocol/environment.js';
 import { UsageError } from '../cli.js';
-import type { SourcedNote } from './audit-checkpoints.js';
 import type { AuditFlags, WatchOptions } from './audit-flags.js';
-import { tiledSource, witnessSource } from './log-source.js';
-import type { Statements } from './statements.js';
+import type { SourcedNote } from './checkpoint/audit-checkpoints.js';
+import { tiledSource, witnessSource } from './source/log-source.js';
+import type { Statements } from './source/statements.js';
 import type { WatchedLog } from './watched-log.js';
 
 /** Selects logs of the trust roots. `url` is where the one log is served, if not where the trust roots say. */

@@ -1,5 +1,5 @@
 /** The logs that are followed, as the newest trust roots have them. */
-import type { AuditEvents } from './audit-events.js';
+import type { AuditEvents } from './output/audit-events.js';
 import type { WatchedLog } from './watched-log.js';
 
 /** The logs now, and how to read the trust roots again: undefined if they are the same as before. */

@@ -1,9 +1,9 @@
 /** A log to audit, with everything that is compared with it. */
 import type { ExpectedLeaf } from '../../proof/log/audit.js';
-import type { SourcedNote } from './audit-checkpoints.js';
-import type { LogSource } from './log-source.js';
-import type { Quorum } from './quorum.js';
-import type { Signers } from './seen-checkpoint.js';
+import type { SourcedNote } from './checkpoint/audit-checkpoints.js';
+import type { Quorum } from './checkpoint/quorum.js';
+import type { Signers } from './checkpoint/seen-checkpoint.js';
+import type { LogSource } from './source/log-source.js';
 
 /** A log, where it is served, and what must agree with it. */
 export type WatchedLog = Signers & {

@@ -1,0 +1,122 @@
+/** One round of an audit: what a log and others show now, compared with each other, with its entries and with the past. */
+import { equalBytes } from '../../../proof/bytes/primitives.js';
+import { type AuditedTree, EMPTY_TREE } from '../../../proof/log/audit.js';
+import type { Alarm } from '../alarm/alarm.js';
+import { splitView } from '../alarm/alarm.js';
+import { isSameTree, type SeenCheckpoint } from '../checkpoint/seen-checkpoint.js';
+import { keepNotes, type LogMemory } from '../state/log-memory.js';
+import type { WatchedLog } from '../watched-log.js';
+import { compareLarger, compareOlder } from './compare-sizes.js';
+import { type Course, dropOdd, type RoundDeps, report } from './course.js';
+import { createPrefixFinder } from './find-prefix.js';
+import { readLog } from './read-log.js';
+import { readSources, type Shown } from './shown.js';
+
+/** What a round found. `confirmed` counts the checkpoints that agree with the log's, besides that itself. */
+export type Round = {
+  /** The checkpoint that the log shows now, if any. */
+  readonly main: SeenCheckpoint | undefined;
+  /** Other checkpoints of the same tree, which may have other cosignatures. */
+  readonly agreeing: readonly SeenCheckpoint[];
+  readonly read: number;
+  readonly confirmed: number;
+  readonly alarms: readonly Alarm[];
+  /** What could not be compared, and why. */
+  readonly troubles: readonly string[];
+  /** What is known now; that of before if the log is not intact. */
+  readonly memory: LogMemory;
+};
+
+/** Runs a round. Throws SourceError if the log itself cannot be read. */
+export async function auditRound(deps: RoundDeps, watched: WatchedLog, memory: LogMemory): Promise<Round> {
+  const findPrefix = createPrefixFinder(deps.net, [watched.main, ...watched.mirrors]);
+  const course: Course = { deps, watched, memory, findPrefix, alarms: [], troubles: [], isSound: true };
+  const shown = await readSources(deps.net, watched);
+  const { main, unreachable } = shown;
+  course.troubles.push(...shown.troubles);
+  for (const message of shown.problems) report(course, message);
+  const others = reportSplits(course, shown);
+  if (unreachable !== undefined && course.alarms.length === 0) throw unreachable;
+  const stopped = { main, agreeing: [], read: 0, confirmed: 0, memory };
+  if (!course.isSound || unreachable !== undefined) return conclude(course, stopped);
+  const isBehind = await compareLarger(course, main, [...ownOf(memory), ...others]);
+  if (!course.isSound || isBehind || main === undefined) return conclude(course, stopped);
+  const start = startOf(memory, main);
+  const audit = await readLog(course, main, start, others);
+  if (audit === undefined || !course.isSound) return conclude(course, stopped);
+  reportMissed(course, main.size);
+  const agreed = await compareOlder(
+    course,
+    main,
+    others.filter((other) => other.size < start.size),
+  );
+  const compared = audit.confirmed.filter((one) => one !== main && !memory.notes.includes(one));
+  return conclude(course, {
+    main,
+    agreeing: others.filter((other) => isSameTree(other, main)),
+    read: audit.tree.size - start.size,
+    confirmed: compared.length + agreed.length,
+    memory: remember(course, main, audit.tree, [...compared, ...agreed]),
+  });
+}
+
+function conclude(
+  { alarms, troubles, isSound, memory: before }: Course,
+  rest: Omit<Round, 'alarms' | 'troubles'>,
+): Round {
+  return { ...rest, memory: isSound ? rest.memory : forget(before), alarms, troubles };
+}
+
+/** The log may show fewer entries than were read: their checkpoint was not verified yet. */
+function startOf({ read, tip }: LogMemory, main: SeenCheckpoint): AuditedTree {
+  return read !== undefined && read.size <= main.size ? read : (tip?.tree ?? EMPTY_TREE);
+}
+
+/** Entries that led to an alarm are read again. */
+function forget({ tip, notes }: LogMemory): LogMemory {
+  return { notes, ...(tip && { tip }) };
+}
+
+function ownOf({ tip, notes }: LogMemory): SeenCheckpoint[] {
+  return [...(tip ? [tip.checkpoint] : []), ...notes];
+}
+
+/** Reports different roots of one size; returns the other checkpoints without those that contradict what is known. */
+function reportSplits(course: Course, { main, others }: Shown): SeenCheckpoint[] {
+  const known = new Map<number, SeenCheckpoint>();
+  const odd = new Set<SeenCheckpoint>();
+  for (const one of [...ownOf(course.memory), ...(main ? [main] : []), ...others]) {
+    const same = known.get(one.size) ?? one;
+    known.set(one.size, same);
+    if (equalBytes(same.rootHash, one.rootHash)) continue;
+    odd.add(one);
+    course.alarms.push(splitView(same, one, { odd: one }));
+    if (one === main) course.isSound = false;
+  }
+  return dropOdd(others, odd);
+}
+
+/** Statements that an earlier audit has passed by are not looked for. */
+function reportMissed({ watched: { expected }, troubles }: Course, size: number): void {
+  const missed = [...expected.keys()].filter((index) => index < size).length;
+  if (missed === 0) return;
+  troubles.push(
+    `${missed} of the statements are of entries that an earlier audit has read: audit without --state`,
+  );
+}
+
+/** What is known after a round. The clock of a checkpoint starts when its tree is seen for the first time. */
+function remember(
+  { deps, memory }: Course,
+  main: SeenCheckpoint,
+  tree: AuditedTree,
+  notes: readonly SeenCheckpoint[],
+): LogMemory {
+  const { tip, read } = memory;
+  const kept = keepNotes(memory.notes, notes);
+  const isKnown = tip?.tree.size === main.size && kept.length === memory.notes.length && read === undefined;
+  if (isKnown) return memory;
+  const seenAt = tip && isSameTree(tip.checkpoint, main) ? tip.seenAt : undefined;
+  const checkpoint = { ...main, from: 'the last audit' };
+  return { tip: { checkpoint, tree, seenAt: seenAt ?? deps.now() }, notes: kept };
+}

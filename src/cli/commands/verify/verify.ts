@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read-bundle.js';
+import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
+import type { EnvironmentName } from '../../../protocol/environment.js';
+import { printable } from '../../../protocol/printable.js';
+import { type Cli, print, UsageError } from '../../cli.js';
+import { environmentFlag, readJsonFlag } from '../../flags/client-flags.js';
+import { EVM_RPC_HELP, evmRpcFlag, openEvmRpcs } from '../../flags/evm-flags.js';
+import { artifactSha256 } from '../../input/artifact.js';
+import { type BitcoinFlags, readBitcoinHeaders } from '../../input/bitcoin-headers.js';
+import { readInputFile } from '../../input/input-file.js';
+import { getTrustRoots } from '../../input/trust-roots.js';
+import { EXIT_CODES } from '../../output/exit-codes.js';
+import { runCheck } from '../../output/report-error.js';
+import { formatVerification, verificationJson } from '../../output/verification-text.js';
+import { verifyExport } from '../../verify-export/verify-export-command.js';
+
+type Flags = BitcoinFlags & {
+  bundle?: string;
+  export?: string;
+  trustRoots?: string;
+  verifyUrl?: string;
+  dataDir?: string;
+  environment?: EnvironmentName;
+  project?: string;
+  metadata?: string;
+  metadataSalt?: string;
+  evmRpc?: string[];
+  receipt?: string;
+  json?: boolean;
+};
+
+const MAX_RECEIPT_BYTES = 1024 * 1024;
+const PROJECT_ID = /^prj_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const PROJECT_ID_FORM = 'prj_ and 26 digits and capital letters';
+
+const HELP = `
+Verifies locally that the bundle's statement is about the file, that it is in the log, and that witnesses signed the log's
+checkpoint. Prints the result of each step and a summary of what is proven.
+
+Any project of a service can attest any file. --project requires a certain one: get its ID from the expected attester.
+Without it the summary names the project; check it yourself.
+
+Trust roots never come from the bundle: they come from --trust-roots, else from trust_roots.json under --verify-url,
+ATTEST_VERIFY_URL, ATTEST_URL, or the address in the data directory. Trust roots fetched this way are only as trustworthy
+as the server: prefer a copy obtained through another channel.
+
+Evidence of OpenTimestamps is checked against headers of Bitcoin blocks from a node or site that you trust. Without the
+header of its block it is not checked, and the report says which block that is.
+
+--export verifies what an export has written: an object (.jsonl, .jsonl.gz), a manifest.json, or a directory with a
+downloaded export or part of it. Each line must be a verified submission. Each manifest must be signed, its objects must
+be there as it lists them, and the manifests must cover the log without a gap.
+
+${EVM_RPC_HELP.trim()}
+
+Exit codes: 0 verified, 1 not verified, 2 could not check
+
+Examples:
+  $ attest verify --export ./attestations --trust-roots trust_roots.json
+  $ attest verify model.bin --bundle model.bin.bundle --trust-roots trust_roots.json \\
+      --project prj_01JZ7Q0W9C8B7A6Z5Y4X3W2V1T
+  $ attest verify sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --bundle b.json --json
+  $ attest verify model.bin --bundle b.json --bitcoin-header \
+      850000:$(bitcoin-cli getblockheader $(bitcoin-cli getblockhash 850000) false)
+  $ attest verify report.json --bundle b.json --metadata @metadata.json --metadata-salt 5f4e...`;
+
+/** `attest verify`. */
+export function addVerify(program: Command, cli: Cli): void {
+  program
+    .command('verify')
+    .description('verify a file against its proof bundle, or exported submissions')
+    .argument('[file]', 'file, or sha256: and 64 hex digits')
+    .option('--bundle <file>', 'proof bundle of the file')
+    .option('--export <path>', 'exported object, manifest or directory, instead of a file and its bundle')
+    .option('--trust-roots <file>', 'trust roots: a copy of trust_roots.json')
+    .option('--verify-url <url>', 'base URL of trust_roots.json, if there is no copy (ATTEST_VERIFY_URL)')
+    .option('--data-dir <dir>', 'data directory of `attest up` (DATA_DIR, default: .data)')
+    .addOption(environmentFlag('required environment of the bundle').default('live'))
+    .option('--project <id>', 'required project of the submission, prj_...')
+    .option('--metadata <json>', 'expected metadata, as JSON or @<file>; needs --metadata-salt')
+    .option('--metadata-salt <hex>', 'salt of the metadata commitment')
+    .option('--bitcoin-header <height:hex>', 'header of a Bitcoin block, 80 bytes; repeatable', collect)
+    .option('--bitcoin-headers <file>', 'headers of Bitcoin blocks, lines of height and hex')
+    .addOption(evmRpcFlag())
+    .option('--receipt <file>', 'COSE receipt of the same submission, to be verified as well')
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', HELP)
+    .action((file: string | undefined, flags: Flags) => runCheck(cli, flags, () => run(cli, file, flags)));
+}
+
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+async function run(cli: Cli, file: string | undefined, flags: Flags): Promise<void> {
+  const { bundle, metadata, metadataSalt, project } = flags;
+  if (project !== undefined && !PROJECT_ID.test(project)) {
+    throw new UsageError(`--project is not the id of a project, ${PROJECT_ID_FORM}`);
+  }
+  if (flags.export === undefined) {
+    if (bundle === undefined)
+      throw new UsageError("required option '--bundle <file>' not specified, nor --export <path>");
+    if (file === undefined) throw new UsageError("missing required argument 'file'");
+    await verify(cli, file, { ...flags, bundle });
+    return;
+  }
+  if ([file, bundle, metadata, metadataSalt].some((given) => given !== undefined)) {
+    throw new UsageError('--export goes with no file, --bundle, --metadata or --metadata-salt');
+  }
+  await verifyExport(cli, flags.export, flags);
+}
+
+async function verify(cli: Cli, file: string, flags: Flags & { bundle: string }): Promise<void> {
+  const { metadata, metadataSalt, project } = flags;
+  if ((metadata === undefined) !== (metadataSalt === undefined)) {
+    throw new UsageError('--metadata and --metadata-salt must be given together');
+  }
+  const bundle = await readInputFile(flags.bundle, 'a bundle', MAX_BUNDLE_CHARACTERS);
+  const trustRoots = await getTrustRoots(cli.env, flags);
+  const verification = await verifyBundle(bundle, {
+    artifactSha256: await artifactSha256(cli, file),
+    ...(metadata !== undefined && { metadata: await readJsonFlag('--metadata', metadata), metadataSalt }),
+    environment: flags.environment ?? 'live',
+    ...(project !== undefined && { project }),
+    trustRoots: trustRoots.document,
+    bitcoinHeaders: await readBitcoinHeaders(flags),
+    ...openEvmRpcs(cli.env, flags.evmRpc),
+    ...(flags.receipt !== undefined && {
+      receipt: await readInputFile(flags.receipt, 'a receipt', MAX_RECEIPT_BYTES),
+    }),
+    now: cli.now(),
+  });
+  printVerification(cli, verification, trustRoots.origin, flags);
+}
+
+function printVerification(cli: Cli, verification: Verification, origin: string, { json }: Flags): void {
+  cli.exitCode = EXIT_CODES[verification.verdict];
+  if (json) print(cli, JSON.stringify(verificationJson(verification, origin)));
+  else for (const line of formatVerification(verification, origin)) print(cli, printable(line));
+}
