@@ -9,7 +9,7 @@ import { HASH_BYTES, leafHash } from '../../src/proof/log/merkle.js';
 import { extendTiles, readFrom, type Tile } from '../../src/proof/log/tile.js';
 import { parseTilePath, TILE_WIDTH } from '../../src/proof/log/tile-path.js';
 import { leafRecord } from '../../src/proof/statement/leaf.js';
-import { listen } from '../../src/server/core/listen.js';
+import { listen } from '../../src/server/core/http/listen.js';
 import { restJson } from '../proof/rest-json.js';
 import { makeService, makeTrustRoots } from '../proof/sample.js';
 

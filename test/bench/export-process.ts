@@ -15,7 +15,7 @@ import {
 import { createLogger } from '../../src/server/core/logger.js';
 import { openSecrets } from '../../src/server/embedded/secrets.js';
 import { ship } from '../../src/server/pipeline/exports/ship.js';
-import { openExports } from '../../src/server/process/export-shipping.js';
+import { openExports } from '../../src/server/process/worker/export-shipping.js';
 import { BUCKET, OWNER } from '../support/exports/s3/fixture.js';
 import { peakMib } from './process.js';
 

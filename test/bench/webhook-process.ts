@@ -9,7 +9,7 @@ import { openSecrets } from '../../src/server/embedded/secrets.js';
 import type { Webhooks } from '../../src/server/pipeline/pipeline.js';
 import { deliver } from '../../src/server/pipeline/webhooks/deliver.js';
 import { signatureHeaders } from '../../src/server/pipeline/webhooks/sign.js';
-import { openWebhooks } from '../../src/server/process/webhook-sending.js';
+import { openWebhooks } from '../../src/server/process/worker/webhook-sending.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import { claimDeliveries } from '../../src/server/store/webhooks/webhook-deliveries.js';
 import { leaseWebhook } from '../../src/server/store/webhooks/webhook-leases.js';

@@ -7,7 +7,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../gen/attestation/v1/errors_pb.js';
 import type { TlsFiles } from '../../src/config/tls-files.js';
 import { ApiError } from '../../src/server/core/errors.js';
-import { listen } from '../../src/server/core/listen.js';
+import { listen } from '../../src/server/core/http/listen.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { refuseUnknownRpc, wantsRpc } from '../../src/server/http/connect/refusal.js';
 import { createUnaryRpcs } from '../../src/server/http/connect/unary-rpcs.js';

@@ -5,7 +5,7 @@ import { FormatError } from '../../proof/bytes/format-error.js';
 import { ADD_CHECKPOINT_PATH, MAX_ADD_CHECKPOINT_BYTES } from '../../proof/log/add-checkpoint.js';
 import { errorRules } from '../../protocol/error-rules.js';
 import { ApiError } from '../core/errors.js';
-import { listen } from '../core/listen.js';
+import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import { writeResponse } from '../http/rest/write-response.js';
 import { ClientGone, readStream, tooLarge } from '../http/socket/bodies.js';

@@ -8,9 +8,9 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseExtensibleBody } from '../../proof/log/checkpoint.js';
 import { parseNote } from '../../proof/log/note.js';
-import { hasErrno } from '../core/errno.js';
-import { readOptionalFile } from '../core/read-optional-file.js';
-import { syncDirectory, writeFileAtomic } from '../core/write-file-atomic.js';
+import { hasErrno } from '../core/files/errno.js';
+import { readOptionalFile } from '../core/files/read-optional-file.js';
+import { syncDirectory, writeFileAtomic } from '../core/files/write-file-atomic.js';
 
 /** The notes of one log. */
 type NoteFiles = {

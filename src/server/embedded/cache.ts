@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { findFileLock } from '../core/file-lock.js';
+import { findFileLock } from '../core/files/file-lock.js';
 import { EmbeddedError } from './embedded-error.js';
 
 /**

@@ -1,7 +1,7 @@
 import { ftruncateSync, writeSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findFileLock } from '../core/file-lock.js';
+import { findFileLock } from '../core/files/file-lock.js';
 import { EmbeddedError } from './embedded-error.js';
 
 /** A locked data directory. The value proves that this process holds the lock. */

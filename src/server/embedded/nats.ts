@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
+import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import type { DataDir } from './data-dir.js';
 import { EmbeddedError } from './embedded-error.js';
 import { getNatsProgram, NATS_PROGRAM } from './nats-program.js';

@@ -1,8 +1,8 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readOptionalFile } from '../core/read-optional-file.js';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
+import { readOptionalFile } from '../core/files/read-optional-file.js';
+import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import { formatSecretKey, parseKeyRing } from '../keys/key-ring.js';
 import { parseSigningKey, type Secrets, type SigningKeys, type SigningKeyUse } from '../keys/secrets.js';
 import { EmbeddedError } from './embedded-error.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasErrno } from '../core/errno.js';
+import { hasErrno } from '../core/files/errno.js';
 import { EmbeddedError } from './embedded-error.js';
 import { findProcessesIn } from './process-table.js';
 

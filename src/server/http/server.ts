@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { TlsFiles } from '../../config/tls-files.js';
 import { ApiError, deadlineExceeded, internalError } from '../core/errors.js';
-import { listen } from '../core/listen.js';
+import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { PublicRpc } from '../core/public-rpc.js';
 import { createApp } from './app.js';

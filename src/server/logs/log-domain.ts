@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { environmentName } from '../../protocol/environment.js';
+import { readOptionalFile } from '../core/files/read-optional-file.js';
+import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import type { Logger } from '../core/logger.js';
-import { readOptionalFile } from '../core/read-optional-file.js';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Log, listLogs } from '../store/log/logs.js';
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { listen } from '../core/listen.js';
+import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { Metrics } from './metrics.js';
 

@@ -11,7 +11,7 @@ import { connectPool, type Pool } from '../store/database/connect.js';
 import { assertMigrated, migrate } from '../store/database/migrate.js';
 import { assertSession } from '../store/database/session.js';
 import type { Ready } from './addresses.js';
-import { openParent, type Parent } from './api-process.js';
+import { openParent, type Parent } from './api/api-process.js';
 import { openWitnesses } from './open-witnesses.js';
 import { type SecretKeyManager, secretKeyManager } from './secret-key-manager.js';
 import { startProcess } from './start-process.js';

@@ -13,8 +13,8 @@ import { addWitnessGauges, alarmCounter } from '../ops/witness-gauges.js';
 import type { JobSender } from '../pipeline/jobs/job-sender.js';
 import { openRegister } from '../pipeline/register/open-register.js';
 import type { ApiAddresses, Ready } from './addresses.js';
-import type { Parent } from './api-process.js';
-import { type ApiProcesses, startApiProcesses } from './api-processes.js';
+import type { Parent } from './api/api-process.js';
+import { type ApiProcesses, startApiProcesses } from './api/api-processes.js';
 
 /** The prefix of the stream and its subjects. */
 const QUEUE_PREFIX = 'jobs';
@@ -107,7 +107,7 @@ async function roleOptions(shared: Shared) {
 
 async function startWorkerRole(shared: Shared): Promise<void> {
   const { metrics, witnesses, checks, clients, hooks } = shared;
-  const { startWorker } = await import('./worker.js');
+  const { startWorker } = await import('./worker/worker.js');
   const options = {
     ...(await roleOptions(shared)),
     witnesses,
@@ -127,7 +127,7 @@ async function startWorkerRole(shared: Shared): Promise<void> {
 /** Serves the API in this process. */
 async function startApiRole(shared: Shared): Promise<ApiAddresses> {
   const { config, metrics, checks, clients, hooks } = shared;
-  const { startApi } = await import('./api.js');
+  const { startApi } = await import('./api/api.js');
   const options = {
     ...(await roleOptions(shared)),
     verifyUrl: () => shared.urls.verifyUrl,

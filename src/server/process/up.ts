@@ -6,12 +6,12 @@ import { AuditAction, AuditActorKind } from '../../../gen/attestation/admin/v1/a
 import { WitnessKind } from '../../../gen/attestation/v1/bundle_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import type { Config, UpConfig } from '../../config/config.js';
-import { assertPortFree } from '../core/listen.js';
+import { readOptionalFile } from '../core/files/read-optional-file.js';
+import { writeFileAtomic } from '../core/files/write-file-atomic.js';
+import { assertPortFree } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
 import type { Principal } from '../core/principal.js';
-import { readOptionalFile } from '../core/read-optional-file.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
 import { type DataDir, lockDataDir } from '../embedded/data-dir.js';
 import { EmbeddedError } from '../embedded/embedded-error.js';
 import { type NatsOptions, startNats } from '../embedded/nats.js';

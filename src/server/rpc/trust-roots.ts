@@ -16,7 +16,7 @@ import { ed25519Spki, sha256 } from '../../proof/bytes/primitives.js';
 import { encodeVerifierKey, ML_DSA_44_NOTE_KEY, noteKey } from '../../proof/log/note.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
-import { etagOf } from '../core/etag.js';
+import { etagOf } from '../core/http/etag.js';
 import { compileWriter } from '../json/codec.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, listDsseKeys } from '../store/dsse-keys.js';

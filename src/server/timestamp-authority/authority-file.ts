@@ -2,8 +2,8 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readOptionalFile } from '../core/read-optional-file.js';
-import { writeFileAtomic } from '../core/write-file-atomic.js';
+import { readOptionalFile } from '../core/files/read-optional-file.js';
+import { writeFileAtomic } from '../core/files/write-file-atomic.js';
 import { type AuthorityKeys, type CaDeps, createAuthorityKeys } from './certificate-authority.js';
 
 const FILE_NAME = 'timestamp-authority.pem';

@@ -5,7 +5,7 @@ import { emptyRoot, HASH_BYTES } from '../../proof/log/merkle.js';
 import { appendSignatures, parseSignatureLines } from '../../proof/log/note.js';
 import { tileWidth } from '../../proof/log/tile.js';
 import { parseTilePath, TILE_WIDTH, type TileAddress } from '../../proof/log/tile-path.js';
-import { etagOf } from '../core/etag.js';
+import { etagOf } from '../core/http/etag.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { createBatchLoader } from '../store/database/batch-loader.js';
 import type { Pool } from '../store/database/connect.js';

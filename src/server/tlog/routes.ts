@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
 import { unavailable } from '../core/errors.js';
-import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
+import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/http/public-response.js';
 import { SigningError } from '../keys/signing-error.js';
 import type { LogCache } from '../logs/log-cache.js';
 import { logPath, type TrustRootsReader } from '../rpc/trust-roots.js';

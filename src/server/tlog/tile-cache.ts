@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { unavailable } from '../core/errors.js';
-import { etagOf } from '../core/etag.js';
+import { etagOf } from '../core/http/etag.js';
 import { limitConcurrency } from '../core/limit-concurrency.js';
 
 /** A tile, `width` entries or hashes wide, and its entity tag. `gzipped` compresses it once, when first called. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { FastifyInstance } from 'fastify';
-import { handleOtherMethods, sendPublic } from '../core/public-response.js';
+import { handleOtherMethods, sendPublic } from '../core/http/public-response.js';
 import { referencePage } from './reference/page.js';
 
 const GENERATED = new URL('../../../gen/openapi/', import.meta.url);

@@ -6,9 +6,9 @@ import { verifyBundle } from '../../proof/verify/verify.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';
 import { unavailable } from '../core/errors.js';
-import { etagOf } from '../core/etag.js';
+import { etagOf } from '../core/http/etag.js';
+import { handleOtherMethods, sendPublic } from '../core/http/public-response.js';
 import { limitConcurrency } from '../core/limit-concurrency.js';
-import { handleOtherMethods, sendPublic } from '../core/public-response.js';
 import { UNKNOWN_BADGE, verifiedBadge } from './badge.js';
 
 /** Dependencies of badges. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
 import { ApiError } from '../core/errors.js';
-import { type PublicResponse, sendPublic } from '../core/public-response.js';
+import { type PublicResponse, sendPublic } from '../core/http/public-response.js';
 import { openPageFiles } from './page-files.js';
 import { confinePage } from './page-policy.js';
 

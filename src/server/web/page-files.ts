@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { etagOf } from '../core/etag.js';
-import type { PublicResponse } from '../core/public-response.js';
+import { etagOf } from '../core/http/etag.js';
+import type { PublicResponse } from '../core/http/public-response.js';
 
 /** The files of a page of `src/web/`, as `npm run build` bundled it. */
 type PageFiles = {

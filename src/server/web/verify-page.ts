@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/public-response.js';
+import { handleOtherMethods, type PublicResponse, sendPublic } from '../core/http/public-response.js';
 import { openPageFiles } from './page-files.js';
 import { confinePage } from './page-policy.js';
 

@@ -13,8 +13,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { findFileLock } from '../../../src/server/core/file-lock.js';
-import { writeFileAtomic } from '../../../src/server/core/write-file-atomic.js';
+import { findFileLock } from '../../../src/server/core/files/file-lock.js';
+import { writeFileAtomic } from '../../../src/server/core/files/write-file-atomic.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { closedHome, startEmbeddedProcess } from '../../support/servers/embedded-process.js';
 

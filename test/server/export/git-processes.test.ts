@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { findFileLock } from '../../../src/server/core/file-lock.js';
+import { findFileLock } from '../../../src/server/core/files/file-lock.js';
 import { openGit } from '../../../src/server/export/git/git.js';
 import { makeObject, openGitUntil, write } from '../../support/exports/git/destination.js';
 import { startHttpsScene } from '../../support/exports/git/https-scene.js';

@@ -4,7 +4,7 @@ import { type ClientHttp2Session, connect as connectHttp2, constants } from 'nod
 import t from 'tap';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
-import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { standardRpcs } from '../../../src/server/process/api/standard-rpcs.js';
 import { frame, GET_BLOCK, openRawHttp2 } from '../../support/calling/h2-frames.js';
 import { enveloped } from '../../support/calling/raw-http.js';
 import { livesOn } from '../../support/calling/surfaces.js';

@@ -4,7 +4,7 @@ import t from 'tap';
 import { request } from 'undici';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
-import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { standardRpcs } from '../../../src/server/process/api/standard-rpcs.js';
 import { enveloped } from '../../support/calling/raw-http.js';
 import { callers, livesOn } from '../../support/calling/surfaces.js';
 import { KEYS, startApiServer } from '../../support/servers/api-server.js';

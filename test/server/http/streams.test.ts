@@ -19,7 +19,7 @@ import {
   ServerReflectionRequestSchema,
 } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
 import type { Limits } from '../../../src/server/http/socket/limits.js';
-import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { standardRpcs } from '../../../src/server/process/api/standard-rpcs.js';
 import { enveloped } from '../../support/calling/raw-http.js';
 import { livesOn } from '../../support/calling/surfaces.js';
 import { KEYS, startApiServer, type TestServer } from '../../support/servers/api-server.js';

@@ -10,7 +10,7 @@ import { Client, request } from 'undici';
 import { InfoService } from '../../../gen/attestation/v1/service_pb.js';
 import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
 import type { TlsFiles } from '../../../src/config/tls-files.js';
-import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { standardRpcs } from '../../../src/server/process/api/standard-rpcs.js';
 import { openSocket, peekTls, readToClose } from '../../support/calling/raw-http.js';
 import { runProcess } from '../../support/calling/run-cli.js';
 import { install, makeCertificate } from '../../support/certificates/certificates.js';

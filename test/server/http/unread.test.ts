@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { BatchService, GetBatchRequestSchema } from '../../../gen/attestation/v1/batches_pb.js';
 import { ServerReflectionRequestSchema } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
-import { standardRpcs } from '../../../src/server/process/standard-rpcs.js';
+import { standardRpcs } from '../../../src/server/process/api/standard-rpcs.js';
 import { enveloped, exchangeRaw, isEnvelope, openSocket, parseRaw } from '../../support/calling/raw-http.js';
 import { livesOn } from '../../support/calling/surfaces.js';
 import { KEYS, startApiServer } from '../../support/servers/api-server.js';

@@ -8,7 +8,7 @@ import { SessionService } from '../../../gen/attestation/admin/v1/sessions_pb.js
 import { Resource, refers_to, rules, SessionAccess } from '../../../gen/attestation/options/v1/options_pb.js';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
-import { readSessionCookie, sessionCookie } from '../../../src/server/core/session-cookie.js';
+import { readSessionCookie, sessionCookie } from '../../../src/server/core/http/session-cookie.js';
 import { pruneSessions } from '../../../src/server/store/projects/sessions.js';
 import { pruneSignInAttempts } from '../../../src/server/store/projects/sign-in-attempts.js';
 import { startApp } from '../../support/app.js';

@@ -12,7 +12,7 @@ import { readLogKeyStates } from '../../../src/server/logs/log-key-states.js';
 import { logManager } from '../../../src/server/logs/log-manager.js';
 import { setUpLogs } from '../../../src/server/logs/set-up-logs.js';
 import { openRegister } from '../../../src/server/pipeline/register/open-register.js';
-import { startWorker } from '../../../src/server/process/worker.js';
+import { startWorker } from '../../../src/server/process/worker/worker.js';
 import { openLogKeys } from '../../../src/server/signing/log-keys.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';
 import { startApp } from '../../support/app.js';

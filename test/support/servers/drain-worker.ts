@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findDueJobs } from '../../../src/server/pipeline/jobs/reconcile.js';
 import { runJob } from '../../../src/server/pipeline/stages.js';
-import type { Worker } from '../../../src/server/process/worker.js';
+import type { Worker } from '../../../src/server/process/worker/worker.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { LogLock, listLogs } from '../../../src/server/store/log/logs.js';
 

@@ -12,7 +12,7 @@ import {
   type NoteKey,
   noteKey,
 } from '../../../src/proof/log/note.js';
-import { listen } from '../../../src/server/core/listen.js';
+import { listen } from '../../../src/server/core/http/listen.js';
 import { createLogger } from '../../../src/server/core/logger.js';
 import { type Answer, createCosigner, type KnownLog } from '../../../src/server/cosigner/cosigner.js';
 import { openHistory } from '../../../src/server/cosigner/history.js';

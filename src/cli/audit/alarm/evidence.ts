@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { toBase64, toHex, utf8 } from '../../../proof/bytes/encoding.js';
 import { sha256 } from '../../../proof/bytes/primitives.js';
 import { encodeVerifierKey } from '../../../proof/log/note.js';
-import { readOptionalFile } from '../../../server/core/read-optional-file.js';
-import { writeFileAtomic } from '../../../server/core/write-file-atomic.js';
+import { readOptionalFile } from '../../../server/core/files/read-optional-file.js';
+import { writeFileAtomic } from '../../../server/core/files/write-file-atomic.js';
 import type { Signers } from '../checkpoint/seen-checkpoint.js';
 import type { Alarm, Evidence } from './alarm.js';
 

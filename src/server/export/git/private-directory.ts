@@ -5,7 +5,7 @@
  */
 import { lstat, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findFileLock } from '../../core/file-lock.js';
+import { findFileLock } from '../../core/files/file-lock.js';
 
 /** The number and start time of the process that made it: while that is seen to run, its lock need not be tried. */
 const NAME = /^attest-git-(\d+)-(\d+)-[A-Za-z0-9]{6}$/;

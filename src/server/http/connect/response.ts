@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
-import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/gzip.js';
+import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
 import { endInChunks, writeResponse } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { grpcTrailers, webTrailers } from './grpc-status.js';

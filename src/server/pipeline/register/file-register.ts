@@ -11,7 +11,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { syncDirectory } from '../../core/write-file-atomic.js';
+import { syncDirectory } from '../../core/files/write-file-atomic.js';
 import { type Register, type RegisterEntry, RegisterError } from './register.js';
 
 /** A register that stores size and root alone, of any entry. */

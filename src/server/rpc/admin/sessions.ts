@@ -16,8 +16,8 @@ import {
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call, Handlers } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
-import { assertSameOrigin } from '../../core/same-origin.js';
-import { clearedSessionCookie, readSessionCookie, sessionCookie } from '../../core/session-cookie.js';
+import { assertSameOrigin } from '../../core/http/same-origin.js';
+import { clearedSessionCookie, readSessionCookie, sessionCookie } from '../../core/http/session-cookie.js';
 import { hashSessionToken, isSessionToken, newSessionToken } from '../../keys/session-token.js';
 import type { SignInLimits } from '../../limits/sign-in-limits.js';
 import type { Pool, Sql } from '../../store/database/connect.js';

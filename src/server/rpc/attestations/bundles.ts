@@ -5,7 +5,7 @@ import { toHex } from '../../../proof/bytes/encoding.js';
 import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
 import type { SerializedResponse } from '../../core/call.js';
-import { etagOf } from '../../core/etag.js';
+import { etagOf } from '../../core/http/etag.js';
 import type { Principal } from '../../core/principal.js';
 import { compileReader } from '../../json/codec.js';
 import type { LogCache } from '../../logs/log-cache.js';

@@ -2,7 +2,7 @@
 import type { Submission } from '../../../../gen/attestation/v1/attestations_pb.js';
 import type { Environment } from '../../../../gen/attestation/v1/environment_pb.js';
 import type { SerializedResponse } from '../../core/call.js';
-import { etagOf } from '../../core/etag.js';
+import { etagOf } from '../../core/http/etag.js';
 import {
   bindTemplate,
   fillTemplate,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { handleOtherMethods, type PublicResponse, sendPublic } from '../../core/public-response.js';
+import { handleOtherMethods, type PublicResponse, sendPublic } from '../../core/http/public-response.js';
 import { type Html, html } from '../reference/html.js';
 
 /** The addresses that the page leads to; `hasDashboard`: whether this listener has it. */

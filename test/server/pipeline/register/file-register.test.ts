@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { syncDirectory } from '../../../../src/server/core/write-file-atomic.js';
+import { syncDirectory } from '../../../../src/server/core/files/write-file-atomic.js';
 import { openFileRegister } from '../../../../src/server/pipeline/register/file-register.js';
 import type { RegisterEntry } from '../../../../src/server/pipeline/register/register.js';
 import { entryPlace, readEntry } from '../../../support/breaking/register.js';

@@ -1,7 +1,7 @@
 /** Two writable databases and one register of either kind, as after a failover that fenced nothing: one history is published. */
 import t, { type Test } from 'tap';
 import { noteKey } from '../../../../src/proof/log/note.js';
-import { syncDirectory } from '../../../../src/server/core/write-file-atomic.js';
+import { syncDirectory } from '../../../../src/server/core/files/write-file-atomic.js';
 import { sealJob } from '../../../../src/server/pipeline/jobs/job.js';
 import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { openFileRegister } from '../../../../src/server/pipeline/register/file-register.js';

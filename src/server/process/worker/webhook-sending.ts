@@ -1,17 +1,17 @@
-import type { Config } from '../../config/config.js';
-import type { Logger } from '../core/logger.js';
-import { createOutageLog } from '../core/outage-log.js';
-import { createRandomSource, idMaker } from '../core/random.js';
-import { deriveKeyRing } from '../keys/key-ring.js';
-import type { Secrets } from '../keys/secrets.js';
-import { guardedConnector } from '../net/destination.js';
-import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
-import type { Webhooks } from '../pipeline/pipeline.js';
-import { type AttemptCounts, createAttemptRecorder } from '../pipeline/webhooks/attempt.js';
-import { createProjectSlots } from '../pipeline/webhooks/project-slots.js';
-import { openWebhookSender } from '../pipeline/webhooks/send.js';
-import { connectPool } from '../store/database/connect.js';
-import { renewLeases } from '../store/webhooks/webhook-leases.js';
+import type { Config } from '../../../config/config.js';
+import type { Logger } from '../../core/logger.js';
+import { createOutageLog } from '../../core/outage-log.js';
+import { createRandomSource, idMaker } from '../../core/random.js';
+import { deriveKeyRing } from '../../keys/key-ring.js';
+import type { Secrets } from '../../keys/secrets.js';
+import { guardedConnector } from '../../net/destination.js';
+import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
+import type { Webhooks } from '../../pipeline/pipeline.js';
+import { type AttemptCounts, createAttemptRecorder } from '../../pipeline/webhooks/attempt.js';
+import { createProjectSlots } from '../../pipeline/webhooks/project-slots.js';
+import { openWebhookSender } from '../../pipeline/webhooks/send.js';
+import { connectPool } from '../../store/database/connect.js';
+import { renewLeases } from '../../store/webhooks/webhook-leases.js';
 
 /** The options of webhook delivery. */
 export type WebhooksOptions = {

@@ -1,6 +1,6 @@
-import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import type { Call } from './call.js';
-import { ApiError } from './errors.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import type { Call } from '../call.js';
+import { ApiError } from '../errors.js';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 

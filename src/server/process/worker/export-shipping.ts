@@ -1,21 +1,21 @@
 import { tmpdir } from 'node:os';
-import type { Config } from '../../config/config.js';
-import type { Logger } from '../core/logger.js';
-import { createOutageLog } from '../core/outage-log.js';
-import { createRandomSource, idMaker } from '../core/random.js';
-import { createDestinations } from '../export/destinations.js';
-import { readStoredDestination } from '../export/stored-destination.js';
-import { deriveKeyRing } from '../keys/key-ring.js';
-import type { Secrets } from '../keys/secrets.js';
-import { openLogCache } from '../logs/log-cache.js';
-import { createProjectShares } from '../pipeline/exports/project-shares.js';
-import { createSpoolBudget } from '../pipeline/exports/spool-budget.js';
-import { keepRenewing, LEASE_MS } from '../pipeline/lease.js';
-import type { Exports } from '../pipeline/pipeline.js';
-import { createExportLines, createLineMeasure } from '../rpc/attestations/export-lines.js';
-import { connectPool } from '../store/database/connect.js';
-import { renewExportLeases } from '../store/exports/export-leases.js';
-import { type DestinationSettings, destinationOpener } from './destination-opener.js';
+import type { Config } from '../../../config/config.js';
+import type { Logger } from '../../core/logger.js';
+import { createOutageLog } from '../../core/outage-log.js';
+import { createRandomSource, idMaker } from '../../core/random.js';
+import { createDestinations } from '../../export/destinations.js';
+import { readStoredDestination } from '../../export/stored-destination.js';
+import { deriveKeyRing } from '../../keys/key-ring.js';
+import type { Secrets } from '../../keys/secrets.js';
+import { openLogCache } from '../../logs/log-cache.js';
+import { createProjectShares } from '../../pipeline/exports/project-shares.js';
+import { createSpoolBudget } from '../../pipeline/exports/spool-budget.js';
+import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
+import type { Exports } from '../../pipeline/pipeline.js';
+import { createExportLines, createLineMeasure } from '../../rpc/attestations/export-lines.js';
+import { connectPool } from '../../store/database/connect.js';
+import { renewExportLeases } from '../../store/exports/export-leases.js';
+import { type DestinationSettings, destinationOpener } from '../destination-opener.js';
 import { createManifestSigner } from './manifest-signing.js';
 
 /** The options of shipping exports. */

@@ -1,13 +1,13 @@
-import { WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
-import type { Config } from '../../config/config.js';
-import { createRandomSource } from '../core/random.js';
-import type { ServiceEntry } from '../http/services.js';
-import { deriveKeyRing } from '../keys/key-ring.js';
-import { findDestinationProblem, resolveByDns } from '../net/destination.js';
-import type { Cursors } from '../rpc/cursor.js';
-import { openIdempotency } from '../rpc/idempotency.js';
-import { webhookHandlers } from '../rpc/webhooks/webhooks.js';
-import type { Pool } from '../store/database/connect.js';
+import { WebhookService } from '../../../../gen/attestation/v1/webhooks_pb.js';
+import type { Config } from '../../../config/config.js';
+import { createRandomSource } from '../../core/random.js';
+import type { ServiceEntry } from '../../http/services.js';
+import { deriveKeyRing } from '../../keys/key-ring.js';
+import { findDestinationProblem, resolveByDns } from '../../net/destination.js';
+import type { Cursors } from '../../rpc/cursor.js';
+import { openIdempotency } from '../../rpc/idempotency.js';
+import { webhookHandlers } from '../../rpc/webhooks/webhooks.js';
+import type { Pool } from '../../store/database/connect.js';
 
 /** WebhookService over an open database. `baseUrl` is read when an event is shown. */
 export function webhookService(

@@ -1,8 +1,8 @@
 /** The side of an API process that shares its port with others: it answers to the process that started it. */
 import cluster from 'node:cluster';
-import type { Metrics, MetricsSnapshot } from '../ops/metrics.js';
-import { type Check, findReasons } from '../ops/ops-listener.js';
-import type { ApiAddresses } from './addresses.js';
+import type { Metrics, MetricsSnapshot } from '../../ops/metrics.js';
+import { type Check, findReasons } from '../../ops/ops-listener.js';
+import type { ApiAddresses } from '../addresses.js';
 
 /** The requests to an API process. */
 export type Questions = {

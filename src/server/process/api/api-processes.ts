@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../core/logger.js';
-import type { ShutdownHooks } from '../core/shutdown.js';
-import { shared } from '../ops/gauges.js';
-import type { MetricsSnapshot } from '../ops/metrics.js';
-import type { Check } from '../ops/ops-listener.js';
-import type { ApiAddresses } from './addresses.js';
+import type { Logger } from '../../core/logger.js';
+import type { ShutdownHooks } from '../../core/shutdown.js';
+import { shared } from '../../ops/gauges.js';
+import type { MetricsSnapshot } from '../../ops/metrics.js';
+import type { Check } from '../../ops/ops-listener.js';
+import type { ApiAddresses } from '../addresses.js';
 import { type ApiChild, type Exit, startApiChild } from './api-child.js';
 import type { FromApi } from './api-process.js';
 

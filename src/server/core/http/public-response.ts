@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { ApiError } from './errors.js';
+import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
+import { ApiError } from '../errors.js';
 import { etagOf, isNoneMatch } from './etag.js';
 import { acceptsGzip } from './gzip.js';
 

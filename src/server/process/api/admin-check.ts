@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { unavailable } from '../core/errors.js';
+import { unavailable } from '../../core/errors.js';
 
 const WRONG_EVERY_MS = 100;
 const MAX_WAITING = 50;

@@ -1,45 +1,45 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ulid } from 'ulid';
-import type { Config } from '../../config/config.js';
-import type { Logger } from '../core/logger.js';
-import { createOutageLogs } from '../core/outage-log.js';
-import type { ShutdownHooks } from '../core/shutdown.js';
-import type { HeldLogKeys } from '../keys/log-key.js';
-import { getLogDomain } from '../logs/log-domain.js';
-import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../logs/log-key-states.js';
-import { setUpLogs } from '../logs/set-up-logs.js';
-import { setUpWitnesses, type WitnessSetup } from '../logs/set-up-witnesses.js';
-import { environmentChecks } from '../ops/environment-checks.js';
-import type { Check } from '../ops/ops-listener.js';
-import { indexArtifacts } from '../pipeline/index-artifacts.js';
-import { consumeStages, STAGES } from '../pipeline/jobs/consumers.js';
-import { createJobSender, type JobSender } from '../pipeline/jobs/job-sender.js';
-import { createLocalRunner } from '../pipeline/jobs/reconcile.js';
-import { createReconcilers } from '../pipeline/jobs/reconciler.js';
-import type { LogPipeline, Pipeline } from '../pipeline/pipeline.js';
-import { type MonitoredRegister, monitorWrites } from '../pipeline/register/monitored-register.js';
-import type { Register } from '../pipeline/register/register.js';
+import type { Config } from '../../../config/config.js';
+import type { Logger } from '../../core/logger.js';
+import { createOutageLogs } from '../../core/outage-log.js';
+import type { ShutdownHooks } from '../../core/shutdown.js';
+import type { HeldLogKeys } from '../../keys/log-key.js';
+import { getLogDomain } from '../../logs/log-domain.js';
+import { type LogKeyState, readLogKeyStates, warnOfMissingMlDsaKeys } from '../../logs/log-key-states.js';
+import { setUpLogs } from '../../logs/set-up-logs.js';
+import { setUpWitnesses, type WitnessSetup } from '../../logs/set-up-witnesses.js';
+import { environmentChecks } from '../../ops/environment-checks.js';
+import type { Check } from '../../ops/ops-listener.js';
+import { indexArtifacts } from '../../pipeline/index-artifacts.js';
+import { consumeStages, STAGES } from '../../pipeline/jobs/consumers.js';
+import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
+import { createLocalRunner } from '../../pipeline/jobs/reconcile.js';
+import { createReconcilers } from '../../pipeline/jobs/reconciler.js';
+import type { LogPipeline, Pipeline } from '../../pipeline/pipeline.js';
+import { type MonitoredRegister, monitorWrites } from '../../pipeline/register/monitored-register.js';
+import type { Register } from '../../pipeline/register/register.js';
 import {
   checkRegisters,
   findLogProblems,
   findRegisterProblems,
   type LogProblem,
-} from '../pipeline/register/register-check.js';
-import { toleratingOutage } from '../pipeline/tolerate-outage.js';
-import { createRecheck } from '../pipeline/witnesses/recheck.js';
-import type { StopConsuming } from '../queue/consume.js';
-import { checkpointSigners } from '../signing/checkpoint-signers.js';
-import { openLogKeys } from '../signing/log-keys.js';
-import { connectPool, type Pool } from '../store/database/connect.js';
-import { assertMigrated } from '../store/database/migrate.js';
-import { assertSession } from '../store/database/session.js';
-import { fillTileNodes } from '../store/log/tiles.js';
-import { endReplacedLogs, retireDsseKeys } from '../store/retirement.js';
-import { deleteWorker, recordWorker } from '../store/workers.js';
+} from '../../pipeline/register/register-check.js';
+import { toleratingOutage } from '../../pipeline/tolerate-outage.js';
+import { createRecheck } from '../../pipeline/witnesses/recheck.js';
+import type { StopConsuming } from '../../queue/consume.js';
+import { checkpointSigners } from '../../signing/checkpoint-signers.js';
+import { openLogKeys } from '../../signing/log-keys.js';
+import { connectPool, type Pool } from '../../store/database/connect.js';
+import { assertMigrated } from '../../store/database/migrate.js';
+import { assertSession } from '../../store/database/session.js';
+import { fillTileNodes } from '../../store/log/tiles.js';
+import { endReplacedLogs, retireDsseKeys } from '../../store/retirement.js';
+import { deleteWorker, recordWorker } from '../../store/workers.js';
+import { setUpSecretKeys } from '../secret-key-manager.js';
 import { type ExportsOptions, openExports } from './export-shipping.js';
 import { prune } from './prune.js';
 import { reencryptExports } from './reencrypt-exports.js';
-import { setUpSecretKeys } from './secret-key-manager.js';
 import { openWebhooks, type WebhooksOptions } from './webhook-sending.js';
 
 /** The options of a worker. `queuePrefix` separates the stream from others on the same servers. */

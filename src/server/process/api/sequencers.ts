@@ -1,14 +1,14 @@
-import type { Config } from '../../config/config.js';
-import type { Lookup } from '../core/lookup.js';
-import type { Principal } from '../core/principal.js';
-import type { LogCache } from '../logs/log-cache.js';
-import type { LogGuard } from '../logs/log-guard.js';
-import { sealJob } from '../pipeline/jobs/job.js';
-import type { JobSender } from '../pipeline/jobs/job-sender.js';
-import { createSequencer, type Sequencer } from '../pipeline/sequence.js';
-import type { SequencerDeps } from '../pipeline/write-rows.js';
-import type { Pool } from '../store/database/connect.js';
-import type { Log } from '../store/log/logs.js';
+import type { Config } from '../../../config/config.js';
+import type { Lookup } from '../../core/lookup.js';
+import type { Principal } from '../../core/principal.js';
+import type { LogCache } from '../../logs/log-cache.js';
+import type { LogGuard } from '../../logs/log-guard.js';
+import { sealJob } from '../../pipeline/jobs/job.js';
+import type { JobSender } from '../../pipeline/jobs/job-sender.js';
+import { createSequencer, type Sequencer } from '../../pipeline/sequence.js';
+import type { SequencerDeps } from '../../pipeline/write-rows.js';
+import type { Pool } from '../../store/database/connect.js';
+import type { Log } from '../../store/log/logs.js';
 
 /** The sequencers of the active logs, created on first use. */
 export type Sequencers = {

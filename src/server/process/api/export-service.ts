@@ -1,0 +1,35 @@
+import { ExportService } from '../../../../gen/attestation/v1/exports_pb.js';
+import type { Config } from '../../../config/config.js';
+import { createRandomSource } from '../../core/random.js';
+import type { ServiceEntry } from '../../http/services.js';
+import { deriveKeyRing } from '../../keys/key-ring.js';
+import { createProjectShares } from '../../pipeline/exports/project-shares.js';
+import type { Cursors } from '../../rpc/cursor.js';
+import { exportHandlers } from '../../rpc/exports/exports.js';
+import { openIdempotency } from '../../rpc/idempotency.js';
+import type { SchemaRegistry } from '../../schema/registry.js';
+import type { Pool } from '../../store/database/connect.js';
+import { destinationOpener } from '../destination-opener.js';
+
+/** Probes of one process in progress, over all projects. */
+const MAX_PROBES = 32;
+
+/** ExportService over an open database. */
+export function exportService(
+  config: Config,
+  pool: Pool,
+  cursors: Cursors,
+  schemas: SchemaRegistry,
+): ServiceEntry {
+  const handlers = exportHandlers({
+    pool,
+    idempotency: openIdempotency(config, pool),
+    cursors,
+    schemas,
+    encryptionKeys: deriveKeyRing(config.secrets.secretKeys, 'encryption'),
+    probe: { shares: createProjectShares(MAX_PROBES), open: destinationOpener(config) },
+    clock: Date.now,
+    random: createRandomSource(),
+  });
+  return { desc: ExportService, handlers };
+}
