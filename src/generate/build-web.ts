@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundlePage, PAGES } from './bundle/web-page.js';
 import { filesIn } from './files-in.js';
-import { bundlePage, PAGES } from './web-page.js';
 
 /** All that a page can be made of. */
 const FOLDERS = ['src/web', 'src/proof', 'src/protocol', 'src/client', 'gen/attestation'];
-const FILES = ['src/generate/web-page.ts', 'src/server/web/palette.css', 'package-lock.json'];
+const FILES = ['src/generate/bundle/web-page.ts', 'src/server/web/palette.css', 'package-lock.json'];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const stamp = join(root, 'dist/web/inputs.sha256');

@@ -6,8 +6,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { collectLicenses } from './licenses.js';
-import { ownUrls } from './own-urls.js';
+import { collectLicenses } from './bundle/licenses.js';
+import { ownUrls } from './bundle/own-urls.js';
 import { readRootManifest } from './packages/manifest.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -2,18 +2,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buf, MODULES } from './buf.js';
-import { checkBreaking } from './check-breaking.js';
-import { checkGenerated } from './check-generated.js';
+import { PAGES } from './bundle/web-page.js';
+import { checkBreaking } from './checks/check-breaking.js';
+import { checkGenerated } from './checks/check-generated.js';
+import { type Finding, findProblem } from './checks/finding.js';
+import { type Check, runChecks } from './checks/run-checks.js';
 import { ERRORS_PAGE, errorsPage } from './errors-page.js';
-import { type Finding, findProblem } from './finding.js';
-import { type Check, runChecks } from './run-checks.js';
-import { writeThirdPartyProtos } from './third-party-protos.js';
-import { PAGES } from './web-page.js';
+import { buf, MODULES } from './protos/buf.js';
+import { writeThirdPartyProtos } from './protos/third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-const LINT = ['--import', 'tsx', 'src/generate/lint-openapi.ts'];
+const LINT = ['--import', 'tsx', 'src/generate/checks/lint-openapi.ts'];
 
 const CHECKS: readonly Check[] = [
   ...PAGES.map(({ name }) => ({

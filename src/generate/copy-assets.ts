@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { completeBuild } from './assets.js';
-import { buildDescriptors } from './buf.js';
-import { writeThirdPartyProtos } from './third-party-protos.js';
+import { buildDescriptors } from './protos/buf.js';
+import { writeThirdPartyProtos } from './protos/third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 completeBuild(root);

@@ -1,5 +1,5 @@
 /** `npm run dev`: builds and restarts `attest up` after every change; arguments are passed on to it. */
-import { develop } from './develop.js';
+import { develop } from './develop/develop.js';
 
 const stop = new AbortController();
 const force = new AbortController();

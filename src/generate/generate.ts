@@ -1,8 +1,8 @@
 /** The first part of `npm run generate`: everything that is made from the protos, and the compiled contract. */
 import { fileURLToPath } from 'node:url';
-import { generateCode } from './buf.js';
-import { writeContracts } from './contracts.js';
-import { writeThirdPartyProtos } from './third-party-protos.js';
+import { writeContracts } from './contracts/contracts.js';
+import { generateCode } from './protos/buf.js';
+import { writeThirdPartyProtos } from './protos/third-party-protos.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeThirdPartyProtos(root);

@@ -13,11 +13,11 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { checkBreaking } from '../../src/generate/check-breaking.js';
-import { checkGenerated } from '../../src/generate/check-generated.js';
-import { findProblem } from '../../src/generate/finding.js';
-import { type Check, runChecks } from '../../src/generate/run-checks.js';
-import { writeThirdPartyProtos } from '../../src/generate/third-party-protos.js';
+import { checkBreaking } from '../../src/generate/checks/check-breaking.js';
+import { checkGenerated } from '../../src/generate/checks/check-generated.js';
+import { findProblem } from '../../src/generate/checks/finding.js';
+import { type Check, runChecks } from '../../src/generate/checks/run-checks.js';
+import { writeThirdPartyProtos } from '../../src/generate/protos/third-party-protos.js';
 
 const JOBS = 'proto/attestation/jobs/v1/jobs.proto';
 const BATCHES = 'proto/attestation/v1/batches.proto';

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { develop } from '../../src/generate/develop.js';
+import { develop } from '../../src/generate/develop/develop.js';
 import { until } from '../support/until.js';
 
 /** Takes over the source, unless it is broken. */

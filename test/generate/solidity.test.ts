@@ -1,6 +1,6 @@
 import t from 'tap';
 import { ANCHOR_ABI } from '../../gen/contracts/anchor.js';
-import { compileContract } from '../../src/generate/solidity.js';
+import { compileContract } from '../../src/generate/contracts/solidity.js';
 
 const HEAD = '// SPDX-License-Identifier: Apache-2.0\npragma solidity 0.8.37;\n';
 

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { findOutput } from '../finding.js';
+import { findOutput } from '../checks/finding.js';
 
 /** A tarball that was made: its path, and its size in bytes. */
 type Tarball = { path: string; size: number };

@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { ownUrls } from '../../../src/generate/bundle/own-urls.js';
 import { filesIn } from '../../../src/generate/files-in.js';
-import { ownUrls } from '../../../src/generate/own-urls.js';
 import { readRootManifest } from '../../../src/generate/packages/manifest.js';
 import { groupTests, type TestProcess } from './group-tests.js';
 

@@ -1,6 +1,6 @@
 /** Contracts on a test's chain. */
 import { ANCHOR_BYTECODE } from '../../../../gen/contracts/anchor.js';
-import { compileContract } from '../../../../src/generate/solidity.js';
+import { compileContract } from '../../../../src/generate/contracts/solidity.js';
 import type { EvmMethod } from '../../../../src/proof/evm/contract.js';
 import type { Anvil } from './anvil.js';
 

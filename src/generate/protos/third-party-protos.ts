@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import { filesIn } from './files-in.js';
+import { filesIn } from '../files-in.js';
 import { printProto } from './print-proto.js';
 
 /** Third-party protos in npm packages: by import path, the package's module and the relative path. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { build, type Plugin } from 'vite';
-import { RULES, rulesStub } from './packages/stage-client.js';
-import { stripUnreadOptions } from './packages/strip-options.js';
+import { RULES, rulesStub } from '../packages/stage-client.js';
+import { stripUnreadOptions } from '../packages/strip-options.js';
 
 /**
  * A page of `src/web/`: its folder, the library that its JSX is for, the path that its assets are found under, and whether

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 
-const DOCUMENT = new URL('../../gen/openapi/openapi.json', import.meta.url);
+const DOCUMENT = new URL('../../../gen/openapi/openapi.json', import.meta.url);
 
 const config = await createConfig({
   extends: ['recommended-strict'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { GENERATED, generateCode } from './buf.js';
+import { writeContracts } from '../contracts/contracts.js';
+import { GENERATED, generateCode } from '../protos/buf.js';
 import { compareFolders } from './compare-folders.js';
-import { writeContracts } from './contracts.js';
 import type { Finding } from './finding.js';
 
 /**

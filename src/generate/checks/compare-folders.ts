@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { filesIn } from './files-in.js';
+import { filesIn } from '../files-in.js';
 
 /** Lists the files that differ in two folders, sorted, each with the difference of the one in `actual`. */
 export function compareFolders({ expected, actual }: { expected: string; actual: string }): string[] {

@@ -1,6 +1,6 @@
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { buf } from './buf.js';
+import { buf } from '../protos/buf.js';
 import { type Finding, findOutput, findProblem } from './finding.js';
 
 /** Files of an earlier commit that `buf` needs to parse its protos. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { findProblem } from './finding.js';
+import { findProblem } from '../checks/finding.js';
 
 /** The folders of our protos, each a module of `buf.yaml`. */
 export const MODULES = ['proto', 'test/proto'] as const;
