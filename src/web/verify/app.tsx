@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
-import { NO_EXPECTATIONS } from './expectations.js';
-import { ExpectationsPanel } from './expectations-panel.tsx';
-import { InputCards } from './input-cards.tsx';
+import { NO_EXPECTATIONS } from './inputs/expectations.js';
+import { ExpectationsPanel } from './inputs/expectations-panel.tsx';
+import { InputCards } from './inputs/input-cards.tsx';
+import { type Inputs, useInputs } from './inputs/use-inputs.js';
 import { findEmbeddedRoots } from './place.js';
-import { Report } from './report.tsx';
-import { TrustPanel } from './trust-panel.tsx';
-import { type Inputs, useInputs } from './use-inputs.js';
-import { useTrustRoots } from './use-trust-roots.js';
-import { useVerification } from './use-verification.js';
+import { Report } from './result/report.tsx';
+import { useVerification } from './result/use-verification.js';
+import { TrustPanel } from './trust/trust-panel.tsx';
+import { useTrustRoots } from './trust/use-trust-roots.js';
 
 /** The page: what is given, what it is checked against, and what came of it. */
 export function App() {

@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { CertificatePage } from './certificate-page.tsx';
+import { CertificatePage } from './certificate/certificate-page.tsx';
 import { findCertificateId } from './place.js';
 
 const id = findCertificateId();

@@ -1,5 +1,5 @@
-import { FilePicker } from './entries.tsx';
-import { Instant } from './instant.tsx';
+import { FilePicker } from '../inputs/entries.tsx';
+import { Instant } from '../instant.tsx';
 import type { Roots, RootsOrigin, TrustRootsState } from './use-trust-roots.js';
 
 /** Whose keys decide, said plainly, and how to give others. */

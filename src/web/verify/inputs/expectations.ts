@@ -1,7 +1,7 @@
-import { fromHex } from '../../proof/bytes/encoding.js';
-import { FormatError } from '../../proof/bytes/format-error.js';
-import type { VerifyOptions } from '../../proof/verify/verify.js';
-import type { EnvironmentName } from '../../protocol/environment.js';
+import { fromHex } from '../../../proof/bytes/encoding.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import type { VerifyOptions } from '../../../proof/verify/verify.js';
+import type { EnvironmentName } from '../../../protocol/environment.js';
 
 /** What the reader expects beside the file, as typed. */
 export type Expectations = {

@@ -1,4 +1,4 @@
-import { FormatError } from '../../proof/bytes/format-error.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
 
 /** An input of the page. `progress` is the part that is done, from 0 to 1. */
 export type Loadable<T> =

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { printable } from '../../protocol/printable.js';
+import { printable } from '../../../protocol/printable.js';
+import { Instant } from '../instant.tsx';
 import { findPublicSubmissions, type PublicMatch } from './fetch-published.js';
-import { Instant } from './instant.tsx';
 import { EMPTY, type Loadable, problemState } from './loading.js';
 
 type Props = { sha256: string; onFound: (id: string) => void };

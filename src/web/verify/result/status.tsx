@@ -1,4 +1,4 @@
-import type { CheckStatus } from '../../proof/verify/report.js';
+import type { CheckStatus } from '../../../proof/verify/report.js';
 import { STATUS_WORDS } from './step-texts.js';
 
 /** Shapes that differ without colour: a tick, a cross, a dashed ring. */

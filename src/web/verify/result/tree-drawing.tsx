@@ -1,5 +1,5 @@
-import { toHex } from '../../proof/bytes/encoding.js';
-import type { PathStep } from '../../proof/log/merkle.js';
+import { toHex } from '../../../proof/bytes/encoding.js';
+import type { PathStep } from '../../../proof/log/merkle.js';
 
 const WIDTH = 360;
 const NODE = { width: 92, height: 24 };

@@ -1,12 +1,12 @@
-import { STEP_NAMES } from '../../proof/verify/report.js';
-import { printable } from '../../protocol/printable.js';
-import type { Loadable } from './loading.js';
+import { STEP_NAMES } from '../../../proof/verify/report.js';
+import { printable } from '../../../protocol/printable.js';
+import type { Loadable } from '../inputs/loading.js';
+import type { Inputs } from '../inputs/use-inputs.js';
+import type { Roots } from '../trust/use-trust-roots.js';
 import { MerklePath } from './merkle-path.tsx';
 import { ShareLink } from './share-link.tsx';
 import { StepList } from './step-list.tsx';
 import { STEP_TEXTS, VERDICT_TEXTS } from './step-texts.js';
-import type { Inputs } from './use-inputs.js';
-import type { Roots } from './use-trust-roots.js';
 import type { Outcome, Result } from './use-verification.js';
 import { VerdictBanner } from './verdict-banner.tsx';
 import { WitnessList } from './witness-list.tsx';

@@ -1,7 +1,7 @@
-import { fromUtf8 } from '../../proof/bytes/encoding.js';
-import { FormatError } from '../../proof/bytes/format-error.js';
-import { MAX_BUNDLE_CHARACTERS } from '../../proof/verify/read-bundle.js';
-import { printable } from '../../protocol/printable.js';
+import { fromUtf8 } from '../../../proof/bytes/encoding.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read-bundle.js';
+import { printable } from '../../../protocol/printable.js';
 import { bytesText } from './bytes-text.js';
 
 /** The file that is asked about; `size` in bytes, if the file itself was given. */

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
+import { findEmbeddedRoots } from '../place.js';
 import { BundleSearch } from './bundle-search.tsx';
 import { bytesText } from './bytes-text.js';
 import { FilePicker, TextEntry } from './entries.tsx';
 import type { Loadable } from './loading.js';
-import { findEmbeddedRoots } from './place.js';
 import type { Inputs } from './use-inputs.js';
 
 /** The two things that a check needs, each with its ways to give it. */

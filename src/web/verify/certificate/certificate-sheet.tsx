@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
-import { printable } from '../../protocol/printable.js';
-import { Instant } from './instant.tsx';
-import { urlBelow } from './place.js';
+import { printable } from '../../../protocol/printable.js';
+import { Instant } from '../instant.tsx';
+import { urlBelow } from '../place.js';
+import { StatusIcon, StatusWord } from '../result/status.tsx';
+import { kindText, VERDICT_TEXTS } from '../result/step-texts.js';
+import type { Result } from '../result/use-verification.js';
+import { originText } from '../trust/trust-panel.tsx';
 import { QrCode } from './qr-code.tsx';
-import { StatusIcon, StatusWord } from './status.tsx';
-import { kindText, VERDICT_TEXTS } from './step-texts.js';
-import { originText } from './trust-panel.tsx';
-import type { Result } from './use-verification.js';
 
 /** The proof in words, on one sheet. A proof that is not verified gets no certificate, but the reason. */
 export function CertificateSheet({ id, result }: { id: string; result: Result }) {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { bundleFragment } from './bundle-link.js';
-import { findEmbeddedRoots, urlBelow } from './place.js';
+import { bundleFragment } from '../inputs/bundle-link.js';
+import { findEmbeddedRoots, urlBelow } from '../place.js';
 import type { Result } from './use-verification.js';
 
 /** The proof as a link, for bundles that are well-formed and small enough; and the report on paper. */

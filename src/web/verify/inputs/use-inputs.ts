@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { hashArtifact } from '../../client/hash.js';
+import { hashArtifact } from '../../../client/hash.js';
 import { readFragment } from './bundle-link.js';
 import { fetchPublicBundle } from './fetch-published.js';
 import {

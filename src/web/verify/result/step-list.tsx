@@ -1,5 +1,5 @@
-import type { Check, Step } from '../../proof/verify/report.js';
-import { printable } from '../../protocol/printable.js';
+import type { Check, Step } from '../../../proof/verify/report.js';
+import { printable } from '../../../protocol/printable.js';
 import { StatusChip, StatusIcon, StatusWord } from './status.tsx';
 import { STEP_TEXTS } from './step-texts.js';
 

@@ -1,10 +1,10 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { ComponentChildren } from 'preact';
-import { printable } from '../../protocol/printable.js';
-import { Instant } from './instant.tsx';
+import { printable } from '../../../protocol/printable.js';
+import { Instant } from '../instant.tsx';
+import { originText } from '../trust/trust-panel.tsx';
 import { StatusIcon } from './status.tsx';
 import { VERDICT_TEXTS } from './step-texts.js';
-import { originText } from './trust-panel.tsx';
 import type { Result } from './use-verification.js';
 
 /** The verdict, the verifier's own sentence, and the facts; without a verified proof they are claims. */

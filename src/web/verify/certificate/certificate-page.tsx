@@ -1,14 +1,14 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { readBundle } from '../../proof/verify/read-bundle.js';
-import { environmentName } from '../../protocol/environment.js';
+import { readBundle } from '../../../proof/verify/read-bundle.js';
+import { environmentName } from '../../../protocol/environment.js';
+import { NO_EXPECTATIONS } from '../inputs/expectations.js';
+import { fetchPublicBundle } from '../inputs/fetch-published.js';
+import type { GivenBundle } from '../inputs/input-files.js';
+import { type Loadable, problemState } from '../inputs/loading.js';
+import { urlBelow } from '../place.js';
+import { useVerification } from '../result/use-verification.js';
+import { useTrustRoots } from '../trust/use-trust-roots.js';
 import { CertificateSheet } from './certificate-sheet.tsx';
-import { NO_EXPECTATIONS } from './expectations.js';
-import { fetchPublicBundle } from './fetch-published.js';
-import type { GivenBundle } from './input-files.js';
-import { type Loadable, problemState } from './loading.js';
-import { urlBelow } from './place.js';
-import { useTrustRoots } from './use-trust-roots.js';
-import { useVerification } from './use-verification.js';
 
 /** The certificate of one submission: its public bundle, verified here, as a sheet to print. */
 export function CertificatePage({ id }: { id: string }) {

@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks';
-import { FormatError } from '../../proof/bytes/format-error.js';
-import type { ParsedBundle } from '../../proof/verify/parsed-bundle.js';
-import { readBundle } from '../../proof/verify/read-bundle.js';
-import { type Verification, verifyBundle } from '../../proof/verify/verify.js';
-import { type Expectations, verifyOptionsOf } from './expectations.js';
-import type { GivenBundle } from './input-files.js';
-import type { Roots } from './use-trust-roots.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import type { ParsedBundle } from '../../../proof/verify/parsed-bundle.js';
+import { readBundle } from '../../../proof/verify/read-bundle.js';
+import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
+import { type Expectations, verifyOptionsOf } from '../inputs/expectations.js';
+import type { GivenBundle } from '../inputs/input-files.js';
+import type { Roots } from '../trust/use-trust-roots.js';
 import { findCryptoProblem } from './web-crypto.js';
 
 /** What is verified, against what. `artifactSha256` is undefined if no file was given. */

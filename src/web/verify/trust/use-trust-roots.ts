@@ -1,14 +1,14 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { toHex, utf8 } from '../../proof/bytes/encoding.js';
-import { FormatError } from '../../proof/bytes/format-error.js';
-import { sha256 } from '../../proof/bytes/primitives.js';
-import { parseJsonText } from '../../proof/verify/json-text.js';
-import { readTrust } from '../../proof/verify/trust.js';
-import { printable } from '../../protocol/printable.js';
-import { fetchTrustRoots } from './fetch-published.js';
-import { nameOf } from './input-files.js';
-import { type Loadable, problemState } from './loading.js';
-import { findEmbeddedRoots } from './place.js';
+import { toHex, utf8 } from '../../../proof/bytes/encoding.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import { sha256 } from '../../../proof/bytes/primitives.js';
+import { parseJsonText } from '../../../proof/verify/json-text.js';
+import { readTrust } from '../../../proof/verify/trust.js';
+import { printable } from '../../../protocol/printable.js';
+import { fetchTrustRoots } from '../inputs/fetch-published.js';
+import { nameOf } from '../inputs/input-files.js';
+import { type Loadable, problemState } from '../inputs/loading.js';
+import { findEmbeddedRoots } from '../place.js';
 
 /** Whose trust roots they are: those of the server, those inside the page, or a copy of the reader's own. */
 export type RootsOrigin =

@@ -1,9 +1,9 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { ParsedBundle } from '../../proof/verify/parsed-bundle.js';
-import type { Verification } from '../../proof/verify/verify.js';
-import type { WitnessFinding } from '../../proof/verify/witness-step.js';
-import { printable } from '../../protocol/printable.js';
-import { Instant } from './instant.tsx';
+import type { ParsedBundle } from '../../../proof/verify/parsed-bundle.js';
+import type { Verification } from '../../../proof/verify/verify.js';
+import type { WitnessFinding } from '../../../proof/verify/witness-step.js';
+import { printable } from '../../../protocol/printable.js';
+import { Instant } from '../instant.tsx';
 import { StatusIcon, StatusWord } from './status.tsx';
 import { kindText } from './step-texts.js';
 

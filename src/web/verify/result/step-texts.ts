@@ -1,5 +1,5 @@
-import type { CheckStatus, StepName } from '../../proof/verify/report.js';
-import type { Verdict } from '../../proof/verify/verify.js';
+import type { CheckStatus, StepName } from '../../../proof/verify/report.js';
+import type { Verdict } from '../../../proof/verify/verify.js';
 
 /** What each step is called, and what it shows when it has passed. */
 export const STEP_TEXTS: Readonly<Record<StepName, { title: string; shows: string }>> = {

@@ -1,6 +1,6 @@
 /** A bundle as the fragment of a link: deflated, in base64url. Fragments stay in the browser: no server sees them. */
-import { fromBase64, toBase64 } from '../../proof/bytes/encoding.js';
-import { FormatError } from '../../proof/bytes/format-error.js';
+import { fromBase64, toBase64 } from '../../../proof/bytes/encoding.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
 
 /** What a link to the page names. */
 type LinkTarget = { kind: 'bundle'; bundle: Uint8Array } | { kind: 'id'; id: string };

@@ -1,6 +1,6 @@
-import { FormatError } from '../../proof/bytes/format-error.js';
+import { FormatError } from '../../../proof/bytes/format-error.js';
+import { urlBelow } from '../place.js';
 import type { GivenBundle } from './input-files.js';
-import { urlBelow } from './place.js';
 
 const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
