@@ -1,9 +1,9 @@
 // A process that proves submissions of a filled database, picked at random, and prints what a proof and a bundle take.
 
 import { openLogCache } from '../../src/server/logs/log-cache.js';
-import { createBatchProofs } from '../../src/server/rpc/attestations/batch-proofs.js';
-import { createBundleRenderer } from '../../src/server/rpc/attestations/bundles.js';
-import { createProofTiles } from '../../src/server/rpc/attestations/proof-tiles.js';
+import { createBatchProofs } from '../../src/server/rpc/attestations/bundles/batch-proofs.js';
+import { createBundleRenderer } from '../../src/server/rpc/attestations/bundles/bundles.js';
+import { createProofTiles } from '../../src/server/rpc/attestations/bundles/proof-tiles.js';
 import { connectPool } from '../../src/server/store/database/connect.js';
 import {
   createSubmissionLoader,

@@ -1,7 +1,7 @@
 /** Quorums: a bundle never verifies under a policy that it does not meet. */
 import t from 'tap';
 import { Environment } from '../../gen/attestation/v1/environment_pb.js';
-import type { Policy } from '../../src/proof/verify/policy-step.js';
+import type { Policy } from '../../src/proof/verify/steps/policy-step.js';
 import { draws } from '../server/json/random-message.js';
 import { FUZZ } from '../support/fuzz.js';
 import { makeSample, type SampleWitness } from './sample.js';

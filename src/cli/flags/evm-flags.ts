@@ -2,7 +2,7 @@
 import { Option } from 'commander';
 import type { Env } from '../../config/settings.js';
 import type { JsonRpc } from '../../proof/evm/json-rpc.js';
-import type { EvidenceSources } from '../../proof/verify/evidence.js';
+import type { EvidenceSources } from '../../proof/verify/evidence/evidence.js';
 import { jsonRpcClient } from '../../server/witness/evm/json-rpc.js';
 import { UsageError } from '../cli.js';
 

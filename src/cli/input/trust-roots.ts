@@ -4,7 +4,7 @@ import { findVerifySource } from '../../config/client-config.js';
 import type { Env } from '../../config/settings.js';
 import { fromUtf8 } from '../../proof/bytes/encoding.js';
 import { FormatError } from '../../proof/bytes/format-error.js';
-import { parseJsonText } from '../../proof/verify/json-text.js';
+import { parseJsonText } from '../../proof/verify/read/json-text.js';
 import { fetchPublished } from '../audit/source/fetch-published.js';
 import { UsageError } from '../cli.js';
 import { flagOrSettingName, readWithFlags, type SettingFlags } from '../flags/setting-flags.js';

@@ -9,8 +9,8 @@ import {
 import { environmentNumber } from '../../protocol/environment.js';
 import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import type { StatementFields } from '../statement/statement.js';
-import type { ParsedBundle } from '../verify/parsed-bundle.js';
-import { readMessage } from '../verify/read-json.js';
+import type { ParsedBundle } from '../verify/read/parsed-bundle.js';
+import { readMessage } from '../verify/read/read-json.js';
 import { type Check, failed } from '../verify/report.js';
 
 /** Metadata has at most 64 KiB and 32 levels; a value takes at least two characters. */

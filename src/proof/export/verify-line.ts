@@ -2,9 +2,9 @@
 import type { Submission } from '../../../gen/attestation/v1/attestations_pb.js';
 import { fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
-import { parseJsonText } from '../verify/json-text.js';
-import type { ParsedBundle } from '../verify/parsed-bundle.js';
-import { readBundle } from '../verify/read-bundle.js';
+import { parseJsonText } from '../verify/read/json-text.js';
+import type { ParsedBundle } from '../verify/read/parsed-bundle.js';
+import { readBundle } from '../verify/read/read-bundle.js';
 import type { Check } from '../verify/report.js';
 import {
   createBundleVerifier,

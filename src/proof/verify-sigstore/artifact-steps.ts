@@ -5,7 +5,7 @@ import { fromHex, fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes, sha256 } from '../bytes/primitives.js';
 import { IN_TOTO_PAYLOAD_TYPE, preAuthEncoding } from '../statement/dsse.js';
-import { parseJsonText } from '../verify/json-text.js';
+import { parseJsonText } from '../verify/read/json-text.js';
 import { type Check, failed, missing, passed } from '../verify/report.js';
 import { MAX_SIGSTORE_BUNDLE_BYTES, type SignedContent } from './bundle.js';
 import { findMember, getMember, items, type JsonNode, parsed, refused, text } from './json-node.js';

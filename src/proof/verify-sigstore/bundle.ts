@@ -3,7 +3,7 @@
 import { SIGSTORE_BUNDLE_MEDIA_TYPE } from '../bundle/sigstore-bundle.js';
 import { HASH_BYTES } from '../log/merkle.js';
 import { IN_TOTO_PAYLOAD_TYPE } from '../statement/dsse.js';
-import { parseJsonText } from '../verify/json-text.js';
+import { parseJsonText } from '../verify/read/json-text.js';
 import { type ForeignCheckpoint, parseForeignCheckpoint } from './checkpoint.js';
 import {
   bytes,

@@ -5,7 +5,7 @@ import { fromHex, fromUtf8 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { equalBytes } from '../bytes/primitives.js';
 import { digest, type HashName } from '../rfc3161/algorithm.js';
-import { parseJsonText } from '../verify/json-text.js';
+import { parseJsonText } from '../verify/read/json-text.js';
 import { type LogEntry, UncheckableError } from './bundle.js';
 import {
   bytes,

@@ -3,7 +3,7 @@
 import { printablePointerStep } from '../../protocol/json-pointer.js';
 import { fromBase64 } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
-import { problemOf } from '../verify/read-json.js';
+import { problemOf } from '../verify/read/read-json.js';
 
 /** A JSON value and the JSON pointer to it. Members that are null count as missing, as in ProtoJSON. */
 export type JsonNode = { readonly value: unknown; readonly path: string };

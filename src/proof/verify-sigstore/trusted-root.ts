@@ -4,7 +4,7 @@ import { type PublicKey, parsePublicKey } from '../asn1/public-key.js';
 import { TRUSTED_ROOT_MEDIA_TYPE } from '../bundle/trusted-root.js';
 import { FormatError } from '../bytes/format-error.js';
 import { HASH_BYTES } from '../log/merkle.js';
-import { parseJsonText } from '../verify/json-text.js';
+import { parseJsonText } from '../verify/read/json-text.js';
 import {
   bytes,
   findMember,

@@ -1,7 +1,7 @@
 import type { StatementFields } from '../statement/statement.js';
 import { instantText } from './instant.js';
 import type { Step } from './report.js';
-import type { WitnessFinding } from './witness-step.js';
+import type { WitnessFinding } from './steps/witness-step.js';
 
 /** One sentence: the proven facts, or the first reason why there are none. */
 export function summarize(

@@ -23,7 +23,7 @@ import {
   parseVerifierKey,
 } from '../log/note.js';
 import { dsseKeyHint } from '../statement/dsse.js';
-import { problemOf, readMessage } from './read-json.js';
+import { problemOf, readMessage } from './read/read-json.js';
 
 /** The period in which a key is trusted; no end while the key is in use. */
 type Validity = { readonly validFrom?: Date; readonly validTo?: Date };

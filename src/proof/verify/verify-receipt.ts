@@ -3,7 +3,7 @@ import { derInteger, derSequence } from '../asn1/der-write.js';
 import { equalBytes, sha256, verifyEcdsaP256Sha256 } from '../bytes/primitives.js';
 import { parseReceipt, type Receipt, receiptToSign } from '../cose/receipt.js';
 import { findRoot } from '../log/merkle.js';
-import { problemOf } from './read-json.js';
+import { problemOf } from './read/read-json.js';
 import { type Check, failed, passed } from './report.js';
 import { isValidAt, readTrust, type Trust, type TrustedLog } from './trust.js';
 

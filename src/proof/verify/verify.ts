@@ -5,12 +5,10 @@
 import type { EnvironmentName } from '../../protocol/environment.js';
 import { leafHash } from '../log/merkle.js';
 import type { StatementFields } from '../statement/statement.js';
-import type { EvidenceSources, Finding } from './evidence.js';
-import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './log-steps.js';
+import type { EvidenceSources, Finding } from './evidence/evidence.js';
 import { createMemo, type Memo } from './memo.js';
-import type { ParsedBundle } from './parsed-bundle.js';
-import { checkPolicies, findPolicies, type Policy } from './policy-step.js';
-import { type ReadBundle, readBundle } from './read-bundle.js';
+import type { ParsedBundle } from './read/parsed-bundle.js';
+import { type ReadBundle, readBundle } from './read/read-bundle.js';
 import {
   type Check,
   failed,
@@ -22,12 +20,14 @@ import {
   type StepName,
   step,
 } from './report.js';
-import { checkLeaf, checkSignature } from './signature-step.js';
-import { type Asked, checkStatement, remarkSubmittedAt } from './statement-step.js';
+import { type CheckpointChecks, checkCheckpoints, checkInclusion, checkLogEnd } from './steps/log-steps.js';
+import { checkPolicies, findPolicies, type Policy } from './steps/policy-step.js';
+import { checkLeaf, checkSignature } from './steps/signature-step.js';
+import { type Asked, checkStatement, remarkSubmittedAt } from './steps/statement-step.js';
+import { checkWitnesses, type WitnessFinding } from './steps/witness-step.js';
 import { summarize } from './summary.js';
 import { readTrust, type Trust } from './trust.js';
 import { checkReceipt } from './verify-receipt.js';
-import { checkWitnesses, type WitnessFinding } from './witness-step.js';
 
 /** The trust of a verification of bundles. */
 export type TrustOptions = EvidenceSources & {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import type { SignedStatement } from '../rpc/attestations/new-submission.js';
+import type { SignedStatement } from '../rpc/attestations/create/new-submission.js';
 import type { SignedBatch, SigningBatch, SigningKey } from './signing-thread.js';
 
 /**

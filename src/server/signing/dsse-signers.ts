@@ -3,7 +3,7 @@ import { unavailable } from '../core/errors.js';
 import type { Lookup } from '../core/lookup.js';
 import type { Principal } from '../core/principal.js';
 import type { LogCache } from '../logs/log-cache.js';
-import type { DsseSigner } from '../rpc/attestations/new-submission.js';
+import type { DsseSigner } from '../rpc/attestations/create/new-submission.js';
 import type { Pool } from '../store/database/connect.js';
 import { type DsseKey, ensureDsseKey, findActiveKey, listDsseKeys } from '../store/dsse-keys.js';
 import type { HeldKey } from './statement-keys.js';

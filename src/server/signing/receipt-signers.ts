@@ -1,7 +1,7 @@
 import { sha256 } from '../../proof/bytes/primitives.js';
 import { findLogKey, type HeldLogKeys } from '../keys/log-key.js';
 import { SigningError } from '../keys/signing-error.js';
-import type { ReceiptSigner } from '../rpc/attestations/receipts.js';
+import type { ReceiptSigner } from '../rpc/attestations/bundles/receipts.js';
 import type { Pool } from '../store/database/connect.js';
 import { type Log, publishReceiptKey } from '../store/log/logs.js';
 

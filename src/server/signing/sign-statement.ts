@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { toBase64, toHex } from '../../proof/bytes/encoding.js';
 import { IN_TOTO_PRE_AUTH } from '../../proof/statement/dsse.js';
 import { leafRecordText } from '../../proof/statement/leaf.js';
-import type { SignedStatement } from '../rpc/attestations/new-submission.js';
+import type { SignedStatement } from '../rpc/attestations/create/new-submission.js';
 
 /** The prefix of a leaf's hash (RFC 6962, section 2.1). */
 const LEAF_PREFIX = '\0';

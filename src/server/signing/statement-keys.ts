@@ -3,7 +3,7 @@ import { toBase64 } from '../../proof/bytes/encoding.js';
 import { ENVIRONMENTS } from '../../protocol/environment.js';
 import type { ShutdownHooks } from '../core/shutdown.js';
 import { type KeySource, type SigningKeys, signingKeysOf } from '../keys/secrets.js';
-import type { SignedStatement } from '../rpc/attestations/new-submission.js';
+import type { SignedStatement } from '../rpc/attestations/create/new-submission.js';
 import { createBatchSigner } from './batch-signer.js';
 import { signedBytes, signedStatement } from './sign-statement.js';
 import { ECDSA_P256, openSocketSigner } from './socket-signer.js';

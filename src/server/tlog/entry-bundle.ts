@@ -3,7 +3,7 @@ import { encodeEntries } from '../../proof/log/entries.js';
 import { statementText } from '../../proof/statement/statement.js';
 import { type EnvironmentName, environmentName } from '../../protocol/environment.js';
 import type { LogCache } from '../logs/log-cache.js';
-import { leafRecordOf } from '../rpc/attestations/leaf-text.js';
+import { leafRecordOf } from '../rpc/attestations/bundles/leaf-text.js';
 import type { Pool } from '../store/database/connect.js';
 import { type LeafRow, readLeafRows } from '../store/log/leaves.js';
 import type { Log } from '../store/log/logs.js';

@@ -5,7 +5,7 @@ import { unavailable } from '../core/errors.js';
 import { handleOtherMethods, sendPublic } from '../core/http/public-response.js';
 import { limitConcurrency } from '../core/limit-concurrency.js';
 import { invalidRequest } from '../json/problems.js';
-import type { ReadyBundle } from '../rpc/attestations/ready-bundle.js';
+import type { ReadyBundle } from '../rpc/attestations/bundles/ready-bundle.js';
 import { findPublicArtifact, hasPublicLookup, isPublicProject } from '../store/artifacts/public-lookup.js';
 import type { Pool } from '../store/database/connect.js';
 import { notFound, PUBLIC_PATH } from './routes.js';

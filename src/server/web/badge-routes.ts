@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { TrustRoots } from '../../../gen/attestation/v1/service_pb.js';
-import { readBundle } from '../../proof/verify/read-bundle.js';
+import { readBundle } from '../../proof/verify/read/read-bundle.js';
 import { verifyBundle } from '../../proof/verify/verify.js';
 import { environmentName } from '../../protocol/environment.js';
 import type { SerializedResponse } from '../core/call.js';

@@ -12,20 +12,23 @@ import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
 import { compileWriter } from '../../../src/server/json/codec.js';
 import { fillTemplate, makeTemplate } from '../../../src/server/json/template.js';
-import { sharedTexts } from '../../../src/server/rpc/attestations/batch-proofs.js';
+import { sharedTexts } from '../../../src/server/rpc/attestations/bundles/batch-proofs.js';
 import {
   batchValues,
   createBundleWriter,
   createProofTexts,
-} from '../../../src/server/rpc/attestations/bundle-template.js';
-import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
+} from '../../../src/server/rpc/attestations/bundles/bundle-template.js';
+import { statementOf } from '../../../src/server/rpc/attestations/bundles/bundles.js';
 import { createLineRenderer } from '../../../src/server/rpc/attestations/line-template.js';
-import { submissionJson, submissionView } from '../../../src/server/rpc/attestations/submission-message.js';
+import {
+  submissionJson,
+  submissionView,
+} from '../../../src/server/rpc/attestations/submissions/submission-message.js';
 import {
   readResponse,
   submissionsText,
   submissionText,
-} from '../../../src/server/rpc/attestations/submission-template.js';
+} from '../../../src/server/rpc/attestations/submissions/submission-template.js';
 import type { ExportedRow } from '../../../src/server/store/submissions/exported-rows.js';
 import type { SubmissionRow } from '../../../src/server/store/submissions/submissions.js';
 import { ed25519, PROJECT } from '../../proof/sample.js';

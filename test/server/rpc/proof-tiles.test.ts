@@ -3,7 +3,7 @@ import { toBase64, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { leafHash } from '../../../src/proof/log/merkle.js';
 import { extendTiles, readFrom } from '../../../src/proof/log/tile.js';
 import { inclusionProof } from '../../../src/proof/log/tile-proof.js';
-import { createProofTiles } from '../../../src/server/rpc/attestations/proof-tiles.js';
+import { createProofTiles } from '../../../src/server/rpc/attestations/bundles/proof-tiles.js';
 import { connectPool, type Pool } from '../../../src/server/store/database/connect.js';
 import { fillTileNodes, ownTiles, writeTiles } from '../../../src/server/store/log/tiles.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';

@@ -1,7 +1,7 @@
 /** The time in statements: compared with the database's, and steady in between. */
 import t from 'tap';
 import { createLogger } from '../../../src/server/core/logger.js';
-import { createStatementClock } from '../../../src/server/rpc/attestations/statement-clock.js';
+import { createStatementClock } from '../../../src/server/rpc/attestations/create/statement-clock.js';
 
 const START_MS = Date.UTC(2026, 0, 1);
 

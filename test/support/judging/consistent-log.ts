@@ -7,7 +7,7 @@ import { noteKey } from '../../../src/proof/log/note.js';
 import { rebuildLeaf } from '../../../src/proof/statement/leaf.js';
 import { statementBytes } from '../../../src/proof/statement/statement.js';
 import type { LogCache } from '../../../src/server/logs/log-cache.js';
-import { statementOf } from '../../../src/server/rpc/attestations/bundles.js';
+import { statementOf } from '../../../src/server/rpc/attestations/bundles/bundles.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { type BatchRow, batchColumns } from '../../../src/server/store/log/batches.js';
 import type { Log } from '../../../src/server/store/log/logs.js';

@@ -2,12 +2,12 @@
 import type { Test } from 'tap';
 import { BatchStatus } from '../../../gen/attestation/v1/batches_pb.js';
 import { toHex } from '../../../src/proof/bytes/encoding.js';
-import type { EvidenceSources } from '../../../src/proof/verify/evidence.js';
-import type { Policy } from '../../../src/proof/verify/policy-step.js';
+import type { EvidenceSources } from '../../../src/proof/verify/evidence/evidence.js';
+import type { Policy } from '../../../src/proof/verify/steps/policy-step.js';
 import type { TrustedQuorum } from '../../../src/proof/verify/trust.js';
 import { verifyBundle } from '../../../src/proof/verify/verify.js';
 import { type LogCache, openLogCache } from '../../../src/server/logs/log-cache.js';
-import { createBundleReader, statementOf } from '../../../src/server/rpc/attestations/bundles.js';
+import { createBundleReader, statementOf } from '../../../src/server/rpc/attestations/bundles/bundles.js';
 import { createTrustRootsReader } from '../../../src/server/rpc/trust-roots.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { listLogs } from '../../../src/server/store/log/logs.js';

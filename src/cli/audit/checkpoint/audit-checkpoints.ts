@@ -1,6 +1,6 @@
 /** Signed checkpoints from bundles and batches, which an audit compares with the log. */
 import type { Client } from '../../../client/client.js';
-import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../../proof/verify/read-bundle.js';
+import { MAX_BUNDLE_CHARACTERS, readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { UsageError } from '../../cli.js';
 import { readInputFile } from '../../input/input-file.js';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read-bundle.js';
+import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read/read-bundle.js';
 import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
 import type { EnvironmentName } from '../../../protocol/environment.js';
 import { printable } from '../../../protocol/printable.js';

@@ -14,7 +14,7 @@ import { createDegradationCheck } from '../../ops/degradation.js';
 import { createHealthCheck } from '../../ops/health-check.js';
 import type { JobSender } from '../../pipeline/jobs/job-sender.js';
 import type { Register } from '../../pipeline/register/register.js';
-import { findReadyBundle } from '../../rpc/attestations/ready-bundle.js';
+import { findReadyBundle } from '../../rpc/attestations/bundles/ready-bundle.js';
 import { batchHandlers } from '../../rpc/batches.js';
 import { type Cursors, createCursors } from '../../rpc/cursor.js';
 import { infoHandlers } from '../../rpc/info.js';

@@ -13,7 +13,7 @@ import { indexTails } from '../../pipeline/index-artifacts.js';
 import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
 import { checkRegisters, findLogProblems, type LogProblem } from '../../pipeline/register/register-check.js';
 import { onKeyChange } from '../../queue/broadcast.js';
-import { openStatementClock, type StatementClock } from '../../rpc/attestations/statement-clock.js';
+import { openStatementClock, type StatementClock } from '../../rpc/attestations/create/statement-clock.js';
 import { createPrincipals } from '../../rpc/principals.js';
 import { loadSchemas } from '../../schema/registry.js';
 import { createDsseSigners, setUpDsseKeys } from '../../signing/dsse-signers.js';

@@ -23,14 +23,14 @@ import type { KnownBatches } from '../../store/submissions/listed-batches.js';
 import { listSubmissions } from '../../store/submissions/submission-lists.js';
 import type { Cursors } from '../cursor.js';
 import { pageReader } from '../list-page.js';
-import { type BatchCreateDeps, batchCreateAttestations } from './batch-create.js';
-import type { SerializedBundle } from './bundles.js';
-import { type ChangeDeps, deleteAttestation, updateAttestation } from './change-metadata.js';
-import { createAttestation } from './create-attestation.js';
-import { createReceipt, type ReceiptDeps } from './receipts.js';
-import { submissionMessage } from './submission-message.js';
-import type { SubmissionReader } from './submission-reader.js';
-import { submissionsText } from './submission-template.js';
+import type { SerializedBundle } from './bundles/bundles.js';
+import { createReceipt, type ReceiptDeps } from './bundles/receipts.js';
+import { type BatchCreateDeps, batchCreateAttestations } from './create/batch-create.js';
+import { createAttestation } from './create/create-attestation.js';
+import { type ChangeDeps, deleteAttestation, updateAttestation } from './submissions/change-metadata.js';
+import { submissionMessage } from './submissions/submission-message.js';
+import type { SubmissionReader } from './submissions/submission-reader.js';
+import { submissionsText } from './submissions/submission-template.js';
 
 /** Dependencies of the handlers of AttestationService. `clock`: Unix milliseconds. */
 export type AttestationDeps = BatchCreateDeps &

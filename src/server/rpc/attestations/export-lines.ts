@@ -14,8 +14,8 @@ import {
   listExportedRows,
   logIndexesOf,
 } from '../../store/submissions/exported-rows.js';
-import { createBatchReader } from './batch-proofs.js';
-import { createProofTexts } from './bundle-template.js';
+import { createBatchReader } from './bundles/batch-proofs.js';
+import { createProofTexts } from './bundles/bundle-template.js';
 import { createLineRenderer, type Line } from './line-template.js';
 
 /**

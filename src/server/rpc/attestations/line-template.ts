@@ -7,16 +7,16 @@ import { joinTemplate, makeTemplate, type TemplateValue, type TextTemplate } fro
 import { formatMs } from '../../json/well-known-types.js';
 import type { Log } from '../../store/log/logs.js';
 import type { ExportedRow } from '../../store/submissions/exported-rows.js';
-import type { LoadedBatch } from './batch-proofs.js';
-import { bundleJson } from './bundle-template.js';
-import { leafTextsOf } from './leaf-text.js';
+import type { LoadedBatch } from './bundles/batch-proofs.js';
+import { bundleJson } from './bundles/bundle-template.js';
+import { leafTextsOf } from './bundles/leaf-text.js';
 import {
   metadataErrorsText,
   metadataText,
   parseStored,
   type SubmissionView,
   submissionJson,
-} from './submission-message.js';
+} from './submissions/submission-message.js';
 
 /** What the lines of a project and batch share. */
 type LinesOf = {

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { readBundle } from '../../../proof/verify/read-bundle.js';
+import { readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { environmentName } from '../../../protocol/environment.js';
 import { NO_EXPECTATIONS } from '../inputs/expectations.js';
 import { fetchPublicBundle } from '../inputs/fetch-published.js';

@@ -1,6 +1,6 @@
 import { fromUtf8 } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
-import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read-bundle.js';
+import { MAX_BUNDLE_CHARACTERS } from '../../../proof/verify/read/read-bundle.js';
 import { printable } from '../../../protocol/printable.js';
 import { bytesText } from './bytes-text.js';
 

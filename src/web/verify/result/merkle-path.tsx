@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { toHex } from '../../../proof/bytes/encoding.js';
 import { equalBytes } from '../../../proof/bytes/primitives.js';
 import { findPath, leafHash, type PathStep } from '../../../proof/log/merkle.js';
-import type { ParsedBundle, ParsedCheckpoint } from '../../../proof/verify/parsed-bundle.js';
+import type { ParsedBundle, ParsedCheckpoint } from '../../../proof/verify/read/parsed-bundle.js';
 import { StatusIcon } from './status.tsx';
 import { TreeDrawing } from './tree-drawing.tsx';
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { FormatError } from '../../../proof/bytes/format-error.js';
-import type { ParsedBundle } from '../../../proof/verify/parsed-bundle.js';
-import { readBundle } from '../../../proof/verify/read-bundle.js';
+import type { ParsedBundle } from '../../../proof/verify/read/parsed-bundle.js';
+import { readBundle } from '../../../proof/verify/read/read-bundle.js';
 import { type Verification, verifyBundle } from '../../../proof/verify/verify.js';
 import { type Expectations, verifyOptionsOf } from '../inputs/expectations.js';
 import type { GivenBundle } from '../inputs/input-files.js';

@@ -1,7 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { ParsedBundle } from '../../../proof/verify/parsed-bundle.js';
+import type { ParsedBundle } from '../../../proof/verify/read/parsed-bundle.js';
+import type { WitnessFinding } from '../../../proof/verify/steps/witness-step.js';
 import type { Verification } from '../../../proof/verify/verify.js';
-import type { WitnessFinding } from '../../../proof/verify/witness-step.js';
 import { printable } from '../../../protocol/printable.js';
 import { Instant } from '../instant.tsx';
 import { StatusIcon, StatusWord } from './status.tsx';

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import { toHex, utf8 } from '../../../proof/bytes/encoding.js';
 import { FormatError } from '../../../proof/bytes/format-error.js';
 import { sha256 } from '../../../proof/bytes/primitives.js';
-import { parseJsonText } from '../../../proof/verify/json-text.js';
+import { parseJsonText } from '../../../proof/verify/read/json-text.js';
 import { readTrust } from '../../../proof/verify/trust.js';
 import { printable } from '../../../protocol/printable.js';
 import { fetchTrustRoots } from '../inputs/fetch-published.js';

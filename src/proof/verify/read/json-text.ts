@@ -1,0 +1,68 @@
+import { fromUtf8 } from '../../bytes/encoding.js';
+import { FormatError } from '../../bytes/format-error.js';
+
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+
+/**
+ * Parses a JSON text, or its UTF-8 bytes, of at most `maxLength` characters or bytes. Rejects duplicate members, of
+ * which another reader might take the other one. Throws FormatError.
+ */
+export function parseJsonText(input: string | Uint8Array, maxLength: number): unknown {
+  if (input.length > maxLength) throw new FormatError(`is longer than ${maxLength / 1024 / 1024} MiB`);
+  const text = typeof input === 'string' ? input : textOf(input);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new FormatError(text.trim() === '' ? 'is empty' : 'is not JSON, or is cut off');
+  }
+  if (countColons(text) !== countMembers(value)) throw new FormatError('has a member twice');
+  return value;
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return fromUtf8(bytes);
+  } catch {
+    throw new FormatError('is not text in UTF-8');
+  }
+}
+
+/** Number of colons outside the strings of a valid JSON text: one for each member as written. */
+function countColons(json: string): number {
+  let count = 0;
+  for (let at = 0; at < json.length; ) {
+    const quote = json.indexOf('"', at);
+    const end = quote === -1 ? json.length : quote;
+    for (; at < end; at++) if (json.charCodeAt(at) === COLON) count++;
+    at = quote === -1 ? end : endOfString(json, quote);
+  }
+  return count;
+}
+
+/** The index after the string whose opening quote is at `start`. */
+function endOfString(json: string, start: number): number {
+  let quote = json.indexOf('"', start + 1);
+  while (isEscaped(json, quote)) quote = json.indexOf('"', quote + 1);
+  return quote + 1;
+}
+
+function isEscaped(json: string, at: number): boolean {
+  let backslashes = 0;
+  while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
+  return backslashes % 2 === 1;
+}
+
+/** Number of members of all objects in a value. */
+function countMembers(root: unknown): number {
+  let count = 0;
+  for (const open = [root]; open.length > 0; ) {
+    const value = open.pop();
+    if (typeof value !== 'object' || value === null) continue;
+    const items = Object.values(value);
+    if (!Array.isArray(value)) count += items.length;
+    for (const item of items) open.push(item);
+  }
+  return count;
+}

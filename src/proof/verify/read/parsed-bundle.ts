@@ -1,0 +1,31 @@
+/** A parsed bundle: well-formed and consistent in itself, but not verified. */
+import type {
+  BundleBatch,
+  BundleSubmission,
+  BundleWitness,
+} from '../../../../gen/attestation/v1/bundle_pb.js';
+import type { SignedCheckpoint } from '../../log/checkpoint.js';
+
+/** Parts of a bundle. The first checkpoint is the batch's; all are of one log. */
+export type ParsedBundle = SignedEntry & {
+  readonly submission: BundleSubmission;
+  readonly batch: BundleBatch;
+  readonly checkpoints: readonly ParsedCheckpoint[];
+  readonly witnesses: readonly BundleWitness[];
+};
+
+/** A checkpoint, its signed note (`envelope`), and the leaf's inclusion proof. */
+export type ParsedCheckpoint = SignedCheckpoint & {
+  readonly envelope: string;
+  readonly inclusionProof: readonly Uint8Array[];
+};
+
+/** The signed statement and its log entry: what the Sigstore bundle inside adds to the other members. */
+export type SignedEntry = {
+  readonly envelope: {
+    readonly payload: Uint8Array;
+    readonly signature: Uint8Array;
+    readonly keyHint: string;
+  };
+  readonly entry: { readonly logIndex: number; readonly logId: Uint8Array; readonly body: Uint8Array };
+};

@@ -1,0 +1,169 @@
+/** Step 1: parses a bundle and checks that it is well-formed and consistent. Verifies nothing. */
+import { isMessage, toJson } from '@bufbuild/protobuf';
+import {
+  type BundleBatch,
+  type BundleSubmission,
+  type ProofBundle,
+  ProofBundleSchema,
+} from '../../../../gen/attestation/v1/bundle_pb.js';
+import type { Problem } from '../../../protocol/problem.js';
+import { BUNDLE_MEDIA_TYPE } from '../../bundle/bundle.js';
+import { fromHex, toHex } from '../../bytes/encoding.js';
+import { FormatError } from '../../bytes/format-error.js';
+import { parseCheckpoint } from '../../log/checkpoint.js';
+import { HASH_BYTES } from '../../log/merkle.js';
+import { parseJsonText } from './json-text.js';
+import type { ParsedBundle, ParsedCheckpoint } from './parsed-bundle.js';
+import { problemOf, readMessage } from './read-json.js';
+import { readSigstoreBundle } from './read-sigstore.js';
+
+/** Maximum length of a bundle's text, in characters. */
+export const MAX_BUNDLE_CHARACTERS = 4 * 1024 * 1024;
+
+/** Maximum number of checkpoints, of witnesses and of hashes in a proof. */
+const MAX_ITEMS = 64;
+
+const SUBMISSION_ID = /^sub_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+const BATCH_ID = /^btc_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+const IS_SIGSTORE_BUNDLE =
+  'is a Sigstore bundle, which is but a part of a proof bundle: attest verify-sigstore checks it';
+
+type Problems = Problem[];
+
+/** A configured name or a log's origin, in characters that are safe to print. */
+const WITNESS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}$/;
+
+const VERSIONED_MEDIA_TYPE = /^application\/vnd\.attestation-service\.bundle\.v\d{1,9}\+json$/;
+
+/** `otherVersion` is the media type of a bundle of an unsupported version. */
+export type ReadBundle =
+  | { parsed: ParsedBundle; problems: []; otherVersion?: never }
+  | { parsed?: never; problems: Problems; otherVersion?: string };
+
+/** Parses a bundle given as JSON text, UTF-8 bytes, parsed JSON or a message. Returns its parts or all problems. */
+export function readBundle(input: unknown): ReadBundle {
+  const { json, problem } = jsonOf(input);
+  if (problem !== undefined) return { problems: [{ path: '', message: problem }] };
+  const otherVersion = findOtherVersion(json);
+  if (otherVersion !== undefined) return { problems: [], otherVersion };
+  const { message, problems } = readMessage(ProofBundleSchema, json, {
+    unknownMembers: 'refuse',
+    maxItems: MAX_ITEMS,
+  });
+  if (message === undefined) return { problems };
+  const wrong: Problems = [];
+  const parsed = parseParts(message, wrong);
+  return parsed === undefined || wrong.length > 0 ? { problems: wrong } : { parsed, problems: [] };
+}
+
+/** Converts the input to JSON, or returns the problem. */
+function jsonOf(input: unknown): { json?: unknown; problem?: string } {
+  try {
+    if (isMessage(input, ProofBundleSchema)) return { json: toJson(ProofBundleSchema, input) };
+    if (typeof input !== 'string' && !(input instanceof Uint8Array)) return { json: input };
+    const json = parseJsonText(input, MAX_BUNDLE_CHARACTERS);
+    return isSigstoreBundle(json) ? { problem: IS_SIGSTORE_BUNDLE } : { json };
+  } catch (error) {
+    return { problem: problemOf(error) };
+  }
+}
+
+/** Media type of a bundle of another version; undefined for other input. */
+function findOtherVersion(json: unknown): string | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { media_type: rest, mediaType: proto } = json as { media_type?: unknown; mediaType?: unknown };
+  const type = rest ?? proto;
+  if (typeof type !== 'string' || type === BUNDLE_MEDIA_TYPE) return undefined;
+  return VERSIONED_MEDIA_TYPE.test(type) ? type : undefined;
+}
+
+function isSigstoreBundle(json: unknown): boolean {
+  return typeof json === 'object' && json !== null && Object.hasOwn(json, 'dsseEnvelope');
+}
+
+function parseParts(bundle: ProofBundle, problems: Problems): ParsedBundle | undefined {
+  const { submission, batch, sigstoreBundle: sigstore } = bundle;
+  const check = (isRight: boolean, path: string, message: string) =>
+    isRight || problems.push({ path, message });
+  check(bundle.mediaType === BUNDLE_MEDIA_TYPE, '/media_type', `must be ${BUNDLE_MEDIA_TYPE}`);
+  check(submission !== undefined, '/submission', 'is missing');
+  check(batch !== undefined, '/batch', 'is missing');
+  check(sigstore !== undefined, '/sigstore_bundle', 'is missing');
+  if (submission !== undefined) checkSubmission(submission, check);
+  const checkpoints = bundle.checkpoints.flatMap((_, i) => readCheckpoint(bundle, i, problems) ?? []);
+  const [first] = checkpoints;
+  check(bundle.checkpoints.length > 0, '/checkpoints', 'is empty');
+  if (batch !== undefined && first !== undefined) checkBatch(batch, first, check);
+  checkWitnesses(bundle, check);
+  if (submission === undefined || batch === undefined || sigstore === undefined || first === undefined)
+    return undefined;
+  const signedEntry = readSigstoreBundle(sigstore, first, problems);
+  return signedEntry && { submission, batch, checkpoints, witnesses: bundle.witnesses, ...signedEntry };
+}
+
+type Checker = (isRight: boolean, path: string, message: string) => unknown;
+
+function checkSubmission(submission: BundleSubmission, check: Checker): void {
+  check(SUBMISSION_ID.test(submission.id), '/submission/id', 'is not a submission id');
+  check(submission.environment !== 0, '/submission/environment', 'is missing');
+  check(submission.submittedAt !== undefined, '/submission/submitted_at', 'is missing');
+  check(
+    isSha256(submission.artifactSha256),
+    '/submission/artifact_sha256',
+    'is not a SHA-256 in lower-case hex',
+  );
+  check(isSha256(submission.leafSha256), '/submission/leaf_sha256', 'is not a SHA-256 in lower-case hex');
+}
+
+function checkBatch(batch: BundleBatch, first: ParsedCheckpoint, check: Checker): void {
+  check(BATCH_ID.test(batch.id), '/batch/id', 'is not a batch id');
+  check(Number(batch.treeSize) === first.size, '/batch/tree_size', 'is not that of the first checkpoint');
+  check(batch.rootHash === toHex(first.rootHash), '/batch/root_hash', 'is not that of the first checkpoint');
+  check(
+    batch.firstIndex >= 0n && batch.firstIndex < batch.treeSize,
+    '/batch/first_index',
+    'is not in the batch',
+  );
+}
+
+function checkWitnesses({ witnesses }: ProofBundle, check: Checker): void {
+  const seen = new Set<string>();
+  for (const [i, witness] of witnesses.entries()) {
+    const path = `/witnesses/${i}`;
+    check(WITNESS_NAME.test(witness.name), `${path}/name`, 'is not the name of a witness');
+    check(witness.kind !== 0, `${path}/kind`, 'is missing');
+    check(witness.landedAt !== undefined, `${path}/landed_at`, 'is missing');
+    const place = `${witness.treeSize} ${witness.name}`;
+    check(!seen.has(place), `${path}/name`, 'occurs twice for this size');
+    seen.add(place);
+  }
+}
+
+function readCheckpoint(bundle: ProofBundle, i: number, problems: Problems): ParsedCheckpoint | undefined {
+  const { note, treeSize, inclusionProof } = bundle.checkpoints[i]!;
+  const path = `/checkpoints/${i}`;
+  const before = bundle.checkpoints[i - 1];
+  if (before !== undefined && before.treeSize >= treeSize) {
+    problems.push({ path: `${path}/tree_size`, message: 'is not larger than the one before' });
+  }
+  try {
+    const checkpoint = parseCheckpoint(note);
+    if (BigInt(checkpoint.size) !== treeSize) throw new FormatError('is of another size');
+    if (before !== undefined && !before.note.startsWith(`${checkpoint.origin}\n`)) {
+      throw new FormatError('is of another log');
+    }
+    return { ...checkpoint, envelope: note, inclusionProof };
+  } catch (error) {
+    problems.push({ path: `${path}/note`, message: problemOf(error) });
+    return undefined;
+  }
+}
+
+function isSha256(text: string): boolean {
+  try {
+    return fromHex(text, HASH_BYTES).length === HASH_BYTES;
+  } catch {
+    return false;
+  }
+}

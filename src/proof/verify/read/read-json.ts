@@ -1,0 +1,191 @@
+/**
+ * Parses a message from JSON of REST (snake_case, enum names of REST, numbers) or ProtoJSON. Strict and bounded.
+ * Reports all wrong members, not only the first.
+ */
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { findEnumNumber } from '../../../protocol/enum-names.js';
+import { printablePointerStep } from '../../../protocol/json-pointer.js';
+import { MAX_PROBLEMS, type Problem } from '../../../protocol/problem.js';
+import { fromBase64 } from '../../bytes/encoding.js';
+import { FormatError } from '../../bytes/format-error.js';
+
+/** Limits of parsing. */
+type ReadOptions = {
+  /** Rejects unknown members, or ignores them as those of a later version. */
+  readonly unknownMembers: 'refuse' | 'ignore';
+  /** Maximum length of each list. */
+  readonly maxItems: number;
+  /** Limits of free-form JSON, instead of those for details of witnesses. */
+  readonly structs?: { readonly maxDepth: number; readonly maxValues: number };
+};
+
+type Reading = ReadOptions & { readonly problems: Problem[] };
+
+const MAX_STRING_CHARACTERS = 256 * 1024;
+const STRUCT_LIMITS = { maxDepth: 16, maxValues: 4096 };
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+const INTEGER = /^(0|-?[1-9]\d{0,15})$/;
+
+/** Parses JSON; returns the message or all problems. */
+export function readMessage<D extends DescMessage>(
+  schema: D,
+  json: unknown,
+  options: ReadOptions,
+): { message: MessageShape<D>; problems: [] } | { message?: never; problems: Problem[] } {
+  const reading: Reading = { ...options, problems: [] };
+  const protoJson = readObject(schema, json, '', reading);
+  if (reading.problems.length > 0) return { problems: reading.problems.slice(0, MAX_PROBLEMS) };
+  try {
+    return { message: fromJson(schema, protoJson), problems: [] };
+  } catch {
+    return { problems: [{ path: '', message: `is not a ${schema.name}` }] };
+  }
+}
+
+function readObject(schema: DescMessage, json: unknown, path: string, reading: Reading): JsonObject {
+  const object: JsonObject = {};
+  if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', object);
+  for (const [name, value] of Object.entries(json)) {
+    const field = schema.fields.find((known) => known.name === name || known.jsonName === name);
+    const at = `${path}/${field === undefined ? printablePointerStep(name) : name}`;
+    if (field === undefined) {
+      if (reading.unknownMembers === 'refuse') addProblem(reading, at, 'is not known', undefined);
+    } else if (Object.hasOwn(object, field.jsonName)) {
+      addProblem(reading, at, 'occurs in both spellings', undefined);
+    } else {
+      object[field.jsonName] = readField(field, value, at, reading);
+    }
+  }
+  return object;
+}
+
+function readField(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
+  if (field.fieldKind !== 'list') return readSingle(field, json, path, reading);
+  if (!Array.isArray(json)) return addProblem(reading, path, 'must be an array', []);
+  if (json.length > reading.maxItems) {
+    return addProblem(reading, path, `has more than ${reading.maxItems} items`, []);
+  }
+  return json.map((item, i) => readSingle(field, item, `${path}/${i}`, reading));
+}
+
+function readSingle(field: DescField, json: unknown, path: string, reading: Reading): JsonValue {
+  if (field.message) return readMessageValue(field.message, json, path, reading);
+  if (field.enum) return readEnum(field.enum, json, path, reading);
+  return readScalar(field.scalar, json, path, reading);
+}
+
+function readMessageValue(schema: DescMessage, json: unknown, path: string, reading: Reading): JsonValue {
+  switch (schema.typeName) {
+    case 'google.protobuf.Struct':
+      return readStruct(json, path, reading);
+    case 'google.protobuf.Timestamp':
+      return readText(
+        json,
+        path,
+        reading,
+        'an RFC 3339 time',
+        (text) => TIMESTAMP.test(text) && !Number.isNaN(Date.parse(text)),
+      );
+    case 'google.protobuf.Duration':
+      return readText(json, path, reading, 'a duration in seconds', (text) =>
+        /^\d{1,12}(\.\d{1,9})?s$/.test(text),
+      );
+    default:
+      return readObject(schema, json, path, reading);
+  }
+}
+
+function readEnum(schema: DescEnum, json: unknown, path: string, reading: Reading): string {
+  const number = typeof json === 'string' ? findEnumNumber(schema, json) : undefined;
+  const known = schema.values.find((value) => json === value.name || value.number === number);
+  return known?.name ?? addProblem(reading, path, `is not a known ${schema.name}`, '');
+}
+
+function readScalar(type: ScalarType | undefined, json: unknown, path: string, reading: Reading): JsonValue {
+  switch (type) {
+    case ScalarType.STRING:
+      return readText(json, path, reading, 'a text', () => true);
+    case ScalarType.BYTES:
+      return readText(json, path, reading, 'base64', isBase64);
+    case ScalarType.INT32:
+    case ScalarType.INT64:
+      return isInteger(json) ? String(json) : addProblem(reading, path, 'must be an integer below 2^53', '0');
+    default:
+      throw new Error(`scalar type ${type} is not read at ${path}`);
+  }
+}
+
+function readText(
+  json: unknown,
+  path: string,
+  reading: Reading,
+  what: string,
+  isRight: (text: string) => boolean,
+): string {
+  if (typeof json !== 'string') return addProblem(reading, path, `must be ${what}`, '');
+  if (json.length > MAX_STRING_CHARACTERS) return addProblem(reading, path, 'is too long', '');
+  return isRight(json) ? json : addProblem(reading, path, `must be ${what}`, '');
+}
+
+/** Returns free-form JSON unchanged. Bounds its depth, number of values and length of strings. */
+function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
+  if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', {});
+  return isBounded(json, reading.structs ?? STRUCT_LIMITS)
+    ? (json as JsonObject)
+    : addProblem(reading, path, 'is too large, too deep or not plain JSON', {});
+}
+
+function isBounded(root: object, { maxDepth, maxValues }: typeof STRUCT_LIMITS): boolean {
+  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
+  for (let seen = 0; open.length > 0; seen++) {
+    const { value, depth } = open.pop()!;
+    if (seen > maxValues || depth > maxDepth) return false;
+    if (typeof value === 'string' && value.length > MAX_STRING_CHARACTERS) return false;
+    if (typeof value === 'object' && value !== null) {
+      const keys = Object.keys(value);
+      // An own `__proto__` would set the prototype of an unguarded copy.
+      if (keys.length > maxValues || keys.includes('__proto__')) return false;
+      for (const item of Object.values(value)) open.push({ value: item, depth: depth + 1 });
+    } else if (!['string', 'number', 'boolean'].includes(typeof value) && value !== null) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function addProblem<T>(reading: Reading, path: string, message: string, instead: T): T {
+  if (reading.problems.length < MAX_PROBLEMS) reading.problems.push({ path, message });
+  return instead;
+}
+
+function isPlainObject(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+function isInteger(json: unknown): boolean {
+  const isSpelledRight = typeof json === 'number' || (typeof json === 'string' && INTEGER.test(json));
+  return isSpelledRight && Number.isSafeInteger(Number(json));
+}
+
+function isBase64(text: string): boolean {
+  try {
+    return fromBase64(text).length >= 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Message for a member whose parser threw. */
+export function problemOf(error: unknown): string {
+  return error instanceof FormatError ? error.message : 'cannot be read';
+}

@@ -1,0 +1,103 @@
+/**
+ * Step 8: all witnesses that the policy requires have signed. The policies in force at the proven time apply. The
+ * bundle cannot choose its policy: its holder would choose the weakest.
+ *
+ * An attacker who holds a bundle can remove evidence, and can add later evidence, since anybody can prove a leaf's
+ * inclusion in a later checkpoint. The proven time is an upper bound, the earliest of the verified times, so both can
+ * only move it later. A bundle of a later time must meet the policies of that time. An ended policy applies only with
+ * evidence from its own time, which cannot be created afterwards; without a proven time the newest policy applies.
+ */
+
+import { type EnvironmentName, environmentNumber } from '../../../protocol/environment.js';
+import { LOG_WITNESS_NAME } from '../../bundle/bundle.js';
+import type { ParsedBundle } from '../read/parsed-bundle.js';
+import { type Check, failed, missing, passed, type Step } from '../report.js';
+import { isValidAt, type Trust, type TrustedQuorum } from '../trust.js';
+import type { WitnessFinding } from './witness-step.js';
+
+/** Names of the required witnesses, and quorums that must be met beside them. */
+export type Policy = { readonly required: readonly string[]; readonly quorums?: readonly TrustedQuorum[] };
+
+/**
+ * Policies of an environment in force at the proven time, newest first; only the newest if none was in force or no time
+ * is proven. Of several without an end only the newest counts: older trust roots state neither beginning nor end.
+ */
+export function findPolicies(
+  { policies }: Trust,
+  environment: EnvironmentName,
+  provenTime: Date | undefined,
+): readonly Policy[] {
+  const own = policies
+    .filter((policy) => policy.environment === environmentNumber(environment))
+    .sort((a, b) => b.version - a.version);
+  const current = own.find(({ validTo }) => validTo === undefined);
+  const inForce = own.filter(
+    (policy) =>
+      provenTime !== undefined &&
+      (policy.validTo !== undefined || policy === current) &&
+      isValidAt(policy, provenTime),
+  );
+  return inForce.length > 0 ? inForce : own.slice(0, 1);
+}
+
+/**
+ * Checks the findings against each policy; meeting one is enough. Otherwise returns the checks of the newest policy
+ * that did not fail but could not be checked, or else of the newest.
+ */
+export function checkPolicies(
+  policies: readonly Policy[],
+  { checkpoints }: ParsedBundle,
+  findings: readonly WitnessFinding[],
+  logSteps: readonly Step[],
+): Check[] {
+  const isLogVerified = logSteps.every(({ status }) => status === 'passed');
+  const logNames = isLogVerified ? [LOG_WITNESS_NAME, ...checkpoints.map(({ origin }) => origin)] : [];
+  const outcomes = policies.map((policy) => checkPolicy(policy, logNames, findings));
+  const has = (status: Check['status']) => (checks: readonly Check[]) =>
+    checks.some((check) => check.status === status);
+  return (
+    outcomes.find((checks) => checks.every(({ status }) => status === 'passed')) ??
+    outcomes.find((checks) => has('not_checked')(checks) && !has('failed')(checks)) ??
+    outcomes[0] ?? [missing('policy.unknown', 'the trust roots name no policy for this environment')]
+  );
+}
+
+/** `logNames` are the log's names in policies; empty unless steps 5 and 6 passed. */
+function checkPolicy(
+  { required, quorums = [] }: Policy,
+  logNames: readonly string[],
+  findings: readonly WitnessFinding[],
+): Check[] {
+  const check = (name: string) => {
+    if (logNames.includes(name)) return passed('policy.met', `${name} has vouched`);
+    return checkRequired(
+      name,
+      findings.filter((finding) => finding.name === name),
+    );
+  };
+  const checks = [
+    ...[...new Set(required)].map(check),
+    ...quorums.map(({ threshold, members }) => checkQuorum(threshold, [...new Set(members)], check)),
+  ];
+  return checks.length > 0 ? checks : [passed('policy.met', 'no witness is required')];
+}
+
+function checkRequired(name: string, findings: readonly WitnessFinding[]): Check {
+  if (findings.some(({ status }) => status === 'passed')) return passed('policy.met', `${name} has vouched`);
+  if (findings.some(({ status }) => status === 'not_checked')) {
+    return missing('policy.not_checkable', `the required witness ${name} could not be checked`);
+  }
+  return failed('policy.missing_witness', `the required witness ${name} has not vouched`);
+}
+
+function checkQuorum(threshold: number, members: readonly string[], check: (name: string) => Check): Check {
+  const having = (status: Check['status']) => members.filter((name) => check(name).status === status);
+  const [met, open] = [having('passed'), having('not_checked')];
+  const quorum = `${threshold} of ${members.join(', ')}`;
+  if (met.length >= threshold) return passed('policy.met', `${met.join(' and ')} have vouched, of ${quorum}`);
+  if (met.length + open.length >= threshold) {
+    return missing('policy.not_checkable', `too few of ${quorum} could be checked`);
+  }
+  const vouched = met.length === 0 ? 'none' : met.join(' and ');
+  return failed('policy.missing_witness', `${quorum} must vouch, and ${vouched} did`);
+}

@@ -1,0 +1,163 @@
+/** Step 2: the statement is about the expected artifact, environment, project and metadata. */
+
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type EnvironmentName, environmentNumber } from '../../../protocol/environment.js';
+import { findInexactIntegers, INEXACT_INTEGER } from '../../../protocol/inexact-integers.js';
+import { fromHex, fromUtf8, toHex } from '../../bytes/encoding.js';
+import { FormatError } from '../../bytes/format-error.js';
+import { jcsBytes } from '../../bytes/jcs.js';
+import { sha256 } from '../../bytes/primitives.js';
+import {
+  metadataCommitment,
+  parseStatement,
+  SALT_BYTES,
+  type StatementFields,
+} from '../../statement/statement.js';
+import { parseJsonText } from '../read/json-text.js';
+import type { ParsedBundle } from '../read/parsed-bundle.js';
+import { problemOf } from '../read/read-json.js';
+import { type Check, failed, missing, notChecked, passed } from '../report.js';
+
+const MAX_METADATA_CHARACTERS = 1024 * 1024;
+
+/** The expected subject of the statement. */
+export type Asked = {
+  /** The artifact's bytes. */
+  readonly artifact?: Uint8Array | undefined;
+  /** The artifact's SHA-256 in hex, of either case. */
+  readonly artifactSha256?: string | undefined;
+  /**
+   * The attested metadata, `schema` included, as in the submission: parsed, or as JSON text or its UTF-8 bytes, whose
+   * integers must all be exact as doubles.
+   */
+  readonly metadata?: unknown;
+  /** Salt that opens the commitment: 32 bytes, or hex as in the submission. */
+  readonly metadataSalt?: string | Uint8Array | undefined;
+  readonly environment: EnvironmentName;
+  /** The project that must have attested, `prj_` and a ULID; any project by default. */
+  readonly project?: string | undefined;
+};
+
+/** Checks the statement. Returns it if it can be parsed, signed or not. */
+export function checkStatement(
+  parsed: ParsedBundle,
+  asked: Asked,
+): { checks: Check[]; statement?: StatementFields } {
+  try {
+    const statement = parseStatement(parsed.envelope.payload);
+    const checks = [
+      ...checkSubmission(parsed, statement),
+      ...checkArtifact(statement, asked),
+      checkEnvironment(statement, asked),
+      checkProject(statement, asked),
+      checkMetadata(statement, asked),
+    ];
+    return { checks, statement };
+  } catch (error) {
+    const path = '/sigstore_bundle/dsseEnvelope/payload';
+    return { checks: [failed('statement.malformed', problemOf(error), path)] };
+  }
+}
+
+/** Notes a `submitted_at` later than the proven time. It is the service's clock, and proves nothing. */
+export function remarkSubmittedAt(
+  statement: StatementFields | undefined,
+  existedBy: Date | undefined,
+): Check[] {
+  if (statement === undefined || existedBy === undefined) return [];
+  const { submittedAt } = statement;
+  if (Date.parse(submittedAt) <= existedBy.getTime()) return [];
+  const proven = `the time that is proven, ${existedBy.toISOString()}`;
+  const message = `submitted_at, which nothing proves, is ${submittedAt}, later than ${proven}: clocks differ`;
+  return [notChecked('statement.submitted_at_later', message)];
+}
+
+/** Compares the bundle's plain members with the signed statement. */
+function checkSubmission({ submission }: ParsedBundle, statement: StatementFields): Check[] {
+  const submittedAt = submission.submittedAt && timestampDate(submission.submittedAt).toISOString();
+  const hasSubMillis = submission.submittedAt !== undefined && submission.submittedAt.nanos % 1_000_000 !== 0;
+  const members: [member: string, isSame: boolean][] = [
+    ['id', submission.id === statement.submissionId],
+    ['submitted_at', submittedAt === statement.submittedAt && !hasSubMillis],
+    ['environment', submission.environment === environmentNumber(statement.environment)],
+    ['artifact_sha256', submission.artifactSha256 === statement.artifactSha256],
+  ];
+  return members
+    .filter(([, isSame]) => !isSame)
+    .map(([member]) =>
+      failed(
+        'statement.mismatch',
+        `the bundle's ${member} is not that of the signed statement`,
+        `/submission/${member}`,
+      ),
+    );
+}
+
+function checkArtifact(statement: StatementFields, { artifact, artifactSha256 }: Asked): Check[] {
+  const digests = [artifact && toHex(sha256(artifact)), artifactSha256?.toLowerCase()].filter(
+    (digest) => digest !== undefined,
+  );
+  if (digests.length === 0) return [missing('artifact.not_given', 'no artifact was given to compare with')];
+  return digests.map((digest) => {
+    if (!/^[0-9a-f]{64}$/.test(digest)) {
+      return missing('artifact.invalid_digest', 'the digest given is not a SHA-256 in hex');
+    }
+    return digest === statement.artifactSha256
+      ? passed('artifact.matches', 'the artifact is the one that was attested')
+      : failed('artifact.mismatch', 'the artifact is not the one that was attested');
+  });
+}
+
+function checkEnvironment({ environment }: StatementFields, asked: Asked): Check {
+  return environment === asked.environment
+    ? passed('environment.matches', `the environment is ${environment}`)
+    : failed(
+        'environment.mismatch',
+        `the bundle is of the ${environment} environment, not ${asked.environment}`,
+      );
+}
+
+/** Every project can attest any artifact: a caller who expects one project has to name it. */
+function checkProject({ project }: StatementFields, asked: Asked): Check {
+  if (asked.project === undefined) {
+    const message = 'no project was asked for, and every project of the service can attest any artifact';
+    return notChecked('project.not_given', message);
+  }
+  return project === asked.project
+    ? passed('project.matches', `the project ${project} attested it`)
+    : failed('project.mismatch', `the project ${project} attested it, not ${asked.project}`);
+}
+
+function checkMetadata({ schema, commitment }: StatementFields, { metadata, metadataSalt }: Asked): Check {
+  if (metadata === undefined)
+    return notChecked('metadata.not_given', 'no metadata was given to compare with');
+  if (metadataSalt === undefined) return missing('metadata.no_salt', 'metadata was given without its salt');
+  try {
+    const salt =
+      typeof metadataSalt === 'string' ? fromHex(metadataSalt.toLowerCase(), SALT_BYTES) : metadataSalt;
+    const value = typeof metadata === 'string' || isBytes(metadata) ? parseMetadata(metadata) : metadata;
+    const isOpened = metadataCommitment(salt, jcsBytes(value)) === commitment;
+    return isOpened && schemaOf(value) === schema
+      ? passed('metadata.matches', 'the metadata is what was attested')
+      : failed('metadata.mismatch', 'the metadata is not what was attested');
+  } catch (error) {
+    return missing('metadata.unreadable', `metadata or salt: ${problemOf(error)}`);
+  }
+}
+
+/** Parses metadata as strictly as the service does. */
+function parseMetadata(text: string | Uint8Array): unknown {
+  const value = parseJsonText(text, MAX_METADATA_CHARACTERS);
+  const [inexact] = findInexactIntegers(typeof text === 'string' ? text : fromUtf8(text));
+  if (inexact !== undefined) throw new FormatError(`${inexact} ${INEXACT_INTEGER}`);
+  return value;
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return value instanceof Uint8Array;
+}
+
+function schemaOf(metadata: unknown): unknown {
+  const isObject = typeof metadata === 'object' && metadata !== null;
+  return isObject && Object.hasOwn(metadata, 'schema') && 'schema' in metadata ? metadata.schema : undefined;
+}

@@ -1,0 +1,182 @@
+import type {
+  CreateAttestationRequest,
+  Submission,
+} from '../../../../../gen/attestation/v1/attestations_pb.js';
+import { type Call, getPrincipal, type SerializedResponse } from '../../../core/call.js';
+import type { ApiError } from '../../../core/errors.js';
+import type { Lookup } from '../../../core/lookup.js';
+import type { Principal } from '../../../core/principal.js';
+import type { RandomSource } from '../../../core/random.js';
+import {
+  type RateState,
+  rateLimitExceeded,
+  tightestWindow,
+  type WindowUse,
+} from '../../../core/rate-window.js';
+import type { Sequencer } from '../../../pipeline/sequence.js';
+import type { SchemaRegistry } from '../../../schema/registry.js';
+import {
+  type NewSubmission,
+  type SequencedRow,
+  SubmissionOutcome,
+} from '../../../store/submissions/sequence-submissions.js';
+import type { SubmissionRow } from '../../../store/submissions/submissions.js';
+import {
+  findEarlierRequest,
+  type Idempotency,
+  keyReused,
+  markReplayed,
+  newRequestHash,
+} from '../../idempotency.js';
+import { metadataWarnings, readMetadata } from '../metadata.js';
+import {
+  type SubmissionView,
+  submissionResponse,
+  submissionView,
+  visibleErrors,
+} from '../submissions/submission-message.js';
+import { createdResponse } from '../submissions/submission-template.js';
+import {
+  type CheckedSubmission,
+  checkSubmission,
+  creationText,
+  type DsseSigner,
+  newSubmission,
+  type SignedStatement,
+  stateSubmission,
+  storedView,
+  submissionLimits,
+} from './new-submission.js';
+
+/** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
+export type CreateDeps = {
+  schemas: SchemaRegistry;
+  /** The key that signs now. Throws `service.unavailable` if this process lacks it. */
+  signers: Lookup<Principal['environment'], DsseSigner>;
+  /** Its first key hashes requests that have an idempotency key. */
+  idempotency: Idempotency;
+  /** Unix milliseconds for `submitted_at`. Throws `service.unavailable` if the clock cannot be trusted. */
+  submissionClock: () => number;
+  random: RandomSource;
+  /** Waits for a turn of the event loop in which no other large metadata is validated. */
+  ownTurn: () => Promise<void>;
+  clock: () => number;
+  sequencers: Lookup<Principal['environment'], Sequencer>;
+  /** Looks up a submission of any project. */
+  findSubmission: (id: string) => Promise<SubmissionRow | undefined>;
+  /**
+   * Records what the write has counted, so that later requests are rejected before their body is read. Returns the
+   * windows after it.
+   */
+  recordUse: (principal: Principal, use: WindowUse) => readonly RateState[];
+};
+
+/** Longer metadata takes more than a millisecond to validate if it is invalid throughout. */
+export const LARGE_METADATA = 4 * 1024;
+
+type Response = SerializedResponse<Submission>;
+
+/**
+ * Creates a submission, or replays the earlier request made with the same idempotency key. Commit point: the sequencer's
+ * transaction.
+ */
+export async function createAttestation(
+  deps: CreateDeps,
+  request: CreateAttestationRequest,
+  call: Call,
+): Promise<Response> {
+  const principal = getPrincipal(call);
+  // The digest in upper case is the same request.
+  if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
+  if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
+  const metadata = readMetadata(request.metadata ?? {});
+  if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
+  const checked = checkSubmission(deps, request, metadata);
+  const { signers, sequencers } = deps;
+  const { environment } = principal;
+  const signer = signers.known(environment) ?? (await signers.find(environment));
+  const stated = stateSubmission(deps, checked, principal);
+  const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
+  let signed: SignedStatement;
+  sequencer.expect(1);
+  try {
+    signed = await signer.sign(stated.statement);
+  } finally {
+    sequencer.expect(-1);
+  }
+  const row = newSubmission(stated, signed, signer.keyId, principal, {
+    idempotency: idempotencyOf(deps, call, request, checked),
+    limits: submissionLimits(principal),
+  });
+  const result = await sequencer.add(row);
+  recordUse(deps, principal, call, result);
+  switch (result.outcome) {
+    case SubmissionOutcome.STORED:
+      call.isCounted = true;
+      return withWarnings(storedView(row, result), principal);
+    case SubmissionOutcome.REPLAYED:
+      return replay(deps, result.resourceId, principal, call);
+    case SubmissionOutcome.LIMITED:
+      throw windowSpent(deps, call);
+    default: {
+      // The write compares only the hash under the newest secret key.
+      const earlier = await findEarlierRequest(deps.idempotency, call, request);
+      if (earlier?.outcome !== 'replayed') throw keyReused();
+      return replay(deps, earlier.resourceId, principal, call);
+    }
+  }
+}
+
+/** Replays an earlier request when the rate limit leaves room for nothing else. Throws `rate_limit.exceeded` if there is none. */
+async function replayOnly(
+  deps: CreateDeps,
+  request: CreateAttestationRequest,
+  principal: Principal,
+  call: Call,
+): Promise<Response> {
+  const earlier = await findEarlierRequest(deps.idempotency, call, request);
+  if (earlier === undefined) throw windowSpent(deps, call);
+  if (earlier.outcome === 'reused') throw keyReused();
+  return replay(deps, earlier.resourceId, principal, call);
+}
+
+/** The error of a submission beyond a window of the call. */
+export function windowSpent({ clock }: Pick<CreateDeps, 'clock'>, { rateStates }: Call): ApiError {
+  const spent = tightestWindow(rateStates);
+  if (spent === undefined) throw new Error('no window is known of a submission over the limit');
+  return rateLimitExceeded(spent, clock());
+}
+
+/** Records what a write has counted, for the response's headers and for later requests. */
+export function recordUse(deps: CreateDeps, principal: Principal, call: Call, { use }: SequencedRow): void {
+  if (use !== undefined) call.rateStates = deps.recordUse(principal, use);
+}
+
+async function replay(
+  deps: CreateDeps,
+  id: string | null,
+  principal: Principal,
+  call: Call,
+): Promise<Response> {
+  const row = id === null ? undefined : await deps.findSubmission(id);
+  if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
+  markReplayed(call);
+  return withWarnings(submissionView(row), principal);
+}
+
+function withWarnings(shown: SubmissionView, { environment }: Principal): Response {
+  const warnings = metadataWarnings(shown.schema, visibleErrors(shown));
+  return warnings.length === 0
+    ? createdResponse(shown, environment)
+    : submissionResponse(shown, environment, { warnings });
+}
+
+function idempotencyOf(
+  { idempotency }: CreateDeps,
+  { method, idempotencyKey: key }: Call,
+  { validation }: CreateAttestationRequest,
+  checked: CheckedSubmission,
+): NewSubmission['idempotency'] {
+  if (key === undefined) return undefined;
+  return { key, requestHash: newRequestHash(idempotency, method, creationText(checked, validation)) };
+}

@@ -1,0 +1,175 @@
+/** The steps from a request to the row of its submission, the same for one and for many. */
+import {
+  type CreateAttestationRequest,
+  MetadataState,
+  ValidationMode,
+  ValidationModeSchema,
+} from '../../../../../gen/attestation/v1/attestations_pb.js';
+import { toHex, utf8 } from '../../../../proof/bytes/encoding.js';
+import { metadataCommitment, SALT_BYTES, statementText } from '../../../../proof/statement/statement.js';
+import { environmentName } from '../../../../protocol/environment.js';
+import type { Principal } from '../../../core/principal.js';
+import type { RandomSource } from '../../../core/random.js';
+import { formatMs } from '../../../json/well-known-types.js';
+import type { SchemaRegistry } from '../../../schema/registry.js';
+import type { NewSubmission, SequencedRow } from '../../../store/submissions/sequence-submissions.js';
+import { invalidMetadata, type ValidMetadata, validateBySchema } from '../metadata.js';
+import { parseStored, type SubmissionView } from '../submissions/submission-message.js';
+
+/** What a submission stores of its signed statement, in lower-case hex: the signature (DER) and the hash of its leaf. */
+export type SignedStatement = { readonly signature: string; readonly leafHash: string };
+
+/** Signs an environment's statements: the row id of its key, and the signing of statements' texts, which does not block. */
+export type DsseSigner = {
+  keyId: number;
+  sign: (statement: string) => Promise<SignedStatement>;
+  /** Signs many at once, with one hand-over. */
+  signMany: (statements: readonly string[]) => Promise<SignedStatement[]>;
+};
+
+/** A request that passes its checks. */
+export type CheckedSubmission = {
+  /** In lower case. */
+  artifactSha256: string;
+  schema: string;
+  /** The metadata's JCS. */
+  metadata: string;
+  /** JSON; null if the metadata is valid. */
+  metadataErrors: string | null;
+};
+
+/** Validates the metadata of a request by its schema. Throws the error of a request that is not recorded. */
+export function checkSubmission(
+  { schemas }: { schemas: SchemaRegistry },
+  request: Pick<CreateAttestationRequest, 'artifact' | 'validation'>,
+  { schema, value, canonical }: ValidMetadata,
+): CheckedSubmission {
+  const errors = validateBySchema(schemas, value);
+  if (errors !== undefined && request.validation !== ValidationMode.LENIENT) {
+    throw invalidMetadata(schema, errors, 'with "validation": "lenient" it would be recorded all the same');
+  }
+  return {
+    artifactSha256: request.artifact?.sha256.toLowerCase() ?? '',
+    schema,
+    metadata: canonical,
+    metadataErrors: errors === undefined ? null : JSON.stringify(errors.errors),
+  };
+}
+
+/**
+ * The JCS of the message that creates a submission, of its canonical metadata: what hashes of requests are of. Making the
+ * message, and its JCS, takes 8.6 µs longer.
+ */
+export function creationText(
+  { artifactSha256, metadata }: CheckedSubmission,
+  validation: ValidationMode,
+): string {
+  const mode =
+    validation === ValidationMode.UNSPECIFIED
+      ? ''
+      : `,"validation":${JSON.stringify(ValidationModeSchema.value[validation]?.name)}`;
+  return `{"artifact":{"sha256":"${artifactSha256}"},"metadata":${metadata}${mode}}`;
+}
+
+/** A submission with its statement; salt and commitment in hex. */
+type StatedSubmission = CheckedSubmission & {
+  id: string;
+  submittedAtMs: number;
+  salt: string;
+  commitment: string;
+  statement: string;
+};
+
+/** Gives a submission id, time and salt, and makes its statement. */
+export function stateSubmission(
+  deps: { random: RandomSource; submissionClock: () => number },
+  checked: CheckedSubmission,
+  principal: Principal,
+): StatedSubmission {
+  const salt = deps.random.bytes(SALT_BYTES);
+  const commitment = metadataCommitment(salt, utf8(checked.metadata));
+  const submittedAtMs = deps.submissionClock();
+  const id = `sub_${deps.random.ulid(submittedAtMs)}`;
+  const statement = statementText({
+    artifactSha256: checked.artifactSha256,
+    submissionId: id,
+    project: principal.projectId,
+    submittedAt: formatMs(submittedAtMs),
+    environment: environmentName(principal.environment),
+    schema: checked.schema,
+    commitment,
+  });
+  // Member by member: the copy of an object takes five times as long.
+  return {
+    artifactSha256: checked.artifactSha256,
+    schema: checked.schema,
+    metadata: checked.metadata,
+    metadataErrors: checked.metadataErrors,
+    id,
+    submittedAtMs,
+    salt: toHex(salt),
+    commitment,
+    statement,
+  };
+}
+
+/** The row of a signed submission. */
+export function newSubmission(
+  stated: StatedSubmission,
+  { signature, leafHash }: SignedStatement,
+  keyId: number,
+  principal: Principal,
+  { idempotency, limits }: Pick<NewSubmission, 'idempotency' | 'limits'>,
+): NewSubmission {
+  return {
+    id: stated.id,
+    projectId: principal.projectId,
+    apiKeyId: principal.id,
+    submittedAtMs: stated.submittedAtMs,
+    artifactSha256: stated.artifactSha256,
+    schema: stated.schema,
+    metadata: stated.metadata,
+    metadataErrors: stated.metadataErrors,
+    salt: stated.salt,
+    commitment: stated.commitment,
+    dsseKeyId: keyId,
+    signature,
+    leafHash,
+    idempotency,
+    limits,
+  };
+}
+
+/** A stored row as the API returns it. */
+export function storedView(row: NewSubmission, { logIndex }: SequencedRow): SubmissionView {
+  return {
+    id: row.id,
+    logIndex: logIndex ?? 0,
+    submittedAtMs: row.submittedAtMs,
+    artifactSha256: row.artifactSha256,
+    schema: row.schema,
+    metadata: row.metadata,
+    metadataState: row.metadataErrors === null ? MetadataState.VALID : MetadataState.INVALID,
+    metadataErrors: parseStored(row.metadataErrors),
+    attestedMetadata: null,
+    salt: row.salt,
+    leafSha256: row.leafHash,
+    redactedAtMs: null,
+    batchId: null,
+    batchStatus: null,
+    witnessedAtMs: null,
+  };
+}
+
+const limitsOf = new WeakMap<Principal, NewSubmission['limits']>();
+
+/** The limits of an API key's submissions: one object for each principal, so that those of many rows are compared at once. */
+export function submissionLimits(principal: Principal): NewSubmission['limits'] {
+  const known = limitsOf.get(principal);
+  if (known !== undefined) return known;
+  const [second, hour, day] = principal.submissionWindows;
+  const limit = (window: typeof second) => window?.limit ?? 0;
+  const limits = { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
+  limitsOf.set(principal, limits);
+  return limits;
+}
