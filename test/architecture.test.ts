@@ -1,21 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { findOrphans, findViolations, type Sources } from './support/source/architecture.js';
+import { findOrphans, findViolations } from './support/source/architecture.js';
+import { findCrowdedFolders, listFiles, readSources } from './support/source/folders.js';
 import { findOrphanExports } from './support/source/orphan-exports.js';
-
-/** The sources below a folder of the repository, whether this runs from them or from what was compiled of them. */
-function readSources(folder = 'src'): Sources {
-  let root = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(root, 'package.json'))) root = dirname(root);
-  const paths = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name));
-  return Object.fromEntries(
-    paths.map((path) => [relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')]),
-  );
-}
 
 t.test('the sources keep to the layout', async (t) => {
   const sources = readSources();
@@ -23,6 +9,7 @@ t.test('the sources keep to the layout', async (t) => {
   t.strictSame(findViolations(sources), []);
   t.strictSame(findOrphans(sources), []);
   t.strictSame(findOrphanExports({ ...sources, ...readSources('test') }), []);
+  t.strictSame(findCrowdedFolders(listFiles('src')), []);
 });
 
 t.test('an export that no other file imports is reported', async (t) => {
@@ -211,6 +198,15 @@ t.test('a file may have 250 lines and no more', async (t) => {
   t.strictSame(findViolations({ 'src/proof/a.ts': '// x\n'.repeat(251) }), [
     'src/proof/a.ts has 251 lines, more than 250',
   ]);
+});
+
+t.test('a folder may have 20 files of any kind and no more, unless it is a list', async (t) => {
+  const files = (folder: string, count: number) =>
+    Array.from({ length: count }, (_, at) => `${folder}/${at}.${['ts', 'css', 'sql'][at % 3]}`);
+  t.strictSame(findCrowdedFolders(files('src/proof', 20)), []);
+  t.strictSame(findCrowdedFolders(files('src/proof', 21)), ['src/proof has 21 files, more than 20']);
+  t.strictSame(findCrowdedFolders([...files('src/proof', 20), ...files('src/proof/log', 20)]), []);
+  t.strictSame(findCrowdedFolders(files('src/server/store/migrations', 21)), []);
 });
 
 t.test('functions of every kind may have 60 lines and no more', async (t) => {
