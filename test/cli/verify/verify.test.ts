@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ProofBundleSchema } from '../../../gen/attestation/v1/bundle_pb.js';
+import { Environment } from '../../../gen/attestation/v1/environment_pb.js';
+import { toHex } from '../../../src/proof/bytes/encoding.js';
+import { sha256 } from '../../../src/proof/bytes/primitives.js';
+import { createApiKey } from '../../../src/server/keys/api-key.js';
+import { restJson } from '../../proof/rest-json.js';
+import { ARTIFACT, METADATA, makeSample, makeService, PROJECT, SUBMISSION_ID } from '../../proof/sample.js';
+import { changed, good, rootsOf, STEPS, sample, trustRoots } from '../../proof/verifying.js';
+import { runHere, runProcess } from '../../support/calling/run-cli.js';
+import { listen } from '../../support/servers/rpc-server.js';
+import { resolvedBy } from '../../support/source/loaded-modules.js';
+
+const DIGEST = `sha256:${toHex(sha256(ARTIFACT))}`;
+
+/** A folder with the artifact, its bundle and trust roots, and the arguments that verify them. */
+function folder(t: Test, more: Record<string, string> = {}) {
+  const dir = t.testdir({
+    artifact: Buffer.from(ARTIFACT),
+    'bundle.json': JSON.stringify(good),
+    'roots.json': JSON.stringify(trustRoots),
+    ...more,
+  });
+  const at = (name: string) => join(dir, name);
+  const args = ['verify', at('artifact'), '--bundle', at('bundle.json'), '--trust-roots', at('roots.json')];
+  return { dir, at, args };
+}
+
+t.test('a valid bundle ends with exit code 0, the result of each step and a summary', async (t) => {
+  const { args, at } = folder(t);
+  const { code, stdout, stderr } = await runProcess(args);
+  t.match({ code, stderr }, { code: 0, stderr: '' });
+  const lines = stdout.split('\n');
+  for (const [index, name] of STEPS.entries()) {
+    const line = lines.filter((text) => !text.startsWith(' '))[index];
+    t.match(line, new RegExp(`^ok +${name} +\\S`), name);
+  }
+  t.match(
+    stdout,
+    '\n                           not checked: no metadata was given to compare with\n'.slice(0, 5),
+  );
+  t.match(stdout, 'not checked: no metadata was given to compare with');
+  t.match(stdout, `Trusting the file ${at('roots.json')}\n`);
+  t.match(
+    lines.at(-2),
+    new RegExp(`^This artifact was attested under ${SUBMISSION_ID} by the project ${PROJECT} and existed no`),
+  );
+});
+
+t.test('--project requires an attestation of that project', async (t) => {
+  const { args } = folder(t);
+  t.match(await runHere(args), { code: 0, stdout: /not checked: no project was asked for/ });
+  const asked = await runHere([...args, '--project', PROJECT]);
+  t.match(asked, { code: 0, stdout: `by the project ${PROJECT} and` });
+  t.notMatch(asked.stdout, 'no project was asked for');
+  const other = await runHere([...args, '--project', 'prj_01JX5WQ0ZZZZZZZZZZZZZZZZZ0', '--json']);
+  t.equal(other.code, 1);
+  t.match(JSON.parse(other.stdout), {
+    verdict: 'not_verified',
+    steps: [{ status: 'passed' }, { name: 'statement', status: 'failed', code: 'project.mismatch' }],
+  });
+  for (const id of ['', 'first project', PROJECT.toLowerCase()]) {
+    const { code, stdout, stderr } = await runHere([...args, '--project', id]);
+    t.match(
+      { code, stdout, stderr },
+      { code: 2, stdout: '', stderr: /--project is not the id of a project/ },
+    );
+  }
+});
+
+t.test('another artifact, a changed bundle or other trust roots end with exit code 1', async (t) => {
+  const other = await makeService(join(t.testdir({ other: {} }), 'other'));
+  const otherRoots = rootsOf(other);
+  const { args, at } = folder(t, {
+    wrong: 'another artifact',
+    'changed.json': JSON.stringify(
+      changed(({ batch }) => {
+        batch.root_hash = '00'.repeat(32);
+      }),
+    ),
+    'empty.json': '',
+    'not-json': '\xff\xfe',
+    'other.json': JSON.stringify(otherRoots),
+  });
+  const roots = ['--trust-roots', at('roots.json')];
+  const bundle = ['--bundle', at('bundle.json')];
+  for (const [name, wrong] of [
+    ['artifact', ['verify', at('wrong'), ...bundle, ...roots]],
+    ['digest', ['verify', `sha256:${'0'.repeat(64)}`, ...bundle, ...roots]],
+    ['bundle', ['verify', DIGEST, '--bundle', at('changed.json'), ...roots]],
+    ['empty bundle', ['verify', DIGEST, '--bundle', at('empty.json'), ...roots]],
+    ['binary bundle', ['verify', DIGEST, '--bundle', at('not-json'), ...roots]],
+    ['trust', ['verify', DIGEST, ...bundle, '--trust-roots', at('other.json')]],
+    ['environment', [...args, '--environment', 'test']],
+  ] as const) {
+    const { code, stdout, stderr } = await runHere(wrong);
+    t.match({ code, stderr }, { code: 1, stderr: '' }, name);
+    t.match(stdout, /^FAILED /m, name);
+    t.match(stdout.trimEnd().split('\n').at(-1), /^Not verified: /, name);
+  }
+});
+
+t.test('a bundle that cannot be checked ends with exit code 2 and the reason', async (t) => {
+  const { args, at, dir } = folder(t, {
+    'no-json': '{',
+    'no-roots': '[]',
+    twice: `{"policies":[],${JSON.stringify(trustRoots).slice(1)}`,
+  });
+  const bundle = ['--bundle', at('bundle.json')];
+  const roots = ['--trust-roots', at('roots.json')];
+  const table: [args: readonly string[], message: RegExp][] = [
+    [['verify', at('gone'), ...bundle, ...roots], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', '-', ...bundle, ...roots], /^error: - cannot be read: .* \(standard input is \/dev\/stdin\)/],
+    [['verify', dir, ...bundle, ...roots], /^error: .* is a directory/],
+    [['verify', DIGEST, '--bundle', at('gone'), ...roots], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', DIGEST, '--bundle', dir, ...roots], /^error: .* is a directory/],
+    [
+      ['verify', DIGEST, '--bundle', '/dev/zero', ...roots],
+      /^error: \/dev\/zero is too large for a bundle: over 4 MiB/,
+    ],
+    [['verify', DIGEST, ...bundle, '--trust-roots', at('gone')], /^error: .*gone cannot be read: ENOENT/],
+    [['verify', DIGEST, ...bundle, '--trust-roots', dir], /^error: .* is a directory/],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', '/dev/zero'],
+      /^error: \/dev\/zero is too large for trust roots: over 4 MiB/,
+    ],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', at('no-json')],
+      /^error: trust roots in .* are not valid JSON/,
+    ],
+    [['verify', 'sha256:00', ...bundle, ...roots], /^error: sha256: is not followed by 64 hex digits/],
+    [
+      ['verify', DIGEST, ...bundle, '--data-dir', dir],
+      /^error: there are no trust roots: give --trust-roots/,
+    ],
+    [['verify', DIGEST, ...bundle, '--verify-url', 'x'], /^error: One setting is wrong:\n {2}--verify-url/],
+    [
+      ['verify', DIGEST, ...bundle, '--verify-url', 'http://127.0.0.1:9'],
+      /^error: trust roots cannot be fetched/,
+    ],
+    [[...args, '--metadata', 'x', '--metadata-salt', '00'], /^error: --metadata is not JSON/],
+    [
+      [...args, '--metadata', '{"ns":1763812345678901234}', '--metadata-salt', '00'],
+      /^error: --metadata: \/ns is an integer that JSON numbers do not hold exactly/,
+    ],
+    [
+      ['verify', DIGEST, ...bundle, '--trust-roots', at('twice')],
+      /^error: trust roots in .* are not valid JSON: the text has a member twice/,
+    ],
+  ];
+  for (const [wrong, message] of table) {
+    const { code, stdout, stderr } = await runHere(wrong);
+    t.equal(code, 2, wrong.join(' '));
+    t.equal(stdout, '');
+    t.match(stderr, message);
+  }
+  for (const name of ['no-roots', 'bundle.json']) {
+    const unreadable = await runHere(['verify', DIGEST, ...bundle, '--trust-roots', at(name)]);
+    t.match(unreadable, { code: 2, stdout: /\nCould not be checked: the trust roots cannot be read/ }, name);
+  }
+});
+
+t.test('metadata is verified by its salt', async (t) => {
+  const { args, at } = folder(t, { 'metadata.json': JSON.stringify(METADATA) });
+  const salt = toHex(sample.salt);
+  const opened = await runHere([...args, '--metadata', `@${at('metadata.json')}`, '--metadata-salt', salt]);
+  t.match(opened, { code: 0 });
+  const other = JSON.stringify({ ...METADATA, purl: 'pkg:npm/other' });
+  const refused = await runHere([...args, '--metadata', other, '--metadata-salt', salt]);
+  t.match(refused, { code: 1, stdout: /metadata is not what was attested/ });
+});
+
+t.test('a bundle of the test environment is accepted only with its flag', async (t) => {
+  const service = await makeService(join(t.testdir({ test: {} }), 'test'), 'test');
+  const { bundle } = await makeSample(service);
+  const { args } = folder(t, {
+    'bundle.json': JSON.stringify(restJson(ProofBundleSchema, bundle)),
+    'roots.json': JSON.stringify(rootsOf(service)),
+  });
+  t.match(await runHere(args), { code: 1, stdout: /is of the test environment, not live/ });
+  t.match(await runHere([...args, '--environment', 'test']), { code: 0, stdout: /\(test\)/ });
+});
+
+t.test('--json prints the findings, and no claim that is not proven', async (t) => {
+  const { args, at } = folder(t, { wrong: 'another artifact' });
+  const { code, stdout } = await runHere([...args, '--json']);
+  t.equal(code, 0);
+  const found = JSON.parse(stdout);
+  t.match(found, {
+    verdict: 'verified',
+    summary: /^This artifact was attested under /,
+    trust_roots: `the file ${at('roots.json')}`,
+    existed_by: '2025-06-07T12:00:02.000Z',
+    statement: { submission_id: SUBMISSION_ID, environment: 'live', artifact_sha256: DIGEST.slice(7) },
+  });
+  t.same(
+    found.steps.map(({ name }: { name: string }) => name),
+    STEPS,
+  );
+  t.ok(found.witnesses.every((witness: object) => 'tree_size' in witness && 'name' in witness));
+  const wrong = await runHere(['verify', at('wrong'), ...args.slice(2), '--json']);
+  t.equal(wrong.code, 1);
+  t.match(JSON.parse(wrong.stdout), { verdict: 'not_verified', existed_by: undefined, statement: undefined });
+  const error = await runHere(['verify', at('gone'), ...args.slice(2), '--json']);
+  t.equal(error.code, 2);
+  t.match(JSON.parse(error.stderr), { error: { code: 'command.usage', message: /ENOENT/ } });
+});
+
+t.test('without a local copy trust roots are fetched from the service, which is reported', async (t) => {
+  let answer = { status: 200, body: JSON.stringify(trustRoots) };
+  const paths: unknown[] = [];
+  const url = await listen(
+    t,
+    createServer(({ url }, response) => {
+      paths.push(url);
+      response.writeHead(answer.status, { location: '/elsewhere' }).end(answer.body);
+    }),
+  );
+  const { at, dir } = folder(t, { 'credentials.json': credentials(url) });
+  const args = ['verify', at('artifact'), '--bundle', at('bundle.json')];
+  const origins: [flags: string[], env: Record<string, string>, path: string, from: string][] = [
+    [['--verify-url', `${url}/v`], {}, '/v/trust_roots.json', '--verify-url'],
+    [
+      [],
+      { ATTEST_VERIFY_URL: url, ATTEST_URL: 'http://127.0.0.1:9' },
+      '/trust_roots.json',
+      'ATTEST_VERIFY_URL',
+    ],
+    [[], { ATTEST_URL: url }, '/verify/trust_roots.json', 'ATTEST_URL'],
+    [['--data-dir', dir], {}, '/mirror/trust_roots.json', at('credentials.json')],
+  ];
+  for (const [flags, env, path, from] of origins) {
+    const { code, stdout } = await runHere([...args, ...flags], { env });
+    t.equal(code, 0, from);
+    t.equal(paths.at(-1), path);
+    const said = `Trusting ${url}${path}, fetched now and trusted as served (address from ${from})\n`;
+    t.ok(stdout.includes(said), said);
+  }
+  for (const [status, body, message] of [
+    [404, '', /HTTP 404/],
+    [302, '', /cannot be fetched/],
+    [200, '<html>', /are not valid JSON/],
+    [200, ' '.repeat(4 * 1024 * 1024 + 1), /larger than 4 MiB/],
+  ] as const) {
+    answer = { status, body };
+    const { code, stderr } = await runHere([...args, '--verify-url', url]);
+    t.equal(code, 2);
+    t.match(stderr, message);
+  }
+});
+
+t.test('texts in a bundle cannot control the terminal', async (t) => {
+  const hostile = { ...good, 'tsa\u001b[2J\u202eok': 1 };
+  const { args } = folder(t, { 'bundle.json': JSON.stringify(hostile) });
+  const { stdout } = await runHere(args);
+  t.match(stdout, /tsa.\[2J.ok/);
+  t.notOk(['\u001b', '\u202e'].some((text) => stdout.includes(text)));
+});
+
+t.test('verifying loads no server code', async (t) => {
+  const { args } = folder(t);
+  const main = new URL('../../../src/main.js', import.meta.url).href;
+  const loaded = await resolvedBy(
+    `process.argv = ${JSON.stringify(['node', 'attest', ...args])};\nawait import(${JSON.stringify(main)});`,
+  );
+  t.match(loaded, '/proof/verify/verify.', 'what is loaded can be seen');
+  for (const name of ['/fastify/', '/nats/', '/postgres/', '/store/', '/pipeline/', '/http/']) {
+    t.notOk(loaded.includes(name), name);
+  }
+});
+
+function credentials(url: string): string {
+  const key = createApiKey(Environment.LIVE, randomBytes);
+  return JSON.stringify({ base_url: url, verify_url: `${url}/mirror`, live_key: key, test_key: key });
+}
