@@ -2,11 +2,6 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { measureAudit } from './audit.js';
-import { measureBatch } from './batch.js';
-import { measureCadence } from './cadence.js';
-import { measureCold } from './cold.js';
-import { measureExports } from './exports.js';
 import {
   appendEntry,
   compareLines,
@@ -16,16 +11,14 @@ import {
   findEntry,
   readEntries,
 } from './figures.js';
-import { measureFilesEntered } from './files-entered.js';
+import { measureFilesEntered } from './files/files-entered.js';
 import { fillService, openSizes, type ServiceOfSize } from './fill.js';
-import { measureHostile } from './hostile.js';
-import { measureKeyed } from './keyed.js';
-import { explainLists } from './lists.js';
-import { openLoadGenerator } from './load.js';
+import { measureHostile } from './hostile/hostile.js';
+import { openLoadGenerator } from './load/load.js';
+import { measureAudit } from './log/audit.js';
+import { measureProofs } from './log/proofs.js';
 import { HELP, type MeasureName, type Options, readOptions } from './options.js';
 import { stopAll } from './process.js';
-import { measureProcesses } from './processes.js';
-import { measureProofs } from './proofs.js';
 import {
   auditLines,
   cadenceLines,
@@ -42,13 +35,20 @@ import {
   webhooksLines,
   witnessedLines,
 } from './report.js';
-import { requestLines } from './request-report.js';
-import { measureCreate, measureRead } from './requests.js';
+import { measureBatch } from './requests/batch.js';
+import { measureCold } from './requests/cold.js';
+import { measureKeyed } from './requests/keyed.js';
+import { explainLists } from './requests/lists.js';
+import { measureProcesses } from './requests/processes.js';
+import { requestLines } from './requests/request-report.js';
+import { measureCreate, measureRead } from './requests/requests.js';
+import { measureWitnessed } from './requests/witnessed.js';
 import type { Measurement } from './roles.js';
-import { measureSeal } from './seal.js';
 import { startServices } from './services.js';
-import { measureWebhooks } from './webhooks.js';
-import { measureWitnessed } from './witnessed.js';
+import { measureCadence } from './stages/cadence.js';
+import { measureExports } from './stages/exports.js';
+import { measureSeal } from './stages/seal.js';
+import { measureWebhooks } from './stages/webhooks.js';
 
 const hooks = createShutdownHooks();
 let interrupted = false;

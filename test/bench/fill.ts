@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ShutdownHooks, withShutdownHooks } from '../../src/server/core/shutdown.js';
 import type { Pool } from '../../src/server/store/database/connect.js';
 import { generateSubmissions, openLiveLog } from './prefill.js';
-import { runSeal, SMALL_BATCH } from './seal.js';
-import type { SealResult } from './seal-process.js';
 import { openAnotherService, openPool, type Services, startRole } from './services.js';
+import { runSeal, SMALL_BATCH } from './stages/seal.js';
+import type { SealResult } from './stages/seal-process.js';
 
 const GIVE_UP_MS = 300_000;
 const WITNESSED = 2;

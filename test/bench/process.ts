@@ -30,7 +30,7 @@ const MS_PER_TICK = 10;
 /** The option of Node's that `npm start` and docs/operating.md run the program with. */
 export const NODE_OPTION = '--max-semi-space-size=32';
 
-/** The path of a script of this folder. */
+/** The path of a script below this folder, by its name there, as `load/grpc-load`. */
 export function benchScript(name: string): string {
   return fileURLToPath(new URL(`./${name}.js`, import.meta.url));
 }

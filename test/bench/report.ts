@@ -1,20 +1,20 @@
 import { cpus, loadavg, totalmem } from 'node:os';
-import type { AuditMeasurement } from './audit.js';
-import type { CadenceMeasurement } from './cadence.js';
-import type { ExportsMeasurement } from './exports.js';
-import type { FilesEntered } from './files-entered.js';
-import type { HostileRow } from './hostile.js';
-import type { ListPlan } from './lists.js';
-import type { LoadGenerator } from './load.js';
-import type { ProofsMeasurement } from './proofs.js';
-import { cpuLines } from './request-report.js';
+import type { FilesEntered } from './files/files-entered.js';
+import type { HostileRow } from './hostile/hostile.js';
+import type { LoadGenerator } from './load/load.js';
+import type { AuditMeasurement } from './log/audit.js';
+import type { ProofsMeasurement } from './log/proofs.js';
+import type { ListPlan } from './requests/lists.js';
+import { cpuLines } from './requests/request-report.js';
+import type { WitnessedMeasurement } from './requests/witnessed.js';
 import type { Measurement } from './roles.js';
 import type { Summary } from './rounds.js';
-import type { SealMeasurement } from './seal.js';
-import type { SealResult } from './seal-process.js';
+import type { CadenceMeasurement } from './stages/cadence.js';
+import type { ExportsMeasurement } from './stages/exports.js';
+import type { SealMeasurement } from './stages/seal.js';
+import type { SealResult } from './stages/seal-process.js';
+import type { WebhooksMeasurement } from './stages/webhooks.js';
 import { fixed, table, whole } from './table.js';
-import type { WebhooksMeasurement } from './webhooks.js';
-import type { WitnessedMeasurement } from './witnessed.js';
 
 /** The machine that the figures are of. */
 export type Machine = {

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { withShutdownHooks } from '../../src/server/core/shutdown.js';
-import { untilAtRest } from './cpu.js';
-import type { LoadGenerator, Meter } from './load.js';
+import { untilAtRest } from './cpu/cpu.js';
+import { findProfile, type Profiled, printProfile, recordRuns } from './cpu/profile.js';
+import type { LoadGenerator, Meter } from './load/load.js';
 import type { Options } from './options.js';
 import { type NodeProcess, peakMib, startNode } from './process.js';
-import { findProfile, type Profiled, printProfile, recordRuns } from './profile.js';
 import { type Contender, measureInTurns, type Summary } from './rounds.js';
 import { type Services, startRole } from './services.js';
 

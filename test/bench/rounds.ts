@@ -1,4 +1,4 @@
-import { allCpu, type CpuParts } from './cpu.js';
+import { allCpu, type CpuParts } from './cpu/cpu.js';
 
 /** What one contender did in one round. */
 export type Sample = {

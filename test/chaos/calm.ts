@@ -1,7 +1,7 @@
 /** After the last fault: everything that is under way must come to its end by itself, within a bound. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Creator } from './creations.js';
-import type { Scene } from './scene.js';
+import type { Creator } from './clients/creations.js';
+import type { Scene } from './scene/scene.js';
 
 /** How long it may take until every batch is witnessed and every event delivered. */
 const BOUND_MS = 180_000;

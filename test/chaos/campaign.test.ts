@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { createShutdownHooks } from '../../src/server/core/shutdown.js';
 import { runCampaign } from './campaign.js';
-import { chooseKinds } from './faults.js';
-import { proveChecker } from './prove.js';
+import { chooseKinds } from './faults/faults.js';
+import { proveChecker } from './judge/prove.js';
 import { reportLines } from './report.js';
 
 /** Of those that are over quickly. */

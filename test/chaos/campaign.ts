@@ -2,21 +2,21 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { type BundlesChecked, checkBundles } from './bundles.js';
-import { call } from './call.js';
 import { calmDown } from './calm.js';
-import { check, type Evidence, type Problem } from './check.js';
-import { startClients } from './clients.js';
-import { type Creator, createCreator } from './creations.js';
-import type { FaultKind } from './fault-kind.js';
-import { fetchLogs, fetchRoots, type Roots, readTables } from './observe.js';
-import { planRounds } from './plan.js';
-import { type Holdings, holdingsOf } from './processes.js';
+import { type BundlesChecked, checkBundles } from './clients/bundles.js';
+import { call } from './clients/call.js';
+import { startClients } from './clients/clients.js';
+import { type Creator, createCreator } from './clients/creations.js';
+import { startWatch } from './clients/watch.js';
+import type { FaultKind } from './faults/fault-kind.js';
+import { planRounds } from './faults/plan.js';
+import { check, type Evidence, type Problem } from './judge/check.js';
+import { fetchLogs, fetchRoots, type Roots, readTables } from './judge/observe.js';
 import { createRandom } from './random.js';
 import { readRecord } from './record.js';
 import { playRound, type RoundDone } from './round.js';
-import { openScene, type Scene } from './scene.js';
-import { startWatch } from './watch.js';
+import { type Holdings, holdingsOf } from './scene/processes.js';
+import { openScene, type Scene } from './scene/scene.js';
 
 export type CampaignOptions = {
   dir: string;

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { until } from '../support/until.js';
-import { FAULT_KINDS } from './faults.js';
+import { FAULT_KINDS } from './faults/faults.js';
 
 const PROGRAM = fileURLToPath(new URL('./chaos.js', import.meta.url));
 

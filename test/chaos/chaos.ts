@@ -5,9 +5,9 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createShutdownHooks, type ShutdownHooks } from '../../src/server/core/shutdown.js';
 import { runCampaign, type Teller } from './campaign.js';
-import { chooseKinds, FAULT_KINDS } from './faults.js';
+import { chooseKinds, FAULT_KINDS } from './faults/faults.js';
+import { proveChecker, provenLines } from './judge/prove.js';
 import { HELP, type Options, readOptions, UsageError } from './options.js';
-import { proveChecker, provenLines } from './prove.js';
 import { reportLines, summarize } from './report.js';
 
 const hooks = createShutdownHooks();

@@ -1,11 +1,11 @@
 /** One round of a campaign: its faults begin and end, and then everything has to recover. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShutdownHooks } from '../../src/server/core/shutdown.js';
-import { call } from './call.js';
-import type { Creator } from './creations.js';
-import type { PlannedFault, Round } from './plan.js';
+import { call } from './clients/call.js';
+import type { Creator } from './clients/creations.js';
+import type { PlannedFault, Round } from './faults/plan.js';
 import type { Acknowledged } from './record.js';
-import type { Scene } from './scene.js';
+import type { Scene } from './scene/scene.js';
 
 /** How long after the last fault's end it took. */
 export type Recovery = {
