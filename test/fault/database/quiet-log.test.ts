@@ -1,9 +1,9 @@
 /** While Postgres is away the log says so at growing intervals and names the work; nothing fills it up. */
 import t from 'tap';
-import { newCreation, send } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { LogLine, ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
+import { newCreation, send } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { LogLine, ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
 
 const { installation, servers, apiKey } = await setScene(t);
 const api = await installation.startApi();

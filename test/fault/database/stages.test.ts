@@ -3,17 +3,17 @@
  * effect and after. Another worker then finds everything from the tables and brings it to its end.
  */
 import t, { type Test } from 'tap';
-import type { Job } from '../../gen/attestation/jobs/v1/jobs_pb.js';
-import { sealJob, settleJob, witnessJob } from '../../src/server/pipeline/jobs/job.js';
-import type { Pipeline } from '../../src/server/pipeline/pipeline.js';
-import { runJob } from '../../src/server/pipeline/stages.js';
-import { connectPool } from '../../src/server/store/database/connect.js';
-import { type Break, startProxy, type TcpProxy } from '../support/breaking/proxy.js';
-import { history } from '../support/judging/batch-states.js';
-import { assertConsistent } from '../support/judging/consistent.js';
-import { drain, makePipeline, makeWitness, type TestPipeline } from '../support/pipeline.js';
-import { testDatabase } from '../support/servers/shared-servers.js';
-import { letLeasesRunOut } from '../support/wait-for-idle.js';
+import type { Job } from '../../../gen/attestation/jobs/v1/jobs_pb.js';
+import { sealJob, settleJob, witnessJob } from '../../../src/server/pipeline/jobs/job.js';
+import type { Pipeline } from '../../../src/server/pipeline/pipeline.js';
+import { runJob } from '../../../src/server/pipeline/stages.js';
+import { connectPool } from '../../../src/server/store/database/connect.js';
+import { type Break, startProxy, type TcpProxy } from '../../support/breaking/proxy.js';
+import { history } from '../../support/judging/batch-states.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
+import { drain, makePipeline, makeWitness, type TestPipeline } from '../../support/pipeline.js';
+import { testDatabase } from '../../support/servers/shared-servers.js';
+import { letLeasesRunOut } from '../../support/wait-for-idle.js';
 
 /** A worker whose way to the database is a proxy, beside one that has a way of its own. */
 type Scene = TestPipeline & { faulty: Pipeline; proxy: TcpProxy };

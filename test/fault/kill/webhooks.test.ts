@@ -1,15 +1,15 @@
 /** Events through crashes: each is delivered at least once, under one id, and to nobody else. */
 import t from 'tap';
-import type { Break } from '../support/breaking/proxy.js';
-import { commitOf, type Matching, statement } from '../support/breaking/statement-matchers.js';
-import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
-import { makeServerTls } from '../support/certificates/server-tls.js';
-import { setScene } from '../support/fault-fixture.js';
-import { makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/wait-for-idle.js';
-import { type Receiver, startReceiver } from '../support/webhooks/receiver.js';
-import { submissionsIn } from '../support/webhooks/webhooks.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { commitOf, type Matching, statement } from '../../support/breaking/statement-matchers.js';
+import { acknowledgement, newCreation, send, startLoad } from '../../support/calling/load.js';
+import { makeServerTls } from '../../support/certificates/server-tls.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { makeUnlimitedKey, type ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
+import { type Receiver, startReceiver } from '../../support/webhooks/receiver.js';
+import { submissionsIn } from '../../support/webhooks/webhooks.js';
 
 const { tls, caFile } = await makeServerTls(t);
 const scene = await setScene(t, {

@@ -6,14 +6,14 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DescMethodUnary, JsonObject } from '@bufbuild/protobuf';
 import t, { type Test } from 'tap';
-import { AttestationService, ValidationMode } from '../../gen/attestation/v1/attestations_pb.js';
-import { EventType, WebhookService } from '../../gen/attestation/v1/webhooks_pb.js';
-import { formatSecretKey } from '../../src/server/keys/key-ring.js';
-import { type Surface, surfacesOf } from '../support/calling/rpc-clients.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import { AttestationService, ValidationMode } from '../../../gen/attestation/v1/attestations_pb.js';
+import { EventType, WebhookService } from '../../../gen/attestation/v1/webhooks_pb.js';
+import { formatSecretKey } from '../../../src/server/keys/key-ring.js';
+import { type Surface, surfacesOf } from '../../support/calling/rpc-clients.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 /** One of the two messages that are sent under a key. */
 type Message = { method: DescMethodUnary; input: Record<string, unknown> };

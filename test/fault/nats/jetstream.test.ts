@@ -2,10 +2,10 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { startLoad } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import { startLoad } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const scene = await setScene(t);
 const { installation, pool, servers, apiKey } = scene;

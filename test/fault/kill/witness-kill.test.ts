@@ -1,13 +1,13 @@
 import t from 'tap';
-import { verifyCosignature } from '../../src/proof/log/cosignature.js';
-import { parseSignatureLines, parseVerifierKey } from '../../src/proof/log/note.js';
+import { verifyCosignature } from '../../../src/proof/log/cosignature.js';
+import { parseSignatureLines, parseVerifierKey } from '../../../src/proof/log/note.js';
 import {
   startWitnessProcess,
   type WitnessProcess,
   writeWitnessKeys,
-} from '../support/servers/witness-process.js';
-import { until } from '../support/until.js';
-import { growLog, type History } from '../support/witnesses/grown-log.js';
+} from '../../support/servers/witness-process.js';
+import { until } from '../../support/until.js';
+import { growLog, type History } from '../../support/witnesses/grown-log.js';
 
 const ROUNDS = 12;
 const MAX_SIZE = 2_000;

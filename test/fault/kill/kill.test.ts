@@ -1,9 +1,9 @@
 /** Processes killed by SIGKILL while clients submit: nothing acknowledged is lost, moved or duplicated. */
 import t from 'tap';
-import { startLoad } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import { startLoad } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const scene = await setScene(t);
 const { installation, pool, servers } = scene;

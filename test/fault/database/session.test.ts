@@ -1,20 +1,20 @@
 /** Settings that an operator made for the server, the database or the user: none of them changes what the service does. */
 import t, { type Test } from 'tap';
-import { EmbeddedError } from '../../src/server/embedded/embedded-error.js';
-import { getPostgresBinaries } from '../../src/server/embedded/postgres-binaries.js';
-import { dataDirArgument } from '../../src/server/embedded/postgres-cluster.js';
-import { findPostgresUser } from '../../src/server/embedded/postgres-user.js';
-import { startServerProcess } from '../../src/server/embedded/server-process.js';
-import type { Pool } from '../../src/server/store/database/connect.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { runProcess } from '../support/calling/run-cli.js';
-import { setScene } from '../support/fault-fixture.js';
-import { assertConsistent } from '../support/judging/consistent.js';
-import { findFreePort } from '../support/servers/free-port.js';
-import { type Installation, makeInstallation, makeUnlimitedKey } from '../support/servers/installation.js';
-import { startStartupStripper } from '../support/servers/startup-stripper.js';
-import { until } from '../support/until.js';
-import { untilWitnessed } from '../support/wait-for-idle.js';
+import { EmbeddedError } from '../../../src/server/embedded/embedded-error.js';
+import { getPostgresBinaries } from '../../../src/server/embedded/postgres-binaries.js';
+import { dataDirArgument } from '../../../src/server/embedded/postgres-cluster.js';
+import { findPostgresUser } from '../../../src/server/embedded/postgres-user.js';
+import { startServerProcess } from '../../../src/server/embedded/server-process.js';
+import type { Pool } from '../../../src/server/store/database/connect.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { runProcess } from '../../support/calling/run-cli.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
+import { findFreePort } from '../../support/servers/free-port.js';
+import { type Installation, makeInstallation, makeUnlimitedKey } from '../../support/servers/installation.js';
+import { startStartupStripper } from '../../support/servers/startup-stripper.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 /** Each broke something: values that were misread, timeouts that cut off what was at work, or arrays that came out otherwise. */
 const SETTINGS = {

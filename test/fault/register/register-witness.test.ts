@@ -1,16 +1,16 @@
 /** A witness as the checkpoint register, as processes: nothing is published while it is away, and then all of it is. */
 import { mkdir } from 'node:fs/promises';
 import t, { type Test } from 'tap';
-import { originHash } from '../../src/proof/log/add-checkpoint.js';
-import { encodeVerifierKey, noteKey } from '../../src/proof/log/note.js';
-import { listLogs } from '../../src/server/store/log/logs.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { type Scene, setScene } from '../support/fault-fixture.js';
-import { findFreePort } from '../support/servers/free-port.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { startWitnessProcess, writeWitnessKeys } from '../support/servers/witness-process.js';
-import { until } from '../support/until.js';
-import { untilWitnessed } from '../support/wait-for-idle.js';
+import { originHash } from '../../../src/proof/log/add-checkpoint.js';
+import { encodeVerifierKey, noteKey } from '../../../src/proof/log/note.js';
+import { listLogs } from '../../../src/server/store/log/logs.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { type Scene, setScene } from '../../support/fault-fixture.js';
+import { findFreePort } from '../../support/servers/free-port.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { startWitnessProcess, writeWitnessKeys } from '../../support/servers/witness-process.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 

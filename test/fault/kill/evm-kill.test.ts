@@ -1,18 +1,18 @@
 /** SIGKILL of a worker at each step of a transaction: nothing is lost, and nothing is paid for twice. */
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
-import { evmPrivateKey } from '../../src/config/witnesses/evm.js';
-import { evmAccount } from '../../src/server/witness/evm/account.js';
-import type { Break } from '../support/breaking/proxy.js';
-import { commitOf, statement } from '../support/breaking/statement-matchers.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import { type Acknowledged, assertConsistent } from '../support/judging/consistent.js';
-import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/wait-for-idle.js';
-import { startAnvil } from '../support/witnesses/evm/anvil.js';
-import { deployFor } from '../support/witnesses/evm/contracts.js';
-import { startRpcProxy } from '../support/witnesses/evm/rpc-proxy.js';
-import { ETHER } from '../support/witnesses/evm/scene.js';
+import { evmPrivateKey } from '../../../src/config/witnesses/evm.js';
+import { evmAccount } from '../../../src/server/witness/evm/account.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { commitOf, statement } from '../../support/breaking/statement-matchers.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { type Acknowledged, assertConsistent } from '../../support/judging/consistent.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
+import { startAnvil } from '../../support/witnesses/evm/anvil.js';
+import { deployFor } from '../../support/witnesses/evm/contracts.js';
+import { startRpcProxy } from '../../support/witnesses/evm/rpc-proxy.js';
+import { ETHER } from '../../support/witnesses/evm/scene.js';
 
 const KEY = randomBytes(32).toString('hex');
 const { address } = evmAccount(evmPrivateKey.parse(KEY));

@@ -1,13 +1,13 @@
 /** SIGKILL of a worker around requests that calendars have accepted: nothing is lost. */
 import t from 'tap';
-import { verifyBundle } from '../../src/proof/verify/verify.js';
-import type { Break } from '../support/breaking/proxy.js';
-import { commitOf, type Matching, statement } from '../support/breaking/statement-matchers.js';
-import { newCreation, send } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilGone, WORKERS } from '../support/wait-for-idle.js';
-import { type Block, startCalendar } from '../support/witnesses/opentimestamps/calendar.js';
+import { verifyBundle } from '../../../src/proof/verify/verify.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { commitOf, type Matching, statement } from '../../support/breaking/statement-matchers.js';
+import { newCreation, send } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilGone, WORKERS } from '../../support/wait-for-idle.js';
+import { type Block, startCalendar } from '../../support/witnesses/opentimestamps/calendar.js';
 
 const calendar = await startCalendar(t);
 

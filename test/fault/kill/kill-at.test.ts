@@ -1,13 +1,13 @@
 /** SIGKILL at exact points: while a statement is on its way, or has taken effect and nobody has been told. */
 import t from 'tap';
-import type { Break } from '../support/breaking/proxy.js';
-import { commitOf, type Matching, statement } from '../support/breaking/statement-matchers.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { Acknowledged } from '../support/judging/consistent.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../support/wait-for-idle.js';
-import { startReceiver } from '../support/webhooks/receiver.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { commitOf, type Matching, statement } from '../../support/breaking/statement-matchers.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { Acknowledged } from '../../support/judging/consistent.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilGone, untilWitnessed, WORKERS } from '../../support/wait-for-idle.js';
+import { startReceiver } from '../../support/webhooks/receiver.js';
 
 const scene = await setScene(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'true' } });
 const receiver = await startReceiver(t);

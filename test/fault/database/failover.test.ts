@@ -1,12 +1,16 @@
 /** The database is replaced by one that lacks what was acknowledged, or a process is alone on the wrong one. */
 import t, { type Test } from 'tap';
-import { newCreation, send } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import { makeInstallation, makeUnlimitedKey, type ServiceProcess } from '../support/servers/installation.js';
-import { backUp } from '../support/servers/private-servers.js';
-import { copyDatabase } from '../support/servers/shared-servers.js';
-import { until } from '../support/until.js';
-import { untilWitnessed } from '../support/wait-for-idle.js';
+import { newCreation, send } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import {
+  makeInstallation,
+  makeUnlimitedKey,
+  type ServiceProcess,
+} from '../../support/servers/installation.js';
+import { backUp } from '../../support/servers/private-servers.js';
+import { copyDatabase } from '../../support/servers/shared-servers.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 

@@ -1,13 +1,19 @@
 /** Faults of the gathered write, each at its exact point: nothing is lost, nothing occurs twice, strangers are not harmed. */
 import t from 'tap';
-import type { Pool } from '../../src/server/store/database/connect.js';
-import { freezeLog, LogLock } from '../../src/server/store/log/logs.js';
-import { SubmissionOutcome } from '../../src/server/store/submissions/sequence-submissions.js';
-import type { Break } from '../support/breaking/proxy.js';
-import { assertConsistent } from '../support/judging/consistent.js';
-import { drain } from '../support/pipeline.js';
-import { finish, keyed, openSequencer, outcomes, type SequencerScene } from '../support/servers/sequencer.js';
-import { until } from '../support/until.js';
+import type { Pool } from '../../../src/server/store/database/connect.js';
+import { freezeLog, LogLock } from '../../../src/server/store/log/logs.js';
+import { SubmissionOutcome } from '../../../src/server/store/submissions/sequence-submissions.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { assertConsistent } from '../../support/judging/consistent.js';
+import { drain } from '../../support/pipeline.js';
+import {
+  finish,
+  keyed,
+  openSequencer,
+  outcomes,
+  type SequencerScene,
+} from '../../support/servers/sequencer.js';
+import { until } from '../../support/until.js';
 
 for (const when of ['before the request arrives', 'before the answer arrives'] as Break[]) {
   t.test(`a connection cut ${when} costs no submission and makes none twice`, async (t) => {

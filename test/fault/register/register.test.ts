@@ -2,15 +2,15 @@
 import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { entryPlace, readEntry } from '../support/breaking/register.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { runHere } from '../support/calling/run-cli.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { Acknowledged } from '../support/judging/consistent.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { backUp } from '../support/servers/private-servers.js';
-import { until } from '../support/until.js';
-import { untilWitnessed } from '../support/wait-for-idle.js';
+import { entryPlace, readEntry } from '../../support/breaking/register.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { runHere } from '../../support/calling/run-cli.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { Acknowledged } from '../../support/judging/consistent.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { backUp } from '../../support/servers/private-servers.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 

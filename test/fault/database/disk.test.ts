@@ -1,11 +1,11 @@
 /** No space is left: callers are told to come back, nothing acknowledged is lost, and with space all goes on. */
 
 import t, { type Test } from 'tap';
-import { limitFileSize, MAY_MOUNT, mountSmallDisk } from '../support/breaking/small-disk.js';
-import { startLoad } from '../support/calling/load.js';
-import { type Scene, setScene } from '../support/fault-fixture.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import { limitFileSize, MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
+import { startLoad } from '../../support/calling/load.js';
+import { type Scene, setScene } from '../../support/fault-fixture.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const CLIENTS = 6;
 const DISK_MEGABYTES = 200;

@@ -1,14 +1,14 @@
 /** SIGKILL and broken connections while metadata is corrected or redacted, by real processes. */
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
-import { AuditAction } from '../../gen/attestation/admin/v1/audit_pb.js';
-import { auditOf } from '../server/rpc/auditing.js';
-import type { Break } from '../support/breaking/proxy.js';
-import { commitOf } from '../support/breaking/statement-matchers.js';
-import { setScene } from '../support/fault-fixture.js';
-import { findTraces, readFiles } from '../support/judging/traces.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { PROCESSES, untilGone, untilWitnessed } from '../support/wait-for-idle.js';
+import { AuditAction } from '../../../gen/attestation/admin/v1/audit_pb.js';
+import { auditOf } from '../../server/rpc/auditing.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { commitOf } from '../../support/breaking/statement-matchers.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { findTraces, readFiles } from '../../support/judging/traces.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { PROCESSES, untilGone, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const scene = await setScene(t, { env: { LOG_LEVEL: 'trace' } });
 const { installation, pool, servers, apiKey } = scene;

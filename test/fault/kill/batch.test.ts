@@ -1,11 +1,11 @@
 /** A batch whose process is killed before or after a commit is sent once more: each of its items exists once. */
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { Break } from '../support/breaking/proxy.js';
-import { newCreation } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { Acknowledged } from '../support/judging/consistent.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import type { Break } from '../../support/breaking/proxy.js';
+import { newCreation } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { Acknowledged } from '../../support/judging/consistent.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 type Item = { artifact: { sha256: string }; metadata: object; idempotency_key: string };
 type Result = {

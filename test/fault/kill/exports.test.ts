@@ -1,16 +1,16 @@
 /** Workers that are killed, stopped or stalled while they ship: each submission is in one object, as it is now. */
 import t from 'tap';
-import { readExportProgress } from '../../src/server/store/exports/export-status.js';
-import { statement } from '../support/breaking/statement-matchers.js';
-import { acknowledgement, newCreation, send, startLoad } from '../support/calling/load.js';
-import { linesOf, objectsOf } from '../support/exports/exports.js';
-import type { Fault, SeenRequest } from '../support/exports/s3/faults.js';
-import { BUCKET, OWNER, startStore } from '../support/exports/s3/fixture.js';
-import { assertExported, type SceneExport } from '../support/exports/scene.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
-import { letWitnessesBeAsked, untilGone, untilWitnessed } from '../support/wait-for-idle.js';
+import { readExportProgress } from '../../../src/server/store/exports/export-status.js';
+import { statement } from '../../support/breaking/statement-matchers.js';
+import { acknowledgement, newCreation, send, startLoad } from '../../support/calling/load.js';
+import { linesOf, objectsOf } from '../../support/exports/exports.js';
+import type { Fault, SeenRequest } from '../../support/exports/s3/faults.js';
+import { BUCKET, OWNER, startStore } from '../../support/exports/s3/fixture.js';
+import { assertExported, type SceneExport } from '../../support/exports/scene.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
+import { letWitnessesBeAsked, untilGone, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const WORKERS = '^attest (worker|webhooks|exports)$';
 const scene = await setScene(t, { env: { ALLOW_INSECURE_DESTINATIONS: 'true' } });

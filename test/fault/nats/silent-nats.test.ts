@@ -2,12 +2,12 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { createLogger } from '../../src/server/core/logger.js';
-import { createJobSender } from '../../src/server/pipeline/jobs/job-sender.js';
-import { startProxy } from '../support/breaking/proxy.js';
-import { setScene } from '../support/fault-fixture.js';
-import { testNatsPrefix, testServers } from '../support/servers/shared-servers.js';
-import { until } from '../support/until.js';
+import { createLogger } from '../../../src/server/core/logger.js';
+import { createJobSender } from '../../../src/server/pipeline/jobs/job-sender.js';
+import { startProxy } from '../../support/breaking/proxy.js';
+import { setScene } from '../../support/fault-fixture.js';
+import { testNatsPrefix, testServers } from '../../support/servers/shared-servers.js';
+import { until } from '../../support/until.js';
 
 type SilentServer = { url: string; port: number; accepted: number; open: Set<Socket> };
 

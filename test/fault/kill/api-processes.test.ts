@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import t, { type Test } from 'tap';
-import { type Load, startLoad } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
-import { letLeasesRunOut, untilWitnessed } from '../support/wait-for-idle.js';
+import { type Load, startLoad } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
+import { letLeasesRunOut, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const scene = await setScene(t, { env: { API_PROCESSES: '2' } });
 const { installation, pool, apiKey } = scene;

@@ -1,15 +1,15 @@
 /** The register cannot be written, or who writes it stands still: operators see it, and it goes on by itself. */
 import { chmod } from 'node:fs/promises';
 import t, { type Test } from 'tap';
-import { entryPlace } from '../support/breaking/register.js';
-import { MAY_MOUNT, mountSmallDisk } from '../support/breaking/small-disk.js';
-import { commitOf, statement } from '../support/breaking/statement-matchers.js';
-import { acknowledgement, newCreation, send } from '../support/calling/load.js';
-import { type Scene, setScene } from '../support/fault-fixture.js';
-import type { Acknowledged } from '../support/judging/consistent.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { until } from '../support/until.js';
-import { untilWitnessed } from '../support/wait-for-idle.js';
+import { entryPlace } from '../../support/breaking/register.js';
+import { MAY_MOUNT, mountSmallDisk } from '../../support/breaking/small-disk.js';
+import { commitOf, statement } from '../../support/breaking/statement-matchers.js';
+import { acknowledgement, newCreation, send } from '../../support/calling/load.js';
+import { type Scene, setScene } from '../../support/fault-fixture.js';
+import type { Acknowledged } from '../../support/judging/consistent.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { until } from '../../support/until.js';
+import { untilWitnessed } from '../../support/wait-for-idle.js';
 
 const ORIGIN = 'live.log.example.com';
 /** Well below a minute, for which a worker's statements may take. */

@@ -1,11 +1,11 @@
 /** A cluster of three nats-servers: one may die, and what two of them cannot do is done from the tables. */
 import t, { type Test } from 'tap';
-import { startLoad } from '../support/calling/load.js';
-import { setScene } from '../support/fault-fixture.js';
-import type { ServiceProcess } from '../support/servers/installation.js';
-import { startNatsCluster } from '../support/servers/nats-cluster.js';
-import { until } from '../support/until.js';
-import { letWitnessesBeAsked, untilWitnessed } from '../support/wait-for-idle.js';
+import { startLoad } from '../../support/calling/load.js';
+import { setScene } from '../../support/fault-fixture.js';
+import type { ServiceProcess } from '../../support/servers/installation.js';
+import { startNatsCluster } from '../../support/servers/nats-cluster.js';
+import { until } from '../../support/until.js';
+import { letWitnessesBeAsked, untilWitnessed } from '../../support/wait-for-idle.js';
 
 const cluster = await startNatsCluster(t);
 const { installation, pool, apiKey, assertConsistent } = await setScene(t, {
