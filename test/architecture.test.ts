@@ -9,7 +9,7 @@ t.test('the sources keep to the layout', async (t) => {
   t.strictSame(findViolations(sources), []);
   t.strictSame(findOrphans(sources), []);
   t.strictSame(findOrphanExports({ ...sources, ...readSources('test') }), []);
-  t.strictSame(findCrowdedFolders(listFiles('src')), []);
+  t.strictSame(findCrowdedFolders([...listFiles('src'), ...listFiles('test')]), []);
 });
 
 t.test('an export that no other file imports is reported', async (t) => {
