@@ -7,19 +7,29 @@ import { TILE_WIDTH } from './tile-path.js';
 /** Longest leaf record an entry bundle can hold, in bytes. */
 const MAX_ENTRY_BYTES = 0xffff;
 
+/** Bytes before each leaf record: its length. */
+export const ENTRY_LENGTH_BYTES = 2;
+
 /** The bundle of these leaf records. Throws FormatError when one is too long or there are more than 256. */
 export function encodeEntries(records: readonly Uint8Array[]): Uint8Array {
   if (records.length > TILE_WIDTH) throw new FormatError('more than 256 entries in a bundle');
-  const bundle = new Uint8Array(records.reduce((total, record) => total + 2 + record.length, 0));
-  const view = new DataView(bundle.buffer);
+  const bundle = new Uint8Array(
+    records.reduce((total, record) => total + ENTRY_LENGTH_BYTES + record.length, 0),
+  );
   let offset = 0;
   for (const record of records) {
-    if (record.length > MAX_ENTRY_BYTES) throw new FormatError('an entry is longer than 65,535 bytes');
-    view.setUint16(offset, record.length);
-    bundle.set(record, offset + 2);
-    offset += 2 + record.length;
+    writeEntryLength(bundle, offset, record.length);
+    bundle.set(record, offset + ENTRY_LENGTH_BYTES);
+    offset += ENTRY_LENGTH_BYTES + record.length;
   }
   return bundle;
+}
+
+/** Writes what precedes a leaf record of so many bytes in a bundle. Throws FormatError when it is too long. */
+export function writeEntryLength(bundle: Uint8Array, offset: number, length: number): void {
+  if (length > MAX_ENTRY_BYTES) throw new FormatError('an entry is longer than 65,535 bytes');
+  bundle[offset] = length >> 8;
+  bundle[offset + 1] = length & 0xff;
 }
 
 /** The leaf records of a bundle (views into it). Throws FormatError unless it ends exactly behind at most 256 records. */

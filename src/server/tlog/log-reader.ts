@@ -14,7 +14,7 @@ import type { Log } from '../store/log/logs.js';
 import { findTiles } from '../store/log/tiles.js';
 import { listCosignatures } from '../store/witnesses/witnesses.js';
 import { readEntryBundle } from './entry-bundle.js';
-import { type CachedTile, createTileCache } from './tile-cache.js';
+import { type CachedTile, createTileCache, type TileBytes } from './tile-cache.js';
 
 /** Reads a log in the form of C2SP tlog-tiles, up to its newest published checkpoint and never beyond. */
 export type LogReader = {
@@ -108,11 +108,11 @@ async function read(
   logCache: LogCache,
   log: Log,
   { level, index, width }: TileAddress,
-): Promise<Uint8Array> {
+): Promise<TileBytes> {
   const first = index * TILE_WIDTH;
   if (level === 'entries') return readEntryBundle(pool, logCache, log, first, first + width);
   const [tile] = await findTiles(pool, [{ logId: log.id, level, index }]);
   const hashes = tile?.hashes.subarray(0, width * HASH_BYTES) ?? new Uint8Array();
-  if (hashes.length === width * HASH_BYTES) return hashes;
+  if (hashes.length === width * HASH_BYTES) return { bytes: hashes, etag: etagOf(hashes) };
   throw new Error(`the tile ${level}/${index} of ${log.origin} has fewer than ${width} hashes`);
 }

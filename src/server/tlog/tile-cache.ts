@@ -2,14 +2,14 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { unavailable } from '../core/errors.js';
-import { etagOf } from '../core/http/etag.js';
 import { limitConcurrency } from '../core/limit-concurrency.js';
 
-/** A tile, `width` entries or hashes wide, and its entity tag. `gzipped` compresses it once, when first called. */
-export type CachedTile = {
+/** A tile's bytes and their entity tag. */
+export type TileBytes = { readonly bytes: Uint8Array; readonly etag: string };
+
+/** A tile, `width` entries or hashes wide. `gzipped` compresses it once, when first called. */
+export type CachedTile = TileBytes & {
   readonly width: number;
-  readonly bytes: Uint8Array;
-  readonly etag: string;
   readonly gzipped: () => Promise<Uint8Array>;
 };
 
@@ -25,7 +25,7 @@ type TileCache = {
     name: string,
     width: number,
     widest: number,
-    read: () => Promise<Uint8Array>,
+    read: () => Promise<TileBytes>,
   ): CachedTile | Promise<CachedTile>;
 };
 
@@ -48,7 +48,7 @@ export function createTileCache(): TileCache {
     unavailable('too many tiles are requested at once', RETRY_SECONDS),
   );
 
-  const keep = (name: string, width: number, bytes: Uint8Array): CachedTile => {
+  const keep = (name: string, width: number, { bytes, etag }: TileBytes): CachedTile => {
     let zipping: Promise<Uint8Array> | undefined;
     const zip = async () => {
       const zipped = await limited(() => compress(bytes, COMPRESSION));
@@ -63,7 +63,7 @@ export function createTileCache(): TileCache {
       });
       return zipping;
     };
-    const tile = { width, bytes, etag: etagOf(bytes), gzipped };
+    const tile = { width, bytes, etag, gzipped };
     cache.set(name, tile, { size: bytes.length + OVERHEAD_BYTES });
     return tile;
   };

@@ -1,15 +1,27 @@
 /** The lines of an exported batch: of each kind one template, made by the renderers of the API's answers. */
 import type { LeafParts } from '../../../proof/bundle/bundle.js';
 import { fromBase64, toBase64, toHex } from '../../../proof/bytes/encoding.js';
-import { type StatementFields, statementText } from '../../../proof/statement/statement.js';
+import type { StatementFields } from '../../../proof/statement/statement.js';
 import { environmentName } from '../../../protocol/environment.js';
-import { joinTemplate, makeTemplate, type TemplateValue, type TextTemplate } from '../../json/template.js';
+import {
+  bindTemplate,
+  joinTemplate,
+  makeTemplate,
+  type TemplateValue,
+  type TextTemplate,
+} from '../../json/template.js';
 import { formatMs } from '../../json/well-known-types.js';
 import type { Log } from '../../store/log/logs.js';
 import type { ExportedRow } from '../../store/submissions/exported-rows.js';
 import type { LoadedBatch } from './bundles/batch-proofs.js';
 import { bundleJson } from './bundles/bundle-template.js';
 import { leafTextsOf } from './bundles/leaf-text.js';
+import {
+  ownStatementValues,
+  STATEMENT_VALUES,
+  spellValue,
+  statementTemplate,
+} from './bundles/statement-template.js';
 import {
   metadataErrorsText,
   metadataText,
@@ -36,14 +48,14 @@ export type Line = { template: TextTemplate; values: readonly TemplateValue[] };
 type Kind = { template: TextTemplate; publicKey: string };
 
 /** How the lines of a project and batch spell what differs between them. */
-type Spelling = LinesOf & { statement: TextTemplate };
+type Spelling = LinesOf & { statement: ReturnType<typeof bindTemplate> };
 
 /**
  * Renders the lines of a project and batch, `{"submission": …, "bundle": …}`. It takes less than an eighth of what
  * the renderers of the API's answers take.
  */
 export function createLineRenderer(lines: LinesOf): (parts: LineParts) => Line {
-  const spelling = { ...lines, statement: makeStatementTemplate(lines) };
+  const spelling = { ...lines, statement: bindStatement(lines) };
   const kinds = new Map<number, Kind>();
   return (parts) => {
     const number = kindOf(parts.row);
@@ -73,7 +85,7 @@ function valuesOf<Text>(
   publicKey: string,
 ): (string | Text)[] {
   const fields = statementOf(spelling, row);
-  const text = joinTemplate(spelling.statement, statementValues(fields));
+  const text = joinTemplate(spelling.statement, ownStatementValues(fields));
   const { payload, record, leafSha256 } = leafTextsOf(text, row.signature, publicKey);
   return [
     row.id,
@@ -94,25 +106,12 @@ function valuesOf<Text>(
   ];
 }
 
-/** The values of a statement as they are spelled in it, save those that the lines of a project and log share. */
-function statementValues(fields: StatementFields): string[] {
-  const schema = JSON.stringify(fields.schema).slice(1, -1);
-  return [fields.commitment, schema, fields.submissionId, fields.submittedAt, fields.artifactSha256];
-}
-
-/** The template of the statements of a project and log: 0.4 µs, by `statementText` 1.2. */
-function makeStatementTemplate({ proof, projectId }: LinesOf): TextTemplate {
-  const environment = environmentName(proof.log.environment);
-  const sample = (n: 1 | 2): StatementFields => ({
-    artifactSha256: `sample artifact ${n}`,
-    submissionId: `sample id ${n}`,
-    project: projectId,
-    submittedAt: `sample time ${n}`,
-    environment,
-    schema: `sample schema ${n}`,
-    commitment: `sample commitment ${n}`,
-  });
-  return makeTemplate(statementText, statementValues, [sample(1), sample(2)]);
+/** The template of the statements of a project and log. */
+function bindStatement({ proof, projectId }: LinesOf): Spelling['statement'] {
+  const template = statementTemplate(environmentName(proof.log.environment));
+  const values: string[] = [];
+  values[STATEMENT_VALUES.project] = spellValue(projectId);
+  return bindTemplate(template, (gap) => gap === STATEMENT_VALUES.project, values);
 }
 
 function statementOf({ proof, projectId }: LinesOf, row: ExportedRow): StatementFields {

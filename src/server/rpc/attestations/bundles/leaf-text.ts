@@ -6,14 +6,9 @@ import { leafRecordText } from '../../../../proof/statement/leaf.js';
 type LeafTexts = { payload: string; record: string; leafSha256: string };
 
 /** Where a statement is written: there is room for the head and the length before it. */
-const STATEMENT_AT = IN_TOTO_PRE_AUTH.length + 16;
+export const STATEMENT_AT = IN_TOTO_PRE_AUTH.length + 16;
 /** Most statements and records fit. */
 let scratch = Buffer.allocUnsafeSlow(8192);
-
-/** The leaf record of a signed statement. Signature and public key are in base64. */
-export function leafRecordOf(statement: string, signature: string, publicKey: string): string {
-  return leafRecordText(writePreAuth(statement).digest, signature, publicKey);
-}
 
 /**
  * The texts of the leaf of a signed statement. Signature and public key are in base64. Texts are hashed and encoded in one
@@ -44,10 +39,20 @@ function writePreAuth(statement: string): { digest: string; end: number } {
   // A UTF-16 code unit takes three bytes of UTF-8 at most.
   reserve(STATEMENT_AT + 3 * statement.length);
   const end = STATEMENT_AT + scratch.write(statement, STATEMENT_AT);
+  const start = writeHead(scratch, end);
+  return { digest: hash('sha256', scratch.subarray(start, end), 'base64'), end };
+}
+
+/**
+ * Writes what precedes a statement in its pre-authentication encoding. The statement is at {@link STATEMENT_AT}, up to `end`.
+ *
+ * @returns where the encoding begins
+ */
+export function writeHead(target: Buffer, end: number): number {
   const head = `${IN_TOTO_PRE_AUTH}${end - STATEMENT_AT} `;
   const start = STATEMENT_AT - head.length;
-  scratch.write(head, start, 'latin1');
-  return { digest: hash('sha256', scratch.subarray(start, end), 'base64'), end };
+  target.write(head, start, 'latin1');
+  return start;
 }
 
 function reserve(bytes: number): void {
