@@ -19,6 +19,10 @@ export const attacks: Attack[] = [
     run: (target) => ask(target, Array<string>(BUNDLES * 10).fill(bundlePaths(target, 1)[0] ?? '')),
   },
   {
+    name: `12: one full entry bundle, ${BUNDLES * 100} times`,
+    run: (target) => ask(target, Array<string>(BUNDLES * 100).fill(bundlePaths(target, 1)[0] ?? '')),
+  },
+  {
     name: `12: ${BUNDLES} full entry bundles, each once, gzip`,
     run: (target) => ask(target, bundlePaths(target, BUNDLES), 'accept-encoding: gzip\r\n'),
   },
