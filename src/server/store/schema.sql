@@ -893,30 +893,33 @@ DECLARE
   r record;
 BEGIN
   FOR r IN
-    SELECT u.n, hashtextextended(u.api_key_id || ' ' || u.key, 0) AS lock_key
-    FROM unnest(p_api_key_id, p_key, p_outcome) WITH ORDINALITY u(api_key_id, key, outcome, n)
-    WHERE u.key IS NOT NULL AND u.outcome IS NULL ORDER BY lock_key
+    SELECT u.n FROM unnest(p_api_key_id, p_key, p_outcome) WITH ORDINALITY u(api_key_id, key, outcome, n)
+    WHERE u.key IS NOT NULL AND u.outcome IS NULL
+      AND NOT pg_try_advisory_xact_lock(hashtextextended(u.api_key_id || ' ' || u.key, 0))
   LOOP
-    IF NOT pg_try_advisory_xact_lock(r.lock_key) THEN
-      p_outcome[r.n] := 'busy';
-    END IF;
+    p_outcome[r.n] := 'busy';
   END LOOP;
   FOR r IN
-    SELECT u.n, k.resource_id, k.request_hash = u.request_hash AS is_same
+    SELECT u.n, k.resource_id, k.request_hash = u.request_hash AS is_same,
+           k.created_at > clock_timestamp() - p_retention_ms * interval '1 millisecond' AS is_valid
     FROM unnest(p_api_key_id, p_key, p_request_hash, p_outcome)
       WITH ORDINALITY u(api_key_id, key, request_hash, outcome, n)
     CROSS JOIN LATERAL (
       SELECT k.resource_id, k.request_hash, k.created_at FROM idempotency_key k
       WHERE k.api_key_id = u.api_key_id AND k.key = u.key LIMIT 1
     ) k
-    WHERE u.outcome IS NULL AND k.created_at > clock_timestamp() - p_retention_ms * interval '1 millisecond'
+    WHERE u.outcome IS NULL
   LOOP
-    p_outcome[r.n] := CASE WHEN r.is_same THEN 'replayed' ELSE 'key_reused' END;
-    p_resource_id[r.n] := CASE WHEN r.is_same THEN r.resource_id END;
+    IF r.is_valid THEN
+      p_outcome[r.n] := CASE WHEN r.is_same THEN 'replayed' ELSE 'key_reused' END;
+      p_resource_id[r.n] := CASE WHEN r.is_same THEN r.resource_id END;
+    ELSE
+      DELETE FROM idempotency_key k WHERE k.api_key_id = p_api_key_id[r.n] AND k.key = p_key[r.n];
+    END IF;
   END LOOP;
 END $function$;
-COMMENT ON FUNCTION claim_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_retention_ms bigint, INOUT p_outcome submission_outcome[], INOUT p_resource_id text[]) IS 'Second step of append_submissions: claims the idempotency keys of the rows without an outcome. A row whose key another transaction holds becomes busy. A row whose key was used within p_retention_ms becomes replayed, with the resource_id of the earlier request, or key_reused if the requests differ. A null key claims nothing.
-Locks: the advisory lock of each key (64 bits, a hash of API key id and key), tried in ascending order and never waited for.';
+COMMENT ON FUNCTION claim_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_retention_ms bigint, INOUT p_outcome submission_outcome[], INOUT p_resource_id text[]) IS 'Second step of append_submissions: claims the idempotency keys of the rows without an outcome. A row whose key another transaction holds becomes busy. A row whose key was used within p_retention_ms becomes replayed, with the resource_id of the earlier request, or key_reused if the requests differ. Deletes expired records of the other keys, which have none then. A null key claims nothing.
+Locks: the advisory lock of each key (64 bits, a hash of API key id and key), never waited for; expired records.';
 
 CREATE OR REPLACE FUNCTION claim_webhook_deliveries(p_webhook_id text, p_lease bigint, p_lease_ms bigint, p_visible_ms bigint, p_max integer, p_ids text[])
  RETURNS SETOF webhook_delivery
@@ -1254,12 +1257,10 @@ BEGIN
   SELECT u.api_key_id, u.key, u.request_hash, u.resource_id, clock_timestamp()
   FROM unnest(p_api_key_id, p_key, p_request_hash, p_resource_id, p_outcome)
     AS u(api_key_id, key, request_hash, resource_id, outcome)
-  WHERE u.key IS NOT NULL AND u.outcome IS NULL
-  ON CONFLICT ON CONSTRAINT idempotency_key_pkey DO UPDATE
-  SET request_hash = excluded.request_hash, resource_id = excluded.resource_id, created_at = excluded.created_at;
+  WHERE u.key IS NOT NULL AND u.outcome IS NULL;
 END $function$;
-COMMENT ON FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[]) IS 'Last step of append_submissions: records the idempotency keys of the rows without an outcome, in place of expired records.
-Locks: the rows that it writes. The caller holds their advisory locks (claim_idempotency_keys).';
+COMMENT ON FUNCTION record_idempotency_keys(p_api_key_id text[], p_key text[], p_request_hash bytea[], p_resource_id text[], p_outcome submission_outcome[]) IS 'Last step of append_submissions: records the idempotency keys of the rows without an outcome. The caller holds their advisory locks, and they have no record (claim_idempotency_keys).
+Locks: the rows that it writes.';
 
 CREATE OR REPLACE FUNCTION record_webhook_attempts(p_attempts json, p_pending smallint, p_delivered smallint)
  RETURNS TABLE(id text, lease bigint, failing_ms double precision)

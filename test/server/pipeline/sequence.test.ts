@@ -13,6 +13,7 @@ import {
   openSequencer,
   outcomes,
   SEQUENCER_OPTIONS,
+  type SequencerScene,
 } from '../../support/servers/sequencer.js';
 import { until } from '../../support/until.js';
 
@@ -64,6 +65,69 @@ t.test('a request waits for a concurrent duplicate and returns its submission', 
   t.match(stranger, { value: { outcome: SubmissionOutcome.STORED } });
   await holder.release();
   t.same(outcomes(await waiting), [SubmissionOutcome.STORED]);
+  await finish(t, scene);
+});
+
+/** Lets a key expire: what it is answered with from now on may be another submission. */
+async function expire(scene: SequencerScene, key: string): Promise<void> {
+  await scene.pool`UPDATE idempotency_key SET created_at = created_at - interval '2 days' WHERE key = ${key}`;
+  for (const one of scene.acknowledged) if (one.idempotencyKey === key) delete one.idempotencyKey;
+}
+
+t.test('of the keys of one call each is new, known or expired by itself', async (t) => {
+  const scene = await openSequencer(t);
+  const row = (key: string, request?: string) => scene.makeRows(1, keyed(key, request))[0] as NewSubmission;
+  const [known, expired] = [row('known'), row('expired')];
+  await scene.accept([known, expired]);
+  await expire(scene, 'expired');
+  const later = row('expired', 'another');
+  t.same(
+    outcomes(
+      await scene.accept([row('new'), row('known'), later, row('known', 'another'), ...scene.makeRows(1)]),
+    ),
+    [
+      SubmissionOutcome.STORED,
+      SubmissionOutcome.REPLAYED,
+      SubmissionOutcome.STORED,
+      SubmissionOutcome.KEY_REUSED,
+      SubmissionOutcome.STORED,
+    ],
+  );
+  const claims =
+    await scene.pool`SELECT key, resource_id AS id FROM idempotency_key WHERE key <> 'new' ORDER BY key`;
+  t.same(
+    [...claims],
+    [
+      { key: 'expired', id: later.id },
+      { key: 'known', id: known.id },
+    ],
+  );
+  const [again] = await scene.accept([row('expired', 'another')]);
+  t.match(again, { value: { outcome: SubmissionOutcome.REPLAYED, resourceId: later.id } });
+  await finish(t, scene);
+});
+
+t.test('a key that is pruned while it is claimed is new', async (t) => {
+  const scene = await openSequencer(t, { patienceMs: 10_000 });
+  await scene.accept(scene.makeRows(1, keyed('old')));
+  await expire(scene, 'old');
+  const pruned = new EventEmitter();
+  const pruning = scene.pool.begin(async (tx) => {
+    await tx`DELETE FROM idempotency_key`;
+    pruned.emit('deleted');
+    await once(pruned, 'commit');
+  });
+  await once(pruned, 'deleted');
+  const claiming = scene.accept(scene.makeRows(1, keyed('old')));
+  await until('the call waits for the row', async () => {
+    const waiting = await scene.pool`
+      SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted
+      AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`;
+    return waiting.length > 0;
+  });
+  pruned.emit('commit');
+  await pruning;
+  t.same(outcomes(await claiming), [SubmissionOutcome.STORED]);
   await finish(t, scene);
 });
 
