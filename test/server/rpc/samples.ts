@@ -112,7 +112,8 @@ const SAMPLES: Readonly<Record<string, (known: Known) => Record<string, unknown>
 /** The request for a method; throws when there is none. */
 export function sampleOf(method: DescMethodUnary, known: Known): Record<string, unknown> {
   const sample = SAMPLES[rpcName(method)];
-  if (sample === undefined) throw new Error(`test/server/rpc/samples.ts has no request for ${rpcName(method)}`);
+  if (sample === undefined)
+    throw new Error(`test/server/rpc/samples.ts has no request for ${rpcName(method)}`);
   return sample(known);
 }
 
