@@ -110,7 +110,7 @@ t.test('a log continues with another key while its witness is unavailable', asyn
 
   const load = startLoad({ apis: () => [api.baseUrl], apiKey, clients: 3, most: 100_000 });
   await load.more(10);
-  t.match(await newEpoch('--key', file), { code: 0, stdout: /live-2\.log\.example\.com +0 / });
+  t.match(await newEpoch('--key', file), { code: 0, stdout: /live-2\.log\.example\.com +\d+ +0 / });
   await until('the new log is written', async () => {
     const [row] = await pool<{ n: number }[]>`
       SELECT count(*)::int AS n FROM submission WHERE log_id = (SELECT max(id) FROM log)`;
