@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
-/** Returns a strong entity tag (RFC 9110, 8.8.3) of a body: a hash of its bytes. */
-export function etagOf(body: Uint8Array): string {
+/** Returns a strong entity tag (RFC 9110, 8.8.3) of a body: a hash of its bytes, or of text that determines them. */
+export function etagOf(body: Uint8Array | string): string {
   return `"${hash('sha256', body, 'base64url')}"`;
 }
 

@@ -15,6 +15,10 @@ export const attacks: Attack[] = [
     run: (target) => ask(target, bundlePaths(target, BUNDLES)),
   },
   {
+    name: `12: ${BUNDLES * 10} full entry bundles, each once`,
+    run: (target) => ask(target, bundlePaths(target, BUNDLES * 10)),
+  },
+  {
     name: `12: one full entry bundle, ${BUNDLES * 10} times`,
     run: (target) => ask(target, Array<string>(BUNDLES * 10).fill(bundlePaths(target, 1)[0] ?? '')),
   },
