@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethodUnary, DescService, Message, MessageShape } from '@bufbuild/protobuf';
+import type { MethodRules } from '../../../gen/attestation/options/v1/options_pb.js';
 import type { ApiError } from './errors.js';
 import type { Principal, Session } from './principal.js';
 import type { RateState } from './rate-window.js';
@@ -9,6 +10,8 @@ import type { RateState } from './rate-window.js';
  */
 export type Call = {
   readonly method: DescMethodUnary;
+  /** The method's rules in its proto: access, scope, rate bucket. */
+  readonly rules: MethodRules;
   /** `req_` and a ULID; also in the response's `X-Request-Id`. */
   readonly requestId: string;
   /** A request header or gRPC metadata value, by its lower-case name. */

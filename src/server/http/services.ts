@@ -15,8 +15,6 @@ export type ServiceEntry = {
 /** The implementation of one method, its types erased. */
 type Handler = (request: Message, call: Call) => Promise<HandlerResponse>;
 
-const known = new WeakMap<DescMethodUnary, MethodRules>();
-
 /** Every method of the services. Throws if one is not unary: only unary methods have `Handlers`. */
 export function unaryMethods(services: readonly ServiceEntry[]): DescMethodUnary[] {
   return services.flatMap(({ desc }) => desc.methods).map(assertUnary);
@@ -45,12 +43,9 @@ function assertUnary(method: DescService['methods'][number]): DescMethodUnary {
  * scope: that is a forgotten option, not a public method.
  */
 export function methodRules(method: DescMethodUnary): MethodRules {
-  const cached = known.get(method);
-  if (cached !== undefined) return cached;
-  const read = getOption(method, rulesOption);
-  if (read.access === Access.UNSPECIFIED && read.scope === '') {
+  const rules = getOption(method, rulesOption);
+  if (rules.access === Access.UNSPECIFIED && rules.scope === '') {
     throw new Error(`${method.parent.typeName}.${method.name} names no scope`);
   }
-  known.set(method, read);
-  return read;
+  return rules;
 }

@@ -26,9 +26,9 @@ export type Sessions = {
 export async function authenticateSession(
   sessions: Sessions,
   call: Call,
-  rules: MethodRules,
   cookie: string | undefined,
 ): Promise<void> {
+  const { rules } = call;
   sessions.assertSameOrigin(call);
   const session = cookie === undefined ? undefined : await sessions.find(cookie);
   if (session === undefined) {

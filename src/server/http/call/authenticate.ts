@@ -1,4 +1,4 @@
-import { Access, type MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { Access } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
@@ -36,18 +36,15 @@ const ADMIN_TOKEN: Refusals = {
  * The principal of a call with an API key that this process has looked up lately; undefined of any other call, which has to
  * be authenticated.
  */
-export function knownPrincipal(deps: Credentials, call: Call, rules: MethodRules): Principal | undefined {
-  if (rules.access !== Access.UNSPECIFIED) return undefined;
+export function knownPrincipal(deps: Credentials, call: Call): Principal | undefined {
+  if (call.rules.access !== Access.UNSPECIFIED) return undefined;
   const token = usualToken(call.header('authorization'));
   return token === undefined ? undefined : deps.principals.known(token);
 }
 
 /** The refusal of a call without any credentials to a method that needs some; undefined of any other call. */
-export function findMissingCredentials(
-  { sessions }: Credentials,
-  call: Call,
-  { access }: MethodRules,
-): ApiError | undefined {
+export function findMissingCredentials({ sessions }: Credentials, call: Call): ApiError | undefined {
+  const { access } = call.rules;
   if (access === Access.PUBLIC || call.header('authorization') !== undefined) return undefined;
   if (sessions !== undefined && (access === Access.SESSION || sessions.readCookie(call) !== undefined)) {
     return undefined;
@@ -56,12 +53,13 @@ export function findMissingCredentials(
 }
 
 /** Authenticates the caller as the method's `access` requires, and sets the call's principal. */
-export async function authenticate(deps: Credentials, call: Call, rules: MethodRules): Promise<void> {
+export async function authenticate(deps: Credentials, call: Call): Promise<void> {
+  const { rules } = call;
   if (rules.access === Access.PUBLIC) return;
   const authorization = call.header('authorization');
   const cookie = authorization === undefined ? deps.sessions?.readCookie(call) : undefined;
   if (deps.sessions !== undefined && (cookie !== undefined || rules.access === Access.SESSION)) {
-    return authenticateSession(deps.sessions, call, rules, cookie);
+    return authenticateSession(deps.sessions, call, cookie);
   }
   if (rules.access === Access.ADMIN) {
     const given = bearerToken(authorization, ADMIN_TOKEN);
@@ -84,10 +82,8 @@ function assertAdmin(isAdmin: boolean, token: string): void {
 }
 
 /** The refusal of a principal that lacks a scope of the method; it names the first one. */
-export function findScopeRefusal(
-  { principal }: Call,
-  { access, scope, moreScopes }: MethodRules,
-): ApiError | undefined {
+export function findScopeRefusal({ principal, rules }: Call): ApiError | undefined {
+  const { access, scope, moreScopes } = rules;
   if (principal === undefined || access !== Access.UNSPECIFIED) return undefined;
   const isLacking = (one: string) => one !== UNIVERSAL_SCOPE && !principal.scopes.includes(one);
   const required = isLacking(scope) ? scope : moreScopes.find(isLacking);

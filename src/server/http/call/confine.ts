@@ -25,8 +25,8 @@ export function assertConfinable(method: DescMethodUnary, { access, session }: M
 }
 
 /** Puts the session's own project into a request that names nothing, if it has a place for it. */
-export function fillOwnProject(call: Call, rules: MethodRules, message: Message): void {
-  const projectId = confiningProject(call, rules);
+export function fillOwnProject(call: Call, message: Message): void {
+  const projectId = confiningProject(call);
   if (projectId === undefined) return;
   const references = referencesOf(call.method);
   const own = references.find(({ resource }) => resource === Resource.PROJECT);
@@ -38,10 +38,9 @@ export function fillOwnProject(call: Call, rules: MethodRules, message: Message)
 export async function assertOwn(
   sessions: Pick<Sessions, 'projectOfKey'> | undefined,
   call: Call,
-  rules: MethodRules,
   message: Message,
 ): Promise<void> {
-  const projectId = confiningProject(call, rules);
+  const projectId = confiningProject(call);
   if (projectId === undefined) return;
   for (const reference of referencesOf(call.method)) {
     const id = read(message, reference);
@@ -56,8 +55,8 @@ export async function assertOwn(
 }
 
 /** The project that an admin RPC is confined to. Other RPCs look up named resources among the principal's own. */
-function confiningProject({ session }: Call, { access }: MethodRules): string | undefined {
-  return access === Access.ADMIN ? session?.projectId : undefined;
+function confiningProject({ session, rules }: Call): string | undefined {
+  return rules.access === Access.ADMIN ? session?.projectId : undefined;
 }
 
 function read(message: Message, { localName }: Reference): string {

@@ -1,5 +1,4 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
-import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import type { Call, HandlerResponse } from '../../core/call.js';
 import type { ApiError } from '../../core/errors.js';
 import type { RateState } from '../../core/rate-window.js';
@@ -55,19 +54,17 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
   for (const method of unaryMethods(deps.services)) assertConfinable(method, methodRules(method));
   return {
     admit(call) {
-      const rules = methodRules(call.method);
-      return findMissingCredentials(deps, call, rules) ?? admit(deps, call, rules);
+      return findMissingCredentials(deps, call) ?? admit(deps, call);
     },
     async invoke(call, message) {
       const handler = handlers.get(call.method);
       if (handler === undefined) throw new Error(`${call.method.name} is of no service here`);
-      const rules = methodRules(call.method);
-      readIdempotencyKey(call, rules);
-      if (call.session !== undefined) fillOwnProject(call, rules, message);
+      readIdempotencyKey(call);
+      if (call.session !== undefined) fillOwnProject(call, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
       else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
       try {
-        if (call.session !== undefined) await assertOwn(deps.sessions, call, rules, message);
+        if (call.session !== undefined) await assertOwn(deps.sessions, call, message);
         const response = await handler(message, call);
         call.isAnswered = true;
         return response;
@@ -76,18 +73,18 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       }
     },
     rateHeaders: ({ rateStates }) => (rateStates.length === 0 ? [] : [...headersOf(rateStates)]),
-    finish: (call) => countRefused(deps, call, methodRules(call.method)),
+    finish: (call) => countRefused(deps, call),
   };
 }
 
-async function admit(deps: InterceptorDeps, call: Call, rules: MethodRules): Promise<void> {
+async function admit(deps: InterceptorDeps, call: Call): Promise<void> {
   const { explainError = unexplained } = deps;
   try {
-    call.principal = knownPrincipal(deps, call, rules);
-    if (call.principal === undefined) await authenticate(deps, call, rules);
-    const refusal = findScopeRefusal(call, rules);
-    if (refusal !== undefined) await refuseCounted(deps, call, rules, refusal);
-    await countCall(deps, call, rules, deps.nowMs());
+    call.principal = knownPrincipal(deps, call);
+    if (call.principal === undefined) await authenticate(deps, call);
+    const refusal = findScopeRefusal(call);
+    if (refusal !== undefined) await refuseCounted(deps, call, refusal);
+    await countCall(deps, call, deps.nowMs());
   } catch (error) {
     throw explainError(call.method.localName, error);
   }
@@ -110,14 +107,9 @@ function rememberHeaders(nowMs: () => number): (states: readonly RateState[]) =>
 }
 
 /** A call without the scope counts like any other, but the error is its missing scope even if a window is spent. */
-async function refuseCounted(
-  deps: InterceptorDeps,
-  call: Call,
-  rules: MethodRules,
-  refusal: ApiError,
-): Promise<never> {
+async function refuseCounted(deps: InterceptorDeps, call: Call, refusal: ApiError): Promise<never> {
   try {
-    await countCall(deps, call, rules, deps.nowMs());
+    await countCall(deps, call, deps.nowMs());
   } catch (error) {
     if (!isSpentWindow(error)) throw error;
   }

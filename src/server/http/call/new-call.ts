@@ -1,5 +1,3 @@
-import type { DescMethodUnary } from '@bufbuild/protobuf';
-import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import type { Call } from '../../core/call.js';
 import { ApiError } from '../../core/errors.js';
@@ -7,12 +5,13 @@ import type { NodeResponse, RequestRecord } from '../socket/requests.js';
 
 /** Makes the call of a request, not yet authenticated. */
 export function newCall(
-  method: DescMethodUnary,
+  { method, rules }: Pick<Call, 'method' | 'rules'>,
   { requestId, peer, req: { headers } }: Pick<RequestRecord, 'requestId' | 'peer' | 'req'>,
   signal: Call['signal'],
 ): Call {
   return {
     method,
+    rules,
     requestId,
     header: (name) => {
       const value = headers[name];
@@ -57,8 +56,8 @@ function watchClose(res: NodeResponse): AbortSignal {
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
 /** Checks `Idempotency-Key` where the method honours it, and sets it on the call. */
-export function readIdempotencyKey(call: Call, rules: MethodRules): void {
-  const key = findIdempotencyKey(call, rules);
+export function readIdempotencyKey(call: Call): void {
+  const key = findIdempotencyKey(call);
   if (key === undefined) return;
   if (!isIdempotencyKey(key)) throw invalidKey('Idempotency-Key');
   call.idempotencyKey = key;
@@ -75,9 +74,9 @@ export function invalidKey(name: string): ApiError {
 }
 
 /** The unchecked key of a call. Undefined if it has none or its method ignores it. */
-export function findIdempotencyKey(call: Call, rules: MethodRules): string | undefined {
-  const header = rules.idempotentByKey ? call.header('idempotency-key') : undefined;
-  return header === undefined ? undefined : unquote(header.trim());
+export function findIdempotencyKey({ rules, header }: Call): string | undefined {
+  const text = rules.idempotentByKey ? header('idempotency-key') : undefined;
+  return text === undefined ? undefined : unquote(text.trim());
 }
 
 /** The value of a quoted string (RFC 9651, section 3.3.3), so that `"a"` and `a` are the same key; else the text. */

@@ -1,4 +1,4 @@
-import { Bucket, BucketSchema, type MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { Bucket, BucketSchema } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { enumName } from '../../../protocol/enum-names.js';
 import type { Call } from '../../core/call.js';
@@ -23,13 +23,8 @@ export type RateLimits = {
 };
 
 /** Counts the call in its bucket; throws `rate_limit.exceeded` if the window is known to be spent. */
-export async function countCall(
-  deps: RateLimits,
-  call: Call,
-  rules: MethodRules,
-  nowMs: number,
-): Promise<void> {
-  const { principal } = call;
+export async function countCall(deps: RateLimits, call: Call, nowMs: number): Promise<void> {
+  const { principal, rules } = call;
   if (principal === undefined) return;
   // The admin API has no buckets, but a session of a project has a limit there as well.
   const isAdminRead = rules.bucket === Bucket.UNSPECIFIED && call.session !== undefined;
@@ -45,7 +40,7 @@ export async function countCall(
   const states = submissionWindows.known(principal) ?? (await submissionWindows.find(principal));
   call.rateStates = states;
   const spent = states.findLast(({ remaining }) => remaining <= 0);
-  if (spent !== undefined) await admitReplay(deps, call, principal, rules, { spent, nowMs });
+  if (spent !== undefined) await admitReplay(deps, call, principal, { spent, nowMs });
 }
 
 /**
@@ -58,8 +53,9 @@ const BYTES_OF_A_READ = 1024;
  * Counts the rest of a rejected call: one read for each started KiB of its body, if that is more than it has
  * counted as already, and of a replayed creation one read. To be called once, when the call is over.
  */
-export function countRefused(deps: RateLimits, call: Call, { bucket, cost }: MethodRules): void {
+export function countRefused(deps: RateLimits, call: Call): void {
   const { principal } = call;
+  const { bucket, cost } = call.rules;
   if (principal === undefined) return;
   const reads = Math.max(1, Math.ceil(call.bodyBytes / BYTES_OF_A_READ));
   if (bucket === Bucket.SUBMISSIONS) countUnmade(deps, call, principal, reads);
@@ -97,11 +93,10 @@ async function admitReplay(
   deps: RateLimits,
   call: Call,
   principal: Principal,
-  rules: MethodRules,
   { spent, nowMs }: { spent: RateState; nowMs: number },
 ): Promise<void> {
-  const key = findIdempotencyKey(call, rules);
-  const isBatch = rules.batchOf !== '';
+  const key = findIdempotencyKey(call);
+  const isBatch = call.rules.batchOf !== '';
   if (key === undefined && !isBatch) refuse(call, spent, nowMs);
   const { rateStates } = call;
   await countReads(deps, call, principal, 1, nowMs);

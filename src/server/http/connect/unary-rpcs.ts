@@ -1,5 +1,6 @@
 import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { MethodRules } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { type Call, messageOf } from '../../core/call.js';
 import { ApiError, deadlineExceeded, internalError } from '../../core/errors.js';
 import type { Logger } from '../../core/logger.js';
@@ -10,7 +11,7 @@ import type { Interceptors } from '../call/interceptors.js';
 import { newCall } from '../call/new-call.js';
 import { compileMessageCheck } from '../call/validate.js';
 import { decodePercent } from '../request-target.js';
-import { type ServiceEntry, unaryMethods } from '../services.js';
+import { methodRules, type ServiceEntry, unaryMethods } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { asApiError } from './connect-error.js';
@@ -43,6 +44,7 @@ type UnaryRpcDeps = {
 /** An RPC, compiled. */
 type Rpc = MessageRules & {
   method: DescMethodUnary;
+  rules: MethodRules;
   httpMethods: readonly string[];
   /** Throws `request.invalid` for values that REST rejects. */
   check: (message: Message) => void;
@@ -83,6 +85,7 @@ function describe(method: DescMethodUnary, maxBodyBytes: number): Rpc {
   const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return {
     method,
+    rules: methodRules(method),
     desc: method.input,
     httpMethods: isSafe ? ['GET', 'POST'] : ['POST'],
     bound: boundBy(findBound(method.input), maxBodyBytes),
@@ -99,7 +102,7 @@ async function respond(deps: UnaryRpcDeps, rpc: Rpc, record: RequestRecord): Pro
   const format = query ? findQueryFormat(query.get('encoding')) : findFormat(req.headers['content-type']);
   record.protocol = format?.protocol ?? protocolOf(req.headers['content-type']);
   const deadline = startDeadline(record, () => refuse(deps, record, deadlineExceeded()));
-  const call = newCall(rpc.method, record, deadline.signal);
+  const call = newCall(rpc, record, deadline.signal);
   record.call = call;
   try {
     const admitted = interceptors.admit(call);

@@ -109,7 +109,7 @@ async function respond(
   exchange: Exchange,
 ): Promise<RestResponse | ApiError> {
   const { req, res } = exchange;
-  const call = newCall(route.method, exchange, closeSignal(res));
+  const call = newCall(route, exchange, closeSignal(res));
   exchange.call = call;
   const admitted = options.admit(call);
   if (admitted instanceof ApiError) return admitted;

@@ -1,5 +1,5 @@
 import { type DescMethodUnary, getOption } from '@bufbuild/protobuf';
-import { rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
+import { type MethodRules, rules as rulesOption } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { type Bound, boundBy, findBound } from '../../json/bound.js';
 import { findItemReader, type ReadItems } from '../call/batch-items.js';
 import type { ServiceEntry } from '../services.js';
@@ -10,6 +10,7 @@ import { compileResponse, type ResponseRules } from './response.js';
 /** A REST route of an RPC, compiled. */
 export type Route = ResponseRules & {
   method: DescMethodUnary;
+  rules: MethodRules;
   binding: HttpBinding;
   request: RequestReader;
   /** Bound of its message, and of its body. */
@@ -39,12 +40,14 @@ export function compileRoutes(services: readonly ServiceEntry[], maxBodyBytes: n
 }
 
 function compileRoute(method: DescMethodUnary, binding: HttpBinding, maxBodyBytes: number): Route {
-  const { successStatus, etag } = getOption(method, rulesOption);
+  const rules = getOption(method, rulesOption);
+  const { successStatus, etag } = rules;
   if (successStatus !== 0 && (successStatus < 200 || successStatus > 299)) {
     throw new Error(`${successStatus} is no status of success`);
   }
   return {
     method,
+    rules,
     binding,
     request: compileRequest(method.input, binding),
     bodyOf: compileResponse(method.output, binding.responseBody),

@@ -6,7 +6,6 @@ import type { Call } from '../../core/call.js';
 import type { Logger } from '../../core/logger.js';
 import { createRandomSource } from '../../core/random.js';
 import type { Http2Request, Http2Response } from '../h2/exchange.js';
-import { methodRules } from '../services.js';
 
 export type NodeRequest = IncomingMessage | Http2Request;
 export type NodeResponse = ServerResponse | Http2Response;
@@ -200,7 +199,7 @@ function statusOf({ protocol, res, error, call }: RequestRecord): number {
   if (!res.writableEnded) return CLIENT_CLOSED_REQUEST;
   if (protocol !== 'grpc' && protocol !== 'grpc-web') return res.statusCode;
   if (error !== undefined) return errorRules(error).httpStatus;
-  return call === undefined ? res.statusCode : methodRules(call.method).successStatus || res.statusCode;
+  return call === undefined ? res.statusCode : call.rules.successStatus || res.statusCode;
 }
 
 /** Makes request ids: `req_` and a ULID, increasing within a process. */

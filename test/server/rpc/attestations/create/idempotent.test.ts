@@ -6,6 +6,7 @@ import { ErrorCode } from '../../../../../gen/attestation/v1/errors_pb.js';
 import { HealthSchema } from '../../../../../gen/attestation/v1/service_pb.js';
 import type { Call } from '../../../../../src/server/core/call.js';
 import { ApiError } from '../../../../../src/server/core/errors.js';
+import { methodRules } from '../../../../../src/server/http/services.js';
 import { deriveKeyRing, parseKeyRing } from '../../../../../src/server/keys/key-ring.js';
 import { type Idempotency, runIdempotently } from '../../../../../src/server/rpc/idempotency.js';
 import { connectPool, type Pool } from '../../../../../src/server/store/database/connect.js';
@@ -40,8 +41,10 @@ async function openLedger(t: Test): Promise<Ledger> {
 }
 
 function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
+  const method = AttestationService.method.getAttestation;
   return {
-    method: AttestationService.method.getAttestation,
+    method,
+    rules: methodRules(method),
     requestId: 'req_1',
     header: () => undefined,
     signal: () => new AbortController().signal,
