@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { atTurnEnd } from '../socket/scheduling.js';
+import { atTurnEnd } from '../socket/turn-end.js';
 import type { SentFields } from './hpack-encoder.js';
 import { Output } from './output.js';
 import { DEFAULT_MAX_FRAME_SIZE, DEFAULT_WINDOW_SIZE, Flag, FrameType, MAX_WINDOW_SIZE } from './protocol.js';

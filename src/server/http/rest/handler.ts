@@ -7,7 +7,7 @@ import { closeSignal, newCall } from '../call/new-call.js';
 import type { ServiceEntry } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
-import { createSendQueue } from '../socket/scheduling.js';
+import { createSendQueue } from '../socket/turn-end.js';
 import { readBody } from './request.js';
 import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';

@@ -11,9 +11,9 @@ import type { TLSSocket } from 'node:tls';
 import { readTlsPair, type TlsFiles } from '../../../config/tls-files.js';
 import { Http2Connection } from '../h2/connection.js';
 import type { Session } from '../h2/exchange.js';
+import { detectProtocol } from './detect-protocol.js';
 import type { Limits } from './limits.js';
-import type { NodeRequest, NodeResponse } from './requests.js';
-import { boundPipelining, countUnanswered } from './scheduling.js';
+import { type NodeRequest, type NodeResponse, whenClosed } from './requests.js';
 
 /** One port for HTTP/1.1 and HTTP/2. */
 export type Listener = {
@@ -167,38 +167,69 @@ function continueWhenRead(req: IncomingMessage, proceed: () => void): void {
   req.on('newListener', onListener);
 }
 
-/** How the HTTP/2 connection preface begins; no HTTP/1.1 method does. */
-const PREFACE = Buffer.from('PRI ');
+/** The end of the headers of a request, of a chunked body, or of an empty line between requests. */
+const END = Buffer.from('\n\r\n');
+
+/** Requests of an HTTP/1.1 connection that have no response yet; `proceed` resumes a paused connection. */
+type Flow = { unanswered: number; proceed: () => void };
+
+/** What Node sets while it has paused a connection itself, and its parser with it. */
+type Pausable = Socket & { _paused?: boolean };
+
+const flows = new WeakMap<Socket, Flow>();
 
 /**
- * Looks at the first bytes of a connection, puts them back, and says what it speaks. A connection that has not sent
- * them in time is closed, as nothing is served yet.
+ * Bounds how many requests of a connection of HTTP/1.1 are begun before earlier ones are answered: Node parses all that
+ * a read brings, thousands of small ones, and begins each. In place of the whole read Node's parser, the connection's
+ * listener for data, gets pieces that begin one request at most; once `max` are unanswered, the
+ * connection is paused and the rest is put back.
  */
-function detectProtocol(socket: Socket, timeoutMs: number, serve: (protocol: 'http1' | 'h2') => void): void {
-  let seen: Buffer = Buffer.alloc(0);
-  const timer = setTimeout(() => socket.destroy(), timeoutMs);
-  const onData = (chunk: Buffer) => {
-    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-    const head = seen.subarray(0, PREFACE.length);
-    const maybeH2 = PREFACE.subarray(0, head.length).equals(head);
-    if (maybeH2 && head.length < PREFACE.length) return;
-    release();
+function boundPipelining(socket: Pausable, max: number): void {
+  const [parse] = socket.listeners('data').slice(-1) as ((chunk: Buffer) => void)[];
+  if (parse === undefined) throw new Error('Node has not begun to read the connection');
+  const flow: Flow = { unanswered: 0, proceed: () => {} };
+  const feed = (chunk: Buffer) => {
+    let rest = chunk;
+    while (rest.length > 0 && !socket.destroyed) {
+      if (socket._paused || flow.unanswered >= max) {
+        hold(rest);
+        return;
+      }
+      const cut = nextCut(rest);
+      parse.call(socket, rest.subarray(0, cut));
+      rest = rest.subarray(cut);
+    }
+  };
+  const hold = (rest: Buffer) => {
     socket.pause();
-    socket.unshift(seen);
-    serve(maybeH2 ? 'h2' : 'http1');
-    socket.resume();
+    socket.unshift(rest);
+    flow.proceed = () => {
+      flow.proceed = () => {};
+      // Not at once: others get their turn between one connection's requests, however many it has sent.
+      setImmediate(() => socket._paused || socket.resume());
+    };
   };
-  const onEnd = () => socket.destroy();
-  const onError = () => socket.destroy();
-  const release = () => {
-    clearTimeout(timer);
-    socket.off('data', onData);
-    socket.off('end', onEnd);
-    socket.off('error', onError);
-    socket.off('close', release);
-  };
-  socket.on('data', onData);
-  socket.once('end', onEnd);
-  socket.once('error', onError);
-  socket.once('close', release);
+  flows.set(socket, flow);
+  socket.off('data', parse);
+  socket.on('data', feed);
+}
+
+/**
+ * Where the next piece ends. One that has a single end begins one request at most, so a request and its body, or the rest of
+ * one and the start of the next, are one piece.
+ */
+function nextCut(rest: Buffer): number {
+  const end = rest.indexOf(END);
+  return end < 0 || rest.indexOf(END, end + 1) < 0 ? rest.length : end + END.length;
+}
+
+/** Counts a request of a connection until its response has ended. */
+function countUnanswered(socket: Socket, res: NodeResponse): void {
+  const flow = flows.get(socket);
+  if (flow === undefined) return;
+  flow.unanswered++;
+  whenClosed(res, () => {
+    flow.unanswered--;
+    flow.proceed();
+  });
 }

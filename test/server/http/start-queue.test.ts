@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
-import { createSendQueue, createStartQueue } from '../../../../src/server/http/socket/scheduling.js';
+import { createStartQueue } from '../../../src/server/http/server.js';
 
 t.test('a turn of the event loop starts so many works, in their order', async (t) => {
   const start = createStartQueue(3);
@@ -29,19 +29,4 @@ t.test('work that starts work waits for its turn too', async (t) => {
   t.strictSame(started, ['a', 'b']);
   await nextTurn();
   t.strictSame(started, ['a', 'b', 'c']);
-});
-
-t.test('responses of one turn of the event loop are sent at its end, in order', async (t) => {
-  const send = createSendQueue();
-  const sent: number[] = [];
-  send(() => sent.push(0));
-  send(() => {
-    sent.push(1);
-    send(() => sent.push(2));
-  });
-  t.strictSame(sent, [], 'not at once');
-  await nextTurn();
-  t.strictSame(sent, [0, 1]);
-  await nextTurn();
-  t.strictSame(sent, [0, 1, 2], 'what is made while sending waits for the next end');
 });
