@@ -10,9 +10,10 @@ export const INEXACT_INTEGER = 'is an integer that JSON numbers do not hold exac
 
 const MAX_FOUND = 100;
 
-/**
- * A number of 16 characters or more: a double represents any 15 digits. Digits at the start of a string follow a quote.
- */
+/** A double represents any number of so many digits. */
+export const EXACT_DIGITS = 15;
+
+/** A longer number, its point counted as a digit. Digits at the start of a string follow a quote. */
 const LONG_NUMBER = /(?:^|[\s:,[-])\d[\d.]{15}/;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '@bufbuild/protobuf';
 import { ErrorCode } from '../../../gen/attestation/v1/errors_pb.js';
-import { findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
+import { EXACT_DIGITS, findInexactIntegers, INEXACT_INTEGER } from '../../protocol/inexact-integers.js';
 import { jsonPointer } from '../../protocol/json-pointer.js';
 import { ApiError } from '../core/errors.js';
 import { invalidRequest, type Reading, report } from './problems.js';
@@ -16,6 +16,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const COMMA = 0x2c;
+const POINT = 0x2e;
+const NINE = 0x39;
 const SPACE = 0x20;
 
 /**
@@ -28,14 +30,14 @@ export function parseJson(bytes: Uint8Array, { maxDepth }: { maxDepth: number })
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new JsonSyntaxError('a JSON text must not begin with a byte order mark');
   }
-  const { isAscii, colons } = scan(bytes, maxDepth);
+  const { isAscii, colons, hasLongNumber } = scan(bytes, maxDepth);
   if (!isAscii && !isUtf8(bytes)) throw new JsonSyntaxError('a JSON text must be in UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
     isAscii ? 'latin1' : 'utf8',
   );
   const value = parseText(text);
   if (countMembers(value) !== colons) throw refuse(findRepeatedMembers(text), REPEATED_MEMBER);
-  const inexact = findInexactIntegers(text);
+  const inexact = hasLongNumber ? findInexactIntegers(text) : [];
   if (inexact.length > 0) throw refuse(inexact, INEXACT_INTEGER);
   return value;
 }
@@ -44,17 +46,24 @@ function refuse(paths: readonly string[], message: string): Error {
   return invalidRequest(paths.map((path) => ({ path, message })));
 }
 
+type Scanned = { isAscii: boolean; colons: number; hasLongNumber: boolean };
+
 /**
- * Scans the bytes outside strings: throws if there are too many levels, and returns whether all bytes are ASCII and the
- * number of colons, one per member. In UTF-8 these bytes are never part of another character.
+ * Scans the bytes outside strings: throws if there are too many levels, and returns whether all bytes are ASCII, the
+ * number of colons, one per member, and whether a number has more digits than a double represents in any case. In UTF-8
+ * these bytes are never part of another character.
  */
-function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: number } {
+function scan(bytes: Uint8Array, maxDepth: number): Scanned {
   let colons = 0;
   let depth = 0;
   let seen = 0;
+  let digits = 0;
+  let mostDigits = 0;
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     seen |= byte;
+    digits = digitsUpTo(byte, digits);
+    mostDigits = Math.max(mostDigits, digits);
     if (byte === QUOTE) {
       for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) {
         seen |= bytes[at] as number;
@@ -66,7 +75,12 @@ function scan(bytes: Uint8Array, maxDepth: number): { isAscii: boolean; colons: 
     } else if ((byte | 0x20) === 0x7d) depth--;
     else if (byte === COLON) colons++;
   }
-  return { isAscii: seen < 0x80, colons };
+  return { isAscii: seen < 0x80, colons, hasLongNumber: mostDigits > EXACT_DIGITS };
+}
+
+/** How many digits and points in a row end with a byte; `before`: with the byte before it. */
+function digitsUpTo(byte: number, before: number): number {
+  return byte >= POINT && byte <= NINE ? before + 1 : 0;
 }
 
 // V8's message is used only if it does not quote the text: messages may be logged, bodies must not.

@@ -76,6 +76,24 @@ t.test('integers that a double does not give back are rejected, with where they 
   });
 });
 
+t.test('a long number that is inexact is rejected in every place', async (t) => {
+  const inexact = ['9007199254740993', '-9007199254740993.0', '900719925474099.3e1', `1${'0'.repeat(250)}1`];
+  const held = ['9007199254740992', '123456789012345', '0.1234567890123456789', '1e400', '6.02214076e23'];
+  const around: ((number: string) => string)[] = [
+    (number) => number,
+    (number) => ` \n${number} `,
+    (number) => `[${number}]`,
+    (number) => `[1,${number},2]`,
+    (number) => `{"a":${number}}`,
+    (number) => `{"1234567890":123456789012345,"b":[[${number}]]}`,
+  ];
+  for (const place of around) {
+    for (const number of inexact) t.throws(() => parse(place(number)), /hold exactly/, place(number));
+    for (const number of held) t.same(parse(place(number)), JSON.parse(place(number)), place(number));
+  }
+  t.same(parse('["9007199254740993"]'), ['9007199254740993'], 'digits of a text are not a number');
+});
+
 t.test('a member named __proto__ is a member and changes no prototype', async (t) => {
   const value = parse('{"__proto__":{"admin":true},"a":{"__proto__":null}}') as Record<string, object>;
   t.strictSame(Object.keys(value), ['__proto__', 'a']);
