@@ -7,10 +7,8 @@ import { decodeBase64, decodeHex, encodeBase64, encodeHex, encodeUtf8 } from './
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** UTF-8 bytes of a text. */
-export function utf8(text: string): Uint8Array {
-  return encodeUtf8(text);
-}
+/** UTF-8 bytes of a text; a lone surrogate becomes U+FFFD. */
+export const utf8 = encodeUtf8;
 
 /** Text of UTF-8 bytes; throws FormatError when they are not valid UTF-8. A byte order mark is kept. */
 export function fromUtf8(bytes: Uint8Array): string {
@@ -22,9 +20,7 @@ export function fromUtf8(bytes: Uint8Array): string {
 }
 
 /** Lower-case hex. */
-export function toHex(bytes: Uint8Array): string {
-  return encodeHex(bytes);
-}
+export const toHex = encodeHex;
 
 /** Bytes of lower-case hex; throws FormatError on anything else, or when there are not `length` bytes. */
 export function fromHex(text: string, length?: number): Uint8Array {
@@ -33,9 +29,7 @@ export function fromHex(text: string, length?: number): Uint8Array {
 }
 
 /** Standard base64 with padding (RFC 4648, section 4). */
-export function toBase64(bytes: Uint8Array): string {
-  return encodeBase64(bytes);
-}
+export const toBase64 = encodeBase64;
 
 /** Bytes of canonical standard base64; throws FormatError on anything else, or when there are not `length` bytes. */
 export function fromBase64(text: string, length?: number): Uint8Array {
