@@ -2,6 +2,7 @@
 import {
   type DescField,
   type DescMessage,
+  type DescOneof,
   getOption,
   hasOption,
   type JsonValue,
@@ -15,7 +16,7 @@ import { form } from '../../../../gen/attestation/options/v1/options_pb.js';
 import { jsonPointer } from '../../../protocol/json-pointer.js';
 import { MAX_PROBLEMS, type Problem } from '../../../protocol/problem.js';
 import { admittedNames } from '../../json/field-rules.js';
-import { asFields, type Fields, findFieldValue } from '../../json/message-codec.js';
+import type { Fields } from '../../json/message-codec.js';
 import { invalidRequest, type Reading, report, startReading } from '../../json/problems.js';
 import { checkFreeForm, checkText } from '../../json/strict-json.js';
 import { isTimestamp, type Seconds } from '../../json/well-known-types.js';
@@ -36,7 +37,7 @@ export function createValidate(): (desc: DescMessage, message: Message) => void 
       check = compilePlainRules(desc);
       plain.set(desc, check);
     }
-    return message.$typeName === desc.typeName && check?.(asFields(message)) === true;
+    return message.$typeName === desc.typeName && check?.(message) === true;
   };
   return (desc, message) => {
     if (keepsPlainRules(desc, message)) return;
@@ -127,19 +128,48 @@ export function compileMessageCheck(desc: DescMessage): (message: Message) => vo
 function messageCheck(desc: DescMessage, compiled: Map<DescMessage, Check>): Check {
   const known = compiled.get(desc);
   if (known !== undefined) return known;
-  const fields: [field: DescField, check: Check][] = [];
+  const members: MemberCheck[] = [];
   const check: Check = (message, reading) => {
-    for (const [field, checkField] of fields) {
-      const value = findFieldValue(field, message as Fields);
-      if (value !== undefined) at(field.name, value, checkField, reading);
-    }
+    for (const checkMember of members) checkMember(message as Fields, reading);
   };
   compiled.set(desc, check);
-  for (const field of desc.fields) {
-    const checkField = findFieldCheck(field, compiled);
-    if (checkField !== undefined) fields.push([field, checkField]);
+  for (const member of desc.members) {
+    const checkMember =
+      member.kind === 'oneof' ? findOneofCheck(member, compiled) : findMemberCheck(member, compiled);
+    if (checkMember !== undefined) members.push(checkMember);
   }
   return check;
+}
+
+/** Reports problems of one member of a message, if that is set. */
+type MemberCheck = (message: Fields, reading: Reading) => void;
+
+function findMemberCheck(field: DescField, compiled: Map<DescMessage, Check>): MemberCheck | undefined {
+  const check = findFieldCheck(field, compiled);
+  if (check === undefined) return undefined;
+  const { localName, name } = field;
+  return (message, reading) => {
+    const value = message[localName];
+    if (value !== undefined) at(name, value, check, reading);
+  };
+}
+
+/** A message holds the one field of a oneof that is set, with its value, under the name of the oneof. */
+function findOneofCheck(
+  { localName, fields }: DescOneof,
+  compiled: Map<DescMessage, Check>,
+): MemberCheck | undefined {
+  const checks = new Map<string | undefined, [name: string, check: Check]>();
+  for (const field of fields) {
+    const check = findFieldCheck(field, compiled);
+    if (check !== undefined) checks.set(field.localName, [field.name, check]);
+  }
+  if (checks.size === 0) return undefined;
+  return (message, reading) => {
+    const { case: set, value } = message[localName] as { case: string | undefined; value?: unknown };
+    const found = checks.get(set);
+    if (found !== undefined) at(found[0], value, found[1], reading);
+  };
 }
 
 function findFieldCheck(field: DescField, compiled: Map<DescMessage, Check>): Check | undefined {
