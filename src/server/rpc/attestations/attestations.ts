@@ -50,7 +50,7 @@ const readPage = pageReader(ListAttestationsRequestSchema);
 /** The handlers of AttestationService. */
 export function attestationHandlers(deps: AttestationDeps): Handlers<typeof AttestationService> {
   return {
-    createAttestation: (request, call) => createAttestation(deps, request, call),
+    createAttestation: createAttestation(deps),
     batchCreateAttestations: (_request, call) => batchCreateAttestations(deps, call),
     getAttestation: ({ id }, call) => deps.reader.read(id, getPrincipal(call)),
     updateAttestation: (request, call) => updateAttestation(deps, request, call),

@@ -31,11 +31,12 @@ import {
 import { metadataWarnings, readMetadata } from '../metadata.js';
 import {
   type SubmissionView,
+  submissionMessage,
   submissionResponse,
   submissionView,
   visibleErrors,
 } from '../submissions/submission-message.js';
-import { createdResponse } from '../submissions/submission-template.js';
+import { submissionText } from '../submissions/submission-template.js';
 import {
   type CheckedSubmission,
   checkSubmission,
@@ -77,54 +78,54 @@ export const LARGE_METADATA = 4 * 1024;
 type Response = SerializedResponse<Submission>;
 
 /**
- * Creates a submission, or replays the earlier request made with the same idempotency key. Commit point: the sequencer's
- * transaction.
+ * Makes the handler that creates a submission, or replays the earlier request made with the same idempotency key. Commit
+ * point: the sequencer's transaction.
  */
-export async function createAttestation(
+export function createAttestation(
   deps: CreateDeps,
-  request: CreateAttestationRequest,
-  call: Call,
-): Promise<Response> {
-  const principal = getPrincipal(call);
-  // The digest in upper case is the same request.
-  if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
-  if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
-  const metadata = readMetadata(request.metadata ?? {});
-  if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
-  const checked = checkSubmission(deps, request, metadata);
+): (request: CreateAttestationRequest, call: Call) => Promise<Response> {
   const { signers, sequencers } = deps;
-  const { environment } = principal;
-  const signer = signers.known(environment) ?? (await signers.find(environment));
-  const stated = stateSubmission(deps, checked, principal);
-  const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
-  let signed: SignedStatement;
-  sequencer.expect(1);
-  try {
-    signed = await signer.sign(stated.statement);
-  } finally {
-    sequencer.expect(-1);
-  }
-  const row = newSubmission(stated, signed, signer.keyId, principal, {
-    idempotency: idempotencyOf(deps, call, request, checked),
-    limits: submissionLimits(principal),
-  });
-  const result = await sequencer.add(row);
-  recordUse(deps, principal, call, result);
-  switch (result.outcome) {
-    case SubmissionOutcome.STORED:
-      call.isCounted = true;
-      return withWarnings(storedView(row, result), principal);
-    case SubmissionOutcome.REPLAYED:
-      return replay(deps, result.resourceId, principal, call);
-    case SubmissionOutcome.LIMITED:
-      throw windowSpent(deps, call);
-    default: {
-      // The write compares only the hash under the newest secret key.
-      const earlier = await findEarlierRequest(deps.idempotency, call, request);
-      if (earlier?.outcome !== 'replayed') throw keyReused();
-      return replay(deps, earlier.resourceId, principal, call);
+  return async (request, call) => {
+    const principal = getPrincipal(call);
+    // The digest in upper case is the same request.
+    if (request.artifact !== undefined) request.artifact.sha256 = request.artifact.sha256.toLowerCase();
+    if (call.isReplayOnly) return replayOnly(deps, request, principal, call);
+    const metadata = readMetadata(request.metadata ?? {});
+    if (metadata.canonical.length > LARGE_METADATA) await deps.ownTurn();
+    const checked = checkSubmission(deps, request, metadata);
+    const { environment } = principal;
+    const signer = signers.known(environment) ?? (await signers.find(environment));
+    const stated = stateSubmission(deps, checked, principal);
+    const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
+    let signed: SignedStatement;
+    sequencer.expect(1);
+    try {
+      signed = await signer.sign(stated.statement);
+    } finally {
+      sequencer.expect(-1);
     }
-  }
+    const row = newSubmission(stated, signed, signer.keyId, principal, {
+      idempotency: idempotencyOf(deps, call, request, checked),
+      limits: submissionLimits(principal),
+    });
+    const result = await sequencer.add(row);
+    recordUse(deps, principal, call, result);
+    switch (result.outcome) {
+      case SubmissionOutcome.STORED:
+        call.isCounted = true;
+        return withWarnings(storedView(row, result), principal);
+      case SubmissionOutcome.REPLAYED:
+        return replay(deps, result.resourceId, principal, call);
+      case SubmissionOutcome.LIMITED:
+        throw windowSpent(deps, call);
+      default: {
+        // The write compares only the hash under the newest secret key.
+        const earlier = await findEarlierRequest(deps.idempotency, call, request);
+        if (earlier?.outcome !== 'replayed') throw keyReused();
+        return replay(deps, earlier.resourceId, principal, call);
+      }
+    }
+  };
 }
 
 /** Replays an earlier request when the rate limit leaves room for nothing else. Throws `rate_limit.exceeded` if there is none. */
@@ -166,9 +167,12 @@ async function replay(
 
 function withWarnings(shown: SubmissionView, { environment }: Principal): Response {
   const warnings = metadataWarnings(shown.schema, visibleErrors(shown));
-  return warnings.length === 0
-    ? createdResponse(shown, environment)
-    : submissionResponse(shown, environment, { warnings });
+  if (warnings.length > 0) return submissionResponse(shown, environment, { warnings });
+  // By its template: 1.3 µs, by its message 3.6.
+  return {
+    json: () => ({ bytes: Buffer.from(submissionText(shown, environment)) }),
+    message: () => submissionMessage(shown, environment),
+  };
 }
 
 function idempotencyOf(
