@@ -21,7 +21,7 @@ import {
   type SignedStatement,
   stateSubmission,
   storedView,
-  submissionLimits,
+  submitterOf,
 } from './new-submission.js';
 
 /** Dependencies of {@link batchCreateAttestations}. */
@@ -148,14 +148,14 @@ async function replay({ deps, results }: Batch, replays: readonly Replay[]): Pro
 async function signItems({ deps, call }: Batch, items: readonly CheckedItem[]): Promise<NewSubmission[]> {
   const principal = getPrincipal(call);
   const signer = await deps.signers.find(principal.environment);
-  const stated = items.map(({ submission }) => stateSubmission(deps, submission, principal));
+  const submitter = submitterOf(principal);
+  const stated = items.map(({ submission }) => stateSubmission(deps, submission, submitter));
   const signed = await signer.signMany(stated.map(({ statement }) => statement));
-  const limits = submissionLimits(principal);
   return stated.map((one, i) => {
     const { keyed } = items[i] as CheckedItem;
     const [requestHash] = keyed?.requestHashes ?? [];
     const idempotency = keyed && requestHash && { key: keyed.key, requestHash: toHex(requestHash) };
-    return newSubmission(one, signed[i] as SignedStatement, signer.keyId, principal, { idempotency, limits });
+    return newSubmission(one, signed[i] as SignedStatement, signer.keyId, submitter, idempotency);
   });
 }
 

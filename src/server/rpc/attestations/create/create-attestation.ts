@@ -46,7 +46,7 @@ import {
   type SignedStatement,
   stateSubmission,
   storedView,
-  submissionLimits,
+  submitterOf,
 } from './new-submission.js';
 
 /** Dependencies of {@link createAttestation}. `clock`: Unix milliseconds. */
@@ -95,7 +95,8 @@ export function createAttestation(
     const checked = checkSubmission(deps, request, metadata);
     const { environment } = principal;
     const signer = signers.known(environment) ?? (await signers.find(environment));
-    const stated = stateSubmission(deps, checked, principal);
+    const submitter = submitterOf(principal);
+    const stated = stateSubmission(deps, checked, submitter);
     const sequencer = sequencers.known(environment) ?? (await sequencers.find(environment));
     let signed: SignedStatement;
     sequencer.expect(1);
@@ -104,10 +105,8 @@ export function createAttestation(
     } finally {
       sequencer.expect(-1);
     }
-    const row = newSubmission(stated, signed, signer.keyId, principal, {
-      idempotency: idempotencyOf(deps, call, request, checked),
-      limits: submissionLimits(principal),
-    });
+    const idempotency = idempotencyOf(deps, call, request, checked);
+    const row = newSubmission(stated, signed, signer.keyId, submitter, idempotency);
     const result = await sequencer.add(row);
     recordUse(deps, principal, call, result);
     switch (result.outcome) {

@@ -7,7 +7,7 @@ import {
 } from '../../../../../gen/attestation/v1/attestations_pb.js';
 import { toHex, utf8 } from '../../../../proof/bytes/encoding.js';
 import { metadataCommitment, SALT_BYTES, statementText } from '../../../../proof/statement/statement.js';
-import { environmentName } from '../../../../protocol/environment.js';
+import { type EnvironmentName, environmentName } from '../../../../protocol/environment.js';
 import type { Principal } from '../../../core/principal.js';
 import type { RandomSource } from '../../../core/random.js';
 import { formatMs } from '../../../json/well-known-types.js';
@@ -80,11 +80,29 @@ type StatedSubmission = CheckedSubmission & {
   statement: string;
 };
 
+/** Who submits, as statements and rows name it. */
+type Submitter = Pick<NewSubmission, 'projectId' | 'apiKeyId' | 'limits'> & { environment: EnvironmentName };
+
+const submitters = new WeakMap<Principal, Submitter>();
+
+/** The submitter that a principal is: one object for each, so that the limits of many rows are compared at once. */
+export function submitterOf(principal: Principal): Submitter {
+  const known = submitters.get(principal);
+  if (known !== undefined) return known;
+  const { id: apiKeyId, projectId, submissionWindows } = principal;
+  const [second, hour, day] = submissionWindows;
+  const limit = (window: typeof second) => window?.limit ?? 0;
+  const limits = { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
+  const submitter = { projectId, apiKeyId, limits, environment: environmentName(principal.environment) };
+  submitters.set(principal, submitter);
+  return submitter;
+}
+
 /** Gives a submission id, time and salt, and makes its statement. */
 export function stateSubmission(
   deps: { random: RandomSource; submissionClock: () => number },
   checked: CheckedSubmission,
-  principal: Principal,
+  { projectId, environment }: Submitter,
 ): StatedSubmission {
   const salt = deps.random.bytes(SALT_BYTES);
   const commitment = metadataCommitment(salt, utf8(checked.metadata));
@@ -93,9 +111,9 @@ export function stateSubmission(
   const statement = statementText({
     artifactSha256: checked.artifactSha256,
     submissionId: id,
-    project: principal.projectId,
+    project: projectId,
     submittedAt: formatMs(submittedAtMs),
-    environment: environmentName(principal.environment),
+    environment,
     schema: checked.schema,
     commitment,
   });
@@ -118,13 +136,13 @@ export function newSubmission(
   stated: StatedSubmission,
   { signature, leafHash }: SignedStatement,
   keyId: number,
-  principal: Principal,
-  { idempotency, limits }: Pick<NewSubmission, 'idempotency' | 'limits'>,
+  { projectId, apiKeyId, limits }: Submitter,
+  idempotency: NewSubmission['idempotency'],
 ): NewSubmission {
   return {
     id: stated.id,
-    projectId: principal.projectId,
-    apiKeyId: principal.id,
+    projectId,
+    apiKeyId,
     submittedAtMs: stated.submittedAtMs,
     artifactSha256: stated.artifactSha256,
     schema: stated.schema,
@@ -159,17 +177,4 @@ export function storedView(row: NewSubmission, { logIndex }: SequencedRow): Subm
     batchStatus: null,
     witnessedAtMs: null,
   };
-}
-
-const limitsOf = new WeakMap<Principal, NewSubmission['limits']>();
-
-/** The limits of an API key's submissions: one object for each principal, so that those of many rows are compared at once. */
-export function submissionLimits(principal: Principal): NewSubmission['limits'] {
-  const known = limitsOf.get(principal);
-  if (known !== undefined) return known;
-  const [second, hour, day] = principal.submissionWindows;
-  const limit = (window: typeof second) => window?.limit ?? 0;
-  const limits = { perSecond: limit(second), perHour: limit(hour), perDay: limit(day) };
-  limitsOf.set(principal, limits);
-  return limits;
 }
