@@ -6,8 +6,11 @@
  */
 
 import { unavailable } from '../core/errors.js';
+import type { Lookup } from '../core/lookup.js';
+import type { Principal } from '../core/principal.js';
+import type { Log } from '../store/log/logs.js';
 import type { NewSubmission, SequencedRow } from '../store/submissions/sequence-submissions.js';
-import { type QueuedRow, rejectAll, type SequencerDeps, writeRows } from './write-rows.js';
+import { type QueuedRow, rejectAll, type SequencerDeps, takeBatch, writeRows } from './write-rows.js';
 
 /** Batches concurrent submissions of one log into single writes. */
 export type Sequencer = {
@@ -184,26 +187,63 @@ function createPace(
   };
 }
 
-/** Dequeues the rows of the next call, at most one per idempotency key; the others wait for its outcome. */
-function takeBatch(queue: QueuedRow[], { maxRows, maxBytes }: SequencerDeps['limits']): QueuedRow[] {
-  const taken: QueuedRow[] = [];
-  const kept: QueuedRow[] = [];
-  const keys = new Set<string>();
-  let bytes = 0;
-  let used = 0;
-  for (const waiting of queue) {
-    if (taken.length > 0 && (taken.length >= maxRows || bytes + waiting.bytes > maxBytes)) break;
-    used++;
-    const { idempotency, apiKeyId } = waiting.row;
-    const key = idempotency && `${apiKeyId} ${idempotency.key}`;
-    if (key !== undefined && keys.has(key)) {
-      kept.push(waiting);
-      continue;
-    }
-    if (key !== undefined) keys.add(key);
-    taken.push(waiting);
-    bytes += waiting.bytes;
-  }
-  queue.splice(0, used, ...kept);
-  return taken;
+/** The sequencers of the active logs, created on first use. */
+export type Sequencers = {
+  of: Lookup<Principal['environment'], Sequencer>;
+  /** The number of queued submissions. */
+  queued(): number;
+  /** Resolves once every queued submission has its outcome. */
+  close(): Promise<void>;
+};
+
+/** Minimum interval between the wakes of a log; a pending one is enough. */
+const WAKE_MS = 100;
+
+/** Creates the sequencers of a process. `wake` is called after calls that stored rows of a log. */
+export function createSequencers(
+  activeLog: Lookup<number, Pick<Log, 'id'>>,
+  shared: Omit<SequencerDeps, 'logId' | 'clock' | 'wake'>,
+  wake: (logId: number) => void,
+): Sequencers {
+  const made = new Map<number, Sequencer>();
+  const sequencerOf = ({ id: logId }: Pick<Log, 'id'>): Sequencer => {
+    const known = made.get(logId);
+    if (known !== undefined) return known;
+    const clock = () => performance.now();
+    const sequencer = createSequencer({ ...shared, logId, clock, wake: throttle(() => wake(logId)) });
+    made.set(logId, sequencer);
+    return sequencer;
+  };
+  return {
+    of: {
+      known: (environment) => {
+        const log = activeLog.known(environment);
+        return log && sequencerOf(log);
+      },
+      find: async (environment) => sequencerOf(await activeLog.find(environment)),
+    },
+    queued: () => [...made.values()].reduce((sum, sequencer) => sum + sequencer.queued(), 0),
+    close: async () => {
+      await Promise.all([...made.values()].map((sequencer) => sequencer.close()));
+    },
+  };
+}
+
+/**
+ * Returns a function each call of which is followed by a run, in a timer turn and once in an interval at most. Timers do
+ * not keep the process alive.
+ */
+function throttle(run: () => void): () => void {
+  let waiting = false;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const runNow = () => {
+    waiting = false;
+    lastMs = performance.now();
+    run();
+  };
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(runNow, Math.max(0, lastMs + WAKE_MS - performance.now())).unref();
+  };
 }

@@ -1,4 +1,4 @@
-/** One call of the sequencer: writes queued rows and gives each its result. */
+/** One call of the sequencer: takes queued rows, writes them and gives each its result. */
 import { ApiError, idempotencyInProgress, unavailable } from '../core/errors.js';
 import type { Pool } from '../store/database/connect.js';
 import { errorCode, isDatabaseUnavailable } from '../store/database/database-errors.js';
@@ -33,11 +33,17 @@ export type SequencerDeps = {
   patienceMs: number;
   /** Monotonic milliseconds. */
   clock: () => number;
+  /** Called after each call that stored a row. */
   wake: () => void;
+  guard: WriteGuard;
+};
+
+/** What guards a log against a database that lost its rows. */
+type WriteGuard = {
   /** Runs before each call. Throws if the log must not be written, for example after a failover that lost rows. */
-  beforeWrite: () => Promise<void>;
+  assertWritable: (pool: Pool, logId: number) => Promise<void>;
   /** Records the newest leaf that a call stored, before any of its requests is answered. */
-  recordStored: (leaf: Leaf) => void;
+  recordAcknowledged: (logId: number, leaf: Leaf) => void;
 };
 
 /** A submission that waits for its write. */
@@ -59,13 +65,37 @@ const LOST_RETRY_MS = 100;
 /** Queues a row again after a delay. */
 type Delay = (waiting: QueuedRow, delayMs: number) => void;
 
+/** Dequeues the rows of the next call, at most one per idempotency key; the others wait for its outcome. */
+export function takeBatch(queue: QueuedRow[], { maxRows, maxBytes }: SequencerLimits): QueuedRow[] {
+  const taken: QueuedRow[] = [];
+  const kept: QueuedRow[] = [];
+  const keys = new Set<string>();
+  let bytes = 0;
+  let used = 0;
+  for (const waiting of queue) {
+    if (taken.length > 0 && (taken.length >= maxRows || bytes + waiting.bytes > maxBytes)) break;
+    used++;
+    const { idempotency, apiKeyId } = waiting.row;
+    const key = idempotency && `${apiKeyId} ${idempotency.key}`;
+    if (key !== undefined && keys.has(key)) {
+      kept.push(waiting);
+      continue;
+    }
+    if (key !== undefined) keys.add(key);
+    taken.push(waiting);
+    bytes += waiting.bytes;
+  }
+  queue.splice(0, used, ...kept);
+  return taken;
+}
+
 /** Makes one call. Retries the rows after a lost connection; bisects them after a data error, so that a bad row fails alone. */
 export async function writeRows(deps: SequencerDeps, flushed: QueuedRow[], later: Delay): Promise<void> {
   const again = flushed.some((waiting) => waiting.again);
   const rows = flushed.map((waiting) => waiting.row);
   let results: SequencedRow[];
   try {
-    await deps.beforeWrite();
+    await deps.guard.assertWritable(deps.pool, deps.logId);
     results = await sequenceSubmissions(deps.pool, deps.logId, rows, again, deps.retentionMs);
   } catch (error) {
     await storeFailed(deps, flushed, later, error);
@@ -73,7 +103,7 @@ export async function writeRows(deps: SequencerDeps, flushed: QueuedRow[], later
   }
   const newest = newestStored(rows, results);
   if (newest !== undefined) {
-    deps.recordStored(newest);
+    deps.guard.recordAcknowledged(deps.logId, newest);
     deps.wake();
   }
   for (const [i, waiting] of flushed.entries()) resolveRow(deps, waiting, results[i], later);

@@ -11,6 +11,7 @@ import {
   keyed,
   openSequencer,
   outcomes,
+  SEQUENCER_OPTIONS,
   type SequencerScene,
 } from '../../support/servers/sequencer.js';
 import { until } from '../../support/until.js';
@@ -124,10 +125,10 @@ t.test(
 
 t.test('a check before the write that fails for the database is retried too', async (t) => {
   let failures = 2;
-  const beforeWrite = async () => {
+  const assertWritable = async () => {
     if (failures-- > 0) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
   };
-  const scene = await openSequencer(t, { beforeWrite });
+  const scene = await openSequencer(t, { guard: { ...SEQUENCER_OPTIONS.guard, assertWritable } });
   t.same(outcomes(await scene.accept(scene.makeRows(2))), [
     SubmissionOutcome.STORED,
     SubmissionOutcome.STORED,

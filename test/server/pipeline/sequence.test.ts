@@ -134,10 +134,10 @@ t.test('a key that is pruned while it is claimed is new', async (t) => {
 t.test('a call that does not return delays others by little', async (t) => {
   const gate = new EventEmitter();
   let calls = 0;
-  const beforeWrite = async () => {
+  const assertWritable = async () => {
     if (calls++ === 0) await once(gate, 'open');
   };
-  const scene = await openSequencer(t, { beforeWrite });
+  const scene = await openSequencer(t, { guard: { ...SEQUENCER_OPTIONS.guard, assertWritable } });
   const stuck = scene.accept(scene.makeRows(1));
   await until('the first call has begun', () => calls === 1);
   t.same(outcomes(await scene.accept(scene.makeRows(1))), [SubmissionOutcome.STORED]);
@@ -151,10 +151,13 @@ t.test(
   async (t) => {
     let nowMs = 0;
     let calls = 0;
-    const beforeWrite = async () => {
+    const assertWritable = async () => {
       calls++;
     };
-    const scene = await openSequencer(t, { clock: () => nowMs, beforeWrite });
+    const scene = await openSequencer(t, {
+      clock: () => nowMs,
+      guard: { ...SEQUENCER_OPTIONS.guard, assertWritable },
+    });
     scene.sequencer.expect(1);
     const first = scene.accept(scene.makeRows(1));
     for (let turn = 0; turn < 3; turn++) await nextTurn();

@@ -34,8 +34,7 @@ export const SEQUENCER_OPTIONS: Omit<SequencerDeps, 'pool' | 'logId'> = {
   patienceMs: 2_000,
   clock: Date.now,
   wake: () => {},
-  beforeWrite: async () => {},
-  recordStored: () => {},
+  guard: { assertWritable: async () => {}, recordAcknowledged: () => {} },
 };
 
 export async function openSequencer(

@@ -12,6 +12,7 @@ import type { Check } from '../../ops/ops-listener.js';
 import { indexTails } from '../../pipeline/index-artifacts.js';
 import { createJobSender, type JobSender } from '../../pipeline/jobs/job-sender.js';
 import { checkRegisters, findLogProblems, type LogProblem } from '../../pipeline/register/register-check.js';
+import type { Sequencers } from '../../pipeline/sequence.js';
 import { onKeyChange } from '../../queue/broadcast.js';
 import { openStatementClock, type StatementClock } from '../../rpc/attestations/create/statement-clock.js';
 import { createPrincipals } from '../../rpc/principals.js';
@@ -25,7 +26,7 @@ import { assertSession } from '../../store/database/session.js';
 import { writeTailTimes } from '../../store/submissions/tail-times.js';
 import { setUpSecretKeys } from '../secret-key-manager.js';
 import { type ApiOptions, type ApiServers, createApiServers } from './api-server.js';
-import { createSequencers, type Sequencers, WRITE_CONNECTIONS } from './sequencers.js';
+import { openSequencers, WRITE_CONNECTIONS } from './sequencers.js';
 
 /** A running API process. */
 export type Api = ApiServers & {
@@ -84,7 +85,7 @@ export async function startApi(options: ApiOptions, hooks: ShutdownHooks): Promi
   });
   refresh(hooks, () => noteTails(pool, logCache));
   refresh(hooks, () => indexTails(pool));
-  const sequencers = createSequencers({ config, pool: writePool, logCache, guard, jobs });
+  const sequencers = openSequencers({ config, pool: writePool, logCache, guard, jobs });
   hooks.add(sequencers.close);
   const servers = createApiServers(options, {
     pool,

@@ -7,6 +7,7 @@ import { createTurns } from '../../core/turns.js';
 import type { ServiceEntry } from '../../http/services.js';
 import type { HeldLogKeys } from '../../keys/log-key.js';
 import type { LogCache } from '../../logs/log-cache.js';
+import type { Sequencers } from '../../pipeline/sequence.js';
 import { type AttestationDeps, attestationHandlers } from '../../rpc/attestations/attestations.js';
 import { createBundleReader } from '../../rpc/attestations/bundles/bundles.js';
 import { createProofTiles } from '../../rpc/attestations/bundles/proof-tiles.js';
@@ -19,7 +20,6 @@ import { receiptSigners } from '../../signing/receipt-signers.js';
 import type { Pool } from '../../store/database/connect.js';
 import { createKnownBatches } from '../../store/submissions/listed-batches.js';
 import { createChangeCounter, createSubmissionLoader } from '../../store/submissions/submissions.js';
-import type { Sequencers } from './sequencers.js';
 
 /** The open resources of AttestationService. */
 export type AttestationParts = {
