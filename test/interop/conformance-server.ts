@@ -11,12 +11,12 @@ import { listen } from '../../src/server/core/http/listen.js';
 import { createLogger } from '../../src/server/core/logger.js';
 import { refuseUnknownRpc, wantsRpc } from '../../src/server/http/connect/refusal.js';
 import { createUnaryRpcs } from '../../src/server/http/connect/unary-rpcs.js';
-import { writeError } from '../../src/server/http/rest/write-response.js';
 import { createBodyMemory, createResponseMemory } from '../../src/server/http/socket/bodies.js';
 import { refuseMalformed } from '../../src/server/http/socket/client-error.js';
 import { DEFAULT_LIMITS } from '../../src/server/http/socket/limits.js';
 import { createListener } from '../../src/server/http/socket/listener.js';
 import { createRequestIds, createRequests, pathOf } from '../../src/server/http/socket/requests.js';
+import { writeError } from '../../src/server/http/socket/write-response.js';
 import { answerCase } from './conformance-answer.js';
 import { readSchema, type Schema } from './conformance-schema.js';
 

@@ -7,7 +7,6 @@ import { errorRules } from '../../protocol/error-rules.js';
 import { ApiError } from '../core/errors.js';
 import { listen } from '../core/http/listen.js';
 import type { Logger } from '../core/logger.js';
-import { writeResponse } from '../http/rest/write-response.js';
 import { ClientGone, readStream, tooLarge } from '../http/socket/bodies.js';
 import { refuseMalformed } from '../http/socket/client-error.js';
 import { closeAfterResponse, drain } from '../http/socket/drain.js';
@@ -23,6 +22,7 @@ import {
   pathOf,
   type RequestRecord,
 } from '../http/socket/requests.js';
+import { writeResponse } from '../http/socket/write-response.js';
 import type { Answer } from './cosigner.js';
 import { createHeldBytes } from './held-bytes.js';
 

@@ -4,9 +4,9 @@ import { ApiError, internalError } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { invalidRequest } from '../json/problems.js';
 import { FastifyResponse } from './h2/fastify-response.js';
-import { writeError } from './rest/write-response.js';
 import type { HoldResponse } from './socket/bodies.js';
 import { pathOf, type RequestRecord } from './socket/requests.js';
+import { writeError } from './socket/write-response.js';
 
 type AppDeps = {
   log: Logger;

@@ -14,7 +14,6 @@ import { createUnaryRpcs, type UnaryRpcs } from './connect/unary-rpcs.js';
 import { createCors } from './cors.js';
 import { assertUnambiguous, isRest, normalizeTarget } from './request-target.js';
 import { createRestHandler, type RestOptions } from './rest/handler.js';
-import { writeError } from './rest/write-response.js';
 import { createBodyMemory, createResponseMemory } from './socket/bodies.js';
 import { refuseMalformed } from './socket/client-error.js';
 import { closeAfterResponse, drain } from './socket/drain.js';
@@ -32,6 +31,7 @@ import {
   type RequestRecord,
   type Requests,
 } from './socket/requests.js';
+import { writeError } from './socket/write-response.js';
 
 export type ServerDeps = Omit<InterceptorDeps, 'validate'> & {
   /** RPCs that anyone may call and that may stream: health, reflection. */

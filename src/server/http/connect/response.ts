@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { type DescMessage, type Message, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
-import { endInChunks, writeResponse } from '../rest/write-response.js';
 import type { RequestRecord } from '../socket/requests.js';
+import { endInChunks, writeResponse } from '../socket/write-response.js';
 import { grpcTrailers, webTrailers } from './grpc-status.js';
 import { COMPRESSED_FLAG, envelope, type MessageFormat } from './messages.js';
 

@@ -8,11 +8,11 @@ import type { ServiceEntry } from '../services.js';
 import { ClientGone, type HoldBytes, type Holder, type HoldResponse } from '../socket/bodies.js';
 import type { RequestRecord } from '../socket/requests.js';
 import { createSendQueue } from '../socket/turn-end.js';
+import { type HttpResponse, writeResponse } from '../socket/write-response.js';
 import { readBody } from './request.js';
 import { compressIfAccepted, errorResponse, mayBeCompressed, successResponse } from './response.js';
 import { compileRoutes, type Route } from './route.js';
 import { createRouter, type Match, type Router } from './router.js';
-import { type RestResponse, writeResponse } from './write-response.js';
 
 /** Dependencies of the REST handler. */
 export type RestOptions = {
@@ -88,7 +88,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
   };
 }
 
-function writeOrFail(options: RestOptions, exchange: Exchange, response: RestResponse): void {
+function writeOrFail(options: RestOptions, exchange: Exchange, response: HttpResponse): void {
   try {
     writeResponse(exchange.req, exchange.res, response);
   } catch (error) {
@@ -107,7 +107,7 @@ async function respond(
   { target: route, segments }: Match<Route>,
   query: string,
   exchange: Exchange,
-): Promise<RestResponse | ApiError> {
+): Promise<HttpResponse | ApiError> {
   const { req, res } = exchange;
   const call = newCall(route, exchange, closeSignal(res));
   exchange.call = call;
@@ -141,7 +141,7 @@ function unmatchedResponse(
   router: Router<Route>,
   path: string,
   { req, requestId }: Exchange,
-): RestResponse | ApiError {
+): HttpResponse | ApiError {
   const allow = router.allowedMethods(path).join(', ');
   if (allow === '') return noRoute(router, path);
   if (req.method !== 'OPTIONS') {

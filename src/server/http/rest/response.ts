@@ -10,8 +10,8 @@ import { acceptsGzip, MIN_COMPRESSED_BYTES } from '../../core/http/gzip.js';
 import { compileFieldWriter, compileWriter } from '../../json/codec.js';
 import { asFields, findFieldValue } from '../../json/message-codec.js';
 import type { RequestRecord } from '../socket/requests.js';
+import { errorEnvelope, type HttpResponse } from '../socket/write-response.js';
 import { isHttpBody } from './request.js';
-import { errorEnvelope, type RestResponse } from './write-response.js';
 
 /** A response's body, content type, and entity tag if it is known already. */
 type ResponseBody = { contentType: string; body: Uint8Array; etag?: string | undefined };
@@ -77,7 +77,7 @@ export function successResponse(
   headers: string[],
   call: Call,
   response: HandlerResponse,
-): RestResponse {
+): HttpResponse {
   const { contentType, body, etag: known } = route.bodyOf(response);
   headers.push('x-request-id', call.requestId, 'x-content-type-options', 'nosniff');
   headers.push('cache-control', route.hasEtag ? REVALIDATE : NO_STORE);
@@ -96,7 +96,7 @@ export function successResponse(
  *
  * @param headers those of its call
  */
-export function errorResponse(error: ApiError, requestId: string, headers: readonly string[]): RestResponse {
+export function errorResponse(error: ApiError, requestId: string, headers: readonly string[]): HttpResponse {
   const { contentType, body } = jsonBody(errorEnvelope(error.code, error.message, requestId, error.details));
   const all = [...headers];
   for (const name of Object.keys(error.headers)) all.push(name, error.headers[name] as string);
@@ -106,7 +106,7 @@ export function errorResponse(error: ApiError, requestId: string, headers: reado
 }
 
 /** Whether a response is large enough to be compressed, or stands for one that may be. */
-export function mayBeCompressed({ status, body }: RestResponse): boolean {
+export function mayBeCompressed({ status, body }: HttpResponse): boolean {
   return status === 304 || (body !== undefined && body.byteLength >= MIN_COMPRESSED_BYTES);
 }
 
@@ -116,8 +116,8 @@ export function mayBeCompressed({ status, body }: RestResponse): boolean {
  */
 export async function compressIfAccepted(
   { req, res }: Pick<RequestRecord, 'req' | 'res'>,
-  answer: RestResponse,
-): Promise<RestResponse> {
+  answer: HttpResponse,
+): Promise<HttpResponse> {
   const { headers, body } = answer;
   const vary = res.getHeader('vary');
   headers.push('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
@@ -125,7 +125,7 @@ export async function compressIfAccepted(
   return body === undefined || !acceptsGzip(accepted) ? answer : compressed(answer, body);
 }
 
-async function compressed({ status, headers, etag }: RestResponse, body: Uint8Array): Promise<RestResponse> {
+async function compressed({ status, headers, etag }: HttpResponse, body: Uint8Array): Promise<HttpResponse> {
   headers.push('content-encoding', 'gzip');
   const smaller = await compress(body, { level: constants.Z_BEST_SPEED });
   return { status, headers, body: smaller, etag: etag && `W/${etag}` };

@@ -4,7 +4,7 @@ import { ErrorCode } from '../../../../gen/attestation/v1/errors_pb.js';
 import { errorRules } from '../../../protocol/error-rules.js';
 import { ApiError } from '../../core/errors.js';
 import { invalidRequest } from '../../json/problems.js';
-import { errorEnvelope } from '../rest/write-response.js';
+import { errorEnvelope } from './write-response.js';
 
 const MALFORMED = invalidRequest([{ path: '', message: 'is not well-formed HTTP' }]);
 

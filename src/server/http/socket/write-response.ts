@@ -6,11 +6,11 @@ import type { ApiError } from '../../core/errors.js';
 import type { Http2Request } from '../h2/exchange.js';
 import { Http2Code } from '../h2/protocol.js';
 import type { Http2Stream } from '../h2/stream.js';
-import { bodyLength } from '../socket/bodies.js';
-import type { NodeRequest, NodeResponse, RequestRecord } from '../socket/requests.js';
+import { bodyLength } from './bodies.js';
+import type { NodeRequest, NodeResponse, RequestRecord } from './requests.js';
 
 /** A whole response. */
-export type RestResponse = {
+export type HttpResponse = {
   status: number;
   /** A flat [name, value, …] list, names in lower case, without `etag` and `content-length`. */
   headers: string[];
@@ -32,7 +32,7 @@ const LINGER_MS = 2_000;
 const CHUNK_BYTES = 64 * 1024;
 
 /** Writes a response, to HEAD without the body. Does nothing if the client has disconnected or one was written. */
-export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: RestResponse): void {
+export function writeResponse(req: NodeRequest, nodeRes: NodeResponse, answer: HttpResponse): void {
   const { status, headers, body, etag } = answer;
   // Both kinds of response have these methods, but TypeScript finds no common signature.
   const res = nodeRes as ServerResponse;
