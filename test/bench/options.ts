@@ -29,6 +29,7 @@ export type Options = {
   rounds: number;
   /** Of each contender in each round. */
   seconds: number;
+  /** Of each contender before: V8 compiles what creates run for about 7 s under load, on two slow cores. */
   warmUpSeconds: number;
   /** Leaves that are sealed in each round. */
   sealLeaves: number;
@@ -115,7 +116,7 @@ export function readOptions(args: string[]): Options | undefined {
     only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
     seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 3),
-    warmUpSeconds: quick ? 1 : 3,
+    warmUpSeconds: quick ? 1 : 10,
     sealLeaves: quick ? 20_000 : 100_000,
     witnessedSeconds: quick ? 4 : 20,
     hours: wholeNumber('hours', values.hours, quick ? 1 : 2),

@@ -72,8 +72,12 @@ export async function withRoles(
 }
 
 /** The processes whose time counts: with the service also its worker's, until all it was given is witnessed. */
-export function meterOf({ pids }: Services, server: NodeProcess, worker?: NodeProcess): Meter {
+export function meterOf({ pids, databaseUrl }: Services, server: NodeProcess, worker?: NodeProcess): Meter {
   const roots = { server: server.pid, ...pids };
   if (worker === undefined) return { roots };
-  return { roots: { ...roots, worker: worker.pid }, settle: () => untilAtRest(worker.pid) };
+  return {
+    roots: { ...roots, worker: worker.pid },
+    workerDatabaseUrl: databaseUrl,
+    settle: () => untilAtRest(worker.pid),
+  };
 }

@@ -1,4 +1,4 @@
-import { allCpu, type CpuParts } from './cpu/cpu.js';
+import { allCpu, answerCpu, type CpuParts } from './cpu/cpu.js';
 
 /** What one contender did in one round. */
 export type Sample = {
@@ -34,6 +34,8 @@ export type Summary = Sample & {
   allMicros?: Spread | undefined;
   /** That of the first contender in the same round, divided by this one's: 1 for the first, below 1 if this costs more. */
   cpuRatio?: Spread | undefined;
+  /** The same of what is spent until the answer. */
+  answerRatio?: Spread | undefined;
   rate: Spread;
   samples: Sample[];
 };
@@ -76,18 +78,26 @@ function summarize(name: string, samples: Sample[], limits: readonly Sample[]): 
 function summarizeCpu(
   samples: readonly Sample[],
   limits: readonly Sample[],
-): Pick<Summary, 'cpu' | 'allMicros' | 'cpuRatio'> {
+): Pick<Summary, 'cpu' | 'allMicros' | 'cpuRatio' | 'answerRatio'> {
   const all = samples.flatMap(({ cpu }) => (cpu === undefined ? [] : allCpu(cpu)));
   if (all.length < samples.length || all.length === 0) return {};
   const of = (part: keyof CpuParts) => median(samples.map(({ cpu }) => cpu?.[part] ?? 0)) ?? 0;
-  const ratios = all.flatMap((micros, i) => {
-    const limit = limits[i]?.cpu;
-    return limit === undefined ? [] : allCpu(limit) / micros;
-  });
+  const ratios = (micros: (parts: CpuParts) => number) =>
+    samples.flatMap(({ cpu }, i) => {
+      const limit = limits[i]?.cpu;
+      return limit === undefined || cpu === undefined ? [] : micros(limit) / micros(cpu);
+    });
   return {
-    cpu: { server: of('server'), worker: of('worker'), postgres: of('postgres'), nats: of('nats') },
+    cpu: {
+      server: of('server'),
+      worker: of('worker'),
+      postgres: of('postgres'),
+      workerPostgres: of('workerPostgres'),
+      nats: of('nats'),
+    },
     allMicros: spreadOf(all),
-    cpuRatio: spreadOf(ratios),
+    cpuRatio: spreadOf(ratios(allCpu)),
+    answerRatio: spreadOf(ratios(answerCpu)),
   };
 }
 

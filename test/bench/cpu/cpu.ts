@@ -2,13 +2,22 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { cpuMs, parentOf } from '../process.js';
 
-/** Processor time by part of the service. `server` is the API, or what it is compared with. */
-export type CpuParts = { server: number; worker: number; postgres: number; nats: number };
+/**
+ * Processor time by part of the service. `server` is the API, or what it is compared with; `workerPostgres` is what
+ * Postgres used for the connections of workers, and `postgres` all the rest of it.
+ */
+export type CpuParts = {
+  server: number;
+  worker: number;
+  postgres: number;
+  workerPostgres: number;
+  nats: number;
+};
 
 /** The root process of each part; a part that does not run is left out. */
-export type CpuRoots = { [P in keyof CpuParts]?: number };
+export type CpuRoots = { [P in Exclude<keyof CpuParts, 'workerPostgres'>]?: number };
 
-const PARTS = ['server', 'worker', 'postgres', 'nats'] as const;
+const PARTS = ['server', 'worker', 'postgres', 'workerPostgres', 'nats'] as const;
 /** A worker at rest looks for jobs: it uses less than 3 % of a core. */
 const REST_MS = 500;
 const REST_CPU_MS = 15;
@@ -32,8 +41,14 @@ export function readCpu(roots: CpuRoots): CpuParts {
     server: read(roots.server),
     worker: read(roots.worker),
     postgres: read(roots.postgres),
+    workerPostgres: 0,
     nats: read(roots.nats),
   };
+}
+
+/** @returns the parts with what Postgres used for connections of workers apart, given that time */
+export function splitPostgres(parts: CpuParts, workerPostgresMs: number): CpuParts {
+  return { ...parts, postgres: parts.postgres - workerPostgresMs, workerPostgres: workerPostgresMs };
 }
 
 /** Waits until a process is at rest: what it does for requests that were answered belongs to their cost. */
@@ -56,4 +71,9 @@ export function cpuPerUnit(before: CpuParts, after: CpuParts, count: number): Cp
 /** The processor time of all parts together. */
 export function allCpu(parts: CpuParts): number {
   return PARTS.reduce((sum, part) => sum + parts[part], 0);
+}
+
+/** What is spent until the answer: without workers, their connections and nats-server. */
+export function answerCpu({ server, postgres }: CpuParts): number {
+  return server + postgres;
 }

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import postgres from 'postgres';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { cpuMs, parentOf } from '../process.js';
 
@@ -13,4 +14,27 @@ export async function postgresCpuMs(pool: Pool): Promise<number> {
   const children = pids.filter((pid) => parentOf(pid) === postmaster);
   const ended = cpuMs(postmaster, { withEnded: true }) ?? 0;
   return children.reduce((sum, pid) => sum + (cpuMs(pid) ?? 0), ended);
+}
+
+/** Milliseconds of processor time by process. */
+export type BackendMs = ReadonlyMap<number, number>;
+
+/**
+ * The processor time of the connections that workers have to a database; those that have ended are not in it. Asks over
+ * a connection of its own.
+ */
+export async function workerBackendMs(url: string): Promise<BackendMs> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    const rows = await sql<{ pid: number }[]>`
+      SELECT pid FROM pg_stat_activity WHERE application_name = 'attest worker'`;
+    return new Map(rows.map(({ pid }) => [pid, cpuMs(pid) ?? 0]));
+  } finally {
+    await sql.end();
+  }
+}
+
+/** What the connections of `after` have used since `before`. */
+export function backendMsSince(before: BackendMs, after: BackendMs): number {
+  return [...after].reduce((sum, [pid, ms]) => sum + ms - (before.get(pid) ?? 0), 0);
 }

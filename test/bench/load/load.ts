@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openCacheDir } from '../../../src/server/embedded/cache.js';
 import { fetchDebianPackage } from '../../../src/server/embedded/debian-package.js';
-import { type CpuRoots, cpuPerUnit, readCpu } from '../cpu/cpu.js';
+import { type CpuRoots, cpuPerUnit, readCpu, splitPostgres } from '../cpu/cpu.js';
+import { backendMsSince, workerBackendMs } from '../cpu/postgres-cpu.js';
 import { benchScript, run, runNode } from '../process.js';
 import type { Sample } from '../rounds.js';
 
@@ -49,6 +50,8 @@ export async function openLoadGenerator(): Promise<LoadGenerator> {
 /** How the processor time of a sample is measured. */
 export type Meter = {
   roots: CpuRoots;
+  /** The database that a worker is connected to, of the processes that count; by default there is none. */
+  workerDatabaseUrl?: string;
   /** Waits until what was answered is done with; by default that is at once. */
   settle?: () => Promise<void>;
 };
@@ -59,11 +62,19 @@ export function sampleLoad(generator: LoadGenerator, meter: Meter, load: Load): 
 }
 
 /** One sample of what `run` does. */
-export async function sampleRun({ roots, settle }: Meter, run: () => Promise<LoadResult>): Promise<Sample> {
+export async function sampleRun(
+  { roots, workerDatabaseUrl, settle }: Meter,
+  run: () => Promise<LoadResult>,
+): Promise<Sample> {
+  const readBackends = async () =>
+    workerDatabaseUrl === undefined ? new Map() : await workerBackendMs(workerDatabaseUrl);
+  const backends = await readBackends();
   const before = readCpu(roots);
   const { requests, seconds, failed, p50Ms, p99Ms, maxMs } = await run();
   await settle?.();
-  const cpu = cpuPerUnit(before, readCpu(roots), requests);
+  const after = readCpu(roots);
+  const workerPostgresMs = backendMsSince(backends, await readBackends());
+  const cpu = cpuPerUnit(before, splitPostgres(after, workerPostgresMs), requests);
   return {
     perSecond: (requests - failed) / seconds,
     p50Ms,
