@@ -956,11 +956,11 @@ BEGIN
   RETURN QUERY
     UPDATE webhook_delivery d
     SET attempt = d.attempt + 1, next_attempt_at = v_now + p_visible_ms * interval '1 millisecond'
-    FROM (SELECT c.id FROM webhook_delivery c
+    FROM (SELECT c.ctid AS row FROM webhook_delivery c
           WHERE c.webhook_id = p_webhook_id AND c.status = 1 AND c.next_attempt_at <= v_now
             AND (v_webhook.status = 1 OR c.transition IS NULL)
           ORDER BY c.next_attempt_at LIMIT v_room FOR UPDATE SKIP LOCKED) due
-    WHERE d.webhook_id = p_webhook_id AND d.id = due.id RETURNING d.*;
+    WHERE d.ctid = due.row RETURNING d.*;
   GET DIAGNOSTICS v_claimed = ROW_COUNT;
 
   IF v_webhook.status = 1 AND v_claimed < v_room THEN
@@ -1281,16 +1281,19 @@ BEGIN
   kept AS (
     INSERT INTO webhook_attempt
     SELECT delivery_id, number, at, duration_ms, status_code, error, answer, url FROM made ON CONFLICT DO NOTHING),
+  newest AS (
+    SELECT c.row, m.* FROM made m CROSS JOIN LATERAL (
+      SELECT c.ctid AS row FROM webhook_delivery c
+      WHERE c.webhook_id = m.webhook_id AND c.id = m.delivery_id AND c.attempt = m.number AND c.status = p_pending
+      FOR UPDATE) c),
   moved AS (
-    -- The status is a parameter, so that no plan reads the index of pending deliveries.
     UPDATE webhook_delivery d SET
       status = m.status,
       step = CASE WHEN m.status = p_delivered THEN d.step ELSE d.step + 1 END,
       delivered_at = CASE WHEN m.status = p_delivered THEN clock_timestamp() END,
       next_attempt_at = CASE WHEN m.retry_ms IS NULL THEN d.next_attempt_at
                              ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
-    FROM made m
-    WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = p_pending
+    FROM newest m WHERE d.ctid = m.row
     RETURNING d.webhook_id, m.lease, d.status, d.transition),
   health AS (
     SELECT webhook_id, lease, bool_or(status = p_delivered) AS any_delivered,

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import t, { type Test } from 'tap';
 import { ulid } from 'ulid';
+import { DeliveryStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
 import type { Pool } from '../../../src/server/store/database/connect.js';
 import { takeTokens } from '../../../src/server/store/projects/rate-counters.js';
 import {
@@ -10,6 +11,7 @@ import {
   SubmissionOutcome,
   sequenceSubmissions,
 } from '../../../src/server/store/submissions/sequence-submissions.js';
+import { recordAttempts } from '../../../src/server/store/webhooks/webhook-attempts.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 
 const url = await testDatabase(t);
@@ -202,6 +204,36 @@ for (const deliveries of [0, 200, 200_000]) {
       INSERT INTO webhook_delivery (webhook_id, id, status)
       SELECT 'whk_' || n % 100, ${deliveries} || '_' || n, 1 + n % 3 FROM generate_series(1, ${deliveries}::int) n`;
     await callEach(t, claim, MOST_OWN);
+  });
+}
+
+const ANSWER = { at: new Date(), durationMs: 1, url: null, statusCode: 200, error: null, answer: '' };
+const OUTCOME = { status: DeliveryStatus.DELIVERED, isGone: false, retryAfterMs: null };
+const DELIVERED = { webhookId: 'whk_test', lease: 1, ...ANSWER, ...OUTCOME };
+
+/** Claims 8 deliveries of a subscription and records that they were made. */
+async function claimAndRecord(sql: Pool): Promise<Read[]> {
+  await sql`
+    INSERT INTO webhook_delivery (webhook_id, id) SELECT 'whk_test', gen_random_uuid() FROM generate_series(1, 8)`;
+  return readBy(sql, async () => {
+    const claimed = await sql<{ id: string; number: number }[]>`
+      SELECT id, attempt AS number FROM claim_webhook_deliveries('whk_test', 1, 60000, 60000, 8, '{}')`;
+    if (claimed.length !== 8) throw new Error(`${claimed.length} deliveries were claimed`);
+    await recordAttempts(
+      sql,
+      claimed.map(({ id, number }) => ({ ...DELIVERED, deliveryId: id, number })),
+    );
+  });
+}
+
+for (const deliveries of [0, 20_000]) {
+  t.test(`deliveries are claimed and recorded among ${deliveries} of the subscription`, async (t) => {
+    await old`TRUNCATE webhook_delivery`;
+    await claimAndRecord(old);
+    await old`
+      INSERT INTO webhook_delivery (webhook_id, id, status)
+      SELECT 'whk_test', 'old_' || n, ${DELIVERED.status} FROM generate_series(1, ${deliveries}::int) n`;
+    await callEach(t, claimAndRecord, 2 * MOST_FETCHED);
   });
 }
 
