@@ -1272,20 +1272,30 @@ CREATE OR REPLACE FUNCTION record_webhook_attempts(p_attempts json, p_pending sm
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
+DECLARE
+  -- Of each attempt; NULL if a newer one was made or the delivery is not pending.
+  v_rows tid[];
 BEGIN
+  SELECT array_agg(c.row ORDER BY m.ordinality) INTO v_rows
+  FROM ROWS FROM (json_to_recordset(p_attempts) AS (webhook_id text, delivery_id text, number integer))
+    WITH ORDINALITY m
+  LEFT JOIN LATERAL (
+    SELECT d.ctid AS row FROM webhook_delivery d
+    WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = p_pending
+    FOR UPDATE) c ON true;
+
   RETURN QUERY
   WITH made AS (
-    SELECT * FROM json_to_recordset(p_attempts)
-    AS a(webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer,
-         status_code smallint, error text, answer text, url text, status smallint, retry_ms bigint)),
+    SELECT * FROM ROWS FROM (
+      json_to_recordset(p_attempts)
+        AS (webhook_id text, delivery_id text, number integer, lease bigint, at timestamptz, duration_ms integer,
+            status_code smallint, error text, answer text, url text, status smallint, retry_ms bigint),
+      unnest(v_rows))
+    AS a(webhook_id, delivery_id, number, lease, at, duration_ms, status_code, error, answer, url, status, retry_ms,
+         row)),
   kept AS (
     INSERT INTO webhook_attempt
     SELECT delivery_id, number, at, duration_ms, status_code, error, answer, url FROM made ON CONFLICT DO NOTHING),
-  newest AS (
-    SELECT c.row, m.* FROM made m CROSS JOIN LATERAL (
-      SELECT c.ctid AS row FROM webhook_delivery c
-      WHERE c.webhook_id = m.webhook_id AND c.id = m.delivery_id AND c.attempt = m.number AND c.status = p_pending
-      FOR UPDATE) c),
   moved AS (
     UPDATE webhook_delivery d SET
       status = m.status,
@@ -1293,7 +1303,7 @@ BEGIN
       delivered_at = CASE WHEN m.status = p_delivered THEN clock_timestamp() END,
       next_attempt_at = CASE WHEN m.retry_ms IS NULL THEN d.next_attempt_at
                              ELSE clock_timestamp() + m.retry_ms * interval '1 millisecond' END
-    FROM newest m WHERE d.ctid = m.row
+    FROM made m WHERE d.ctid = m.row
     RETURNING d.webhook_id, m.lease, d.status, d.transition),
   health AS (
     SELECT webhook_id, lease, bool_or(status = p_delivered) AS any_delivered,
