@@ -39,6 +39,7 @@ import { measureBatch } from './requests/batch.js';
 import { measureCold } from './requests/cold.js';
 import { measureKeyed } from './requests/keyed.js';
 import { explainLists } from './requests/lists.js';
+import { measurePeers } from './requests/peers.js';
 import { measureProcesses } from './requests/processes.js';
 import { requestLines } from './requests/request-report.js';
 import { measureCreate, measureRead } from './requests/requests.js';
@@ -158,11 +159,21 @@ async function measure(name: MeasureName, deps: MeasureDeps, report: Report): Pr
   }
 }
 
-type RequestMeasure = 'create' | 'batch' | 'keyed' | 'processes' | 'read' | 'bundle' | 'cold' | 'list';
+type RequestMeasure =
+  | 'create'
+  | 'batch'
+  | 'peers'
+  | 'keyed'
+  | 'processes'
+  | 'read'
+  | 'bundle'
+  | 'cold'
+  | 'list';
 
 async function measureRequests(name: RequestMeasure, deps: MeasureDeps): Promise<Measurement[]> {
   if (name === 'create') return [await measureCreate(deps)];
   if (name === 'batch') return [await measureBatch(deps)];
+  if (name === 'peers') return [await measurePeers(deps)];
   if (name === 'keyed') return [await measureKeyed(deps)];
   if (name === 'cold') return measureCold(deps, deps.serviceOf);
   return name === 'processes' ? measureProcesses(deps) : [await measureRead(deps, name)];

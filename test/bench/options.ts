@@ -4,6 +4,7 @@ import { COMPARED } from './figures.js';
 const MEASURES = [
   'create',
   'batch',
+  'peers',
   'keyed',
   'processes',
   'read',
@@ -60,8 +61,8 @@ export type Options = {
 };
 
 export const HELP = `npm run bench -- [options]
-  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all by default;
-                    batch submits many in a call; keyed creates over a new, a small and a large table of keys; processes
+  --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers by default;
+                    batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a new, a small and a large table of keys; processes
                     compares one API process
                     with two; cold reads more submissions than are kept, in logs of several sizes; proofs makes proofs and bundles
                     that are not kept, without HTTP; plans prints what Postgres does for lists;
@@ -113,7 +114,9 @@ export function readOptions(args: string[]): Options | undefined {
     throw new Error(`--compare and --record measure ${COMPARED.join(', ')}: leave out --only`);
   const sizes = readSizes(values.rows, quick ? [20_000, 60_000] : [50_000, 1_000_000]);
   return {
-    only: compared ? COMPARED : (values.only?.split(',').map(measureName) ?? MEASURES),
+    only: compared
+      ? COMPARED
+      : (values.only?.split(',').map(measureName) ?? MEASURES.filter((name) => name !== 'peers')),
     rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
     seconds: wholeNumber('seconds', values.seconds, quick ? 1 : 3),
     warmUpSeconds: quick ? 1 : 10,

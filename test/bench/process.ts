@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** A Node process that this one has started and stops. */
+/** A process that this one has started and stops. */
 export type NodeProcess = {
   pid: number;
   /** The first line it printed, which means that it is ready. */
@@ -39,11 +39,20 @@ export function benchScript(name: string): string {
  * Starts a Node process and waits for its first line. It leads its own process group, so that Ctrl-C reaches this
  * process alone; it is killed should this one end without having stopped it.
  */
-export async function startNode(
+export function startNode(
   args: readonly string[],
   { env = {}, nodeArgs = [] }: { env?: Record<string, string>; nodeArgs?: readonly string[] } = {},
 ): Promise<NodeProcess> {
-  const child = spawn(process.execPath, [...nodeArgs, ...args], {
+  return startProgram(process.execPath, [...nodeArgs, ...args], env);
+}
+
+/** The same of any program. */
+export async function startProgram(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<NodeProcess> {
+  const child = spawn(file, args, {
     env: { PATH: process.env.PATH ?? '', ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

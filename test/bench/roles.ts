@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { withShutdownHooks } from '../../src/server/core/shutdown.js';
+import { type ShutdownHooks, withShutdownHooks } from '../../src/server/core/shutdown.js';
 import { untilAtRest } from './cpu/cpu.js';
 import { findProfile, type Profiled, printProfile, recordRuns } from './cpu/profile.js';
 import type { LoadGenerator, Meter } from './load/load.js';
@@ -33,7 +33,11 @@ export type Start = (args: string[]) => Promise<NodeProcess>;
 export async function withRoles(
   { services, options }: RequestMeasures,
   name: string,
-  contend: (roles: Roles, start: Start) => Promise<{ contenders: Contender[]; bytes?: number }>,
+  contend: (
+    roles: Roles,
+    start: Start,
+    hooks: ShutdownHooks,
+  ) => Promise<{ contenders: Contender[]; bytes?: number }>,
 ): Promise<Measurement> {
   const profileDir = options.profileDir && join(options.profileDir, name);
   const isProfiled = profileDir !== undefined;
@@ -49,7 +53,7 @@ export async function withRoles(
       hooks.add(started.stop);
       return started;
     };
-    const { contenders, bytes } = await contend({ api, worker }, start);
+    const { contenders, bytes } = await contend({ api, worker }, start, hooks);
     const [limit, service] = contenders;
     let measured = contenders;
     if (isProfiled && limit !== undefined && service !== undefined) {

@@ -7,7 +7,7 @@ import { readyUrl } from '../services.js';
 import { poster } from './requests.js';
 
 /** As one client would send its many submissions. */
-const CLIENT = { connections: 8, items: 1_000, keyed: false };
+export const CLIENT = { connections: 8, items: 1_000, keyed: false };
 
 /** Many submissions in a call, beside one; figures are of a submission, times of a call. */
 export function measureBatch(deps: RequestMeasures): Promise<Measurement> {
@@ -29,7 +29,8 @@ export function measureBatch(deps: RequestMeasures): Promise<Measurement> {
   });
 }
 
-function sampleBatches(
+/** One sample of calls with many submissions each. */
+export function sampleBatches(
   { services: { apiKey } }: RequestMeasures,
   api: NodeProcess,
   meter: Meter,
