@@ -14,6 +14,8 @@ import { until } from '../../support/until.js';
 const { limits, retentionMs, patienceMs, guard } = SEQUENCER_OPTIONS;
 /** The documented least time between two wakes of a log. */
 const WAKE_MS = 100;
+/** Node counts timers in whole milliseconds. */
+const TIMER_EARLY_MS = 2;
 
 /** Sequencers of two logs of one database, with the wakes that they have sent. */
 async function openAll(t: Parameters<typeof openSequencer>[0], change: Partial<SequencerDeps> = {}) {
@@ -81,6 +83,7 @@ t.test('calls of a log share its wakes, and the last call is followed by one', a
     await sequencers.of.find(Environment.TEST),
   ];
   const CALLS = 40;
+  const startedMs = performance.now();
   for (const row of scene.makeRows(CALLS)) await live.add(row);
   const [alone] = scene.makeRows(1);
   const beforeMs = performance.now();
@@ -92,9 +95,7 @@ t.test('calls of a log share its wakes, and the last call is followed by one', a
   for (const row of scene.makeRows(2)) await live.add(row);
   await until('a call after a wake has its own', () => (last(Environment.LIVE)?.atMs ?? 0) > afterMs);
   const ofLive = woken.filter(({ logId }) => logId === logs.get(Environment.LIVE)?.id);
-  for (const [i, { atMs }] of ofLive.entries()) {
-    const before = ofLive[i - 1];
-    if (before !== undefined) t.ok(atMs - before.atMs >= WAKE_MS - 1, 'no sooner than the interval');
-  }
-  t.ok(ofLive.length < CALLS, `${ofLive.length} wakes for ${CALLS + 2} calls`);
+  // By all of them: a busy machine delays the callbacks of single ones, and so shortens the time between two.
+  const spanMs = (ofLive.at(-1)?.atMs ?? 0) - startedMs;
+  t.ok(ofLive.length - 1 <= spanMs / (WAKE_MS - TIMER_EARLY_MS), `${ofLive.length} wakes in ${spanMs} ms`);
 });
