@@ -62,13 +62,12 @@ export type Options = {
 
 export const HELP = `npm run bench -- [options]
   --only <names>    of ${MEASURES.join(', ')}, separated by commas; all but peers by default;
-                    batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a new, a small and a large table of keys; processes
-                    compares one API process
-                    with two; cold reads more submissions than are kept, in logs of several sizes; proofs makes proofs and bundles
-                    that are not kept, without HTTP; plans prints what Postgres does for lists;
-                    cadence simulates hours of ten witnesses, and counts the requests to each;
-                    hostile runs attacks and prints what they cost; audit reads a log of as many rows;
-                    files counts the source files each way enters
+                    batch submits many in a call; peers compares with Tessera's POSIX log, and needs Go; keyed creates over a
+                    new, a small and a large table of keys; processes compares one API process with two; cold reads more
+                    submissions than are kept, in logs of several sizes; proofs makes proofs and bundles that are not kept,
+                    without HTTP; plans prints what Postgres does for lists; cadence simulates hours of ten witnesses, and
+                    counts the requests to each; hostile runs attacks and prints what they cost; audit reads a log of as
+                    many rows; files counts the source files each way enters
   --attack <text>   of the attacks only those whose name has this in it
   --program <path>  attack this main.js of another version
   --quick           two short rounds: says that it runs, not how fast

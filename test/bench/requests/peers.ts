@@ -16,7 +16,7 @@ export async function measurePeers(deps: RequestMeasures): Promise<Measurement> 
   const { services } = deps;
   const program = join(services.dir, 'tessera-log');
   await run('go', ['build', '-C', MODULE, '-o', program, '.'], goEnv()).catch((error: unknown) => {
-    throw new Error('peers needs Go on the PATH', { cause: error });
+    throw new Error('peers needs Go on the PATH, and its module proxy the first time', { cause: error });
   });
   const log = join(services.dir, 'tessera');
   await mkdir(log);
