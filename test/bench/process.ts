@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 /** A process that this one has started and stops. */
-export type NodeProcess = {
+export type StartedProcess = {
   pid: number;
   /** The first line it printed, which means that it is ready. */
   ready: string;
@@ -23,7 +23,7 @@ const STOP_MS = 20_000;
 /** What the program says to whoever stops it. */
 const STOPPING = 'shutting down; ';
 /** What has been started and has not ended yet. */
-const running = new Set<Pick<NodeProcess, 'stop'>>();
+const running = new Set<Pick<StartedProcess, 'stop'>>();
 /** User and system time in /proc are in hundredths of a second on every Linux that runs Node. */
 const MS_PER_TICK = 10;
 
@@ -42,7 +42,7 @@ export function benchScript(name: string): string {
 export function startNode(
   args: readonly string[],
   { env = {}, nodeArgs = [] }: { env?: Record<string, string>; nodeArgs?: readonly string[] } = {},
-): Promise<NodeProcess> {
+): Promise<StartedProcess> {
   return startProgram(process.execPath, [...nodeArgs, ...args], env);
 }
 
@@ -51,7 +51,7 @@ export async function startProgram(
   file: string,
   args: readonly string[],
   env: Record<string, string> = {},
-): Promise<NodeProcess> {
+): Promise<StartedProcess> {
   const child = spawn(file, args, {
     env: { PATH: process.env.PATH ?? '', ...env },
     detached: true,

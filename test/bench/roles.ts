@@ -4,7 +4,7 @@ import { untilAtRest } from './cpu/cpu.js';
 import { findProfile, type Profiled, printProfile, recordRuns } from './cpu/profile.js';
 import type { LoadGenerator, Meter } from './load/load.js';
 import type { Options } from './options.js';
-import { type NodeProcess, peakMib, startNode } from './process.js';
+import { peakMib, type StartedProcess, startNode } from './process.js';
 import { type Contender, measureInTurns, type Summary } from './rounds.js';
 import { type Services, startRole } from './services.js';
 
@@ -22,9 +22,9 @@ export type Measurement = {
 export type RequestMeasures = { services: Services; generator: LoadGenerator; options: Options };
 
 /** The service's processes. */
-export type Roles = { api: NodeProcess; worker: NodeProcess };
+export type Roles = { api: StartedProcess; worker: StartedProcess };
 /** Starts a script of Node's, until the measure ends. */
-export type Start = (args: string[]) => Promise<NodeProcess>;
+export type Start = (args: string[]) => Promise<StartedProcess>;
 
 /**
  * Runs one measure against an api and a worker process of its own, so that each starts equally fresh and the memory
@@ -76,7 +76,11 @@ export async function withRoles(
 }
 
 /** The processes whose time counts: with the service also its worker's, until all it was given is witnessed. */
-export function meterOf({ pids, databaseUrl }: Services, server: NodeProcess, worker?: NodeProcess): Meter {
+export function meterOf(
+  { pids, databaseUrl }: Services,
+  server: StartedProcess,
+  worker?: StartedProcess,
+): Meter {
   const roots = { server: server.pid, ...pids };
   if (worker === undefined) return { roots };
   return {

@@ -13,7 +13,7 @@ import { connectPool, type Pool } from '../../src/server/store/database/connect.
 import { migrate } from '../../src/server/store/database/migrate.js';
 import { openTimestampAuthority } from '../../src/server/timestamp-authority/timestamp-authority.js';
 import { startLocalServers } from '../support/servers/local-servers.js';
-import { ATTEST, ATTEST_MODULES, NODE_OPTION, type NodeProcess, startNode } from './process.js';
+import { ATTEST, ATTEST_MODULES, NODE_OPTION, type StartedProcess, startNode } from './process.js';
 
 /** What the measures work with: real servers, and an API key that nothing is refused to. */
 export type Services = {
@@ -109,7 +109,7 @@ export function startRole(
     args = [],
     isBundled = true,
   }: { nodeArgs?: readonly string[]; args?: readonly string[]; isBundled?: boolean } = {},
-): Promise<NodeProcess> {
+): Promise<StartedProcess> {
   return startNode([isBundled ? ATTEST : ATTEST_MODULES, role, ...args], {
     env,
     nodeArgs: [NODE_OPTION, ...nodeArgs],
@@ -117,7 +117,7 @@ export function startRole(
 }
 
 /** The address in the line `ready <address>`. */
-export function readyUrl({ ready }: NodeProcess): string {
+export function readyUrl({ ready }: StartedProcess): string {
   return ready.replace(/^ready /, '');
 }
 

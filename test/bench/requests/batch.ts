@@ -1,6 +1,6 @@
 import type { BatchLoad } from '../load/batch-load.js';
 import { type LoadResult, type Meter, sampleRun } from '../load/load.js';
-import { benchScript, type NodeProcess, runNode } from '../process.js';
+import { benchScript, runNode, type StartedProcess } from '../process.js';
 import { type Measurement, meterOf, type RequestMeasures, withRoles } from '../roles.js';
 import type { Contender } from '../rounds.js';
 import { readyUrl } from '../services.js';
@@ -32,7 +32,7 @@ export function measureBatch(deps: RequestMeasures): Promise<Measurement> {
 /** One sample of calls with many submissions each. */
 export function sampleBatches(
   { services: { apiKey } }: RequestMeasures,
-  api: NodeProcess,
+  api: StartedProcess,
   meter: Meter,
   client: Omit<BatchLoad, 'baseUrl' | 'apiKey'>,
 ) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { AttestationService } from '../../../gen/attestation/v1/attestations_pb.js';
 import { pickIds } from '../fill.js';
 import { type LoadResult, type Meter, sampleLoad, sampleRun } from '../load/load.js';
-import { benchScript, type NodeProcess, runNode } from '../process.js';
+import { benchScript, runNode, type StartedProcess } from '../process.js';
 import { type Measurement, meterOf, type RequestMeasures, type Start, withRoles } from '../roles.js';
 import type { Contender, Sample } from '../rounds.js';
 import { readyUrl, type Services } from '../services.js';
@@ -43,7 +43,7 @@ export async function measureCreate(deps: RequestMeasures): Promise<Measurement>
 
 /** Sends creates to a server. */
 export function poster({ services, generator }: RequestMeasures) {
-  return (server: NodeProcess, meter: Meter, what: { path: string; keyed?: boolean }) => {
+  return (server: StartedProcess, meter: Meter, what: { path: string; keyed?: boolean }) => {
     const load = { baseUrl: readyUrl(server), apiKey: services.apiKey, method: 'post', ...what } as const;
     return (seconds: number): Promise<Sample> => sampleLoad(generator, meter, { ...load, seconds });
   };
@@ -54,7 +54,7 @@ const FAIR = 'bare Fastify: signature, hashes, row';
 
 function sampleGrpc(
   { apiKey }: Services,
-  { server, meter }: { server: NodeProcess; meter: Meter },
+  { server, meter }: { server: StartedProcess; meter: Meter },
   seconds: number,
 ): Promise<Sample> {
   const load = JSON.stringify({ baseUrl: readyUrl(server), apiKey, seconds });
@@ -116,7 +116,7 @@ async function startLimit({ services }: RequestMeasures, name: string, answerFil
 export function getter({ services, generator }: RequestMeasures) {
   return async (
     name: string,
-    { server, meter }: { server: NodeProcess; meter: Meter },
+    { server, meter }: { server: StartedProcess; meter: Meter },
     paths: readonly string[],
   ): Promise<Contender> => {
     const pathsFile = join(services.dir, `paths-${server.pid}-${name}`.replaceAll(/\W+/g, '-'));
