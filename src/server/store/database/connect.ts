@@ -41,7 +41,8 @@ export type PoolOptions = {
  * Of several hosts each is tried once, the last good one first; standbys are skipped.
  *
  * The driver is patched (`patches/`). Unpatched, a connection that is lost while it is opened or written to ends the
- * process or never recovers, and of several hosts some are never tried, or tried for ever.
+ * process or never recovers, and of several hosts some are never tried, or tried for ever; its queues grow with every
+ * statement until they are once empty, and searching them takes 16 µs for each statement after some seconds of load.
  */
 export function connectPool(options: PoolOptions): Pool {
   const { max, statementTimeoutMs, onClose = () => {} } = options;
