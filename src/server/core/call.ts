@@ -57,7 +57,10 @@ export type ReadItem =
 /** A message as REST sends it: JSON in UTF-8, and the entity tag of these bytes if it is known. */
 type SerializedJson = { readonly bytes: Uint8Array; readonly etag?: string };
 
-/** A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. */
+/**
+ * A response that REST sends without making a message of it. Connect and gRPC serialise the message themselves. Who sends
+ * it calls one of its functions, once: what it is made of may be gone then.
+ */
 export type SerializedResponse<M extends Message = Message> = {
   readonly json: () => SerializedJson;
   readonly message: () => M;

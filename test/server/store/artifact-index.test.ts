@@ -9,10 +9,8 @@ import {
   readArtifactIndex,
 } from '../../../src/server/store/artifacts/artifact-runs.js';
 import { findPublicArtifact } from '../../../src/server/store/artifacts/public-lookup.js';
-import {
-  listSubmissions,
-  type SubmissionQuery,
-} from '../../../src/server/store/submissions/submission-lists.js';
+import type { SubmissionQuery } from '../../../src/server/store/submissions/list-statement.js';
+import { listSubmissions } from '../../../src/server/store/submissions/submission-lists.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 

@@ -1,9 +1,7 @@
 import t from 'tap';
+import type { SubmissionQuery } from '../../../src/server/store/submissions/list-statement.js';
 import { createKnownBatches } from '../../../src/server/store/submissions/listed-batches.js';
-import {
-  listSubmissions,
-  type SubmissionQuery,
-} from '../../../src/server/store/submissions/submission-lists.js';
+import { listSubmissions } from '../../../src/server/store/submissions/submission-lists.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 

@@ -1,10 +1,8 @@
 import t from 'tap';
 import { listProjectBatches } from '../../../src/server/store/log/batches.js';
 import { listLogSizes } from '../../../src/server/store/log/log-sizes.js';
-import {
-  listSubmissions,
-  type SubmissionQuery,
-} from '../../../src/server/store/submissions/submission-lists.js';
+import type { SubmissionQuery } from '../../../src/server/store/submissions/list-statement.js';
+import { listSubmissions } from '../../../src/server/store/submissions/submission-lists.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
 

@@ -1,9 +1,7 @@
 /** Lists by time while no worker seals: a tail of 150,000 leaves, which are not read one by one. */
 import t from 'tap';
-import {
-  listSubmissions,
-  type SubmissionQuery,
-} from '../../../src/server/store/submissions/submission-lists.js';
+import type { SubmissionQuery } from '../../../src/server/store/submissions/list-statement.js';
+import { listSubmissions } from '../../../src/server/store/submissions/submission-lists.js';
 import { writeTailTimes } from '../../../src/server/store/submissions/tail-times.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
