@@ -1,7 +1,8 @@
 import t from 'tap';
 import { ulid } from 'ulid';
 import { DeliveryStatus } from '../../../gen/attestation/v1/webhooks_pb.js';
-import { recordAttempts } from '../../../src/server/store/webhooks/webhook-attempts.js';
+import type { Sql } from '../../../src/server/store/database/connect.js';
+import { type RecordedAttempt, recordAttempts } from '../../../src/server/store/webhooks/webhook-attempts.js';
 import {
   claimDeliveries,
   findDelivery,
@@ -14,43 +15,69 @@ import { until } from '../../support/until.js';
 
 const url = await testDatabase(t);
 const { sql, close } = openPlanner(url);
-const other = openPlanner(url);
-t.teardown(() => Promise.all([close(), other.close()]));
+const others = [openPlanner(url), openPlanner(url)] as const;
+t.teardown(() => Promise.all([close(), ...others.map((other) => other.close())]));
+
+const webhookId = 'whk_0';
+await sql`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
+await sql`
+  INSERT INTO webhook (id, project_id, environment, url, events, secret)
+  VALUES (${webhookId}, 'prj', 1, '', '{1}', '')`;
+
+/** Claims so many new deliveries. Returns an attempt of each that delivered it, in the order of ids. */
+async function attempted(count: number): Promise<RecordedAttempt[]> {
+  for (let i = 0; i < count; i++) await insertTestDelivery(sql, webhookId, `dlv_${ulid(i)}`);
+  const ids = Array.from({ length: count }, () => `dlv_${ulid()}`);
+  const claim = { webhookId, lease: 0, leaseMs: 60_000, visibleMs: 60_000, ids };
+  const claimed = await claimDeliveries(sql, claim);
+  return claimed.map(({ id, attempt }) => ({
+    ...{ webhookId, deliveryId: id, number: attempt, lease: 0, url: 'https://example.com/', at: new Date() },
+    ...{ durationMs: 1, statusCode: 204, error: null, answer: '', status: DeliveryStatus.DELIVERED },
+    ...{ isGone: false, retryAfterMs: null },
+  }));
+}
+
+const [first, second] = others;
+const pids = await Promise.all(
+  others.map(({ sql }) => sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`),
+);
+
+/** Waits until so many of the other connections wait for a lock. */
+function untilWaiting(tx: Sql, count: number): Promise<boolean> {
+  return until('statements wait for the transaction', async () => {
+    const [row] = await tx<{ n: number }[]>`
+      SELECT count(DISTINCT pid)::int AS n FROM pg_locks
+      WHERE NOT granted AND pid = ANY (${pids.map(([row]) => row?.pid ?? 0)})`;
+    return row?.n === count;
+  });
+}
 
 t.test('an attempt is recorded after a redelivery that it had to wait for', async (t) => {
-  const webhookId = 'whk_0';
-  const id = `dlv_${ulid()}`;
-  await sql`INSERT INTO project (id, name) VALUES ('prj', 'a test')`;
-  await sql`
-    INSERT INTO webhook (id, project_id, environment, url, events, secret)
-    VALUES (${webhookId}, 'prj', 1, '', '{1}', '')`;
-  await insertTestDelivery(sql, webhookId, id);
-  const claim = { webhookId, lease: 0, leaseMs: 60_000, visibleMs: 60_000, ids: [`dlv_${ulid()}`] };
-  const [claimed] = await claimDeliveries(sql, claim);
-  t.match(claimed, { id, attempt: 1 });
-  const attempt = {
-    ...{ webhookId, deliveryId: id, number: 1, lease: 0, status: DeliveryStatus.DELIVERED },
-    ...{
-      url: 'https://example.com/',
-      at: new Date(),
-      durationMs: 1,
-      statusCode: 204,
-      error: null,
-      answer: '',
-    },
-    ...{ isGone: false, retryAfterMs: null },
-  };
-  const recorded = await sql.begin(async (tx) => {
+  const attempts = await attempted(1);
+  const [{ deliveryId: id, number }] = attempts as [RecordedAttempt];
+  t.equal(number, 1);
+  const { recording } = await sql.begin(async (tx) => {
     t.ok(await redeliver(tx, webhookId, id));
-    const recording = recordAttempts(other.sql, [attempt]);
-    await until('the record waits for the row', async () => {
-      const [row] = await tx<{ n: number }[]>`
-        SELECT count(*)::int AS n FROM pg_locks
-        WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))`;
-      return row?.n === 1;
-    });
+    const recording = recordAttempts(first.sql, attempts);
+    await untilWaiting(tx, 1);
     return { recording };
   });
-  await recorded.recording;
+  await recording;
   t.match(await findDelivery(sql, webhookId, id), { status: DeliveryStatus.DELIVERED });
+});
+
+t.test('two records of the same attempts, in opposite orders, do not deadlock', async (t) => {
+  const attempts = await attempted(300);
+  t.equal(attempts.length, 300);
+  const ends = [attempts.at(0), attempts.at(-1)].map((attempt) => attempt?.deliveryId ?? '');
+  const { recording } = await sql.begin(async (tx) => {
+    await tx`SELECT FROM webhook_delivery WHERE webhook_id = ${webhookId} AND id = ANY (${ends}) FOR UPDATE`;
+    const recording = Promise.all([
+      recordAttempts(first.sql, attempts),
+      recordAttempts(second.sql, attempts.toReversed()),
+    ]);
+    await untilWaiting(tx, 2);
+    return { recording };
+  });
+  await t.resolves(recording);
 });

@@ -42,7 +42,9 @@ export async function recordAttempts(
   sql: Sql,
   attempts: readonly RecordedAttempt[],
 ): Promise<FailingWebhook[]> {
-  const rows = JSON.stringify(attempts.map(toJson));
+  // Locked in the order of ids, so that two callers cannot deadlock.
+  const ordered = attempts.toSorted((a, b) => (a.deliveryId < b.deliveryId ? -1 : 1));
+  const rows = JSON.stringify(ordered.map(toJson));
   return sql<FailingWebhook[]>`
     SELECT id, lease, failing_ms AS "failingMs"
     FROM record_webhook_attempts(${rows}::text::json, ${PENDING}::smallint, ${DELIVERED}::smallint)`;
