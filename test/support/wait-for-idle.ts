@@ -34,8 +34,20 @@ export async function letWitnessesBeAsked(pool: Pool): Promise<void> {
 export async function letLeasesRunOut(pool: Pool): Promise<void> {
   await letWitnessesBeAsked(pool);
   await pool`UPDATE witness_request SET leased_until = NULL, next_poll_at = clock_timestamp()`;
-  await pool`UPDATE webhook_delivery SET next_attempt_at = clock_timestamp() WHERE status = 1`;
-  await pool`UPDATE webhook SET leased_until = NULL, due_at = clock_timestamp()`;
+  await letDeliveriesRunOut(pool);
+}
+
+/**
+ * The same for deliveries alone. What a living worker has locked is left alone: it waits for nothing, and workers lock in
+ * another order.
+ */
+export async function letDeliveriesRunOut(pool: Pool): Promise<void> {
+  await pool`
+    UPDATE webhook_delivery SET next_attempt_at = clock_timestamp()
+    WHERE ctid IN (SELECT ctid FROM webhook_delivery WHERE status = 1 FOR UPDATE SKIP LOCKED)`;
+  await pool`
+    UPDATE webhook SET leased_until = NULL, due_at = clock_timestamp()
+    WHERE id IN (SELECT id FROM webhook ORDER BY id FOR UPDATE)`;
 }
 
 async function isWitnessed(pool: Pool): Promise<boolean> {

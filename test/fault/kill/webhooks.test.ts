@@ -43,13 +43,6 @@ async function submit(key: string): Promise<string> {
   return acknowledgement(creation, answer).id;
 }
 
-/** Makes it later: what workers that died had in hand is given up for lost. */
-async function letDeliveriesRunOut(): Promise<void> {
-  await letLeasesRunOut(pool);
-  await pool`UPDATE webhook SET leased_until = NULL`;
-  await pool`UPDATE webhook_delivery SET next_attempt_at = clock_timestamp() WHERE status = 1`;
-}
-
 async function untilTold(receiver: Receiver, ids: readonly string[]): Promise<void> {
   await until('everything is told', () => {
     const told = new Set(submissionsIn(receiver.received));
@@ -84,7 +77,7 @@ for (const [what, when, matching, times] of POINTS) {
     await doomed.kill();
     await untilGone(pool, WORKERS);
     await servers.nats.forget();
-    await letDeliveriesRunOut();
+    await letLeasesRunOut(pool);
     const next = await installation.startWorker();
     await untilTold(mine, [id]);
     await next.stop();
@@ -103,7 +96,7 @@ t.test('the next worker delivers the event of one killed while the endpoint proc
   await untilGone(pool, WORKERS);
   mine.behave((response) => void response.writeHead(204).end());
   await servers.nats.forget();
-  await letDeliveriesRunOut();
+  await letLeasesRunOut(pool);
   const next = await installation.startWorker();
   await untilTold(mine, [id]);
   await next.stop();
@@ -141,9 +134,9 @@ t.test(
       await fault();
     }
     await Promise.all([own.stop(), other.stop()]);
-    await letDeliveriesRunOut();
+    await letLeasesRunOut(pool);
     await untilWitnessed(pool);
-    await letDeliveriesRunOut();
+    await letLeasesRunOut(pool);
     const [ownIds, otherIds] = [own, other].map(({ acknowledged }) => acknowledged.map(({ id }) => id));
     await untilTold(mine, ownIds ?? []);
     await untilTold(theirs, otherIds ?? []);
