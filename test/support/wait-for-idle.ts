@@ -37,11 +37,8 @@ export async function letLeasesRunOut(pool: Pool): Promise<void> {
   await letDeliveriesRunOut(pool);
 }
 
-/**
- * The same for deliveries alone. What a living worker has locked is left alone: it waits for nothing, and workers lock in
- * another order.
- */
-export async function letDeliveriesRunOut(pool: Pool): Promise<void> {
+/** The same for deliveries. Skips those that a living worker has locked: it locks in another order, and they wait for nothing. */
+async function letDeliveriesRunOut(pool: Pool): Promise<void> {
   await pool`
     UPDATE webhook_delivery SET next_attempt_at = clock_timestamp()
     WHERE ctid IN (SELECT ctid FROM webhook_delivery WHERE status = 1 FOR UPDATE SKIP LOCKED)`;
