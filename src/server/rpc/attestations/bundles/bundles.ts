@@ -13,12 +13,20 @@ import type { Pool } from '../../../store/database/connect.js';
 import type { SubmissionRow } from '../../../store/submissions/submissions.js';
 import { type BatchProof, createBatchProofs } from './batch-proofs.js';
 import { createBundleWriter } from './bundle-template.js';
+import { createDoorkeeper } from './doorkeeper.js';
 import { createProofTiles, type ProofTiles } from './proof-tiles.js';
 
-/** A serialised bundle. Its message is parsed from the JSON. */
-export type SerializedBundle = SerializedResponse<ProofBundle> & { readonly logIndex: number };
+/**
+ * A serialised bundle: its JSON as `bytes`, which `json` hashes when it is first called. Its message is parsed from the JSON.
+ * `isCached`: whether later reads return the same object.
+ */
+export type SerializedBundle = SerializedResponse<ProofBundle> & {
+  readonly bytes: Uint8Array;
+  readonly logIndex: number;
+  readonly isCached: boolean;
+};
 
-/** Renders proof bundles and caches the JSON of those read last. */
+/** Renders proof bundles and caches the JSON of those that are read again. */
 export type BundleReader = {
   /** Reads the bundle of a submission. Its batch must be published. */
   read(row: SubmissionRow): Promise<SerializedBundle>;
@@ -54,6 +62,7 @@ export function createBundleReader(
   const render = createBundleRenderer({ logCache, tiles: createProofTiles(pool) });
   const proofs = createBatchProofs(pool, clock);
   const cache = new LRUCache<string, CachedBundle>({ maxSize: CACHE_BYTES });
+  const admit = createDoorkeeper();
   const revalidate = async (cached: CachedBundle): Promise<SerializedBundle | undefined> => {
     const { log, treeSize } = cached.proof;
     return isCurrent(cached, await proofs.get(log, treeSize)) ? cached.bundle : undefined;
@@ -65,10 +74,13 @@ export function createBundleReader(
       const proof = await proofs.get(log, row.batchTreeSize);
       const cached = cache.get(row.id);
       if (cached !== undefined && isCurrent(cached, proof)) return cached.bundle;
+      const isCached = cached !== undefined || admit(row.logIndex);
       const bytes = await render(row, proof);
-      const bundle = serializedBundle(bytes, row.logIndex);
-      const size = bytes.length + OVERHEAD_BYTES;
-      cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
+      const bundle = serializedBundle(bytes, row.logIndex, isCached);
+      if (isCached) {
+        const size = bytes.length + OVERHEAD_BYTES;
+        cache.set(row.id, { bundle, proof: validityOf(proof), projectId: row.projectId }, { size });
+      }
       return bundle;
     },
     async findCached(id, { projectId, environment }) {
@@ -86,12 +98,17 @@ function isCurrent(cached: CachedBundle, proof: BatchProof): boolean {
   return true;
 }
 
-function serializedBundle(bytes: Buffer, logIndex: number): SerializedBundle {
-  const json = { bytes, etag: etagOf(bytes) };
+function serializedBundle(bytes: Buffer, logIndex: number, isCached: boolean): SerializedBundle {
+  let json: ReturnType<SerializedBundle['json']> | undefined;
   return {
-    json: () => json,
+    bytes,
+    json: () => {
+      json ??= { bytes, etag: etagOf(bytes) };
+      return json;
+    },
     message: () => readBundle(JSON.parse(bytes.toString()) as JsonValue),
     logIndex,
+    isCached,
   };
 }
 

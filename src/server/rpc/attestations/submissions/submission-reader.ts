@@ -48,7 +48,7 @@ const TTL_MS = 60_000;
 const BUNDLE_RETRY_SECONDS = '1';
 
 /**
- * A reader that caches the responses of witnessed submissions. A cache hit costs one batched query: whether any process
+ * A reader that caches the responses of witnessed submissions whose bundles are cached. A cache hit costs one batched query: whether any process
  * has corrected or redacted a submission of the project.
  */
 export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
@@ -70,7 +70,7 @@ export function createSubmissionReader(deps: ReaderDeps): SubmissionReader {
       return cached.response;
     }
     const response = readResponse(submissionView(row), environment, bundle);
-    if (row.batchStatus === BatchStatus.WITNESSED) {
+    if (bundle.isCached && row.batchStatus === BatchStatus.WITNESSED) {
       cache.set(id, { response, version, projectChanges, bundle });
     }
     return response;

@@ -168,7 +168,8 @@ for (const sizes of [[1], [2, 3], [300], [700, 701, 1100]]) {
       const bundle = write(assembleBundle(proof.prepared, leaf));
       const submission = submissionJson(view, environment);
       const bundleBytes = writeBundle(`${row.dsseKeyId}`, batchValues(proof.prepared, proof.texts), leaf);
-      const serialized = { json: () => ({ bytes: bundleBytes }), message: unused, logIndex };
+      const json = () => ({ bytes: bundleBytes });
+      const serialized = { bytes: bundleBytes, json, message: unused, logIndex, isCached: false };
       const made = [
         fillTemplate(template, values).toString(),
         bundleBytes.toString(),
