@@ -77,7 +77,7 @@ async function renderReceipt(deps: AttestationDeps, id: string, bundle: Serializ
 function renderBundle(bundle: SerializedBundle, format: string) {
   switch (format) {
     case 'bundle.json':
-      return { contentType: 'application/json', data: bundle.json().bytes };
+      return { contentType: 'application/json', data: bundle.bytes };
     case 'bundle.sigstore.json':
       return {
         contentType: 'application/json',

@@ -18,5 +18,5 @@ export async function findReadyBundle(
 ): Promise<ReadyBundle | undefined> {
   const row = await findSubmission(id);
   if (row === undefined || !isBundleReady(row)) return undefined;
-  return { projectId: row.projectId, read: async () => (await bundles.read(row)).json().bytes };
+  return { projectId: row.projectId, read: async () => (await bundles.read(row)).bytes };
 }

@@ -55,7 +55,7 @@ export function readResponse(
   return {
     json: () => {
       const values: TemplateValue[] = valuesOf(shown);
-      if (bundle !== undefined) values.push(bundle.json().bytes);
+      if (bundle !== undefined) values.push(bundle.bytes);
       const bytes = fillTemplate(template, values);
       etag ??= etagOf(bytes);
       return { bytes, etag };
