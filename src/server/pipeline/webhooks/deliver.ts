@@ -34,12 +34,13 @@ const VISIBLE_MS = 60_000;
 const SOON_MS = 1_000;
 const REDELIVER_ROWS = 1_000;
 const BUSY_MS = 1_000;
-const FIRST_CONCURRENCY = 4;
+/** With 4, and growth while the worker is saturated, a delivery to one of 200 endpoints takes worker and Postgres 189 µs, not 170. */
+const FIRST_CONCURRENCY = 2;
 const MAX_CONCURRENCY = 32;
 /** A slower attempt halves the concurrency limit. */
 const SLOW_MS = 1_000;
 /** A faster endpoint gains nothing from more concurrency, and each request costs a connection. */
-const FAST_MS = 20;
+const FAST_MS = 10;
 
 /** Sends the due deliveries of one subscription for a limited time. */
 export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookId: string): Promise<Outcome> {
@@ -126,7 +127,7 @@ async function send(
   const at = new Date(webhooks.clock());
   const result = await post(webhooks, { url, keys, atMs: at.getTime() }, row);
   webhooks.slots.release(projectId, 1);
-  sent(concurrencyAfter(result));
+  sent(concurrencyAfter(result, webhooks.isSaturated()));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;
     await webhooks.record(attemptRecord(row, { lease, url, at, random: webhooks.random() }, result));
@@ -156,8 +157,13 @@ async function post(
   }
 }
 
-function concurrencyAfter({ outcome, durationMs, gone }: SendResult): ConcurrencyChange {
+function concurrencyAfter(
+  { outcome, durationMs, gone }: SendResult,
+  isSaturated: boolean,
+): ConcurrencyChange {
   if (outcome === 'failed') return () => (gone === true ? 0 : 1);
   if (durationMs > SLOW_MS) return (limit) => Math.ceil(limit / 2);
-  return durationMs > FAST_MS ? (limit) => Math.min(MAX_CONCURRENCY, limit + 1 / limit) : (limit) => limit;
+  // What a saturated process measures is how long requests wait for it.
+  if (isSaturated || durationMs <= FAST_MS) return (limit) => limit;
+  return (limit) => Math.min(MAX_CONCURRENCY, limit + 1 / limit);
 }
