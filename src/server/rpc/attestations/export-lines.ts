@@ -44,7 +44,7 @@ const CHUNK_BYTES = 256 * 1024;
 export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
   return async function* (leased, work, count) {
     const log = await logCache.getLog(work.logId);
-    const proof = await createBatchReader(pool, () => performance.now())(log, work.treeSize);
+    const proof = await createBatchReader(pool)(log, work.treeSize);
     const sizes = proof.prepared.checkpoints.map(({ size }) => size);
     const render = createLineRenderer({ proof, projectId: leased.projectId });
     const keys = new Map<number, Uint8Array>();
@@ -73,7 +73,7 @@ export function createExportLines(pool: Pool, logCache: LogCache): RenderLines {
 export function createLineMeasure(pool: Pool, logCache: LogCache): AreLonger {
   return async ({ projectId, schema }, { logId, firstIndex, treeSize }, bytes) => {
     if ((treeSize - firstIndex) * LONG_LINE_BYTES <= bytes) return false;
-    const readBatch = createBatchReader(pool, () => performance.now());
+    const readBatch = createBatchReader(pool);
     const { prepared, texts } = await readBatch(await logCache.getLog(logId), treeSize);
     const shared = [texts.batch, texts.witnesses, ...prepared.checkpoints.map(({ note }) => note)];
     // A UTF-16 code unit takes a byte of UTF-8 at least.

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
-import { BatchStatus } from '../../../../../gen/attestation/v1/batches_pb.js';
 import { ProofBundleSchema, WitnessKind } from '../../../../../gen/attestation/v1/bundle_pb.js';
 import {
   LOG_WITNESS_NAME,
@@ -14,8 +13,13 @@ import { createBatchLoader } from '../../../store/database/batch-loader.js';
 import type { Pool } from '../../../store/database/connect.js';
 import type { BatchRow } from '../../../store/log/batches.js';
 import type { Log } from '../../../store/log/logs.js';
-import { listPolicies, type Policy } from '../../../store/witnesses/policies.js';
-import { type CoveredBatch, type Covering, findCoveredBatches } from '../../../store/witnesses/witnesses.js';
+import {
+  type CoveredBatch,
+  type Covering,
+  findCoveredBatches,
+  listWitnessStates,
+  type WitnessState,
+} from '../../../store/witnesses/witnesses.js';
 import { type BatchTexts, type BatchValues, batchValues } from './bundle-template.js';
 
 /** What the bundles of a batch share. */
@@ -24,8 +28,12 @@ export type BatchProof = BatchValues & {
   readonly treeSize: number;
   /** The witness and tree size of each piece of evidence. Evidence is only ever added. */
   readonly evidence: string;
-  /** When to look for further evidence, in milliseconds of the clock. */
-  readonly freshUntilMs: number;
+  /** The witnesses that it is by. */
+  readonly vouchedBy: readonly string[];
+  /** When to look for evidence by others, in milliseconds of the clock. */
+  freshUntilMs: number;
+  /** When to read the batch again, in milliseconds of the clock. */
+  readonly keptUntilMs: number;
 };
 
 /** A published batch, and its evidence. */
@@ -35,8 +43,7 @@ export type LoadedBatch = {
   readonly prepared: PreparedBatch;
   readonly texts: BatchTexts;
   readonly evidence: string;
-  /** Whether every witness of the batch's policy has vouched for it. */
-  readonly isComplete: boolean;
+  readonly vouchedBy: readonly string[];
 };
 
 /** Reads what the bundles of the batch that ends at `treeSize` share. */
@@ -44,8 +51,8 @@ type BatchProofs = { get(log: Log, treeSize: number): Promise<BatchProof> };
 
 /** Evidence of slow witnesses is in bundles after at most this long. */
 const TTL_MS = 5_000;
-/** The same for a batch that every witness of its policy has vouched for: only a new witness may add evidence. */
-const COMPLETE_TTL_MS = 60_000;
+/** Evidence for an earlier checkpoint that lands after that for a later one, and takes its place, after at most this long. */
+const KEPT_MS = 600_000;
 /** Some 5,000 batches with one time stamp each: of 10 million submissions at 2,000 a second, all. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 /** Memory that a batch takes beside its JSON. */
@@ -57,61 +64,74 @@ const writeWitnesses = compileFieldWriter(ProofBundleSchema.field.witnesses);
 
 /** An empty cache. @param clock monotonic milliseconds */
 export function createBatchProofs(pool: Pool, clock: () => number): BatchProofs {
-  const load = createBatchReader(pool, clock);
+  const load = createBatchReader(pool);
+  const readStates = createStateReader(pool, clock);
   const cache = new LRUCache<string, BatchProof>({ maxSize: CACHE_BYTES });
   const readsInFlight = new Map<string, Promise<BatchProof>>();
   const read = async (key: string, log: Log, treeSize: number): Promise<BatchProof> => {
-    const { prepared, texts, evidence, isComplete } = await load(log, treeSize);
+    const nowMs = clock();
+    const { prepared, texts, evidence, vouchedBy } = await load(log, treeSize);
     const values = batchValues(prepared, texts);
-    const freshUntilMs = clock() + (isComplete ? COMPLETE_TTL_MS : TTL_MS);
-    const proof = { ...values, log, treeSize, evidence, freshUntilMs };
+    const times = { freshUntilMs: nowMs + TTL_MS, keptUntilMs: nowMs + KEPT_MS };
+    const proof = { ...values, log, treeSize, evidence, vouchedBy, ...times };
     const size = values.values.reduce((sum, { length }) => sum + length, OVERHEAD_BYTES);
     cache.set(key, proof, { size });
     return proof;
+  };
+  const revalidate = async (key: string, cached: BatchProof): Promise<BatchProof> => {
+    const { log, treeSize, keptUntilMs } = cached;
+    const { states, untilMs } = readStates(log.id);
+    if (clock() >= keptUntilMs || !isVouchedByAll(cached, await states)) return read(key, log, treeSize);
+    cached.freshUntilMs = untilMs;
+    return cached;
   };
   return {
     async get(log, treeSize) {
       const key = keyOf({ logId: log.id, treeSize });
       const cached = cache.get(key);
       if (cached !== undefined && clock() < cached.freshUntilMs) return cached;
-      const reading =
-        readsInFlight.get(key) ?? read(key, log, treeSize).finally(() => readsInFlight.delete(key));
+      const inFlight = readsInFlight.get(key);
+      if (inFlight !== undefined) return inFlight;
+      const found = cached === undefined ? read(key, log, treeSize) : revalidate(key, cached);
+      const reading = found.finally(() => readsInFlight.delete(key));
       readsInFlight.set(key, reading);
       return reading;
     },
   };
 }
 
-/** Creates a reader of batches; it keeps none. @param clock monotonic milliseconds */
-export function createBatchReader(pool: Pool, clock: () => number) {
-  const sources = createSources(pool, clock);
-  return (log: Log, treeSize: number): Promise<LoadedBatch> => loadBatch(sources, log, treeSize);
+/** Whether every witness that has vouched for a checkpoint at or after a batch's end is one of those that its evidence is by. */
+function isVouchedByAll(
+  { treeSize, vouchedBy }: Pick<BatchProof, 'treeSize' | 'vouchedBy'>,
+  states: readonly Pick<WitnessState, 'witness' | 'coversTreeSize'>[],
+): boolean {
+  return states.every(
+    ({ witness, coversTreeSize }) => coversTreeSize < treeSize || vouchedBy.includes(witness),
+  );
 }
 
-/** Look-ups of the tables; those of batches are gathered. */
-type Sources = {
-  findBatch: (key: string) => Promise<CoveredBatch | undefined>;
-  policies: () => Promise<Policy[]>;
-};
+type ReadStates = { states: Promise<WitnessState[]>; untilMs: number };
 
-function createSources(pool: Pool, clock: () => number): Sources {
-  let policies: { rows: Promise<Policy[]>; untilMs: number } | undefined;
-  return {
-    findBatch: createBatchLoader(async (keys) => {
-      const found = await findCoveredBatches(pool, keys.map(endOf));
-      return new Map(found.map((covered) => [keyOf(covered.batch), covered]));
-    }, LOADING),
-    policies: () => {
-      if (policies === undefined || clock() >= policies.untilMs) {
-        const rows = listPolicies(pool);
-        policies = { rows, untilMs: clock() + TTL_MS };
-        rows.catch(() => {
-          policies = undefined;
-        });
-      }
-      return policies.rows;
-    },
+/** Creates a reader of how far a log's witnesses are. It reads each log's once in {@link TTL_MS}. */
+function createStateReader(pool: Pool, clock: () => number): (logId: number) => ReadStates {
+  const known = new Map<number, ReadStates>();
+  return (logId) => {
+    const last = known.get(logId);
+    if (last !== undefined && clock() < last.untilMs) return last;
+    const read = { states: listWitnessStates(pool, logId), untilMs: clock() + TTL_MS };
+    known.set(logId, read);
+    read.states.catch(() => known.delete(logId));
+    return read;
   };
+}
+
+/** Creates a reader of batches; it keeps none. */
+export function createBatchReader(pool: Pool) {
+  const findBatch = createBatchLoader(async (keys) => {
+    const found = await findCoveredBatches(pool, keys.map(endOf));
+    return new Map(found.map((covered) => [keyOf(covered.batch), covered]));
+  }, LOADING);
+  return (log: Log, treeSize: number): Promise<LoadedBatch> => loadBatch(findBatch, log, treeSize);
 }
 
 function keyOf({ logId, treeSize }: { logId: number; treeSize: number }): string {
@@ -124,22 +144,18 @@ function endOf(key: string) {
 }
 
 async function loadBatch(
-  { findBatch, policies: readPolicies }: Sources,
+  findBatch: (key: string) => Promise<CoveredBatch | undefined>,
   log: Log,
   treeSize: number,
 ): Promise<LoadedBatch> {
   const ofSize = (size: number) => findBatch(keyOf({ logId: log.id, treeSize: size }));
-  const [found, policies] = await Promise.all([ofSize(treeSize), readPolicies()]);
+  const found = await ofSize(treeSize);
   if (found === undefined) throw new Error(`log ${log.origin} has no batch that ends at ${treeSize}`);
   const { batch, evidence } = found;
   const later = [...new Set(evidence.map((piece) => piece.treeSize))]
     .filter((size) => size > treeSize)
     .sort((a, b) => a - b);
   const laterBatches = await Promise.all(later.map(ofSize));
-  const policy = policies.find((p) => p.environment === log.environment && p.version === batch.policyVersion);
-  const isComplete =
-    batch.status === BatchStatus.WITNESSED &&
-    policy?.witnesses.every(({ name, kind }) => hasEvidence(name, kind, evidence));
   const prepared = prepareBatch({
     batch,
     logKey: log.publicKey,
@@ -152,7 +168,7 @@ async function loadBatch(
     prepared,
     texts: sharedTexts(prepared),
     evidence: evidence.map((piece) => `${piece.witness} ${piece.treeSize}`).join(),
-    isComplete: isComplete === true,
+    vouchedBy: evidence.map(({ witness }) => witness),
   };
 }
 
@@ -160,10 +176,6 @@ async function loadBatch(
 export function sharedTexts({ batch, witnesses }: PreparedBatch): BatchTexts {
   const message = asFields(create(ProofBundleSchema, { batch, witnesses: [...witnesses] }));
   return { batch: writeBatch(message), witnesses: writeWitnesses(message) };
-}
-
-function hasEvidence(name: string, kind: number, evidence: readonly { witness: string }[]): boolean {
-  return kind === WitnessKind.TRANSPARENCY_LOG || evidence.some(({ witness }) => witness === name);
 }
 
 function witnessParts({ witness, kind, treeSize, evidence, detail, landedAt }: Covering): WitnessParts {
