@@ -8,7 +8,7 @@ t.test('a leaf is admitted the second time, and each time after that', async (t)
   }
 });
 
-t.test('neighbours are told apart, and those asked for long ago are forgotten', async (t) => {
+t.test('neighbours are distinct, and those of long ago are forgotten', async (t) => {
   const admit = createDoorkeeper();
   const few = Array.from({ length: 4_096 }, (_, i) => 10_000_000 + i);
   t.notOk(few.some(admit), 'as many as are remembered');
