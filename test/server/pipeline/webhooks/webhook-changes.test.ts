@@ -30,7 +30,7 @@ import {
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 /** How many requests an endpoint gets at a time before it has answered any. */
-const FIRST = 2;
+const FIRST = 4;
 
 const witness = await makeWitness(t, 'w');
 
