@@ -41,8 +41,6 @@ export type Webhooks = {
   send: SendWebhook;
   record: AttemptRecorder;
   slots: ProjectSlots;
-  /** Whether this process is too busy to tell how fast an endpoint is. */
-  isSaturated: () => boolean;
   /** The lease of each subscription in progress; at most `maxActive`. */
   active: Map<string, number>;
   maxActive: number;

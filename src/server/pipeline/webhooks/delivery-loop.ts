@@ -23,9 +23,8 @@ const LOOP_MS = 10_000;
 const POLL_MS = 1_000;
 /** A claimed row is sent this long after its claim at most: the attempt must end within the visibility timeout. */
 const READY_MS = 40_000;
-/** Upper bound of rows per claim, and how much more the next one asks for. A claim costs as much as some thirty of its rows. */
+/** Upper bound of rows per claim. A claim costs as much as some thirty of its rows. */
 const MAX_CLAIM = 64;
-const CLAIM_GROWTH = 4;
 
 type Loop<T> = {
   concurrency: number;
@@ -119,7 +118,7 @@ async function claimMore<T>({ claim, leaseHolds }: DeliveryDeps<T>, loop: Loop<T
   const nowMs = performance.now();
   for (const row of rows) loop.ready.push({ row, goodUntilMs: nowMs + READY_MS });
   if (rows.length < wanted) loop.nextClaimAtMs = nowMs + POLL_MS;
-  else loop.claimRows = Math.min(MAX_CLAIM, CLAIM_GROWTH * loop.claimRows);
+  else loop.claimRows = Math.min(MAX_CLAIM, 2 * loop.claimRows);
   if (rows.length === 0 && !(await leaseHolds())) loop.concurrency = 0;
 }
 

@@ -9,7 +9,6 @@ import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
 import type { Webhooks } from '../../pipeline/pipeline.js';
 import { type AttemptCounts, createAttemptRecorder } from '../../pipeline/webhooks/attempt.js';
 import { createProjectSlots } from '../../pipeline/webhooks/project-slots.js';
-import { createSaturationWatch } from '../../pipeline/webhooks/saturation.js';
 import { openWebhookSender } from '../../pipeline/webhooks/send.js';
 import { connectPool } from '../../store/database/connect.js';
 import { renewLeases } from '../../store/webhooks/webhook-leases.js';
@@ -36,7 +35,7 @@ type OpenWebhooks = {
 };
 
 /** Maximum concurrent requests of one worker, over all projects; each costs a connection. */
-const SLOTS = 1_024;
+const SLOTS = 512;
 const MAX_ACTIVE = 512;
 const CONNECTIONS = 4;
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -68,7 +67,6 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
       observe: options.observeAttempts,
     }),
     slots: createProjectSlots(SLOTS),
-    isSaturated: createSaturationWatch(),
     active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,
