@@ -14,7 +14,7 @@ import type { ProjectShares } from './exports/project-shares.js';
 import type { SpoolBudget } from './exports/spool-budget.js';
 import type { Register } from './register/register.js';
 import type { AttemptRecorder } from './webhooks/attempt.js';
-import type { ProjectSlots } from './webhooks/project-slots.js';
+import type { RequestSlots } from './webhooks/request-slots.js';
 import type { SendWebhook } from './webhooks/send.js';
 
 /** A witness from the configuration: its client, its environments and its interval. */
@@ -40,7 +40,7 @@ export type Webhooks = {
   baseUrl: () => string;
   send: SendWebhook;
   record: AttemptRecorder;
-  slots: ProjectSlots;
+  slots: RequestSlots;
   /** The lease of each subscription in progress; at most `maxActive`. */
   active: Map<string, number>;
   maxActive: number;

@@ -68,14 +68,12 @@ async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void
   const left: ClaimedDelivery[] = [];
   const deps: DeliveryDeps<ClaimedDelivery> = {
     claim: (most) => claim(webhooks, webhook, most),
+    openSlots: (granted) => webhooks.slots.open(webhook.projectId, granted),
     send: async (row, sent) => {
       if (!(await send(webhooks, webhook, keys, row, sent))) left.push(row);
     },
     leaseHolds: () => renewLease(webhooks.pool, webhook.id, webhook.lease, LEASE_MS),
-    releaseUnsent: (row) => {
-      webhooks.slots.release(webhook.projectId, 1);
-      left.push(row);
-    },
+    returnUnsent: (row) => left.push(row),
     isStopping: () => webhooks.stopping.aborted,
   };
   await runDeliveries(deps, webhook.isFailing ? 1 : FIRST_CONCURRENCY);
@@ -88,27 +86,19 @@ function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): 
   return bytes;
 }
 
-/** Acquires slots, claims as many deliveries and releases unused slots. */
-async function claim(
-  { pool, slots, newDeliveryId }: Webhooks,
-  { id, lease, projectId }: LeasedWebhook,
+function claim(
+  { pool, newDeliveryId }: Webhooks,
+  { id, lease }: LeasedWebhook,
   most: number,
-): Promise<{ rows: ClaimedDelivery[]; wanted: number }> {
-  const wanted = await slots.take(projectId, most);
-  let rows: ClaimedDelivery[] = [];
-  try {
-    const ids = Array.from({ length: wanted }, newDeliveryId);
-    rows = await claimDeliveries(pool, {
-      webhookId: id,
-      lease,
-      leaseMs: LEASE_MS,
-      visibleMs: VISIBLE_MS,
-      ids,
-    });
-    return { rows, wanted };
-  } finally {
-    slots.release(projectId, wanted - rows.length);
-  }
+): Promise<ClaimedDelivery[]> {
+  const ids = Array.from({ length: most }, newDeliveryId);
+  return claimDeliveries(pool, {
+    webhookId: id,
+    lease,
+    leaseMs: LEASE_MS,
+    visibleMs: VISIBLE_MS,
+    ids,
+  });
 }
 
 /**
@@ -118,14 +108,13 @@ async function claim(
  */
 async function send(
   webhooks: Webhooks,
-  { url, projectId, lease }: LeasedWebhook,
+  { url, lease }: LeasedWebhook,
   keys: readonly Uint8Array[],
   row: ClaimedDelivery,
   sent: (next: ConcurrencyChange) => void,
 ): Promise<boolean> {
   const at = new Date(webhooks.clock());
   const result = await post(webhooks, { url, keys, atMs: at.getTime() }, row);
-  webhooks.slots.release(projectId, 1);
   sent(concurrencyAfter(result));
   try {
     if (webhooks.aborting.aborted && result.outcome === 'failed') return false;

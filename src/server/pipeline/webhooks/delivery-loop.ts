@@ -1,3 +1,5 @@
+import type { SlotShare } from './request-slots.js';
+
 /**
  * Next concurrency limit after an attempt (additive increase, multiplicative decrease). The limit is fractional and
  * floored when used: +1 / limit per success is +1 per round of successes. 0 ends the loop.
@@ -6,14 +8,16 @@ export type ConcurrencyChange = (limit: number) => number;
 
 /** The dependencies of a delivery loop. */
 export type DeliveryDeps<T> = {
-  /** Claims up to `most` due rows. Fewer rows than `wanted` means that no more are due now. */
-  claim: (most: number) => Promise<{ rows: T[]; wanted: number }>;
+  /** Claims up to `most` due rows. Fewer rows mean that no more are due now. */
+  claim: (most: number) => Promise<T[]>;
   /** Whether the lease still holds: the subscription is unchanged and owned by this worker. */
   leaseHolds: () => Promise<boolean>;
+  /** Opens the request slots. `granted` is called when a slot is acquired that was not free. */
+  openSlots: (granted: () => void) => SlotShare;
   /** Sends one row. Calls `sent` after the response, and resolves once the attempt is recorded. Never rejects. */
   send: (row: T, sent: (next: ConcurrencyChange) => void) => Promise<void>;
-  /** Releases a claimed row that will not be sent. */
-  releaseUnsent: (row: T) => void;
+  /** Returns a claimed row that will not be sent. */
+  returnUnsent: (row: T) => void;
   isStopping: () => boolean;
 };
 
@@ -25,6 +29,8 @@ const POLL_MS = 1_000;
 const READY_MS = 40_000;
 /** Upper bound of rows per claim. A claim costs as much as some thirty of its rows. */
 const MAX_CLAIM = 64;
+/** A full claim makes the next one so much larger. */
+const CLAIM_GROWTH = 4;
 
 type Loop<T> = {
   concurrency: number;
@@ -38,6 +44,9 @@ type Loop<T> = {
   leaseCheckedAtMs: number;
   /** Claimed rows that wait for their request. */
   ready: { row: T; goodUntilMs: number }[];
+  slots: SlotShare;
+  /** Whether the slot of the next request is acquired. */
+  hasSlot: boolean;
   sending: number;
   recording: number;
   /** The earliest time of the next claim. */
@@ -50,7 +59,7 @@ type Loop<T> = {
 
 /**
  * Sends due deliveries at a concurrency limit that each attempt adjusts. Claims ahead while the endpoint keeps up, so that
- * no request waits for a claim. Resolves once every claimed row is recorded or released. Rejects if a claim fails.
+ * no request waits for a claim. Resolves once every claimed row is recorded or returned. Rejects if a claim fails.
  */
 export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -62,6 +71,11 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
       isQuerying: false,
       leaseCheckedAtMs: nowMs,
       ready: [],
+      slots: deps.openSlots(() => {
+        loop.hasSlot = true;
+        loop.wake();
+      }),
+      hasSlot: false,
       sending: 0,
       recording: 0,
       nextClaimAtMs: 0,
@@ -78,6 +92,7 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
       advance(deps, loop);
       if (loop.isQuerying || loop.ready.length + loop.sending + loop.recording > 0) return;
       clearInterval(looking);
+      loop.slots.close();
       if (loop.failed === undefined) resolve();
       else reject(loop.failed);
     };
@@ -89,11 +104,13 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
 function advance<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
   const nowMs = performance.now();
   const isFresh = nowMs - loop.leaseCheckedAtMs < POLL_MS;
-  if (isFresh || loop.concurrency === 0) sendReady(deps, loop, nowMs);
+  returnStale(deps, loop, nowMs);
+  adjustSlot(loop);
+  if (isFresh) sendReady(deps, loop);
   if (loop.isQuerying || loop.concurrency === 0) return;
   const isOver = deps.isStopping() || nowMs > loop.endsAtMs || loop.failed !== undefined;
   if (!isOver && nowMs >= loop.nextClaimAtMs && hasRoom(loop)) void query(loop, () => claimMore(deps, loop));
-  else if (!isFresh && loop.ready.length > 0) void query(loop, () => checkLease(deps, loop));
+  else if (!isFresh && loop.hasSlot) void query(loop, () => checkLease(deps, loop));
 }
 
 function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, concurrency }: Loop<T>): boolean {
@@ -114,11 +131,12 @@ async function query<T>(loop: Loop<T>, run: () => Promise<void>): Promise<void> 
 }
 
 async function claimMore<T>({ claim, leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Promise<void> {
-  const { rows, wanted } = await claim(loop.concurrency > 1 ? loop.claimRows : 1);
+  const most = loop.concurrency > 1 ? loop.claimRows : 1;
+  const rows = await claim(most);
   const nowMs = performance.now();
   for (const row of rows) loop.ready.push({ row, goodUntilMs: nowMs + READY_MS });
-  if (rows.length < wanted) loop.nextClaimAtMs = nowMs + POLL_MS;
-  else loop.claimRows = Math.min(MAX_CLAIM, 2 * loop.claimRows);
+  if (rows.length < most) loop.nextClaimAtMs = nowMs + POLL_MS;
+  else loop.claimRows = Math.min(MAX_CLAIM, CLAIM_GROWTH * loop.claimRows);
   if (rows.length === 0 && !(await leaseHolds())) loop.concurrency = 0;
 }
 
@@ -126,20 +144,42 @@ async function checkLease<T>({ leaseHolds }: DeliveryDeps<T>, loop: Loop<T>): Pr
   if (!(await leaseHolds())) loop.concurrency = 0;
 }
 
-/** Starts requests up to the limit. Releases rows that waited too long, and all rows once the limit is 0. */
-function sendReady<T>({ send, releaseUnsent }: DeliveryDeps<T>, loop: Loop<T>, nowMs: number): void {
-  while (loop.ready.length > 0 && (loop.sending + 1 <= loop.concurrency || loop.concurrency === 0)) {
-    const { row, goodUntilMs } = loop.ready.shift()!;
-    if (nowMs >= goodUntilMs || loop.concurrency === 0) {
-      releaseUnsent(row);
-      continue;
-    }
+/** Returns rows that waited too long, and all rows once the limit is 0 or the worker stops. */
+function returnStale<T>(deps: DeliveryDeps<T>, { ready, concurrency }: Loop<T>, nowMs: number): void {
+  const isOver = concurrency === 0 || deps.isStopping();
+  while (ready.length > 0 && (isOver || nowMs >= ready[0]!.goodUntilMs))
+    deps.returnUnsent(ready.shift()!.row);
+}
+
+/** Whether a row may be sent, given a slot. */
+function needsSlot<T>({ ready, sending, concurrency }: Loop<T>): boolean {
+  return ready.length > 0 && sending + 1 <= concurrency;
+}
+
+/** Acquires the slot of the next request or waits for it, and gives it up if there is no such request. */
+function adjustSlot<T>(loop: Loop<T>): void {
+  loop.slots.want(Math.floor(loop.concurrency));
+  if (needsSlot(loop)) {
+    loop.hasSlot ||= loop.slots.take();
+    return;
+  }
+  if (loop.hasSlot) loop.slots.release();
+  else loop.slots.withdraw();
+  loop.hasSlot = false;
+}
+
+/** Starts requests up to the limit, as far as there are slots. */
+function sendReady<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
+  while (loop.hasSlot) {
+    const { row } = loop.ready.shift()!;
+    loop.hasSlot = false;
     loop.sending++;
-    const recorded = send(row, (next) => {
+    const recorded = deps.send(row, (next) => {
       const limit = loop.concurrency === 0 ? 0 : next(loop.concurrency);
       loop.isKeepingUp = limit >= loop.concurrency;
       loop.concurrency = limit;
       loop.sending--;
+      loop.slots.release();
       loop.recording++;
       loop.wake();
     });
@@ -147,5 +187,6 @@ function sendReady<T>({ send, releaseUnsent }: DeliveryDeps<T>, loop: Loop<T>, n
       loop.recording--;
       loop.wake();
     });
+    adjustSlot(loop);
   }
 }

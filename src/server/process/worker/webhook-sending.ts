@@ -8,7 +8,7 @@ import { guardedConnector } from '../../net/destination.js';
 import { keepRenewing, LEASE_MS } from '../../pipeline/lease.js';
 import type { Webhooks } from '../../pipeline/pipeline.js';
 import { type AttemptCounts, createAttemptRecorder } from '../../pipeline/webhooks/attempt.js';
-import { createProjectSlots } from '../../pipeline/webhooks/project-slots.js';
+import { createRequestSlots } from '../../pipeline/webhooks/request-slots.js';
 import { openWebhookSender } from '../../pipeline/webhooks/send.js';
 import { connectPool } from '../../store/database/connect.js';
 import { renewLeases } from '../../store/webhooks/webhook-leases.js';
@@ -66,7 +66,7 @@ export function openWebhooks(options: WebhooksOptions): OpenWebhooks {
       newAuditId: idMaker(source, 'aud_'),
       observe: options.observeAttempts,
     }),
-    slots: createProjectSlots(SLOTS),
+    slots: createRequestSlots(SLOTS),
     active: new Map(),
     maxActive: MAX_ACTIVE,
     stopping: stopping.signal,

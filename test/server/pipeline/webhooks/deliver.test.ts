@@ -5,7 +5,6 @@ import { DeliveryStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
 import type { Pipeline } from '../../../../src/server/pipeline/pipeline.js';
 import { runJob } from '../../../../src/server/pipeline/stages.js';
-import { createProjectSlots } from '../../../../src/server/pipeline/webhooks/project-slots.js';
 import {
   redeliver,
   redeliverFailed,
@@ -111,25 +110,6 @@ t.test('an endpoint that fails gets one request at a time, and a good one many',
   receiver.open.most = 0;
   await submitAndDrain(test, webhook.projectId, 20);
   t.equal(receiver.open.most, 1);
-});
-
-t.test('each project has its share of the slots, and there is always one more', async (t) => {
-  const slots = createProjectSlots(12);
-  t.equal(await slots.take('a', 100), 6);
-  let served = '';
-  const more = slots.take('a', 1).then((n) => {
-    served += `a${n}`;
-  });
-  t.equal(await slots.take('b', 100), 4);
-  t.equal(await slots.take('c', 2), 2);
-  t.equal(served, '');
-  slots.release('a', 6);
-  await more;
-  t.equal(served, 'a1');
-  slots.release('a', 1);
-  slots.release('b', 4);
-  slots.release('c', 2);
-  t.equal(await slots.take('d', 100), 6);
 });
 
 t.test('one worker sends for a subscription at a time', async (t) => {

@@ -1,0 +1,112 @@
+/** A semaphore of request slots. A slot is held from the start of a request to its response. */
+export type RequestSlots = {
+  /** Opens the share of a subscription whose requests are sent from now on. */
+  open(projectId: string, granted: () => void): SlotShare;
+};
+
+/** The slots of one subscription. */
+export type SlotShare = {
+  /** Sets how many slots the subscription can use at a time; 0 at first. */
+  want(count: number): void;
+  /**
+   * Acquires a slot. If the project has none free, returns false and calls `granted` once one is acquired, in the order of
+   * the calls. If the subscription has its share, returns false.
+   */
+  take(): boolean;
+  /** Withdraws a call of `take` that was not granted yet, if there is one. */
+  withdraw(): void;
+  release(): void;
+  /** Ends the share. Call it once all slots are released. */
+  close(): void;
+};
+
+type Member = { inUse: number; wanted: number; granted: () => void };
+type Project = {
+  inUse: number;
+  members: number;
+  /** `wanting[i]` is the number of members that want more than i slots. */
+  wanting: number[];
+  waiting: Set<Member>;
+};
+
+/**
+ * Creates `total` slots. Each of n projects gets at most `total / (n + 1)`, so that one more always finds room beside
+ * endpoints that never respond. A project's subscriptions have fair shares of that: many endpoints get one request at a
+ * time each, and so one connection, while few get many.
+ */
+export function createRequestSlots(total: number): RequestSlots {
+  const projects = new Map<string, Project>();
+  const slotsOfProject = () => Math.max(1, Math.floor(total / (projects.size + 1)));
+  const join = (projectId: string): Project => {
+    const project = projects.get(projectId) ?? { inUse: 0, members: 0, wanting: [], waiting: new Set() };
+    projects.set(projectId, project);
+    project.members++;
+    return project;
+  };
+  return {
+    open: (projectId, granted) => {
+      const project = join(projectId);
+      const member: Member = { inUse: 0, wanted: 0, granted };
+      return {
+        want: (count) => setWanted(project, member, count),
+        take: () => take(project, member, slotsOfProject()),
+        withdraw: () => void project.waiting.delete(member),
+        release: () => {
+          project.inUse--;
+          member.inUse--;
+          serve(project, slotsOfProject());
+        },
+        close: () => {
+          setWanted(project, member, 0);
+          project.waiting.delete(member);
+          if (--project.members > 0) return;
+          projects.delete(projectId);
+          for (const other of projects.values()) serve(other, slotsOfProject());
+        },
+      };
+    },
+  };
+}
+
+function setWanted({ wanting }: Project, member: Member, count: number): void {
+  for (; member.wanted < count; member.wanted++) wanting[member.wanted] = (wanting[member.wanted] ?? 0) + 1;
+  for (; member.wanted > count; member.wanted--) wanting[member.wanted - 1]!--;
+}
+
+function take(project: Project, member: Member, slots: number): boolean {
+  if (member.inUse >= Math.min(member.wanted, fairShare(slots, project.wanting))) return false;
+  const isFree = project.waiting.size === 0 && project.inUse < slots;
+  if (isFree) acquire(project, member);
+  else project.waiting.add(member);
+  return isFree;
+}
+
+/**
+ * Max-min fair share: the largest number of slots that each member, and one more, can have, if none has more than it
+ * wants; at least 1.
+ */
+function fairShare(slots: number, wanting: readonly number[]): number {
+  let share = 0;
+  let left = slots;
+  for (const members of wanting) {
+    left -= members + 1;
+    if (left < 0) break;
+    share++;
+  }
+  return Math.max(1, share);
+}
+
+/** Grants free slots to those that wait. */
+function serve(project: Project, slots: number): void {
+  for (const member of project.waiting) {
+    if (project.inUse >= slots) return;
+    project.waiting.delete(member);
+    acquire(project, member);
+    member.granted();
+  }
+}
+
+function acquire(project: Project, member: Member): void {
+  project.inUse++;
+  member.inUse++;
+}
