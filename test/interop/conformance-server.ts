@@ -66,6 +66,7 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
     observe: () => {},
     onEnd: () => {},
   });
+  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes, () => undefined);
   const rpcs = createUnaryRpcs({
     services: [{ desc: of.service, handlers: {} }],
     interceptors: {
@@ -80,8 +81,8 @@ function openListener(of: Schema, { messageReceiveLimit, serverCreds }: Wanted) 
     },
     log,
     maxBodyBytes: messageReceiveLimit || limits.maxBodyBytes,
-    holdFor: createBodyMemory(limits.maxHeldBytes),
-    holdResponse: createResponseMemory(limits.maxUnreadBytes, () => undefined),
+    holdFor: createBodyMemory(limits.maxHeldBytes, refuseUnread),
+    holdResponse,
   });
   const tls = serverCreds && writeTls(serverCreds);
   const { server } = createListener({

@@ -844,6 +844,13 @@ export const AttestationService: GenService<{
    * more under the same keys. Of two items with the same key the second replays the first, or, if they differ, is
    * `idempotency.key_reused`.
    *
+   * An `Idempotency-Key` of the call, at most 251 characters, gives each item without a key its own: the call's, `#` and
+   * the item's place, from 0.
+   *
+   * The answer holds 128 KiB of problems of metadata; beyond that it has the first of each error, and none of recorded
+   * submissions. It holds as much metadata as the request and 128 KiB: the item of a submission that has been corrected
+   * to more is `service.unavailable`, to be sent in another batch.
+   *
    * A request that is not a list of 1 to 1,000 items is rejected as a whole before anything is stored. A call whose
    * deadline passes, or whose client disconnects, may have stored some of its items.
    *

@@ -25,6 +25,7 @@ export function errorCodes({ method, rules, bodyKind }: Refusable): ErrorCode[] 
           ErrorCode.IDEMPOTENCY_KEY_REUSED,
         ]
       : []),
+    ...(rules.batchOf === '' ? [] : [ErrorCode.IDEMPOTENCY_KEY_INVALID]),
     ...rules.errors.map((code) => getErrorCode(method, code)),
     ErrorCode.SERVICE_INTERNAL,
     ErrorCode.SERVICE_UNAVAILABLE,

@@ -39,7 +39,7 @@ export function parameters(components: Components, operation: Operation): JsonOb
   return [
     ...inPath,
     ...inQuery,
-    ...(rules.idempotentByKey ? [refTo('parameters', 'Idempotency-Key')] : []),
+    ...(rules.idempotentByKey || rules.batchOf !== '' ? [refTo('parameters', 'Idempotency-Key')] : []),
     ...(rules.etag && httpMethod === 'GET' ? [refTo('parameters', 'If-None-Match')] : []),
   ];
 }

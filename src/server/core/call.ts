@@ -45,6 +45,8 @@ export type Call = {
   nextItem: (() => ReadItem | undefined) | undefined;
   /** Of a batch: the reads that its items count as which made no submission. */
   itemReads: number | undefined;
+  /** Of a batch: whether it has changed anything. The response to one that has not may be refused. */
+  hasChanged: boolean | undefined;
   /** Response headers (gRPC: leading metadata), by lower-case name. */
   readonly responseHeaders: Map<string, string>;
 };

@@ -72,8 +72,10 @@ export function createServer(deps: ServerDeps): ApiServer {
     peers.removeRequest(record);
   };
   const requests = trackRequests(deps, onEnd, newRequestId);
-  const holdFor = createBodyMemory(limits.maxHeldBytes);
-  const holdResponse = createResponseMemory(limits.maxUnreadBytes, ({ socket }) => peers.find(socket));
+  const { holdResponse, refuseUnread } = createResponseMemory(limits.maxUnreadBytes, ({ socket }) =>
+    peers.find(socket),
+  );
+  const holdFor = createBodyMemory(limits.maxHeldBytes, refuseUnread);
   const shared = { ...deps, ...limits, limits, interceptors, holdFor, holdResponse };
   const rest = createRestHandler({ ...shared, ...interceptors, ...reportTo(deps.log) });
   const closing = new AbortController();

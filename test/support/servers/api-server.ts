@@ -3,7 +3,11 @@ import { Writable } from 'node:stream';
 import { create } from '@bufbuild/protobuf';
 import type { Test } from 'tap';
 import { Bucket } from '../../../gen/attestation/options/v1/options_pb.js';
-import { AttestationService, SubmissionSchema } from '../../../gen/attestation/v1/attestations_pb.js';
+import {
+  AttestationService,
+  BatchCreateAttestationsResponseSchema,
+  SubmissionSchema,
+} from '../../../gen/attestation/v1/attestations_pb.js';
 import {
   BatchSchema,
   BatchService,
@@ -27,6 +31,8 @@ export const KEYS = {
   noScopes: 'svc_test_none',
   spent: 'svc_test_spent',
 };
+/** Size of the batch `btc_large`, and of the answer to a batch, which changes something if it has several items. */
+export const LARGE_BYTES = 2_000_000;
 /** What a handler's failure says; no answer may hold it. */
 export const SECRET_FAILURE = 'relation "secret_table" does not exist';
 
@@ -135,7 +141,7 @@ function batchHandlers(calls: Call[], gate: Promise<void>): Handlers<typeof Batc
           await gate;
           break;
         case 'btc_large':
-          return create(BatchSchema, { id, checkpoint: 'x'.repeat(2_000_000) });
+          return create(BatchSchema, { id, checkpoint: 'x'.repeat(LARGE_BYTES) });
       }
       return create(BatchSchema, { id });
     },
@@ -158,7 +164,15 @@ function attestationHandlers(calls: Call[]): Handlers<typeof AttestationService>
         metadata: request.metadata,
       });
     },
-    batchCreateAttestations: unused,
+    batchCreateAttestations: async (_request, call) => {
+      calls.push(call);
+      let count = 0;
+      while (call.nextItem?.() !== undefined) count++;
+      call.hasChanged = count > 1;
+      return create(BatchCreateAttestationsResponseSchema, {
+        results: [{ error: { message: 'x'.repeat(LARGE_BYTES) } }],
+      });
+    },
     getAttestation: unused,
     updateAttestation: unused,
     deleteAttestation: unused,

@@ -21,7 +21,7 @@ import { invalidRequest } from '../../json/problems.js';
 import { type NextBytes, splitJsonList } from '../../json/split-list.js';
 import { readJson, tooManyValues } from '../../json/strict-json.js';
 import { tooLarge } from '../socket/bodies.js';
-import { invalidKey, isIdempotencyKey } from './new-call.js';
+import { invalidKey, isIdempotencyKey, readBatchKey } from './new-call.js';
 import { compileMessageCheck } from './validate.js';
 
 /** How the items of a body are encoded: as REST has it, or in the JSON or the binary form of protos. */
@@ -60,22 +60,31 @@ export function findItemReader(method: DescMethodUnary): ReadItems | undefined {
   };
 }
 
-/** Checks each item by itself: its idempotency key, as that of a call, and the rules of its proto by `validate`. */
+/**
+ * Checks each item by itself: its idempotency key, as that of a call, and the rules of its proto by `validate`. An item
+ * without a key has that of the call, `#` and its place, if the call has one.
+ */
 export function checkItems(
-  method: DescMethodUnary,
+  call: Call,
   validate: (desc: DescMessage, message: Message) => void,
   next: NextItem,
 ): NextItem {
-  const { message: desc } = itemsOf(method);
+  const { message: desc } = itemsOf(call.method);
   const key = desc.fields.find(({ name }) => name === 'idempotency_key');
+  const callKey = readBatchKey(call);
+  let count = 0;
   return () => {
     const item = next();
+    const place = count++;
     if (item?.message === undefined) return item;
     const { bytes, message } = item;
     try {
-      const given = key && asFields(message)[key.localName];
+      const fields = asFields(message);
+      const given = key && fields[key.localName];
       if (typeof given === 'string' && !isIdempotencyKey(given)) throw invalidKey('idempotency_key');
       validate(desc, message);
+      if (key !== undefined && callKey !== undefined && given === undefined)
+        fields[key.localName] = `${callKey}#${place}`;
       return item;
     } catch (error) {
       if (error instanceof ApiError) return { bytes, error };

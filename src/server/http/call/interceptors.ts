@@ -62,7 +62,7 @@ export function createInterceptors(deps: InterceptorDeps): Interceptors {
       readIdempotencyKey(call);
       if (call.session !== undefined) fillOwnProject(call, message);
       if (call.nextItem === undefined) deps.validate(call.method.input, message);
-      else call.nextItem = checkItems(call.method, deps.validate, call.nextItem);
+      else call.nextItem = checkItems(call, deps.validate, call.nextItem);
       try {
         if (call.session !== undefined) await assertOwn(deps.sessions, call, message);
         const response = await handler(message, call);

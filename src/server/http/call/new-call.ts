@@ -30,6 +30,7 @@ export function newCall(
     isReplayOnly: false,
     nextItem: undefined,
     itemReads: undefined,
+    hasChanged: undefined,
     responseHeaders: new Map(),
   };
 }
@@ -75,7 +76,22 @@ export function invalidKey(name: string): ApiError {
 
 /** The unchecked key of a call. Undefined if it has none or its method ignores it. */
 export function findIdempotencyKey({ rules, header }: Call): string | undefined {
-  const text = rules.idempotentByKey ? header('idempotency-key') : undefined;
+  return rules.idempotentByKey ? keyIn(header) : undefined;
+}
+
+/** The longest key of a batch: `#999` follows in the key of its last item. */
+const MAX_BATCH_KEY_LENGTH = 251;
+
+/** The checked `Idempotency-Key` of a batch, undefined if it has none. Items without a key have one made of it. */
+export function readBatchKey({ header }: Call): string | undefined {
+  const key = keyIn(header);
+  if (key === undefined || (isIdempotencyKey(key) && key.length <= MAX_BATCH_KEY_LENGTH)) return key;
+  const message = `Idempotency-Key must be 1 to ${MAX_BATCH_KEY_LENGTH} visible ASCII characters in a batch`;
+  throw new ApiError(ErrorCode.IDEMPOTENCY_KEY_INVALID, message);
+}
+
+function keyIn(header: Call['header']): string | undefined {
+  const text = header('idempotency-key');
   return text === undefined ? undefined : unquote(text.trim());
 }
 

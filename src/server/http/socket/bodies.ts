@@ -94,9 +94,13 @@ const RETRY_SECONDS = 1;
 
 /**
  * Bounds the bytes of all request bodies in memory, from their arrival until the responses close.
- * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it. Adds them to the call's `bodyBytes`.
+ * Throws `service.unavailable` beyond `maxBytes`, or a key's part of it. Adds them to the call's `bodyBytes`. `refuseUnread`
+ * is called before a body is read.
  */
-export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldBytes {
+export function createBodyMemory(
+  maxBytes: number,
+  refuseUnread: (call: Call) => void,
+): (holder: Holder) => HoldBytes {
   let all = 0;
   const byKey = new Map<string | undefined, number>();
   const change = (apiKeyId: string | undefined, by: number) => {
@@ -109,6 +113,7 @@ export function createBodyMemory(maxBytes: number): (holder: Holder) => HoldByte
     else byKey.set(apiKeyId, ofKey);
   };
   return ({ res, call }) => {
+    refuseUnread(call);
     const apiKeyId = call.principal?.id;
     let held = 0;
     return (count) => {
@@ -129,6 +134,12 @@ type HeldResponse = Pick<RequestRecord, 'req' | 'res' | 'call'>;
  */
 export type HoldResponse = (answered: HeldResponse, bytes: number) => void;
 
+type ResponseMemory = {
+  holdResponse: HoldResponse;
+  /** Refuses a batch, before it is read, whose API key has its part of unread responses: its own cannot be refused later. */
+  refuseUnread: (call: Call) => void;
+};
+
 /** Responses of at most this size are bounded by the number of open requests. */
 const UNCOUNTED_BYTES = 64 * 1024;
 /** No API key gets more than this part, and no address without one. */
@@ -146,7 +157,7 @@ const WITHOUT_KEY = 'without a key';
 export function createResponseMemory(
   maxBytes: number,
   findPeer: (req: RequestRecord['req']) => string | undefined,
-): HoldResponse {
+): ResponseMemory {
   const held = new Map<string, number>();
   const total = { name: 'all', max: maxBytes };
   const one = (name: string) => ({ name, max: maxBytes * SHARE_OF_ONE });
@@ -162,25 +173,33 @@ export function createResponseMemory(
     if (bytes === 0) held.delete(name);
     else held.set(name, bytes);
   };
-  return (answered, bytes) => {
+  const refuseUnread = ({ rules, principal }: Call) => {
+    if (rules.batchOf === '' || principal === undefined) return;
+    if ((held.get(principal.id) ?? 0) > maxBytes * SHARE_OF_ONE) throw tooManyUnread();
+  };
+  const holdResponse: HoldResponse = (answered, bytes) => {
     if (bytes <= UNCOUNTED_BYTES || isOver(answered.res)) return;
     const shares = sharesOf(answered);
     const isFull = shares.some(({ name, max }) => {
       const before = held.get(name) ?? 0;
       return before > 0 && before + bytes > max;
     });
-    if (isFull && !hasSideEffects(answered)) {
-      throw unavailable('too many large answers wait to be read', RETRY_SECONDS);
-    }
+    if (isFull && !hasSideEffects(answered)) throw tooManyUnread();
     for (const { name } of shares) change(name, bytes);
     whenClosed(answered.res, () => {
       for (const { name } of shares) change(name, -bytes);
     });
   };
+  return { holdResponse, refuseUnread };
+}
+
+function tooManyUnread(): ApiError {
+  return unavailable('too many large answers wait to be read', RETRY_SECONDS);
 }
 
 function hasSideEffects({ call }: HeldResponse): boolean {
-  return call !== undefined && call.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  if (call === undefined || call.hasChanged === false) return false;
+  return call.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
 /** Whether nothing more is sent, so that no `close` may follow. */

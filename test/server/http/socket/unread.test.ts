@@ -14,12 +14,11 @@ import {
   parseRaw,
 } from '../../../support/calling/raw-http.js';
 import { livesOn } from '../../../support/calling/surfaces.js';
-import { KEYS, startApiServer } from '../../../support/servers/api-server.js';
+import { KEYS, LARGE_BYTES, startApiServer } from '../../../support/servers/api-server.js';
 import { until } from '../../../support/until.js';
 
 /** Room for one answer of a key, and for two of all without a key. */
 const MAX_UNREAD_BYTES = 9_000_000;
-const LARGE_BYTES = 2_000_000;
 const ID = 'btc_large';
 const REST_PATH = `/v1/batches/${ID}`;
 const RPC_PATH = `/${BatchService.typeName}/${BatchService.method.getBatch.name}`;
@@ -123,6 +122,43 @@ t.test('so it is on HTTP/1.1', async (t) => {
   const status = async () => parseRaw(await exchangeRaw(api.port, request(KEYS.all))).status;
   await until('it was given back', async () => (await status()) === 200);
 });
+
+t.test(
+  'a batch is refused before it is read once its key has its part, and after it if it changed nothing',
+  async (t) => {
+    const api = await startApiServer(t, { limits: { maxUnreadBytes: MAX_UNREAD_BYTES } });
+    const item = { artifact: { sha256: 'a'.repeat(64) }, metadata: { schema: 'purl' } };
+    const batch = (items: number): Way => ({
+      name: `a batch of ${items}`,
+      headers: { ':method': 'POST', ':path': '/v1/attestations:batch', 'content-type': 'application/json' },
+      body: Buffer.from(JSON.stringify({ items: Array(items).fill(item) })),
+    });
+    const single: Way = {
+      name: 'a creation',
+      headers: { ...batch(1).headers, ':path': '/v1/attestations' },
+      body: Buffer.from(JSON.stringify(item)),
+    };
+    const askGreedily = openSession(t, api.baseUrl, 0);
+    const ask = openSession(t, api.baseUrl);
+    const statusOf = async (way: Way, key = KEYS.all) => (await readAll(ask(way, key))).status;
+    const hold = async () => {
+      const unread = askGreedily(batch(2), KEYS.all);
+      const [head] = await once(unread, 'response');
+      t.equal(head[':status'], 200);
+      return unread;
+    };
+    const first = await hold();
+    t.equal(await statusOf(batch(1)), '503', 'it changed nothing');
+    const second = await hold();
+    const called = api.calls.length;
+    for (const items of [1, 2]) t.equal(await statusOf(batch(items)), '503');
+    t.equal(api.calls.length, called, 'none reached its handler');
+    t.equal(await statusOf(single), '201', 'single creations are not affected');
+    t.equal(await statusOf(batch(2), KEYS.other), '200', 'nor is another key');
+    for (const unread of [first, second]) unread.close(constants.NGHTTP2_CANCEL);
+    await until('it was given back', async () => (await statusOf(batch(2))) === '200');
+  },
+);
 
 t.test('an address without a key has a part, and all of them have half', async (t) => {
   const large: Way = { name: 'public', headers: { ':path': '/large' } };

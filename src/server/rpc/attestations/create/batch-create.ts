@@ -13,6 +13,7 @@ import {
 } from '../../../store/submissions/sequence-submissions.js';
 import { findEarlierRequests, keyReused } from '../../idempotency.js';
 import { submissionView } from '../submissions/submission-message.js';
+import { type AnswerRoom, answerRoom, fitProblems, replayed } from './answer-room.js';
 import { type CheckedItem, checkItems, isSameRequest, type Repeat, splitRepeats } from './batch-checks.js';
 import { batchResponse, type ItemResult } from './batch-response.js';
 import { type CreateDeps, recordUse, windowSpent } from './create-attestation.js';
@@ -31,13 +32,15 @@ export type BatchCreateDeps = CreateDeps & {
 };
 
 /** A batch in progress; results by the items' places. */
-type Batch = { deps: BatchCreateDeps; call: Call; results: ItemResult[] };
+type Batch = { deps: BatchCreateDeps; call: Call; results: ItemResult[]; room: AnswerRoom };
 
 /**
  * Items that are signed and written together. The next ones are queued when these are durable, so that a batch delays the
  * submissions of others by little.
  */
 const SLICE = 250;
+/** Submissions that are read together to be replayed: each may have 128 KiB. */
+const READ_TOGETHER = 50;
 /** An item that fails counts as one read for each started block of this size. */
 const BYTES_OF_A_READ = 1024;
 
@@ -51,7 +54,7 @@ export async function batchCreateAttestations(
   call: Call,
 ): Promise<SerializedResponse<BatchCreateAttestationsResponse>> {
   const { passed, errors, bytes } = await checkItems(deps, call);
-  const batch: Batch = { deps, call, results: new Array(bytes.length) };
+  const batch: Batch = { deps, call, results: new Array(bytes.length), room: answerRoom() };
   for (const [index, error] of errors) batch.results[index] = { error };
   const { firsts, repeats } = splitRepeats(passed);
   for (let at = 0; at < firsts.length; at += SLICE) {
@@ -60,12 +63,17 @@ export async function batchCreateAttestations(
   }
   await settleRepeats(batch, repeats);
   call.itemReads = countReads(batch, bytes);
-  return batchResponse(batch.results, getPrincipal(call).environment, call.requestId);
+  call.hasChanged = batch.results.some(({ outcome }) => outcome === ItemOutcome.CREATED);
+  return batchResponse(
+    fitProblems(batch.room, batch.results),
+    getPrincipal(call).environment,
+    call.requestId,
+  );
 }
 
 /** Gives items under the key of an earlier one their results. */
 async function settleRepeats(batch: Batch, repeats: readonly Repeat[]): Promise<void> {
-  const { results } = batch;
+  const { results, room } = batch;
   const reused: CheckedItem[] = [];
   for (const repeat of repeats) {
     const { item, first } = repeat;
@@ -73,7 +81,7 @@ async function settleRepeats(batch: Batch, repeats: readonly Repeat[]): Promise<
     const isSame = isSameRequest(repeat);
     if (result.error?.code === ErrorCode.IDEMPOTENCY_KEY_REUSED && !isSame) reused.push(item);
     else if (result.error !== undefined) results[item.index] = result;
-    else results[item.index] = isSame ? { ...result, outcome: ItemOutcome.REPLAYED } : { error: keyReused() };
+    else results[item.index] = isSame ? replayed(room, item, result.shown) : { error: keyReused() };
   }
   if (reused.length > 0) await orFail(batch, reused, () => settleReused(batch, reused));
 }
@@ -124,23 +132,26 @@ async function settleEarlier(batch: Batch, items: readonly CheckedItem[]): Promi
     const claim = item.keyed && claims.get(item.keyed);
     if (claim === undefined) unknown.push(item);
     else if (claim.outcome === 'reused') results[item.index] = { error: keyReused() };
-    else replays.push({ index: item.index, id: claim.resourceId });
+    else replays.push({ item, id: claim.resourceId });
   }
   await replay(batch, replays);
   return unknown;
 }
 
 /** An item whose submission exists. */
-type Replay = { index: number; id: string | null };
+type Replay = { item: CheckedItem; id: string | null };
 
-async function replay({ deps, results }: Batch, replays: readonly Replay[]): Promise<void> {
-  const rows = await Promise.all(
-    replays.map(({ id }) => (id === null ? undefined : deps.findSubmission(id))),
-  );
-  for (const [i, { index, id }] of replays.entries()) {
-    const row = rows[i];
-    if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
-    results[index] = { outcome: ItemOutcome.REPLAYED, shown: submissionView(row) };
+async function replay({ deps, results, room }: Batch, replays: readonly Replay[]): Promise<void> {
+  for (let at = 0; at < replays.length; at += READ_TOGETHER) {
+    const together = replays.slice(at, at + READ_TOGETHER);
+    const rows = await Promise.all(
+      together.map(({ id }) => (id === null ? undefined : deps.findSubmission(id))),
+    );
+    for (const [i, { item, id }] of together.entries()) {
+      const row = rows[i];
+      if (row === undefined) throw new Error(`the idempotency key's submission ${id} is missing`);
+      results[item.index] = replayed(room, item, submissionView(row));
+    }
   }
 }
 
@@ -181,7 +192,7 @@ async function storeRows(
       results[index] = { outcome: ItemOutcome.CREATED, shown: storedView(rows[i] as NewSubmission, result) };
     else if (result.outcome === SubmissionOutcome.LIMITED)
       results[index] = { error: windowSpent(deps, call) };
-    else if (result.outcome === SubmissionOutcome.REPLAYED) replays.push({ index, id: result.resourceId });
+    else if (result.outcome === SubmissionOutcome.REPLAYED) replays.push({ item, id: result.resourceId });
     else reused.push(item);
   }
   await replay(batch, replays);

@@ -36,14 +36,38 @@ function onEach(name: string, run: (t: Test, send: Send, key: TestKey) => Promis
   t.test(name, async (t) => {
     for (const surface of surfaces) {
       await t.test(surface.name, async (t) => {
-        const send: Send = (items, key = owner) =>
-          surface.call(batchCreateAttestations, { items } as never, key.key);
+        const send: Send = (items, key = owner, headers = {}) =>
+          surface.call(batchCreateAttestations, { items } as never, key.key, headers);
         await run(t, send, owner);
       });
     }
   });
 }
-type Send = (items: readonly unknown[], key?: TestKey) => Promise<Outcome>;
+type Send = (items: readonly unknown[], key?: TestKey, headers?: Record<string, string>) => Promise<Outcome>;
+
+onEach("items without a key have the call's and their place", async (t, send) => {
+  const key = newKeyText();
+  const headers = { 'idempotency-key': key };
+  const own = newKeyText();
+  const items = [good(), good({ idempotencyKey: own }), good()];
+  t.same(outcomesOf(await send(items, owner, headers)), ['CREATED', 'CREATED', 'CREATED']);
+  t.same(outcomesOf(await send(items, owner, { 'idempotency-key': `"${key}"` })), [
+    'REPLAYED',
+    'REPLAYED',
+    'REPLAYED',
+  ]);
+  t.same(
+    outcomesOf(await send([good(), items[1], good({ idempotencyKey: `${key}#0` }), good()], owner, headers)),
+    ['idempotency.key_reused', 'REPLAYED', 'idempotency.key_reused', 'CREATED'],
+  );
+  t.same(outcomesOf(await send([{ ...items[2], idempotencyKey: `${key}#2` }])), ['REPLAYED']);
+  const longest = 'k'.repeat(251 - key.length) + key;
+  t.same(outcomesOf(await send([good()], owner, { 'idempotency-key': longest })), ['CREATED']);
+  for (const refused of [`${longest}k`, 'two words']) {
+    const answer = await send([good()], owner, { 'idempotency-key': refused });
+    t.equal(answer.code, 'idempotency.key_invalid');
+  }
+});
 
 onEach('items are created in order, and one that fails does not affect the others', async (t, send) => {
   const items = [

@@ -60,6 +60,7 @@ function newCall(idempotencyKey: string | undefined, apiKeyId = 'key_a'): Call {
     isReplayOnly: false,
     nextItem: undefined,
     itemReads: undefined,
+    hasChanged: undefined,
     responseHeaders: new Map(),
   };
 }
