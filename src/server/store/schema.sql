@@ -1273,15 +1273,17 @@ CREATE OR REPLACE FUNCTION record_webhook_attempts(p_attempts json, p_pending sm
 AS $function$
 #variable_conflict use_column
 DECLARE
-  -- Of each attempt; NULL if a newer one was made or the delivery is not pending.
+  -- Of each attempt; NULL if a newer one was made, the delivery is not pending, or the attempt was recorded before.
   v_rows tid[];
 BEGIN
   SELECT array_agg(c.row ORDER BY m.ordinality) INTO v_rows
-  FROM ROWS FROM (json_to_recordset(p_attempts) AS (webhook_id text, delivery_id text, number integer))
+  FROM ROWS FROM (json_to_recordset(p_attempts) AS (webhook_id text, delivery_id text, number integer, status smallint,
+                                                  step integer))
     WITH ORDINALITY m
   LEFT JOIN LATERAL (
     SELECT d.ctid AS row FROM webhook_delivery d
     WHERE d.webhook_id = m.webhook_id AND d.id = m.delivery_id AND d.attempt = m.number AND d.status = p_pending
+      AND (m.status = p_delivered OR d.step = coalesce(m.step, d.step))
     FOR UPDATE) c ON true;
 
   RETURN QUERY
@@ -1318,7 +1320,7 @@ BEGIN
   RETURNING w.id, w.lease,
     coalesce(extract(epoch FROM clock_timestamp() - w.failing_since) * 1000, 0)::double precision;
 END $function$;
-COMMENT ON FUNCTION record_webhook_attempts(p_attempts json, p_pending smallint, p_delivered smallint) IS 'Records attempts, the status of their deliveries, and whether their subscriptions are failing. An attempt that is not the newest of its delivery is stored and changes nothing else. Tests, and attempts under an earlier lease, do not count for the endpoint''s health. Returns the subscriptions with a failure, or that had been failing, and for how long they have been without a success.
+COMMENT ON FUNCTION record_webhook_attempts(p_attempts json, p_pending smallint, p_delivered smallint) IS 'Records attempts, the status of their deliveries, and whether their subscriptions are failing. An attempt that is not the newest of its delivery, or was recorded before, is stored once and changes nothing else. Tests, and attempts under an earlier lease, do not count for the endpoint''s health. Returns the subscriptions with a failure, or that had been failing, and for how long they have been without a success.
 Locks: the deliveries, in the order of p_attempts, then the subscriptions, in ascending order of id.';
 
 CREATE OR REPLACE FUNCTION refuse_change()

@@ -209,7 +209,7 @@ for (const deliveries of [0, 200, 200_000]) {
 
 const ANSWER = { at: new Date(), durationMs: 1, url: null, statusCode: 200, error: null, answer: '' };
 const OUTCOME = { status: DeliveryStatus.DELIVERED, isGone: false, retryAfterMs: null };
-const DELIVERED = { webhookId: 'whk_test', lease: 1, ...ANSWER, ...OUTCOME };
+const DELIVERED = { webhookId: 'whk_test', lease: 1, step: 0, ...ANSWER, ...OUTCOME };
 
 /** Claims 8 deliveries of a subscription and records that they were made. */
 async function claimAndRecord(sql: Pool): Promise<Read[]> {

@@ -8,6 +8,7 @@ import {
   findDelivery,
   insertTestDelivery,
   redeliver,
+  returnClaims,
 } from '../../../src/server/store/webhooks/webhook-deliveries.js';
 import { openPlanner } from '../../support/judging/plans.js';
 import { testDatabase } from '../../support/servers/shared-servers.js';
@@ -30,8 +31,16 @@ async function attempted(count: number): Promise<RecordedAttempt[]> {
   const ids = Array.from({ length: count }, () => `dlv_${ulid()}`);
   const claim = { webhookId, lease: 0, leaseMs: 60_000, visibleMs: 60_000, ids };
   const claimed = await claimDeliveries(sql, claim);
-  return claimed.map(({ id, attempt }) => ({
-    ...{ webhookId, deliveryId: id, number: attempt, lease: 0, url: 'https://example.com/', at: new Date() },
+  return claimed.map(({ id, attempt, step }) => ({
+    ...{
+      webhookId,
+      deliveryId: id,
+      number: attempt,
+      step,
+      lease: 0,
+      url: 'https://example.com/',
+      at: new Date(),
+    },
     ...{ durationMs: 1, statusCode: 204, error: null, answer: '', status: DeliveryStatus.DELIVERED },
     ...{ isGone: false, retryAfterMs: null },
   }));
@@ -80,4 +89,33 @@ t.test('two records of the same attempts, in opposite orders, do not deadlock', 
     return { recording };
   });
   await t.resolves(recording);
+});
+
+t.test('a failure that is recorded again, its answer having been lost, counts once', async (t) => {
+  const [delivered] = (await attempted(1)) as [RecordedAttempt];
+  const failed = { ...delivered, status: DeliveryStatus.PENDING, statusCode: 500, retryAfterMs: 5_000 };
+  for (let i = 0; i < 3; i++) await recordAttempts(sql, [failed]);
+  t.match(await findDelivery(sql, webhookId, failed.deliveryId), { step: 1, status: DeliveryStatus.PENDING });
+  await recordAttempts(sql, [{ ...delivered, step: 7 }]);
+  t.match(await findDelivery(sql, webhookId, failed.deliveryId), { status: DeliveryStatus.DELIVERED });
+});
+
+t.test('a worker of before does not name the step', async (t) => {
+  const [delivered] = (await attempted(1)) as [RecordedAttempt];
+  const failed = {
+    ...delivered,
+    status: DeliveryStatus.PENDING,
+    retryAfterMs: 5_000,
+    step: undefined as never,
+  };
+  await recordAttempts(sql, [failed]);
+  t.match(await findDelivery(sql, webhookId, failed.deliveryId), { step: 1 });
+});
+
+t.test('a claim that is returned leaves no trace', async (t) => {
+  const [{ deliveryId: id, number }] = (await attempted(1)) as [RecordedAttempt];
+  await returnClaims(sql, webhookId, [{ id, attempt: number }]);
+  t.match(await findDelivery(sql, webhookId, id), { attempt: number - 1, status: DeliveryStatus.PENDING });
+  await returnClaims(sql, webhookId, [{ id, attempt: number }]);
+  t.match(await findDelivery(sql, webhookId, id), { attempt: number - 1 }, 'it is returned once');
 });

@@ -81,7 +81,13 @@ function delivered({ webhookId, id, attempt }: ClaimedDelivery) {
     isGone: false,
     retryAfterMs: null,
   };
-  const made = { url: 'https://example.com/', at: new Date(), lease: 0, status: DeliveryStatus.DELIVERED };
+  const made = {
+    url: 'https://example.com/',
+    at: new Date(),
+    lease: 0,
+    step: 0,
+    status: DeliveryStatus.DELIVERED,
+  };
   return { ...result, ...made, webhookId, deliveryId: id, number: attempt };
 }
 

@@ -37,6 +37,7 @@ export function attemptRecord(
     webhookId: row.webhookId,
     deliveryId: row.id,
     number: row.attempt,
+    step: row.step,
     lease,
     url,
     at,

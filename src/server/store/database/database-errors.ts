@@ -22,7 +22,6 @@ const UNAVAILABLE_STATES = /^(25006|25P03|40001|40P01|53...|55P03|57014|58...|XX
 /** How long {@link retryWhileUnavailable} retries, approximately. */
 const STORE_PATIENCE_MS = 10_000;
 const RETRY_MS = 500;
-const MAX_TRIES = STORE_PATIENCE_MS / RETRY_MS;
 
 /** Returns whether the connection failed, so that the statement's outcome is unknown. */
 export function isConnectionLost(error: unknown): boolean {
@@ -47,11 +46,13 @@ export function errorCode(error: unknown): string | undefined {
 
 /** Retries `store` for about ten seconds while the database is unavailable, for data that must not be lost. */
 export async function retryWhileUnavailable<T>(store: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
+  const startedMs = performance.now();
+  for (;;) {
     try {
       return await store();
     } catch (error) {
-      if (tries === MAX_TRIES || !isDatabaseUnavailable(error)) throw error;
+      const isOver = performance.now() - startedMs >= STORE_PATIENCE_MS - RETRY_MS;
+      if (isOver || !isDatabaseUnavailable(error)) throw error;
       await delay(RETRY_MS);
     }
   }

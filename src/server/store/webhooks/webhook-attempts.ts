@@ -18,6 +18,8 @@ export type RecordedAttempt = AttemptRow & {
   webhookId: string;
   /** The subscription's lease under which it was made. */
   lease: number;
+  /** The delivery's step when it was claimed. */
+  step: number;
   /** The delivery's status after it, a proto DeliveryStatus number. */
   status: number;
   /** Whether the receiver wants no more events. */
@@ -33,7 +35,7 @@ type FailingWebhook = { id: string; lease: number; failingMs: number };
 
 /**
  * Records attempts, the status of their deliveries, and whether their subscriptions are failing, in one statement. An
- * attempt that is not the newest of its delivery is stored and changes nothing else. Tests, and attempts made before
+ * attempt that is not the newest of its delivery, or was recorded before, changes nothing else. Tests, and attempts made before
  * the subscription was changed, do not count for the endpoint's health.
  *
  * @returns the subscriptions with a failure
@@ -56,6 +58,7 @@ function toJson(attempt: RecordedAttempt): object {
     webhookId,
     deliveryId,
     number,
+    step,
     url,
     lease,
     at,
@@ -70,6 +73,7 @@ function toJson(attempt: RecordedAttempt): object {
     webhook_id: webhookId,
     delivery_id: deliveryId,
     number,
+    step,
     url,
     lease,
     at,

@@ -83,14 +83,14 @@ export async function claimDeliveries(sql: Sql, claim: Claim): Promise<ClaimedDe
     ORDER BY d.id`;
 }
 
-/** Makes claimed deliveries due at once that were not attempted. Skips locked rows. */
+/** Makes claimed deliveries due at once that were not attempted, as if they had not been claimed. Skips locked rows. */
 export async function returnClaims(
   sql: Sql,
   webhookId: string,
   claims: readonly Pick<ClaimedDelivery, 'id' | 'attempt'>[],
 ): Promise<void> {
   await sql`
-    UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp()
+    UPDATE webhook_delivery d SET next_attempt_at = clock_timestamp(), attempt = d.attempt - 1
     FROM (SELECT c.id FROM webhook_delivery c
           JOIN unnest(${claims.map(({ id }) => id)}::text[], ${claims.map(({ attempt }) => attempt)}::integer[])
             AS claim(id, attempt) ON c.id = claim.id AND c.attempt = claim.attempt
