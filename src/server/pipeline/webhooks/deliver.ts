@@ -51,7 +51,7 @@ export async function deliver({ webhooks }: Pick<Pipeline, 'webhooks'>, webhookI
     await startRedelivery(webhooks, webhook);
     await sendDue(webhooks, webhook);
   } finally {
-    webhooks.active.delete(webhookId);
+    if (webhooks.active.get(webhookId) === webhook.lease) webhooks.active.delete(webhookId);
   }
   const dueMs = await releaseWebhook(webhooks.pool, webhookId, webhook.lease);
   return dueMs !== undefined && dueMs < SOON_MS && !webhooks.stopping.aborted ? retryAfter(dueMs) : DONE;
@@ -76,8 +76,11 @@ async function sendDue(webhooks: Webhooks, webhook: LeasedWebhook): Promise<void
     returnUnsent: (row) => left.push(row),
     isStopping: () => webhooks.stopping.aborted,
   };
-  await runDeliveries(deps, webhook.isFailing ? 1 : FIRST_CONCURRENCY);
-  if (left.length > 0) await returnClaims(webhooks.pool, webhook.id, left);
+  try {
+    await runDeliveries(deps, webhook.isFailing ? 1 : FIRST_CONCURRENCY);
+  } finally {
+    if (left.length > 0) await returnClaims(webhooks.pool, webhook.id, left);
+  }
 }
 
 function signingKey({ keys }: Webhooks, webhookId: string, secret: Uint8Array): Uint8Array {

@@ -21,7 +21,7 @@ export type DeliveryDeps<T> = {
   isStopping: () => boolean;
 };
 
-/** How long the loop runs before other subscriptions get their turn. */
+/** How long the loop runs from its first request before other subscriptions get their turn. */
 const LOOP_MS = 10_000;
 /** Interval of claims without due rows, and of lease checks. */
 const POLL_MS = 1_000;
@@ -40,7 +40,7 @@ type Loop<T> = {
   isKeepingUp: boolean;
   /** Whether a claim or a lease check is in flight. */
   isQuerying: boolean;
-  /** When the last of these succeeded. */
+  /** When the last of these that succeeded began: its answer may be late, and tells of that time. */
   leaseCheckedAtMs: number;
   /** Claimed rows that wait for their request. */
   ready: { row: T; goodUntilMs: number }[];
@@ -79,7 +79,7 @@ export function runDeliveries<T>(deps: DeliveryDeps<T>, concurrency: number): Pr
       sending: 0,
       recording: 0,
       nextClaimAtMs: 0,
-      endsAtMs: nowMs + LOOP_MS,
+      endsAtMs: Number.POSITIVE_INFINITY,
       failed: undefined,
       wake: () => {
         if (!isAwaited) setImmediate(look);
@@ -119,9 +119,10 @@ function hasRoom<T>({ ready, sending, isKeepingUp, claimRows, concurrency }: Loo
 
 async function query<T>(loop: Loop<T>, run: () => Promise<void>): Promise<void> {
   loop.isQuerying = true;
+  const startedMs = performance.now();
   try {
     await run();
-    loop.leaseCheckedAtMs = performance.now();
+    loop.leaseCheckedAtMs = startedMs;
   } catch (error) {
     loop.failed = error;
     loop.concurrency = 0;
@@ -156,24 +157,26 @@ function needsSlot<T>({ ready, sending, concurrency }: Loop<T>): boolean {
   return ready.length > 0 && sending + 1 <= concurrency;
 }
 
-/** Acquires the slot of the next request or waits for it, and gives it up if there is no such request. */
+/**
+ * Acquires the slot of the next request or waits for it, and releases it if there is no such request. Who waits keeps its
+ * turn while rows that have waited too long are claimed anew.
+ */
 function adjustSlot<T>(loop: Loop<T>): void {
   loop.slots.want(Math.floor(loop.concurrency));
-  if (needsSlot(loop)) {
-    loop.hasSlot ||= loop.slots.take();
-    return;
+  if (needsSlot(loop)) loop.hasSlot ||= loop.slots.take();
+  else if (loop.hasSlot && !(loop.isQuerying && loop.ready.length === 0)) {
+    loop.slots.release();
+    loop.hasSlot = false;
   }
-  if (loop.hasSlot) loop.slots.release();
-  else loop.slots.withdraw();
-  loop.hasSlot = false;
 }
 
 /** Starts requests up to the limit, as far as there are slots. */
 function sendReady<T>(deps: DeliveryDeps<T>, loop: Loop<T>): void {
-  while (loop.hasSlot) {
+  while (loop.hasSlot && needsSlot(loop)) {
     const { row } = loop.ready.shift()!;
     loop.hasSlot = false;
     loop.sending++;
+    loop.endsAtMs = Math.min(loop.endsAtMs, performance.now() + LOOP_MS);
     const recorded = deps.send(row, (next) => {
       const limit = loop.concurrency === 0 ? 0 : next(loop.concurrency);
       loop.isKeepingUp = limit >= loop.concurrency;

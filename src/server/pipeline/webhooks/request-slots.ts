@@ -10,13 +10,11 @@ export type SlotShare = {
   want(count: number): void;
   /**
    * Acquires a slot. If the project has none free, returns false and calls `granted` once one is acquired, in the order of
-   * the calls. If the subscription has its share, returns false.
+   * the calls; a call of who waits changes nothing. If the subscription has its share, returns false.
    */
   take(): boolean;
-  /** Withdraws a call of `take` that was not granted yet, if there is one. */
-  withdraw(): void;
   release(): void;
-  /** Ends the share. Call it once all slots are released. */
+  /** Ends the share, and withdraws a call of `take` that was not granted yet. Call it once all slots are released. */
   close(): void;
 };
 
@@ -30,8 +28,8 @@ type Project = {
 };
 
 /**
- * Creates `total` slots. Each of n projects gets at most `total / (n + 1)`, so that one more always finds room beside
- * endpoints that never respond. A project's subscriptions have fair shares of that: many endpoints get one request at a
+ * Creates about `total` slots. Each of n projects gets at most `total / (n + 1)`, so that one more always finds room beside
+ * endpoints that never respond: those that came when there were fewer may have more then. A project's subscriptions have fair shares of that: many endpoints get one request at a
  * time each, and so one connection, while few get many.
  */
 export function createRequestSlots(total: number): RequestSlots {
@@ -50,7 +48,6 @@ export function createRequestSlots(total: number): RequestSlots {
       return {
         want: (count) => setWanted(project, member, count),
         take: () => take(project, member, slotsOfProject()),
-        withdraw: () => void project.waiting.delete(member),
         release: () => {
           project.inUse--;
           member.inUse--;

@@ -45,8 +45,6 @@ export type SendDeps = {
 
 const TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 10_000;
-/** Connections per origin, over all subscriptions. */
-const CONNECTIONS_PER_ORIGIN = 64;
 
 /** Opens a connection pool for deliveries. */
 export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: () => Promise<void> } {
@@ -57,7 +55,6 @@ export function openWebhookSender(deps: SendDeps): { send: SendWebhook; close: (
     headersTimeout: 0,
     bodyTimeout: 0,
     pipelining: 1,
-    connections: CONNECTIONS_PER_ORIGIN,
   });
   const exchanges = createExchanges({ timeoutMs, aborting });
   return {
@@ -75,8 +72,8 @@ function send(
   exchanges: Exchanges,
   request: WebhookRequest,
 ): Promise<SendResult> {
-  const startedMs = clock();
-  const took = () => Math.max(0, Math.round(clock() - startedMs));
+  const startedMs = performance.now();
+  const took = () => Math.round(performance.now() - startedMs);
   return new Promise((resolve) => {
     const exchange = exchanges.open({
       failed: (error) =>

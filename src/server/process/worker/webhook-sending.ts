@@ -34,7 +34,7 @@ type OpenWebhooks = {
   close(): Promise<void>;
 };
 
-/** Maximum concurrent requests of one worker, over all projects; each costs a connection. */
+/** Slots of one worker's requests, which projects share; each costs a connection. */
 const SLOTS = 512;
 const MAX_ACTIVE = 512;
 const CONNECTIONS = 4;

@@ -124,7 +124,7 @@ t.test('so it is on HTTP/1.1', async (t) => {
 });
 
 t.test(
-  'a batch is refused before it is read once its key has its part, and after it if it changed nothing',
+  'a batch is rejected before it is read once its key has its part, and after it if it changed nothing',
   async (t) => {
     const api = await startApiServer(t, { limits: { maxUnreadBytes: MAX_UNREAD_BYTES } });
     const item = { artifact: { sha256: 'a'.repeat(64) }, metadata: { schema: 'purl' } };

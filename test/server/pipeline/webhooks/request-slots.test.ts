@@ -22,11 +22,10 @@ function openShare(
   return share;
 }
 
-/** Takes slots of a share until it gets none. @returns the number taken */
+/** Takes slots of a share until it gets none; it waits for the next then, if it has not its share. @returns the number taken */
 function takeAll(share: SlotShare): number {
   let taken = 0;
   while (share.take()) taken++;
-  share.withdraw();
   return taken;
 }
 
@@ -94,7 +93,7 @@ t.test('slots are granted in the order of the calls, once for each', async (t) =
   const [first, second, third, fourth] = [open('first'), open('second'), open('third'), open('fourth')];
   t.ok(first.take());
   for (const share of [second, third, second, fourth]) t.notOk(share.take());
-  third.withdraw();
+  third.close();
   first.release();
   t.notOk(first.take(), 'others wait');
   second.release();

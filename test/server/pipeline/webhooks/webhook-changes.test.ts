@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto';
 import t, { type Test } from 'tap';
 import { DeliveryStatus, WebhookStatus } from '../../../../gen/attestation/v1/webhooks_pb.js';
 import { encryptSecret } from '../../../../src/server/keys/encryption.js';
+import { webhookJob } from '../../../../src/server/pipeline/jobs/job.js';
+import { runJob } from '../../../../src/server/pipeline/stages.js';
 import { formatSecret } from '../../../../src/server/pipeline/webhooks/sign.js';
 import {
   deleteWebhook,
@@ -19,6 +21,7 @@ import {
   startReceiver,
 } from '../../../support/webhooks/receiver.js';
 import {
+  notifyAll,
   statusesOf,
   submissionsIn,
   submitFor,
@@ -138,4 +141,34 @@ t.test('410 stops deliveries, and waiting ones continue after reactivation', asy
   await letPass(test, 2 * MINUTE_MS);
   await drain(test.pipeline);
   t.same(submissionsIn(receiver.received.slice(FIRST)), ids.sort());
+});
+
+t.test('a loop that a change has ended leaves the lease of the next one alone', async (t) => {
+  const test = await openPipeline(t, [witness]);
+  const [receiver, next] = [await startReceiver(t), await startReceiver(t)];
+  const webhook = await subscribe(test, receiver);
+  const letGo = [receiver, next].map((one) => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    one.behave((response) => void held.then(() => response.writeHead(204).end()));
+    return release;
+  });
+  const ids = await submitFor(test, webhook.projectId, 30);
+  const scene: Scene = { test, receiver, webhook, ids };
+  await notifyAll(test);
+  const first = runJob(test.pipeline, webhookJob(webhook.id));
+  await until('the endpoint has the first events', () => receiver.received.length === FIRST);
+  await set(scene, { url: next.url });
+  next.trust(webhook.secret);
+  const second = runJob(test.pipeline, webhookJob(webhook.id));
+  await until('the new one has events', () => next.received.length > 0);
+  letGo[0]?.();
+  await first;
+  const { active } = test.pipeline.webhooks;
+  t.ok(active.has(webhook.id), 'it is renewed still');
+  letGo[1]?.();
+  await second;
+  t.notOk(active.has(webhook.id));
 });

@@ -75,6 +75,28 @@ t.test('endpoints that never respond delay no other project', async (t) => {
   await Promise.all(stuck);
 });
 
+t.test('requests that hang at an origin do not hold up those of another project to it', async (t) => {
+  const test = await open(t);
+  const shared = await startReceiver(t, { tls });
+  shared.behave((response, { path }) => {
+    if (path.endsWith('?good')) response.writeHead(204).end();
+  });
+  const first = await subscribe(test, shared);
+  const hanging = [first];
+  for (let i = 0; i < 19; i++) hanging.push(await subscribe(test, shared, { projectId: first.projectId }));
+  const other = await subscribe(test, { ...shared, url: `${shared.url}?good` });
+  await submitFor(test, first.projectId, 10);
+  await submitFor(test, other.projectId, 10);
+  await notifyAll(test);
+  const stuck = hanging.map(({ id }) => runJob(test.pipeline, webhookJob(id)));
+  await until('requests hang', () => shared.open.now > 64);
+  await runJob(test.pipeline, webhookJob(other.id));
+  t.same(new Set(await statusesOf(test, other)), new Set([DELIVERED]));
+  t.ok(shared.open.now > 64, 'they still hang');
+  await shared.close();
+  await Promise.all(stuck);
+});
+
 t.test("while an endpoint answers byte by byte, all of another project's deliveries succeed", async (t) => {
   const test = await open(t);
   const [bad, good] = [await startReceiver(t, { tls }), await startReceiver(t, { tls })];

@@ -12,6 +12,7 @@ import { makeWitness, openPipeline, type TestPipeline } from '../../../support/p
 import { until } from '../../../support/until.js';
 import { type Receiver, startReceiver } from '../../../support/webhooks/receiver.js';
 import {
+  deliveriesOf,
   notifyAll,
   statusesOf,
   submissionsIn,
@@ -135,6 +136,33 @@ t.test('a worker that stops leaves the deliveries that it claimed and did not se
   await running;
   t.ok(receiver.received.length < 20, `${receiver.received.length} were sent`);
   t.same(new Set(await statusesOf(test, webhook)), new Set([DELIVERED, PENDING]));
-  await runJob(test.another(), webhookJob(webhook.id));
+  await runJob(workerOf(test, {}), webhookJob(webhook.id));
   t.same(submissionsIn(receiver.received), ids.sort(), 'no delivery waits for its visibility timeout');
+});
+
+t.test('if a claim fails, the deliveries that were claimed and not sent are due at once', async (t) => {
+  const test = await openPipeline(t, [witness]);
+  const receiver = await startReceiver(t);
+  const webhook = await subscribe(test, receiver);
+  const ids = await submitFor(test, webhook.projectId, 40);
+  await notifyAll(test);
+  const letGo = hold(receiver, 4);
+  const { newDeliveryId } = test.pipeline.webhooks;
+  let made = 0;
+  const worker = workerOf(test, {
+    newDeliveryId: () => {
+      if (++made > 20) throw new Error('the third claim fails');
+      return newDeliveryId();
+    },
+  });
+  const running = t.rejects(runJob(worker, webhookJob(webhook.id)), /the third claim fails/);
+  await until('it has failed', () => made > 20);
+  await until('requests are on their way', () => receiver.received.length > 4);
+  letGo();
+  await running;
+  t.ok(receiver.received.length < 20, `${receiver.received.length} were sent`);
+  await test.pool`UPDATE webhook SET leased_until = NULL`;
+  await runJob(workerOf(test, {}), webhookJob(webhook.id));
+  t.same(submissionsIn(receiver.received), ids.sort());
+  t.same(new Set((await deliveriesOf(test, webhook)).map(({ attempt }) => attempt)), new Set([1]));
 });
