@@ -39,6 +39,7 @@ export const MAX_BATCH_ITEMS = 1_000;
 const MAX_BATCH_BYTES = getOption(BatchCreateAttestationsRequestSchema.field.items, maxBytes);
 /** Tag and length of an item. */
 const ITEM_HEAD_BYTES = 8;
+const RATE_LIMITED = 'rate_limit.exceeded';
 /** Items that are there are sent without waiting longer for the next one. */
 const LINGER_MS = 500;
 
@@ -68,25 +69,40 @@ async function submitChunk(
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   let open = [...chunk.keys()];
+  let most = open.length;
   for (let attempt = 0; open.length > 0; attempt++) {
+    const sent = open.slice(0, most);
     const results = await callOnce(
       caller,
-      open.map((place) => chunk[place] as BatchItem),
+      sent.map((place) => chunk[place] as BatchItem),
       options,
     );
-    for (const [i, place] of open.entries()) outcomes[place] = results[i] as Outcome;
-    const failed = open.filter((place) => outcomes[place]?.error?.retryable);
-    if (failed.length < open.length) attempt = 0;
+    for (const [i, place] of sent.entries()) outcomes[place] = results[i] as Outcome;
+    const failed = sent.filter((place) => outcomes[place]?.error?.retryable);
+    if (failed.length < sent.length) attempt = 0;
+    most = nextCount(most, results);
+    const unsent = open.slice(sent.length);
+    open = [...failed, ...unsent];
     const errors = failed.map((place) => outcomes[place]?.error as AttestationError);
+    const [error] = errors;
     const delayMs = attempt < caller.maxRetries ? longestDelayMs(caller, errors, attempt) : undefined;
-    const isOver = delayMs === undefined;
-    onResults?.(isOver ? open.length : open.length - failed.length);
-    if (isOver) break;
-    open = failed;
-    caller.onRetry(errors[0] as AttestationError, delayMs);
+    if (error !== undefined && delayMs === undefined) {
+      for (const place of unsent) outcomes[place] = { error };
+      onResults?.(sent.length + unsent.length);
+      break;
+    }
+    onResults?.(sent.length - failed.length);
+    if (error === undefined || delayMs === undefined) continue;
+    caller.onRetry(error, delayMs);
     await caller.delay(delayMs, options.signal);
   }
   return outcomes;
+}
+
+/** Of a rate limit, the next call has as many items as this one got through: those beyond count as reads. */
+function nextCount(most: number, results: readonly Outcome[]): number {
+  const passed = results.filter(({ error }) => error?.code !== RATE_LIMITED).length;
+  return passed === 0 || passed === results.length ? most : passed;
 }
 
 /** Of errors that can be retried, the longest delay; undefined if there are none, or one must not be retried. */

@@ -98,7 +98,7 @@ t.test('transient failures of items are retried under the same keys, permanent o
   const { client, calls, pauses } = await serve(t, ({ artifact }, call) => {
     const place = Number(artifact?.sha256);
     if (place === 1) return { code: 'submission.invalid_metadata' };
-    if (place % 2 === 0 && call < 3) return { code: 'rate_limit.exceeded', retryAfter: call };
+    if (place % 2 === 0 && call < 3) return { code: 'service.unavailable', retryAfter: call };
     return call === 1 ? 'created' : 'replayed';
   });
   const results = await submit(client, items(5, {}));
@@ -118,6 +118,41 @@ t.test('transient failures of items are retried under the same keys, permanent o
   t.same(keysOf(calls[1]), keysOf(calls[0]));
   t.equal(new Set(calls[0]?.map(({ idempotencyKey }) => idempotencyKey)).size, 5);
   t.ok((pauses[0] ?? 0) >= 1_000 && (pauses[1] ?? 0) >= 2_000, 'as long as Retry-After says');
+});
+
+t.test('beyond a rate limit only as many items are sent as get through', async (t) => {
+  const PER_WINDOW = 60;
+  const counts = new Map<number, number>();
+  const limited = await serve(t, () => {
+    const window = limited.pauses.filter((ms) => ms >= 1_000).length;
+    const count = (counts.get(window) ?? 0) + 1;
+    counts.set(window, count);
+    return count <= PER_WINDOW ? 'created' : { code: 'rate_limit.exceeded', retryAfter: 1 };
+  });
+  t.same(
+    await submit(limited.client, items(300)),
+    items(300).map((_, i) => `${i} sub_${i}`),
+  );
+  t.equal(limited.calls[0]?.length, 300);
+  t.ok(limited.calls.slice(1).every(({ length }) => length <= PER_WINDOW));
+  t.ok(limited.calls.length <= 10, `${limited.calls.length} calls`);
+});
+
+t.test('the items that a client gave up to send have the error of those that it sent', async (t) => {
+  const limited = await serve(t, ({ artifact }, call) =>
+    call === 1 && Number(artifact?.sha256) < 2
+      ? 'created'
+      : { code: 'rate_limit.exceeded', retryAfter: call === 1 ? 1 : 3_600 },
+  );
+  t.same(await submit(limited.client, items(5)), [
+    '0 sub_0',
+    '1 sub_1',
+    ...[2, 3, 4].map((i) => `${i} rate_limit.exceeded`),
+  ]);
+  t.same(
+    limited.calls.map(({ length }) => length),
+    [5, 2],
+  );
 });
 
 t.test('a failed call is retried, then its error is the result of its items', async (t) => {
