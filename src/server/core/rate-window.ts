@@ -28,16 +28,17 @@ function isTighter(a: RateState, b: RateState): boolean {
 /** Returns the error of a spent window: 429 with the window in `details` and `Retry-After`. */
 export function rateLimitExceeded(spent: RateState, nowMs: number): ApiError {
   const bucket = enumName(BucketSchema, spent.bucket);
+  const retrySeconds = Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000));
   return new ApiError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
-    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again after Retry-After`,
+    `the limit of ${spent.limit} ${bucket} in ${spent.windowSeconds} s is reached; try again in ${retrySeconds} s`,
     {
       bucket,
       window: spent.windowSeconds,
       limit: spent.limit,
       reset: new Date(spent.resetAtMs).toISOString(),
     },
-    { 'retry-after': String(Math.max(1, Math.ceil((spent.resetAtMs - nowMs) / 1000))) },
+    { 'retry-after': String(retrySeconds) },
   );
 }
 

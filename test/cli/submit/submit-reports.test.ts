@@ -31,6 +31,22 @@ t.test('a rejected key ends the whole command', async (t) => {
   );
 });
 
+t.test('a rate limit that many files are beyond is reported once', async (t) => {
+  const spent = serviceError('rate_limit.exceeded', Code.ResourceExhausted);
+  const { paths, digests } = files(t);
+  const { env, requests } = await serve(t, ({ artifact }) =>
+    artifact?.sha256 === digests[0] ? undefined : spent,
+  );
+  const { code, stdout, stderr } = await runHere(['submit', ...paths], { env });
+  t.equal(code, 1);
+  t.match(stdout, paths[0]!);
+  t.match(
+    stderr,
+    /^error: .*\(rate_limit\.exceeded, request req_1\)\nerror: 1 more files failed for the same reason\n$/,
+  );
+  t.equal(requests.length, 1);
+});
+
 t.test('an unknown schema is rejected with the names of the known ones', async (t) => {
   const unknown = new ConnectError('no such schema', Code.InvalidArgument, undefined, [
     {

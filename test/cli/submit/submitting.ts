@@ -70,13 +70,15 @@ export async function serve(
   return { created, lists, requests, env: { ATTEST_URL: baseUrl, ATTEST_API_KEY: KEYS.test }, baseUrl };
 }
 
-/** An error as the result of an item; throws it unless it is one of a submission. */
+/** An error as the result of an item; throws it unless it is one of a submission or of a rate limit of an hour. */
 function resultOf(error: ConnectError) {
   const [detail] = error.details as unknown as [
     { value: { code: string; details?: JsonObject; requestId?: string } },
   ];
-  if (!detail.value.code.startsWith('submission.')) throw error;
-  return { error: { ...detail.value, message: error.rawMessage } };
+  const { code } = detail.value;
+  if (!/^(submission|rate_limit)\./.test(code)) throw error;
+  const result = { error: { ...detail.value, message: error.rawMessage } };
+  return code.startsWith('rate_limit.') ? { ...result, retryAfter: 3_600 } : result;
 }
 
 export const digest = (text: string) => createHash('sha256').update(text).digest('hex');

@@ -89,7 +89,7 @@ async function submit(cli: Cli, files: readonly string[], flags: Flags): Promise
   for await (const result of mapConcurrent(submitted, concurrency, wait)) {
     progress.clear();
     const error = 'error' in result ? result.error : undefined;
-    if (error !== undefined && error === reason && !flags.json) {
+    if (reason !== undefined && isSameFailure(error, reason) && !flags.json) {
       alike++;
       continue;
     }
@@ -174,6 +174,12 @@ async function totalSize(files: readonly string[]): Promise<number> {
 /** Whether the error concerns this file only, so that the others can go on. */
 function affectsOneFile(error: unknown): boolean {
   return error instanceof AttestationError ? /^(submission|wait|idempotency)\./.test(error.code) : true;
+}
+
+/** Whether an error that does not concern one file only is that of another file. */
+function isSameFailure(error: unknown, reason: unknown): boolean {
+  if (!(error instanceof AttestationError) || !(reason instanceof AttestationError)) return error === reason;
+  return error.code === reason.code && !affectsOneFile(error);
 }
 
 const writeSubmission = compileWriter(SubmissionSchema);
