@@ -1,5 +1,6 @@
 /** Values of DER elements (X.690, section 8), and the members of a SEQUENCE one after the other. All throw FormatError. */
 
+import { toHex } from '../bytes/encoding.js';
 import { FormatError } from '../bytes/format-error.js';
 import { type DerNode, TAG } from './der.js';
 
@@ -70,6 +71,13 @@ export function integerOctets(node: DerNode, name: string, tag: number = TAG.int
   return content;
 }
 
+/** An INTEGER of either sign, of at most `maxBytes` content octets. */
+export function integerValue(node: DerNode, name: string, maxBytes: number): bigint {
+  const octets = integerOctets(node, name);
+  if (octets.length > maxBytes) throw new FormatError(`${name} has ${octets.length} bytes`);
+  return BigInt.asIntN(octets.length * 8, BigInt(`0x${toHex(octets)}`));
+}
+
 /** A non-negative INTEGER below 128, as versions and statuses are. */
 export function smallInteger(node: DerNode, name: string): number {
   const magnitude = unsignedInteger(node, name);
@@ -117,13 +125,22 @@ export function wholeBitString(node: DerNode, name: string): Uint8Array {
   return content.subarray(1);
 }
 
+/** Whether a BIT STRING of named bits has any that is set. */
+export function hasAnyNamedBit(node: DerNode, name: string): boolean {
+  return namedBits(node, name).some((octet) => octet !== 0);
+}
+
 /** Whether bit `bit` (0 is the first) of a BIT STRING of named bits is set. */
 export function hasNamedBit(node: DerNode, bit: number, name: string): boolean {
+  return ((namedBits(node, name)[bit >> 3] ?? 0) & (0x80 >> (bit & 7))) !== 0;
+}
+
+function namedBits(node: DerNode, name: string): Uint8Array {
   const { content } = expectTag(node, TAG.bitString, name);
   const unused = content[0] ?? 8;
   if (unused > 7 || (content.length === 1 && unused > 0))
     throw new FormatError(`${name} is not a bit string`);
-  return ((content[1 + (bit >> 3)] ?? 0) & (0x80 >> (bit & 7))) !== 0;
+  return content.subarray(1);
 }
 
 /** Time of a certificate (RFC 5280, section 4.1.2.5): UTCTime from 1950 to 2049, or GeneralizedTime. */

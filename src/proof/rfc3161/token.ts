@@ -1,6 +1,13 @@
 /** The structure of a TimeStampResp (RFC 3161, section 2.4.2) and of the CMS signed data in it (RFC 5652, section 5). */
 import { contextTag, type DerNode, parseDer, TAG } from '../asn1/der.js';
-import { type DerMembers, membersOf, objectIdentifier, onlyMember, smallInteger } from '../asn1/der-read.js';
+import {
+  type DerMembers,
+  hasAnyNamedBit,
+  membersOf,
+  objectIdentifier,
+  onlyMember,
+  smallInteger,
+} from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';
 import { type AlgorithmOid, algorithmOid } from './algorithm.js';
 import { TimestampError } from './error.js';
@@ -62,7 +69,9 @@ function checkStatus(node: DerNode): void {
   members.end();
   // 1 is grantedWithMods: the stamp would differ from the request.
   if (status !== 0) throw new TimestampError('not_granted', refusal(status, text, failure));
-  if (failure !== undefined) throw new FormatError('failInfo in a granted response');
+  if (failure !== undefined && hasAnyNamedBit(failure, 'failInfo')) {
+    throw new FormatError('failInfo in a granted response');
+  }
 }
 
 const FAILURES: ReadonlyMap<number, string> = new Map([

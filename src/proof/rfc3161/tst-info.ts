@@ -4,10 +4,10 @@ import {
   booleanValue,
   fractionDigits,
   generalizedTime,
+  integerValue,
   membersOf,
   objectIdentifier,
   smallInteger,
-  unsignedInteger,
 } from '../asn1/der-read.js';
 import { FormatError } from '../bytes/format-error.js';
 import { latestTime, readAccuracy } from './accuracy.js';
@@ -15,22 +15,22 @@ import { type AlgorithmOid, algorithmOid } from './algorithm.js';
 import { type Extension, readExtensionList } from './certificate.js';
 
 /**
- * Serial number and nonce are magnitudes, big-endian, without leading zeros. `latest` is the time before which the stamp
- * was made: genTime with its accuracy.
+ * Serial number and nonce may be negative, as an authority that writes random octets makes them. `latest` is the time
+ * before which the stamp was made: genTime with its accuracy.
  */
 export type TstInfo = {
   readonly policyOid: string;
   readonly imprint: { readonly hashOid: AlgorithmOid; readonly digest: Uint8Array };
-  readonly serial: Uint8Array;
+  readonly serial: bigint;
   readonly genTime: Date;
   readonly latest: Date;
-  readonly nonce: Uint8Array | undefined;
+  readonly nonce: bigint | undefined;
   readonly extensions: readonly Extension[];
 };
 
 const MAX_TST_INFO_BYTES = 16 * 1024;
-/** RFC 3161 requires 160 bits for serial numbers; our nonces have at most 256 bits. */
-const MAX_INTEGER_BYTES = 32;
+/** RFC 3161 requires 160 bits for serial numbers; our nonces have at most 256 bits, and one for the sign. */
+const MAX_INTEGER_BYTES = 33;
 
 /** Reads the DER of a TSTInfo of version 1. Throws FormatError. */
 export function parseTstInfo(der: Uint8Array): TstInfo {
@@ -42,7 +42,7 @@ export function parseTstInfo(der: Uint8Array): TstInfo {
   const hashOid = algorithmOid(imprint.takeAny(), 'hashAlgorithm');
   const digest = imprint.take(TAG.octetString).content;
   imprint.end();
-  const serial = bounded(unsignedInteger(members.takeAny(), 'serialNumber'), 'serialNumber');
+  const serial = integerValue(members.takeAny(), 'serialNumber', MAX_INTEGER_BYTES);
   const genTimeNode = members.takeAny();
   const genTime = generalizedTime(genTimeNode, 'genTime');
   const accuracy = readAccuracy(members.takeIf(TAG.sequence));
@@ -50,14 +50,9 @@ export function parseTstInfo(der: Uint8Array): TstInfo {
   const ordering = members.takeIf(TAG.boolean);
   if (ordering !== undefined) booleanValue(ordering, 'ordering');
   const nonceNode = members.takeIf(TAG.integer);
-  const nonce = nonceNode && bounded(unsignedInteger(nonceNode, 'nonce'), 'nonce');
+  const nonce = nonceNode && integerValue(nonceNode, 'nonce', MAX_INTEGER_BYTES);
   members.takeIf(contextTag(0, true));
   const extensions = readExtensionList(members.takeIf(contextTag(1, true)), 'TSTInfo extension');
   members.end();
   return { policyOid, imprint: { hashOid, digest }, serial, genTime, latest, nonce, extensions };
-}
-
-function bounded(magnitude: Uint8Array, name: string): Uint8Array {
-  if (magnitude.length > MAX_INTEGER_BYTES) throw new FormatError(`${name} has ${magnitude.length} bytes`);
-  return magnitude;
 }

@@ -35,8 +35,8 @@ export type TimestampExpectation = {
 
 /**
  * `genTime` is what the stamp states, cut to milliseconds. The proven time is `latest`: genTime plus its accuracy, or
- * without one genTime plus one unit of its last digit. `serial` is lower-case hex;
- * `subject` is the signer's name (RFC 4514).
+ * without one genTime plus one unit of its last digit. `serial` is lower-case hex,
+ * after a minus sign if it is negative; `subject` is the signer's name (RFC 4514).
  */
 type VerifiedTimestamp = {
   genTime: Date;
@@ -57,7 +57,7 @@ export async function verifyTimestamp(expected: TimestampExpectation): Promise<V
     checkTstInfo(token.tstInfo, expected);
     const signer = await checkSigner(token, expected.chains);
     const { genTime, latest, serial, policyOid } = token.tstInfo;
-    return { genTime, latest, serial: toHex(serial), policyOid, subject: nameText(signer.subject) };
+    return { genTime, latest, serial: hexOf(serial), policyOid, subject: nameText(signer.subject) };
   } catch (error) {
     if (error instanceof FormatError) throw new TimestampError('malformed', error.message, { cause: error });
     throw error;
@@ -98,12 +98,16 @@ function checkTstInfo({ nonce, policyOid, extensions }: TstInfo, expected: Times
   }
 }
 
-function checkNonce(actual: Uint8Array | undefined, expected: Uint8Array): void {
+function checkNonce(actual: bigint | undefined, expected: Uint8Array): void {
   if (actual === undefined) throw new TimestampError('nonce_missing', 'the stamp has no nonce');
-  const significant = expected.subarray(expected.findIndex((octet) => octet !== 0));
-  const wanted = expected.some((octet) => octet !== 0) ? significant : Uint8Array.of(0);
-  if (!equalBytes(actual, wanted))
+  if (actual !== BigInt(`0x0${toHex(expected)}`))
     throw new TimestampError('nonce_mismatch', 'the stamp has the nonce of another request');
+}
+
+/** Hex of whole octets. */
+function hexOf(value: bigint): string {
+  const digits = (value < 0n ? -value : value).toString(16);
+  return `${value < 0n ? '-' : ''}${digits.length % 2 === 0 ? '' : '0'}${digits}`;
 }
 
 /** Checks signature, signed attributes and chain. Returns the signer's certificate. */

@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
+import { TAG } from '../../../src/proof/asn1/der.js';
 import { derElement, derInteger, derSequence, derSetOf } from '../../../src/proof/asn1/der-write.js';
-import { concatBytes, fromHex, utf8 } from '../../../src/proof/bytes/encoding.js';
+import { toPem } from '../../../src/proof/asn1/pem.js';
+import { concatBytes, fromHex, toHex, utf8 } from '../../../src/proof/bytes/encoding.js';
 import { sha256 } from '../../../src/proof/bytes/primitives.js';
 import { verifyTimestamp } from '../../../src/proof/rfc3161/verify-timestamp.js';
 import { timestampRequest } from '../../../src/server/witness/timestamp-request.js';
@@ -15,7 +19,7 @@ import {
   VALIDITY,
 } from '../../support/certificates/timestamp-forge.js';
 import { withByte, wrongTimestamps } from '../../support/certificates/wrong-timestamps.js';
-import { makeOpensslTsa, type OpensslTsaOptions } from '../../support/witnesses/openssl-tsa.js';
+import { makeOpensslTsa, type OpensslTsaOptions, openssl } from '../../support/witnesses/openssl-tsa.js';
 
 const digest = sha256(utf8('checkpoint'));
 const stamped = { digest };
@@ -169,6 +173,47 @@ t.test('a nonce is compared as a number', async (t) => {
     'verified',
     'not looked at unless it is given',
   );
+});
+
+t.test('a serial number may be any integer of up to 32 octets', async (t) => {
+  const ca = forgeCa();
+  const dir = t.testdir();
+  const [, middle = new Uint8Array(), root = new Uint8Array()] = ca.chain;
+  await writeFile(join(dir, 'chain.pem'), [middle, root].map((der) => toPem('CERTIFICATE', der)).join(''));
+  const cases: [name: string, hex: string, serial: string][] = [
+    ['zero', '00', '00'],
+    ['one octet', '7f', '7f'],
+    ['negative', '9122', '-6ede'],
+    ['minus one', 'ff', '-01'],
+    ['160 bits', `7f${'f1'.repeat(19)}`, `7f${'f1'.repeat(19)}`],
+    ['160 bits, negative', `80${'00'.repeat(19)}`, `-80${'00'.repeat(19)}`],
+    ['256 bits', `00${'ff'.repeat(32)}`, 'ff'.repeat(32)],
+  ];
+  for (const [name, hex, serial] of cases) {
+    const response = forgeResponse(ca, { digest, serial: derElement(TAG.integer, fromHex(hex)) });
+    t.equal((await verifyTimestamp({ response, stamped, chains: [ca.chain] })).serial, serial, name);
+    await writeFile(join(dir, 'answer.tsr'), response);
+    const at = String(GEN_TIME.getTime() / 1000);
+    const judged = ['-digest', toHex(digest), '-in', 'answer.tsr', '-CAfile', 'chain.pem', '-attime', at];
+    t.match(await openssl(dir, 'ts', '-verify', ...judged), /Verification: OK/, `${name}, as openssl judges`);
+  }
+  for (const [name, hex] of [
+    ['empty', ''],
+    ['padded', '0001'],
+    ['padded, negative', 'ff91'],
+    ['too long', '01'.repeat(34)],
+  ] as const) {
+    const response = forgeResponse(ca, { digest, serial: derElement(TAG.integer, fromHex(hex)) });
+    t.equal(await codeOf({ response, stamped, chains: [ca.chain] }), 'malformed', name);
+  }
+});
+
+t.test('a negative nonce is that of no request', async (t) => {
+  const ca = forgeCa();
+  const negative = derElement(TAG.integer, nonce.subarray(1));
+  const response = forgeResponse(ca, { digest, nonceInteger: negative });
+  t.equal(await codeOf({ response, stamped, chains: [ca.chain] }), 'verified', 'nobody asked for one');
+  t.equal(await codeOf({ response, stamped, nonce, chains: [ca.chain] }), 'nonce_mismatch');
 });
 
 t.test('each wrong response is rejected with its own code', async (t) => {

@@ -111,8 +111,13 @@ export function leafExtensions(oid: string, replacement?: CertificateContent['ex
 export type Forgery = {
   digest: Uint8Array;
   imprint?: Uint8Array;
+  /** An INTEGER, DER. */
+  serial?: Uint8Array;
   policyOid?: string;
+  /** Of an unsigned number. */
   nonce?: Uint8Array;
+  /** An INTEGER, DER, in place of `nonce`. */
+  nonceInteger?: Uint8Array;
   genTime?: Uint8Array;
   accuracy?: Uint8Array;
   tstExtensions?: Uint8Array;
@@ -194,9 +199,10 @@ function forgeTstInfo(forgery: Forgery): Uint8Array {
     derInteger(1),
     derObjectIdentifier(forgery.policyOid ?? POLICY),
     forgery.imprint ?? derImprint('2.16.840.1.101.3.4.2.1', forgery.digest),
-    derInteger(Uint8Array.of(1, 2, 3)),
+    forgery.serial ?? derInteger(Uint8Array.of(1, 2, 3)),
     forgery.genTime ?? derGeneralizedTime(GEN_TIME),
     ...(forgery.accuracy ? [forgery.accuracy] : []),
+    ...(forgery.nonceInteger ? [forgery.nonceInteger] : []),
     ...(forgery.nonce ? [derInteger(forgery.nonce)] : []),
     ...(forgery.tstExtensions ? [derElement(contextTag(1, true), forgery.tstExtensions)] : []),
   );

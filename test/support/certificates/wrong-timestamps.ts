@@ -56,6 +56,13 @@ export function wrongTimestamps(ca: ForgedCa, digest: Uint8Array): WrongTimestam
     ['rejected, with a token all the same', 'not_granted', { status: refused(2) }],
     ['waiting', 'not_granted', { status: refused(3) }],
     ['granted with a reason for failure', 'malformed', { status: derSequence(derInteger(0), bits(0, 0x80)) }],
+    ['granted with an empty reason for failure', 'verified', { status: derSequence(derInteger(0), bits(0)) }],
+    ['granted with no reason set', 'verified', { status: derSequence(derInteger(0), bits(6, 0, 0)) }],
+    [
+      'granted with a reason that is no bit string',
+      'malformed',
+      { status: derSequence(derInteger(0), bits()) },
+    ],
     ['not signed data', 'content_type', { contentType: '1.2.840.113549.1.7.1' }],
     ['not a TSTInfo inside', 'content_type', { eContentType: '1.2.840.113549.1.7.1' }],
     ['no signer', 'signer_count', { signers: () => [] }],
