@@ -190,7 +190,16 @@ t.test('a line that differs from its attestation is not verified, with the reaso
       /must be an object/,
     ],
     ['deep metadata', set({ metadata: JSON.parse(`${'{"a":'.repeat(99)}1${'}'.repeat(99)}`) }), /too deep/],
-    ['a prototype', JSON.stringify(good).replace('"purl":', '"__proto__":{},"purl":'), /not plain JSON/],
+    [
+      'a member named __proto__ more',
+      JSON.stringify(good).replace('"purl":', '"__proto__":{},"purl":'),
+      /is not what was attested/,
+    ],
+    [
+      'metadata in a prototype',
+      JSON.stringify(good).replace(/"metadata":(\{[^}]*\})/, '"metadata":{"__proto__":$1}'),
+      /is not what was attested/,
+    ],
     ['a long line', `{"submission":"${'a'.repeat(1024 * 1024)}"}`, /longer than 1 MiB/],
   ];
   const verify = verifier();

@@ -137,7 +137,10 @@ function readText(
   return isRight(json) ? json : addProblem(reading, path, `must be ${what}`, '');
 }
 
-/** Returns free-form JSON unchanged. Bounds its depth, number of values and length of strings. */
+/**
+ * Returns free-form JSON unchanged, members named `__proto__` included. Bounds its depth, number of values and length of
+ * strings.
+ */
 function readStruct(json: unknown, path: string, reading: Reading): JsonObject {
   if (!isPlainObject(json)) return addProblem(reading, path, 'must be an object', {});
   return isBounded(json, reading.structs ?? STRUCT_LIMITS)
@@ -153,8 +156,7 @@ function isBounded(root: object, { maxDepth, maxValues }: typeof STRUCT_LIMITS):
     if (typeof value === 'string' && value.length > MAX_STRING_CHARACTERS) return false;
     if (typeof value === 'object' && value !== null) {
       const keys = Object.keys(value);
-      // An own `__proto__` would set the prototype of an unguarded copy.
-      if (keys.length > maxValues || keys.includes('__proto__')) return false;
+      if (keys.length > maxValues) return false;
       for (const item of Object.values(value)) open.push({ value: item, depth: depth + 1 });
     } else if (!['string', 'number', 'boolean'].includes(typeof value) && value !== null) {
       return false;
