@@ -34,6 +34,8 @@ export type AppOptions = {
   env?: Record<string, string>;
   /** Whether the service reaches its database through `databaseProxy`. */
   isProxied?: boolean;
+  /** Another database than one of the run's Postgres, migrated. */
+  databaseUrl?: string;
   /** Another nats-server than the run's. */
   natsUrl?: string;
   /** Whether the service is without an admin token. */
@@ -72,7 +74,7 @@ export type App = {
 /** Starts it until the test ends. */
 export async function startApp(t: Test, options: AppOptions = {}): Promise<App> {
   const natsUrl = options.natsUrl ?? (await testServers()).natsUrl;
-  const databaseUrl = await testDatabase(t);
+  const databaseUrl = options.databaseUrl ?? (await testDatabase(t));
   const queuePrefix = testNatsPrefix(t);
   const dir = await mkdtemp(join(tmpdir(), 'attest-app-'));
   const hooks = createShutdownHooks();

@@ -1,6 +1,6 @@
 /** Faults of the network between a process and a server. */
 
-import type { Link, LinkMode } from '../scene/link.js';
+import type { Link, LinkMode } from '../../support/breaking/link.js';
 import type { Server, ServerName } from '../scene/servers.js';
 import { type FaultKind, LONG } from './fault-kind.js';
 

@@ -7,8 +7,8 @@ import type { ShutdownHooks } from '../../../src/server/core/shutdown.js';
 import { lockDataDir } from '../../../src/server/embedded/data-dir.js';
 import { startNats } from '../../../src/server/embedded/nats.js';
 import { type LocalServer, startPostgres } from '../../../src/server/embedded/postgres.js';
+import { type Link, startLink } from '../../support/breaking/link.js';
 import type { Target } from '../../support/breaking/proxy.js';
-import { type Link, startLink } from './link.js';
 
 export type ServerName = 'postgres' | 'nats';
 

@@ -65,6 +65,15 @@ export async function startPrivateServers(test: Test, dirs: ServerDirs = {}): Pr
   return { postgres, nats: { ...nats, withManager, forget } };
 }
 
+/**
+ * Starts a Postgres alone until the test ends.
+ *
+ * @param dir a data directory that may hold a cluster
+ */
+export async function startPrivatePostgres(test: Test, dir: string): Promise<PrivateServer> {
+  return privateServer(test, await openDataDir(test, dir), 'postgres', startPostgres);
+}
+
 async function openDataDir(test: Test, dir: string | undefined): Promise<DataDir> {
   const path = dir ?? (await mkdtemp(join(dataFolder(), DATA_DIR_PREFIX)));
   if (dir === undefined) test.teardown(() => rm(path, { recursive: true, force: true }));

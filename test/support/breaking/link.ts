@@ -1,7 +1,7 @@
 /** A TCP proxy between one process of the service and one server, with the faults of a network. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import type { Target } from '../../support/breaking/proxy.js';
+import type { Target } from './proxy.js';
 
 /**
  * What a link does with bytes. `one-way` passes on what the client sends and nothing of the answers; `half-open` ends
