@@ -1,4 +1,4 @@
-import { PackageURL } from 'packageurl-js';
+import { findTypeProblem } from './purl-types.js';
 
 /** A purl's parts as they were given, decoded. */
 type PurlParts = {
@@ -6,9 +6,7 @@ type PurlParts = {
   namespace: string;
   name: string;
   version: string;
-  /** Null if there are none. */
-  qualifiers: Record<string, string> | null;
-  subpath: string;
+  qualifiers: Record<string, string>;
 };
 
 /** A mistake in a purl. Its message follows "is not a package URL: ". */
@@ -22,31 +20,23 @@ const URL_TEXT = /^[\x21-\x7e]+$/;
 
 const MAX_LENGTH = 4096;
 
-/** Types whose packages have no namespace, and types whose have one, by their definitions; the library has others. */
-const NO_NAMESPACE: ReadonlySet<string> = new Set(['cargo', 'conda', 'cran', 'nuget', 'pypi']);
-const NEEDS_NAMESPACE: ReadonlySet<string> = new Set(['apk', 'bitbucket', 'deb', 'github']);
-
 /** Whether a text is a package URL by the purl specification (ECMA-427). */
 export function isPurl(text: string): boolean {
   return findPurlProblem(text) === undefined;
 }
 
 /**
- * Returns why a text is not a package URL by the purl specification (ECMA-427); undefined if it is one. The text is
- * split here, as the specification says: packageurl-js goes through the WHATWG URL parser, which drops whitespace,
- * repairs escapes, reads + as a space and lets the last of two equal qualifiers win. The library then checks the parts
- * and the rules of their type.
+ * Returns why a text is not a package URL by the purl specification (ECMA-427) and the definition of its type;
+ * undefined if it is one. The text is split here: packageurl-js goes through the WHATWG URL parser, which drops
+ * whitespace, repairs escapes, reads + as a space and lets the last of two equal qualifiers win, and its rules of types
+ * are others than those of the definitions.
  */
 export function findPurlProblem(text: string): string | undefined {
   try {
-    const { type, namespace, name, version, qualifiers, subpath } = splitPurl(text);
-    checkNamespace(type, namespace);
-    // The library wants a semantic version after golang's v; the definition of the type takes any tag.
-    const checkedVersion = type === 'golang' ? null : version;
-    new PackageURL(type, namespace || null, name, checkedVersion || null, qualifiers, subpath || null);
-    return undefined;
+    return findTypeProblem(splitPurl(text));
   } catch (error) {
-    return (error as Error).message.replace(/^Invalid purl: /, '');
+    if (!(error instanceof PurlProblem)) throw error;
+    return error.message;
   }
 }
 
@@ -66,15 +56,13 @@ function splitPurl(text: string): PurlParts {
   const name = segments.pop() ?? '';
   if (name.trim() === '') throw new PurlProblem('it has no name');
   checkSegments('namespace', segments);
-  const subpathSegments = segmentsOf(subpath);
-  checkSegments('subpath', subpathSegments);
+  checkSegments('subpath', segmentsOf(subpath));
   return {
     type,
     namespace: segments.join('/'),
     name,
     version: decode(version),
     qualifiers: splitQualifiers(qualifiers),
-    subpath: subpathSegments.join('/'),
   };
 }
 
@@ -108,8 +96,8 @@ function checkSegments(component: string, segments: readonly string[]): void {
   }
 }
 
-function splitQualifiers(text: string): Record<string, string> | null {
-  if (text === '') return null;
+function splitQualifiers(text: string): Record<string, string> {
+  if (text === '') return {};
   // No name of a member that every object inherits is a key by QUALIFIER_KEY, save as an own one.
   const qualifiers: Record<string, string> = {};
   for (const pair of text.split('&')) {
@@ -132,10 +120,4 @@ function decode(text: string): string {
   } catch {
     throw new PurlProblem('it has a % that encodes no UTF-8');
   }
-}
-
-function checkNamespace(type: string, namespace: string): void {
-  if (NO_NAMESPACE.has(type) && namespace !== '') throw new PurlProblem(`a ${type} package has no namespace`);
-  if (NEEDS_NAMESPACE.has(type) && namespace === '')
-    throw new PurlProblem(`a ${type} package needs a namespace`);
 }

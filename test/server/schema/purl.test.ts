@@ -22,7 +22,7 @@ t.test('package URLs of the specification and of common tools are accepted', asy
     'pkg:golang/stdlib@1.22.1',
     'pkg:maven/org.apache.xmlgraphics/batik-anim@1.9.1?classifier=sources&repository_url=repo.spring.io%2Frelease',
     'pkg:deb/debian/attr@1:2.4.47-2%2Bb1?arch=amd64',
-    'pkg:rpm/centerim@4.22.10-1.el6?arch=i686&epoch=1&distro=fedora-25',
+    'pkg:rpm/fedora/centerim@4.22.10-1.el6?arch=i686&epoch=1&distro=fedora-25',
     'pkg:docker/customer/dockerimage@sha256:244fd47e07d1004f0aed9c?repository_url=gcr.io',
     'pkg:docker/cassandra@latest',
     'pkg:oci/debian@sha256%3A244fd47e07d10?repository_url=ghcr.io%2Fdebian&arch=amd64',
@@ -34,7 +34,7 @@ t.test('package URLs of the specification and of common tools are accepted', asy
     'pkg:swift/github.com/Alamofire/Alamofire@5.4.3',
     'pkg:cran/A3@0.9.1',
     'pkg:conan/bincrafters/cctz@2.3?channel=stable',
-    'pkg:huggingface/distilbert-base-uncased@043235d6088ecd3dd5fb5ca3592b6913fd516027',
+    'pkg:huggingface/distilbert/distilbert-base-uncased@043235d6088ecd3dd5fb5ca3592b6913fd516027',
     'pkg:my-own.type/a',
     'pkg:constructor/__proto__@toString?hasownproperty=1',
   ];
@@ -74,10 +74,6 @@ t.test('anything but a package URL is rejected with the reason', async (t) => {
     ['pkg:npm/a@%zz', BAD_ESCAPE],
     ['pkg:npm/%ff', BAD_ESCAPE],
     ['pkg:npm/a#%ed%a0%80', BAD_ESCAPE],
-    ['pkg:maven/io', 'maven requires a "namespace" component'],
-    ['pkg:swift/github.com/a/b', 'swift requires a "version" component'],
-    ['pkg:oci/ns/a', 'oci "namespace" component must be empty'],
-    ['pkg:pub/a.b', 'pub "name" component may only contain [a-z0-9_] characters'],
     [`pkg:npm/${'a'.repeat(5000)}`, 'it is longer than 4096 characters'],
   ];
   for (const [text, problem] of cases) t.equal(findPurlProblem(text), problem, text.slice(0, 60));
@@ -100,10 +96,6 @@ t.test('package URLs that packageurl-js would normalise or accept in error are r
     ['pkg:a+b/c', BAD_TYPE],
     ['pkg:maven/a%2Fb/c', 'a segment of its namespace holds an encoded /'],
     ['pkg:npm/a#b%2fc', 'a segment of its subpath holds an encoded /'],
-    ['pkg:pypi/ns/django', 'a pypi package has no namespace'],
-    ['pkg:cargo/ns/clap', 'a cargo package has no namespace'],
-    ['pkg:github/purl-spec', 'a github package needs a namespace'],
-    ['pkg:deb/curl', 'a deb package needs a namespace'],
   ];
   for (const [text, problem] of cases) t.equal(findPurlProblem(text), problem, JSON.stringify(text));
 });
