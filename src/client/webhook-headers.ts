@@ -65,8 +65,7 @@ function readOwn(text: string, body: Uint8Array): Signature {
   const [t, ...more] = valuesAfter('t=', members);
   if (t === undefined || more.length > 0) throw malformed(SERVICE, 'one t=');
   const timestamp = readTimestamp(SERVICE, t);
-  const macs = valuesAfter('v1=', members).map((mac) => readMac(SERVICE, () => fromHex(mac, MAC_BYTES)));
-  if (macs.length === 0) throw malformed(SERVICE, 'a v1=');
+  const macs = readMacs(SERVICE, valuesAfter('v1=', members), { form: 'a v1=', decode: fromHex });
   return { header: SERVICE, content: concatBytes(utf8(`${t}.`), body), timestamp, macs };
 }
 
@@ -78,8 +77,7 @@ function readStandard(text: string, byName: ReadonlyMap<string, string>, body: U
   if (t === undefined) throw malformed(STANDARD, `a ${STANDARD_TIMESTAMP} beside it`);
   const timestamp = readTimestamp(STANDARD_TIMESTAMP, t);
   const texts = valuesAfter('v1,', split(STANDARD, text, ' '));
-  const macs = texts.map((mac) => readMac(STANDARD, () => fromBase64(mac, MAC_BYTES)));
-  if (macs.length === 0) throw malformed(STANDARD, 'a v1,');
+  const macs = readMacs(STANDARD, texts, { form: 'a v1,', decode: fromBase64 });
   return { header: STANDARD, content: concatBytes(utf8(`${id}.${t}.`), body), timestamp, macs };
 }
 
@@ -97,12 +95,24 @@ function readTimestamp(header: string, text: string): number {
   return Number(text);
 }
 
-function readMac(header: string, read: () => Uint8Array): Uint8Array {
-  try {
-    return read();
-  } catch (error) {
-    throw malformed(header, 'v1 signatures of 32 bytes', error);
-  }
+/** The well-formed MACs, at least one: what stands beside them, whatever its form, takes nothing from their proof. */
+function readMacs(
+  header: string,
+  texts: readonly string[],
+  { form, decode }: { form: string; decode: (text: string, length: number) => Uint8Array },
+): Uint8Array[] {
+  if (texts.length === 0) throw malformed(header, form);
+  let problem: unknown;
+  const macs = texts.flatMap((text) => {
+    try {
+      return [decode(text, MAC_BYTES)];
+    } catch (error) {
+      problem = error;
+      return [];
+    }
+  });
+  if (macs.length === 0) throw malformed(header, 'v1 signatures of 32 bytes', problem);
+  return macs;
 }
 
 function malformed(header: string, wanted: string, cause?: unknown): WebhookVerificationError {

@@ -21,10 +21,10 @@ const MAX_KEY_BYTES = 64;
  * Verifies the signature of a delivery and returns its event. `rawBody` is the request's body as received, before any
  * JSON parser; `headers` are the request's, in the framework's form; `secret` is the subscription's, or a list of which
  * one must have signed. Understands `Service-Signature` and the headers of Standard Webhooks: one is enough, and if
- * both are present both must be valid.
+ * both are present both must be valid. Of the signatures in a header one must match; malformed ones are ignored beside it.
  *
  * Throws WebhookVerificationError, whose `code` names the failed check: respond with status 400. Throws TypeError if a
- * secret is malformed or the body was already parsed.
+ * secret is missing, blank, malformed or has white space around it, or the body was already parsed.
  */
 export function verifyWebhook(
   rawBody: string | Uint8Array | ArrayBuffer,
@@ -51,16 +51,26 @@ function bytesOf(rawBody: unknown): Uint8Array {
 }
 
 function keysOf(secret: string | readonly string[]): Uint8Array[] {
-  const secrets = typeof secret === 'string' ? [secret] : secret;
-  if (secrets.length === 0) throw new TypeError('there is no secret to verify with');
-  return secrets.map(keyOf);
+  const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret];
+  if (secrets.length === 0) throw new TypeError('there is no secret to verify with: the list is empty');
+  return secrets.map((one, i) =>
+    keyOf(one, secrets.length === 1 ? 'the secret' : `secret ${i + 1} of the list`),
+  );
 }
 
 /** Its errors never contain the secret. */
-function keyOf(secret: string): Uint8Array {
+function keyOf(secret: unknown, which: string): Uint8Array {
+  if (secret == null || (typeof secret === 'string' && secret.trim() === '')) {
+    const state = secret == null ? 'missing' : 'blank';
+    throw new TypeError(`${which} is ${state}: is the variable that it is read from set?`);
+  }
+  if (typeof secret !== 'string') throw new TypeError(`${which} is not a string`);
+  if (secret !== secret.trim()) {
+    throw new TypeError(`${which} has white space around it, such as a line break: trim it where it is read`);
+  }
   const key = secret.startsWith(SECRET_PREFIX) ? findBytes(secret.slice(SECRET_PREFIX.length)) : undefined;
   if (key === undefined || key.length < MIN_KEY_BYTES || key.length > MAX_KEY_BYTES) {
-    throw new TypeError('a webhook secret is whsec_ and the base64 of 24 to 64 bytes');
+    throw new TypeError(`${which} is not a webhook's: that is whsec_ and the base64 of 24 to 64 bytes`);
   }
   return key;
 }
