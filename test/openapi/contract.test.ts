@@ -4,7 +4,7 @@ import { type Known, makeChangeable, makeExports, makeWebhooks } from '../server
 import { submitWitnessed } from '../server/rpc/submitting.js';
 import { startApp } from '../support/app.js';
 import type { RestAnswer } from '../support/calling/rpc-clients.js';
-import { restRequest } from '../support/calling/rpcs.js';
+import { type RestRequest, restRequest } from '../support/calling/rpcs.js';
 import { newKey, type TestKey } from '../support/calling/test-keys.js';
 import { type Contract, openContract } from '../support/judging/contract.js';
 import { assertEnvelope, assertStatus, CATALOGUE } from '../support/judging/envelope.js';
@@ -21,6 +21,7 @@ import {
   routeOf,
   send,
 } from './calling.js';
+import { omissions, onlyRequired } from './omitting.js';
 import { OTHER_ERRORS } from './other-errors.js';
 import { type Owned, PROVOCATIONS, UNPROVOKED } from './provocations.js';
 
@@ -36,6 +37,22 @@ const owned: Owned = { app, owner, known: await ownEverything(owner) };
 const provoked = new Set<string>();
 /** Attempts until a rate window is exhausted. */
 const MAX_ATTEMPTS = 50;
+
+/** What each of its operations changes or deletes is there again. */
+async function ownAnew(): Promise<Known> {
+  const [rest] = app.surfaces();
+  if (rest === undefined) throw new Error('there is no REST surface');
+  const [changeable, webhooks] = [await makeChangeable(rest, owner.key), await makeWebhooks(rest, owner.key)];
+  return { ...owned.known, ...changeable, ...webhooks, ...(await makeExports(t, rest, owner.key)) };
+}
+
+/** The request of the sample, and what it is answered with when it is sent otherwise. */
+function sampled(callable: Callable, known: Known) {
+  const request = restRequest(callable.method, messageOf(callable, { apiKey: owner.key, known }));
+  const send = async ({ path, method, body }: RestRequest) =>
+    app.rest(path, { method, apiKey: owner.key, body });
+  return { request, send };
+}
 
 async function ownEverything({ key }: TestKey): Promise<Known> {
   const [rest] = app.surfaces();
@@ -97,6 +114,33 @@ t.test('every operation accepts its documented request and returns its documente
     const documentsReplay = operation.answers.get(answer.status)?.headers.has('idempotent-replayed') ?? false;
     t.equal(replay.headers['idempotent-replayed'], documentsReplay ? 'true' : undefined, operation.id);
     t.equal(replay.status, answer.status);
+  }
+});
+
+t.test('what the document calls optional can be left out, all of it at once', async (t) => {
+  const known = await ownAnew();
+  for (const callable of all) {
+    const { operation } = callable;
+    const { request, send } = sampled(callable, known);
+    const least = onlyRequired(contract, operation, request);
+    const answer = await send(least);
+    t.strictSame(contract.findProblems(operation, answer), [], operation.id);
+    t.equal(codeOf(answer), 'ok', `${operation.id} of ${JSON.stringify(least)}: ${answer.body}`);
+  }
+});
+
+t.test('what the document calls required cannot be left out, each by itself', async (t) => {
+  const known = await ownAnew();
+  for (const callable of all) {
+    const { operation } = callable;
+    const { request, send } = sampled(callable, known);
+    for (const { what, request: without } of omissions(contract, operation, request)) {
+      const answer = await send(without);
+      // An item of a batch is refused in its own result.
+      const [result] = (answer.json.results ?? []) as { error?: { code: string } }[];
+      const code = result?.error?.code ?? codeOf(answer);
+      t.equal(code, 'request.invalid', `${operation.id} without ${what}: ${answer.body}`);
+    }
   }
 });
 

@@ -51,6 +51,8 @@ function findUndocumented({ body, parameters }: Operation, request: FuzzRequest)
     if (parameter === undefined) return [`the parameter ${name}`];
     if (names.has(name)) return [`${name} twice`];
     names.add(name);
+    // Empty, it is as if it were left out.
+    if (text === '' && !parameter.required) return [];
     const isNumber = parameter.schema.type === 'integer' && /^-?\d+$/.test(text);
     return contract.findMisfits(parameter.schema, isNumber ? Number(text) : text);
   });

@@ -1,5 +1,6 @@
 import { type DescField, type JsonObject, type JsonValue, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { Ignore } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { admitsNumber, findRules } from '../../server/json/field-rules.js';
@@ -8,14 +9,16 @@ import type { Direction } from './components.js';
 const ajv = formats.default(new Ajv2020({ strict: false }));
 
 /**
- * Whether a member is required. In requests: if its rules say so, or reject zero, the value of a missing member. In
- * responses: if its rules say so, and fields that REST JSON always contains (src/server/json/message-codec.ts).
+ * Whether a member is required. In requests: if its rules say so, or reject zero, the value of a missing member; rules
+ * that ignore zero do not. In responses: if its rules say so, and fields that REST JSON always contains
+ * (src/server/json/message-codec.ts).
  */
 export function isRequired(field: DescField, direction: Direction, schemaOf: () => JsonObject): boolean {
   const rules = findRules(field);
   if (rules?.required) return true;
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return false;
   if (direction === 'response') return field.fieldKind !== 'enum';
+  if (rules !== undefined && rules.ignore !== Ignore.UNSPECIFIED) return false;
   if (field.fieldKind === 'enum') return !admitsNumber(rules, 0);
   return !ajv.validate(withoutItems(schemaOf()), zeroOf(field));
 }

@@ -17,7 +17,13 @@ export type Operation = {
   answers: ReadonlyMap<number, Answer>;
 };
 
-export type Parameter = { name: string; in: string; required: boolean; schema: JsonObject };
+export type Parameter = {
+  name: string;
+  in: string;
+  required: boolean;
+  schema: JsonObject;
+  example?: JsonValue;
+};
 
 export type Answer = {
   headers: ReadonlyMap<string, { required: boolean; schema: JsonObject }>;
