@@ -98,6 +98,32 @@ t.test('a file that holds a message has its schema', async (t) => {
   t.throws(() => generate(set), /knows no message attestation\.v1\.Nothing/);
 });
 
+t.test('a file of bytes is one, for generators', async (t) => {
+  const paths = published.paths as Record<string, JsonObject>;
+  const schema = { type: 'string', format: 'binary' };
+  for (const [ending, type] of [
+    ['cose', 'application/cose; cose-type="cose-sign1"'],
+    ['ots', 'application/vnd.opentimestamps.v1'],
+  ] as const) {
+    const { get } = paths[`/v1/attestations/{id}/bundle.${ending}`] as JsonObject;
+    t.match(get, { responses: { 200: { content: { [type]: { schema } } } } }, ending);
+  }
+});
+
+t.test('no component has a name that generators give to what an operation returns', async (t) => {
+  const { paths, components } = published as unknown as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+    components: { schemas: JsonObject; responses: JsonObject };
+  };
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  const taken = new Set(operations.map(({ operationId }) => `${operationId}Response`.toLowerCase()));
+  const names = [...Object.keys(components.schemas), ...Object.keys(components.responses)];
+  t.strictSame(
+    names.filter((name) => taken.has(name.toLowerCase())),
+    [],
+  );
+});
+
 t.test('an error that the catalogue lacks, and an example that is no JSON, are named', async (t) => {
   const wrongCode = readSet();
   const { options } = getMethod(wrongCode, BatchService.method.getBatch);

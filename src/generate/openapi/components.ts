@@ -45,8 +45,13 @@ function reachable(descs: readonly DescMessage[]): ReadonlySet<string> {
   return found;
 }
 
-/** The type's name; with its package's if another type has the same name. */
-function uniqueName(owners: Map<string, string>, { name, typeName }: DescMessage | DescEnum): string {
+/**
+ * The type's name; with its package's if another type has the same name. `Response` becomes `Reply`, because generators
+ * have types of their own called like the operation and `Response`.
+ */
+function uniqueName(owners: Map<string, string>, desc: DescMessage | DescEnum): string {
+  const { typeName } = desc;
+  const name = desc.name.replace(/Response$/, 'Reply');
   const owner = owners.get(name) ?? typeName;
   owners.set(name, owner);
   return owner === typeName ? name : typeName.replaceAll('.', '_');

@@ -6,7 +6,7 @@ import { findMessageExample } from './example.js';
 import { findExample } from './field-example.js';
 import type { Operation } from './operation.js';
 import { isRequired } from './required.js';
-import { findWellKnownSchema } from './scalar.js';
+import { BINARY, findWellKnownSchema } from './scalar.js';
 import { defaultOf, messageSchema, valueSchema } from './schema.js';
 
 /** The parameters section of the components: the request headers that the service takes. */
@@ -48,7 +48,7 @@ export function parameters(components: Components, operation: Operation): JsonOb
 export function findRequestBody(components: Components, operation: Operation): JsonObject | undefined {
   const { method, binding, bodyKind } = operation;
   if (bodyKind === 'none') return undefined;
-  if (bodyKind === 'raw') return { required: true, content: { '*/*': { schema: {} } } };
+  if (bodyKind === 'raw') return { required: true, content: { '*/*': { schema: BINARY } } };
   const field = method.input.fields.find(({ name }) => name === binding.body);
   if (field !== undefined) {
     const schema = valueSchema(components, field, 'request');

@@ -10,6 +10,7 @@ import { type ErrorMessages, errorExampleRef, errorSchemaRef, pascal } from './e
 import { findMessageExample } from './example.js';
 import { headerRefs, RATE_HEADERS } from './headers.js';
 import type { Operation } from './operation.js';
+import { BINARY } from './scalar.js';
 import { fieldSchema, messageRef } from './schema.js';
 
 /** Statuses of responses to calls that were possibly not counted. */
@@ -80,7 +81,7 @@ function rawContent(components: Components, { rules, index, method }: Operation)
     };
   }
   if (/^application\/(?:.*\+)?json/.test(mediaType)) return { [mediaType]: { schema: { type: 'object' } } };
-  return { [mediaType]: { schema: mediaType.startsWith('text/') ? { type: 'string' } : {} } };
+  return { [mediaType]: { schema: mediaType.startsWith('text/') ? { type: 'string' } : BINARY } };
 }
 
 function getMessage(file: DescFile, typeName: string): DescMessage {

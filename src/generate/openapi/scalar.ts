@@ -6,6 +6,9 @@ const FLOAT: JsonObject = {
   oneOf: [{ type: 'number' }, { type: 'string', enum: ['NaN', 'Infinity', '-Infinity'] }],
 };
 
+/** Schema of a body of bytes: generators make bytes or a file of it, and text of a schema that says nothing. */
+export const BINARY: JsonObject = { type: 'string', format: 'binary' };
+
 /** Schema of a scalar on REST (src/server/json/scalar-codec.ts). */
 export function scalarSchema(type: ScalarType): JsonObject {
   switch (type) {
